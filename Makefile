@@ -1,0 +1,40 @@
+# Two commands: `make demo` shows the library at work, `make test` runs every check.
+# Both need only python3 and make; everything else goes into .venv, at the versions of requirements.lock.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test format lock clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("onepass needs Python 3.11 or newer, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(READY)  ## the perceptron learns the paper's classification task
+	$(BIN)/python examples/classification.py
+
+test: $(READY)  ## lint, types, layers and tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest
+
+format: $(READY)  ## mend what the linter can mend by itself
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock:  ## resolve the dependencies anew into requirements.lock (needs uv)
+	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
+	    --no-emit-index-url --no-annotate --no-header --upgrade --quiet -o requirements.lock
+
+clean:  ## remove the environment and what tools left behind
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -1,0 +1,38 @@
+"""Bayesian perceptrons that learn every observation in closed form and know how sure they are.
+
+The public names, loaded on first use so that ``import onepass`` costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from onepass.activations import PiecewiseLinear, max_linear
+    from onepass.perceptron import BayesianPerceptron, Prediction
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BayesianPerceptron",
+    "PiecewiseLinear",
+    "Prediction",
+    "__version__",
+    "max_linear",
+]
+
+_HOME = {
+    "BayesianPerceptron": "perceptron",
+    "PiecewiseLinear": "activations",
+    "Prediction": "perceptron",
+    "max_linear": "activations",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

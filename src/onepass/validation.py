@@ -1,0 +1,105 @@
+"""What comes from outside passes through here: one place for the checks, one voice for the errors.
+
+Every message names the argument, what was given and what is allowed.
+"""
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from onepass.gaussian import FloatArray
+
+__all__ = ["as_count", "as_covariance", "as_floats", "as_nonnegative", "as_rows", "as_targets", "one_of"]
+
+
+def as_floats(value: Any, name: str) -> FloatArray:
+    """``value`` as a float64 array of finite numbers."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
+        try:
+            if array.dtype.kind != "O":
+                raise ValueError
+            array = array.astype(np.float64)  # e.g. Decimal, or a data frame's column of Python floats
+        except (TypeError, ValueError):
+            raise TypeError(f"{name} must hold real numbers, got {_describe(value)} with dtype {array.dtype}") from None
+    array = array.astype(np.float64)
+    bad = ~np.isfinite(array)
+    if bad.any():
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        place = f" at index {where if len(where) > 1 else where[0]}" if where else ""
+        raise ValueError(f"{name} must be finite, got {array[where]}{place}")
+    return array
+
+
+def as_rows(value: Any, n_features: int, name: str = "X") -> tuple[FloatArray, bool]:
+    """``value`` as rows ``(n, n_features)``, and whether it was given as one row."""
+    array = as_floats(value, name)
+    single = array.ndim == 1
+    if array.ndim not in (1, 2) or array.shape[-1] != n_features:
+        hint = f"; reshape it to ({array.size}, 1)" if n_features == 1 and single else ""
+        raise ValueError(
+            f"{name} must have shape ({n_features},) for one row or (n, {n_features}) for many, "
+            f"got shape {array.shape}{hint}"
+        )
+    if array.size == 0:
+        raise ValueError(f"{name} is empty (shape {array.shape}); at least one row is needed")
+    return np.atleast_2d(array), single
+
+
+def as_targets(value: Any, n_rows: int, single: bool, name: str = "y") -> FloatArray:
+    """``value`` as one target a row, ``(n_rows,)``."""
+    array = as_floats(value, name)
+    if array.shape != (n_rows,) and not (single and array.ndim == 0):
+        allowed = "a number" if single else f"shape ({n_rows},), one target a row of X"
+        raise ValueError(f"{name} must be {allowed}, got shape {array.shape}")
+    return array.reshape(n_rows)
+
+
+def as_covariance(value: Any, size: int, name: str = "cov") -> FloatArray:
+    """``value`` as a symmetric positive semi-definite ``(size, size)`` matrix."""
+    array = as_floats(value, name)
+    if array.shape != (size, size):
+        raise ValueError(f"{name} must have shape ({size}, {size}), got shape {array.shape}")
+    scale = np.abs(array).max()
+    asymmetry = np.abs(array - array.T).max()
+    if asymmetry > 1e-10 * scale:
+        raise ValueError(f"{name} must be symmetric, but entries differ from their mirror by {asymmetry:.3g}")
+    array = (array + array.T) / 2
+    smallest = np.linalg.eigvalsh(array)[0]
+    if smallest < -1e-10 * scale:
+        raise ValueError(f"{name} must be positive semi-definite, but its smallest eigenvalue is {smallest:.3g}")
+    return np.asarray(array, dtype=np.float64)
+
+
+def as_count(value: Any, name: str) -> int:
+    """``value`` as a whole number of at least one."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number of at least 1, got {_describe(value)}")
+    if value < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, got {value}")
+    return int(value)
+
+
+def as_nonnegative(value: Any, name: str) -> float:
+    """``value`` as a finite number that is not negative."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number that is not negative, got {_describe(value)}")
+    number = float(value)
+    if not 0.0 <= number < np.inf:
+        raise ValueError(f"{name} must be a finite number that is not negative, got {number}")
+    return number
+
+
+def one_of(value: Any, allowed: tuple[str, ...], name: str) -> str:
+    """``value``, checked to be one of the ``allowed`` words."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {_describe(value)}")
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+    return value
+
+
+def _describe(value: Any) -> str:
+    text = repr(value)
+    return f"{text if len(text) <= 40 else text[:37] + '...'} ({type(value).__name__})"

@@ -16,7 +16,7 @@ def main() -> None:
     X_test = rng.uniform(-3, 3, size=(10_000, 2))
     y_test = X_test.sum(axis=1) > 0
 
-    bp = BayesianPerceptron(n_features=2, bias=False, mean=[-1.0, 0.0], cov=np.eye(2), noise=0.01)
+    bp = BayesianPerceptron(n_features=2, bias=False, mean=[-1.0, 0.0], cov=np.eye(2))
     print("points   accuracy on new points   weights")
     for n in range(len(X) + 1):
         if n in (0, 1, 3, 5, 10, 25):

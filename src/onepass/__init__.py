@@ -7,23 +7,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from onepass.activations import PiecewiseLinear, max_linear
+    from onepass.activations import Activation, Moments, PiecewiseLinear, Quadrature, max_linear
     from onepass.perceptron import BayesianPerceptron, Prediction
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Activation",
     "BayesianPerceptron",
+    "Moments",
     "PiecewiseLinear",
     "Prediction",
+    "Quadrature",
     "__version__",
     "max_linear",
 ]
 
 _HOME = {
+    "Activation": "activations",
     "BayesianPerceptron": "perceptron",
+    "Moments": "activations",
     "PiecewiseLinear": "activations",
     "Prediction": "perceptron",
+    "Quadrature": "activations",
     "max_linear": "activations",
 }
 

@@ -10,7 +10,18 @@ import numpy as np
 
 from onepass.gaussian import FloatArray
 
-__all__ = ["as_count", "as_covariance", "as_floats", "as_nonnegative", "as_rows", "as_targets", "one_of"]
+__all__ = [
+    "as_count",
+    "as_covariance",
+    "as_floats",
+    "as_generator",
+    "as_nonnegative",
+    "as_rows",
+    "as_share",
+    "as_targets",
+    "as_variances",
+    "one_of",
+]
 
 
 def as_floats(value: Any, name: str) -> FloatArray:
@@ -70,6 +81,33 @@ def as_covariance(value: Any, size: int, name: str = "cov") -> FloatArray:
     if smallest < -1e-10 * scale:
         raise ValueError(f"{name} must be positive semi-definite, but its smallest eigenvalue is {smallest:.3g}")
     return np.asarray(array, dtype=np.float64)
+
+
+def as_variances(value: Any, size: int, name: str) -> FloatArray:
+    """``value`` as ``size`` variances, from one number for all or one for each."""
+    array = as_floats(value, name)
+    if array.shape not in ((), (size,)):
+        raise ValueError(f"{name} must be a number or have shape ({size},), got shape {array.shape}")
+    if (array < 0).any():
+        raise ValueError(f"{name} must not be negative, got {array.min():g}")
+    return np.broadcast_to(array, (size,)).copy()
+
+
+def as_generator(value: Any, name: str = "rng") -> np.random.Generator:
+    """``value`` as a random generator: one is taken as it is, a whole number is a seed."""
+    if isinstance(value, np.random.Generator):
+        return value
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return np.random.default_rng(int(value))
+    raise TypeError(f"{name} must be a numpy.random.Generator or a seed, got {_describe(value)}")
+
+
+def as_share(value: Any, name: str, *, open_above: bool = False) -> float:
+    """``value`` as a number above 0 and up to 1, or below it with ``open_above``."""
+    number = as_nonnegative(value, name)
+    if not 0.0 < number <= 1.0 or (open_above and number == 1.0):
+        raise ValueError(f"{name} must be in (0, 1{')' if open_above else ']'}, got {number:g}")
+    return number
 
 
 def as_count(value: Any, name: str) -> int:

@@ -1,0 +1,70 @@
+"""Activation functions as interchangeable integrals: see `base` for what one is, the rest for the ones there are."""
+
+from typing import Any
+
+import numpy as np
+
+from onepass.activations.base import Activation, Moments, Rescaled, Tilt, TiltsByCount, TiltsByLabel, TiltsByNoise
+from onepass.activations.exponential import Exponential
+from onepass.activations.piecewise import PiecewiseLinear, max_linear
+from onepass.activations.probit import Probit, Step
+from onepass.activations.quadrature import Quadrature
+from onepass.activations.rectifiers import Gelu, Softplus
+from onepass.activations.sigmoid import PaperSigmoid, Sigmoid
+from onepass.validation import one_of
+
+__all__ = [
+    "NAMES",
+    "Activation",
+    "Exponential",
+    "Gelu",
+    "Moments",
+    "PaperSigmoid",
+    "PiecewiseLinear",
+    "Probit",
+    "Quadrature",
+    "Rescaled",
+    "Sigmoid",
+    "Softplus",
+    "Step",
+    "Tilt",
+    "TiltsByCount",
+    "TiltsByLabel",
+    "TiltsByNoise",
+    "as_activation",
+    "max_linear",
+]
+
+_EXACT: dict[str, Activation] = {
+    "sigmoid": Sigmoid(),
+    "tanh": Rescaled(Sigmoid(), inner=2.0, outer=2.0, offset=-1.0),
+    "relu": max_linear(0.0, 1.0),
+    "leaky_relu": max_linear(0.01, 1.0),
+    "linear": max_linear(1.0, 1.0),
+    "hard_tanh": PiecewiseLinear([0.0, 1.0, 0.0], [-1.0, 1.0]),
+    "hard_sigmoid": PiecewiseLinear([0.0, 1.0 / 6.0, 0.0], [-3.0, 3.0], value_at_zero=0.5),
+    "relu6": PiecewiseLinear([0.0, 1.0, 0.0], [0.0, 6.0]),
+    "step": Step(),
+    "probit": Probit(),
+    "erf": Rescaled(Probit(), inner=np.sqrt(2.0), outer=2.0, offset=-1.0),
+    "gelu": Gelu(),
+    "softplus": Softplus(),
+    "exp": Exponential(),
+}
+_PAPER: dict[str, Activation] = {
+    "sigmoid": PaperSigmoid(),
+    "tanh": Rescaled(PaperSigmoid(), inner=2.0, outer=2.0, offset=-1.0),
+}
+NAMES = tuple(_EXACT)
+
+
+def as_activation(given: Any, moments: str = "exact") -> Activation:
+    """Look an activation up by name, or take an object that follows the protocol.
+
+    ``moments="paper"`` gives the sigmoid and tanh the paper's approximations; all others are exact either way.
+    """
+    one_of(moments, ("exact", "paper"), "moments")
+    if isinstance(given, Activation) and not isinstance(given, type):
+        return given
+    name = one_of(given, NAMES, "activation")
+    return _PAPER.get(name, _EXACT[name]) if moments == "paper" else _EXACT[name]

@@ -21,7 +21,7 @@ def test_step_is_the_rank_one_formula(seed: int, size: int, share: float) -> Non
     np.testing.assert_allclose(seen.gain, gain, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(seen.var, var, rtol=1e-10)
     kappa = share / var  # a share above 0 shrinks, below 0 widens
-    belief.rank_one_step(seen, 0.7, kappa)
+    belief.rank_one_step(seen, 0.7, kappa, 1.0 - share)
     np.testing.assert_allclose(belief.mean, mean + 0.7 * gain, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(belief.cov, cov - kappa * np.outer(gain, gain), atol=1e-10 * np.trace(cov))
 
@@ -31,7 +31,8 @@ def test_a_noise_free_reading_leaves_no_variance_and_never_less() -> None:
     slope = np.array([1.0, 1.0, 1.0])
     for _ in range(3):
         seen = belief.project(slope)
-        belief.rank_one_step(seen, 0.0, 1.0 / seen.var)
+        if seen.var > 0:
+            belief.rank_one_step(seen, 0.0, 1.0 / seen.var, 0.0)
         assert np.linalg.eigvalsh(belief.cov)[0] >= -1e-10  # eigvalsh's own rounding beside 1e6
     assert 0 <= belief.variances(slope[None])[0] < 1e-9
 
@@ -39,7 +40,7 @@ def test_a_noise_free_reading_leaves_no_variance_and_never_less() -> None:
 def test_semidefinite_covariance_keeps_what_is_known() -> None:
     belief = Full(np.array([2.0, 0.0]), np.diag([0.0, 1.0]))
     seen = belief.project(np.array([5.0, 1.0]))
-    belief.rank_one_step(seen, 1.0, 0.5)
+    belief.rank_one_step(seen, 1.0, 0.5, 0.5)
     np.testing.assert_allclose(belief.mean, [2.0, 1.0])
     np.testing.assert_allclose(belief.cov, np.diag([0.0, 0.5]), atol=1e-15)
 
@@ -47,7 +48,7 @@ def test_semidefinite_covariance_keeps_what_is_known() -> None:
 def test_a_copy_is_independent() -> None:
     belief, mean, cov = random_belief(0, 3)
     twin = belief.copy()
-    twin.rank_one_step(twin.project(np.ones(3)), 1.0, 0.1)
+    twin.rank_one_step(twin.project(np.ones(3)), 1.0, 0.1, 0.5)
     np.testing.assert_array_equal(belief.mean, mean)
     np.testing.assert_allclose(belief.cov, cov)
     assert not np.allclose(twin.mean, mean)

@@ -77,14 +77,15 @@ def interval_moments(lower: FloatArray, upper: FloatArray) -> IntervalMoments:
     return IntervalMoments(mass, density_low - density_up, mass + lower * density_low - upper * density_up)
 
 
-def log_cdf_slopes(z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """First slope ``r = φ/Φ`` of ``log Φ`` and minus the second, ``q = r (r + z)``, a number in (0, 1)."""
+def log_cdf_slopes(z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """First slope ``r = φ/Φ`` of ``log Φ``, minus the second, ``q = r (r + z)``, a number in (0, 1), and ``1 - q``."""
     # erfcx overflows to infinity for z > 37, where the right answer is r = 0.
     r = np.sqrt(2.0 / np.pi) / erfcx(-np.maximum(z, -1e100) / np.sqrt(2.0))
     far = z < -25.0  # where r + z cancels: the asymptotic series in 1/z²
     u = 1.0 / np.where(far, z, 1.0) ** 2
-    series = 1.0 + u * (-1.0 + u * (6.0 + u * (-50.0 + u * (518.0 - 6354.0 * u))))
-    return r, np.where(far, series, r * (r + np.where(far, 0.0, z)))
+    series = u * (1.0 + u * (-6.0 + u * (50.0 + u * (-518.0 + 6354.0 * u))))
+    rest = np.where(far, series, 1.0 - r * (r + np.where(far, 0.0, z)))
+    return r, 1.0 - rest, rest
 
 
 class Truncated(NamedTuple):

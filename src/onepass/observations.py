@@ -183,7 +183,8 @@ def kalman(activation: Activation, observation: Observation, mean: ArrayLike, va
     """
     mean, var, y = broadcast(mean, var, y)
     output = activation.moments(mean, var)
-    total = output.var + observation.noise_var(output)
+    noise = observation.noise_var(output)
+    total = output.var + noise
     # Nothing is left to learn, or nothing that y could tell.
     mute = (var < _TINY) | (total < _TINY)
     total = np.where(mute, 1.0, total)
@@ -191,7 +192,9 @@ def kalman(activation: Activation, observation: Observation, mean: ArrayLike, va
     # covariance; the slope is cut to what it allows. Never so for noise >= 0.0073, nor for exact moments.
     bound = np.where(mute, 0.0, np.sqrt(total / np.maximum(var, _TINY)))
     slope = np.clip(output.slope, -bound, bound)
-    return Tilt(observation.log_density(output, y), slope * (y - output.mean) / total, slope**2 / total)
+    # The noise kept apart from what the slope explains: the same as 1 - kappa var, without its cancellation.
+    left = np.where(mute, 1.0, np.maximum(output.var - slope**2 * var + noise, 0.0) / total)
+    return Tilt(observation.log_density(output, y), slope * (y - output.mean) / total, slope**2 / total, left)
 
 
 @dataclass

@@ -275,12 +275,13 @@ class BayesianPerceptron:
         seen = posterior.project(x)  # sigma_a² and sigma_wa of (backward_sigmawa)
         pre_mean = float(x @ posterior.mean)  # (mua)
         input_var = 0.0 if x_var is None else _input_variance(posterior, x_var[None])[0]
+        wide = seen.var
         if self.forgetting < 1.0 and isinstance(posterior, Diagonal):
-            wide = max(seen.var, min(seen.var / self.forgetting, self._prior.project(x).var))
-            tilt = _narrowed(self._tilt(observation, pre_mean, wide + input_var, y), wide, seen.var)
-        else:
-            tilt = self._tilt(observation, pre_mean, seen.var + input_var, y)
-        posterior.rank_one_step(seen, float(tilt.alpha), float(tilt.kappa))  # (backward_weightupdate)
+            wide = max(wide, min(wide / self.forgetting, self._prior.project(x).var))
+        tilt = self._tilt(observation, pre_mean, wide + input_var, y)
+        # Of the variance only the weights' own part can be learned away.
+        step = _narrowed(tilt._replace(left=tilt.left + tilt.kappa * input_var), wide, seen.var)
+        posterior.rank_one_step(seen, float(step.alpha), float(step.kappa), float(step.left))  # (backward_weightupdate)
         if state.noise is not None:
             state.noise.add(self._noise_sample(observation, pre_mean, seen.var + input_var, y, tilt))
         state.log_evidence += float(tilt.log_z)
@@ -338,10 +339,11 @@ def _narrowed(tilt: Tilt, wide: float, var: float) -> Tilt:
 
     Widening adds ``(wide - var)/var² c c'`` to the covariance, so gain and step stay multiples of ``c``.
     """
-    if var == 0.0:
+    if wide == var:
         return tilt
     ratio = wide / var
-    return Tilt(tilt.log_z, tilt.alpha * ratio, tilt.kappa * ratio**2 - (ratio - 1.0) / var)
+    kappa = tilt.kappa * ratio**2 - (ratio - 1.0) / var
+    return Tilt(tilt.log_z, tilt.alpha * ratio, kappa, tilt.left * ratio)
 
 
 def _one_or_many(column: FloatArray, single: bool) -> Any:

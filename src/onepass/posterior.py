@@ -48,8 +48,8 @@ class Posterior(Protocol):
         """Project the belief on the direction ``J = slope``."""
         ...
 
-    def rank_one_step(self, seen: Projection, alpha: float, kappa: float) -> None:
-        """Take the step ``m += alpha c``, ``C -= kappa c c'``."""
+    def rank_one_step(self, seen: Projection, alpha: float, kappa: float, left: float) -> None:
+        """Take the step ``m += alpha c``, ``C -= kappa c c'``; ``left`` is ``1 - kappa v``, to full precision."""
         ...
 
     def diffuse(self, process_noise: FloatArray) -> None:
@@ -66,81 +66,128 @@ class Posterior(Protocol):
 
 
 class Full:
-    """A Gaussian with a full covariance, kept as a square root: ``C = S S'``.
+    """A Gaussian with a full covariance, kept as a square root: ``C = R'R`` with ``R`` lower triangular.
 
     The root makes the covariance symmetric and positive semi-definite whatever the rounding, and keeps twice the
-    digits: ``C`` itself loses them when a precise row follows a vague prior.
+    digits: ``C`` itself loses them when a precise row follows a vague prior. A large covariance may for speed be held
+    as ``C`` instead (see `dense`), as long as its digits last.
 
     Parameters
     ----------
     mean : (p,) array
-    cov : (p, p) symmetric positive semi-definite array
+    cov : (p, p) symmetric positive semi-definite array, or (p,) variances
 
     Examples
     --------
     >>> belief = Full(np.zeros(2), np.eye(2))
     >>> seen = belief.project(np.array([1.0, 1.0]))
-    >>> belief.rank_one_step(seen, alpha=0.5, kappa=0.25)
-    >>> belief.mean, belief.cov
+    >>> belief.rank_one_step(seen, alpha=0.5, kappa=0.25, left=0.5)
+    >>> belief.mean, belief.cov.round(12)
     (array([0.5, 0.5]), array([[ 0.75, -0.25],
            [-0.25,  0.75]]))
     """
 
     def __init__(self, mean: FloatArray, cov: FloatArray) -> None:
-        self.mean = np.array(mean, dtype=np.float64)
-        self._root = _square_root(cov)
+        self.mean = np.array(mean)
+        # Exactly one of the two forms is current.
+        self._root: FloatArray | None = np.diag(np.sqrt(cov)) if cov.ndim == 1 else _square_root(cov)
+        self._dense: FloatArray | None = None
+
+    @property
+    def root(self) -> FloatArray:
+        """``R``, to be changed in place."""
+        if self._root is None:
+            self._root, self._dense = _square_root(self.cov), None
+        return self._root
+
+    @property
+    def dense(self) -> FloatArray:
+        """The lower triangle of ``C`` itself, in Fortran order, to be changed in place."""
+        if self._dense is None:
+            self._dense, self._root = np.asfortranarray(self.cov), None
+        return self._dense
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether ``C`` itself is what is held now."""
+        return self._dense is not None
 
     @property
     def cov(self) -> FloatArray:
         """The covariance ``C``, ``(p, p)``."""
-        return self._root @ self._root.T
+        if self._dense is not None:
+            return np.asarray(np.tril(self._dense) + np.tril(self._dense, -1).T)
+        return np.asarray(self.root.T @ self.root)
 
     def copy(self) -> Self:
         """Make an independent copy."""
         twin = object.__new__(type(self))
-        twin.mean, twin._root = self.mean.copy(), self._root.copy()
+        twin.mean = self.mean.copy()
+        twin._root = None if self._root is None else self._root.copy()
+        twin._dense = None if self._dense is None else self._dense.copy(order="F")
         return twin
 
     def marginal_variances(self) -> FloatArray:
         """Return the variance of each weight, ``(p,)``."""
-        return np.asarray(np.square(self._root).sum(axis=1))
+        if self._dense is not None:
+            return np.array(np.diag(self._dense))
+        return np.asarray(np.square(self.root).sum(axis=0))
 
     def variances(self, rows: FloatArray) -> FloatArray:
         """Variance of ``J'w`` for every row ``J``, ``(n, p) -> (n,)``."""
-        return np.asarray(np.square(rows @ self._root).sum(axis=1))
+        if self._dense is not None:
+            return np.maximum((rows @ self.cov * rows).sum(axis=1), 0.0)
+        return np.asarray(np.square(rows @ self.root.T).sum(axis=1))
 
     def project(self, slope: FloatArray) -> Projection:
         """Project the belief on the direction ``J = slope``."""
-        coords = slope @ self._root
-        return Projection(float(coords @ coords), self._root @ coords, coords)
+        coords = self.root @ slope
+        return Projection(float(coords @ coords), coords @ self.root, coords)
 
-    def rank_one_step(self, seen: Projection, alpha: float, kappa: float) -> None:
-        """Take the step ``m += alpha c``, ``C -= kappa c c'``."""
+    def rank_one_step(self, seen: Projection, alpha: float, kappa: float, left: float) -> None:
+        """Take the step ``m += alpha c``, ``C -= kappa c c'``; ``left`` is ``1 - kappa v``, to full precision.
+
+        Carlson's update of a triangular root: ``share`` climbs from ``left`` to 1 as one coordinate after the other is
+        taken in, each shrinking its row of ``R`` and mixing in the gain so far. For ``kappa > 0`` every term is bounded
+        by the root it came from, and no digits are lost.
+        """
         self.mean += alpha * seen.gain
-        # Potter's square-root update: (S - g c f')(S - g c f')' = C - kappa c c' for this g. The maximum is for a
-        # kappa v that rounding lifts above 1: there is never less than no variance left.
-        shrink = kappa / (1.0 + np.sqrt(max(1.0 - kappa * seen.var, 0.0)))
-        self._root -= np.outer(shrink * seen.gain, seen.coords)
+        root, share, gain = self.root, left, np.zeros_like(self.mean)
+        for j, coord in enumerate(seen.coords):
+            grown = share + kappa * coord**2
+            if coord == 0.0 or grown <= 0.0:
+                continue
+            row = root[j].copy()
+            root[j] *= np.sqrt(share / grown)
+            if share > 0.0:
+                root[j] -= kappa * coord / np.sqrt(grown) * (gain / np.sqrt(share))
+            gain += coord * row
+            share = grown
 
     def inflate(self, factor: float) -> None:
         """Multiply the covariance by ``factor``."""
-        self._root *= np.sqrt(factor)
+        if self._dense is not None:
+            self._dense *= factor
+        else:
+            self.root[...] *= np.sqrt(factor)
 
     def trace(self) -> float:
         """Sum of the weights' variances."""
-        return float(np.square(self._root).sum())
+        return float(self.marginal_variances().sum())
 
     def diffuse(self, process_noise: FloatArray) -> None:
         """Let the weights wander: add ``process_noise`` to their variances."""
-        self._root = _square_root(self.cov + np.diag(process_noise))
+        self.dense[np.diag_indices(len(self.mean))] += process_noise
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw weights, ``(n, p)``."""
-        return np.asarray(self.mean + rng.standard_normal((n, len(self.mean))) @ self._root.T)
+        root = _square_root(self.cov) if self._root is None else self._root
+        return np.asarray(self.mean + rng.standard_normal((n, len(self.mean))) @ root)
 
     def is_finite(self) -> bool:
         """Whether every number of the state is finite."""
-        return bool(np.isfinite(self.mean).all() and np.isfinite(self._root).all())
+        held = self.root if self._dense is None else self._dense
+        return bool(np.isfinite(self.mean).all() and np.isfinite(held).all())
 
 
 class Diagonal:
@@ -153,14 +200,14 @@ class Diagonal:
     Examples
     --------
     >>> belief = Diagonal(np.zeros(2), np.ones(2))
-    >>> belief.rank_one_step(belief.project(np.array([1.0, 0.0])), alpha=0.5, kappa=0.25)
+    >>> belief.rank_one_step(belief.project(np.array([1.0, 0.0])), alpha=0.5, kappa=0.25, left=0.75)
     >>> belief.mean, belief.cov
     (array([0.5, 0. ]), array([0.75, 1.  ]))
     """
 
     def __init__(self, mean: FloatArray, variances: FloatArray) -> None:
-        self.mean = np.array(mean, dtype=np.float64)
-        self._var = np.array(variances, dtype=np.float64)
+        self.mean = np.array(mean)
+        self._var = np.array(variances)
 
     @property
     def cov(self) -> FloatArray:
@@ -184,7 +231,7 @@ class Diagonal:
         gain = self._var * slope
         return Projection(float(slope @ gain), gain, slope)
 
-    def rank_one_step(self, seen: Projection, alpha: float, kappa: float) -> None:
+    def rank_one_step(self, seen: Projection, alpha: float, kappa: float, left: float) -> None:
         """Take the step ``m += alpha c`` and the diagonal of ``C -= kappa c c'``."""
         self.mean += alpha * seen.gain
         # As a factor, so that rounding can't make a variance negative: kappa c_i J_i <= kappa v <= 1.
@@ -204,9 +251,19 @@ class Diagonal:
 
 
 def _square_root(cov: FloatArray) -> FloatArray:
-    """``S`` with ``S S' = cov``."""
+    """``R``, lower triangular, with ``R'R = cov``."""
     try:
-        return np.asarray(np.linalg.cholesky(cov), dtype=np.float64)
+        # The Cholesky factor from the other end.
+        return np.ascontiguousarray(np.linalg.cholesky(cov[::-1, ::-1])[::-1, ::-1].T)
     except np.linalg.LinAlgError:  # semi-definite: some combination of weights is known exactly
-        values, vectors = np.linalg.eigh(cov)
-        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)), dtype=np.float64)
+        return _semidefinite_root(cov)
+
+
+def _semidefinite_root(cov: FloatArray) -> FloatArray:
+    """Eliminate one variable after the other, from the last; one without variance of its own is passed over."""
+    rest, root = np.array(cov), np.zeros_like(cov)
+    for j in range(len(rest) - 1, -1, -1):
+        if rest[j, j] > 1e-13 * cov[j, j]:
+            root[j, : j + 1] = rest[j, : j + 1] / np.sqrt(rest[j, j])
+            rest[: j + 1, : j + 1] -= np.outer(root[j, : j + 1], root[j, : j + 1])
+    return root

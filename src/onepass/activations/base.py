@@ -31,11 +31,14 @@ class Tilt(NamedTuple):
     """``log Z``, ``alpha = dlogZ/dmean`` and ``kappa = -d²logZ/dmean²`` of the tilted density ``p(y|a) N(a)``.
 
     Its mean is ``mean + alpha var``, its variance ``var - kappa var²``: the two scalars of the posterior's step.
+    ``left`` is the share of the variance that is left, ``1 - kappa var``, with the digits that this difference would
+    lose when a precise reading meets a vague belief.
     """
 
     log_z: FloatArray
     alpha: FloatArray
     kappa: FloatArray
+    left: FloatArray
 
 
 @runtime_checkable

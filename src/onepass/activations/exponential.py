@@ -67,7 +67,9 @@ class Exponential:
         spread = (share * (rise - centre[..., None]) ** 2).sum(axis=-1)
         kappa = np.clip(rate + centre - spread, 0.0, 1.0 / v)
         peak = count * mode - rate - gammaln(count + 1.0) - 0.5 * (mode - mean) ** 2 / v
-        return Tilt(peak + np.log(z) - 0.5 * np.log(2.0 * np.pi * v), (mode - mean) / v - centre, kappa)
+        away = (share * h).sum(axis=-1)
+        left = (share * (h - away[..., None]) ** 2).sum(axis=-1) / v
+        return Tilt(peak + np.log(z) - 0.5 * np.log(2.0 * np.pi * v), (mode - mean) / v - centre, kappa, left)
 
 
 def _drop(h: FloatArray, rate: FloatArray, var: FloatArray) -> FloatArray:

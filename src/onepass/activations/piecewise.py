@@ -107,8 +107,9 @@ class PiecewiseLinear:
     def _tilt(self, mean: ArrayLike, var: ArrayLike, y: ArrayLike, noise: float) -> tuple[Tilt, FloatArray]:
         mean, var, y = (value[..., None] for value in broadcast(mean, var, y))
         noise = max(noise, _TINY)
-        # A variance that is nothing beside the mean would overflow the distance to the next knot.
-        v = np.maximum(var, 1e-30 * (1.0 + mean**2))
+        # A variance that is nothing beside the mean would overflow the distance to a knot; nor can it be learned.
+        floor = 1e-30 * (1.0 + mean**2)
+        v = np.maximum(var, floor)
         total = noise + self.slopes**2 * v
         residual = y - self.intercepts - self.slopes * mean
         std = np.sqrt(v) * np.sqrt(noise / total)
@@ -125,10 +126,13 @@ class PiecewiseLinear:
         alphas = np.where(share > 0, self.slopes * residual / total + std / v * cut.mean, 0.0)
         kappas = self.slopes**2 / total + noise / total * cut.shrinkage / v
         alpha = (share * alphas).sum(axis=-1)
-        kappa = (share * kappas).sum(axis=-1) - (share * (alphas - alpha[..., None]) ** 2).sum(axis=-1)
-        tilt = Tilt((top + np.log(z))[..., 0], alpha, np.minimum(kappa, 1.0 / v[..., 0]))
-        left = np.where(share > 0, residual * (noise / total) - self.slopes * std * cut.mean, 0.0)
-        return tilt, (share * (left**2 + (self.slopes * std) ** 2 * cut.var)).sum(axis=-1)
+        spread = (share * (alphas - alpha[..., None]) ** 2).sum(axis=-1)
+        kappa = np.minimum((share * kappas).sum(axis=-1) - spread, 1.0 / v[..., 0])
+        left = (share * (noise / total) * cut.var).sum(axis=-1) + v[..., 0] * spread
+        log_z, known = (top + np.log(z))[..., 0], (var < floor)[..., 0]
+        tilt = Tilt(log_z, np.where(known, 0.0, alpha), np.where(known, 0.0, kappa), np.where(known, 1.0, left))
+        gap = np.where(share > 0, residual * (noise / total) - self.slopes * std * cut.mean, 0.0)
+        return tilt, (share * (gap**2 + (self.slopes * std) ** 2 * cut.var)).sum(axis=-1)
 
 
 def max_linear(alpha: float, beta: float) -> PiecewiseLinear:

@@ -45,7 +45,8 @@ class Probit:
         mean, var, label = broadcast(mean, var, label)
         sign = 2.0 * label - 1.0
         tilt = tilt_by_probits(sign * mean, var, _ONE, _ONE)
-        return Tilt(tilt.log_z, sign * tilt.alpha, np.minimum(tilt.kappa, 1.0 / (var + 1.0)))
+        kappa = np.minimum(tilt.kappa, 1.0 / (var + 1.0))  # Cramer-Rao: -(log Φ)'' is at most 1
+        return Tilt(tilt.log_z, sign * tilt.alpha, kappa, 1.0 - kappa * var)
 
 
 def probit_variance(mean: FloatArray, var: FloatArray) -> FloatArray:
@@ -88,5 +89,5 @@ class Step:
         sign = 2.0 * label - 1.0
         k = 1.0 / np.sqrt(np.maximum(var, _TINY))
         z = np.clip(sign * k * mean, -1e100, 1e100)
-        r, q = log_cdf_slopes(z)
-        return Tilt(log_ndtr(z), sign * k * r, k**2 * q)
+        r, q, left = log_cdf_slopes(z)
+        return Tilt(log_ndtr(z), sign * k * r, k**2 * q, left)

@@ -90,7 +90,8 @@ class Sigmoid:
         alpha = np.where(tail, 1.0 - mixture.alpha, mixture.alpha)
         # -(log s)'' is at most 1/4, so by Cramer-Rao the variance left is at least 1/(1/v + 1/4).
         kappa = np.clip(np.where(small, nodes.kappa, mixture.kappa), 0.0, 1.0 / (var + 4.0))
-        return Tilt(np.where(small, nodes.log_z, log_z), sign * np.where(small, nodes.alpha, alpha), kappa)
+        log_z = np.where(small, nodes.log_z, log_z)
+        return Tilt(log_z, sign * np.where(small, nodes.alpha, alpha), kappa, 1.0 - kappa * var)
 
 
 def _increments(b: FloatArray, var: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -147,7 +148,7 @@ def _tilt_by_nodes(m: FloatArray, var: FloatArray) -> Tilt:
     s, rest = up + d, down - d
     alpha = (weights * rest).sum(axis=-1)
     kappa = (weights * s * rest).sum(axis=-1) - (weights * (rest - alpha[..., None]) ** 2).sum(axis=-1)
-    return Tilt(log_expit(m) + np.log(gain), alpha, kappa)
+    return Tilt(log_expit(m) + np.log(gain), alpha, kappa, 1.0 - kappa * var)
 
 
 def tilt_by_probits(mean: FloatArray, var: FloatArray, weights: FloatArray, scales: FloatArray) -> Tilt:
@@ -163,10 +164,10 @@ def tilt_by_probits(mean: FloatArray, var: FloatArray, weights: FloatArray, scal
     parts = np.exp(log_parts - top)
     total = parts.sum(axis=-1, keepdims=True)
     share = parts / total
-    r, q = log_cdf_slopes(z)
+    r, q, _ = log_cdf_slopes(z)
     alpha = (share * k * r).sum(axis=-1)
     kappa = (share * k**2 * q).sum(axis=-1) - (share * (k * r - alpha[..., None]) ** 2).sum(axis=-1)
-    return Tilt((top + np.log(total))[..., 0], alpha, kappa)
+    return Tilt((top + np.log(total))[..., 0], alpha, kappa, 1.0 - kappa * var)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,17 @@ from onepass.activations import (
     as_activation,
 )
 from onepass.gaussian import FloatArray
-from onepass.observations import Bernoulli, Gaussian, NoiseEstimate, Observation, Poisson, default_observation, kalman
+from onepass.observations import (
+    NOISE,
+    Bernoulli,
+    Gaussian,
+    Observation,
+    Poisson,
+    as_observation,
+    kalman,
+    learn_noise,
+    start_running,
+)
 from tests import quadrature
 
 PAPER_MEANS = np.arange(-30, 31) * 0.1
@@ -260,11 +270,14 @@ def test_a_label_has_the_variance_of_a_label_under_kalman() -> None:
 
 
 def test_defaults_follow_the_activation() -> None:
-    assert [default_observation(as_activation(name)) for name in ("sigmoid", "probit", "step")] == ["bernoulli"] * 3
-    assert default_observation(PaperSigmoid()) == "bernoulli"
-    assert [default_observation(as_activation(name)) for name in ("relu", "tanh", "hard_sigmoid")] == ["gaussian"] * 3
-    assert default_observation(Quadrature(np.sin)) == "gaussian"
-    assert default_observation(as_activation("exp")) == "poisson"
+    def default(activation: Activation) -> str:
+        return type(as_observation("auto", None, None, activation)[0]).__name__
+
+    assert [default(as_activation(name)) for name in ("sigmoid", "probit", "step")] == ["Bernoulli"] * 3
+    assert default(PaperSigmoid()) == "Bernoulli"
+    assert [default(as_activation(name)) for name in ("relu", "tanh", "hard_sigmoid")] == ["Gaussian"] * 3
+    assert default(Quadrature(np.sin)) == "Gaussian"
+    assert default(as_activation("exp")) == "Poisson"
 
 
 def test_counts_have_a_density_that_sums_to_one() -> None:
@@ -275,12 +288,22 @@ def test_counts_have_a_density_that_sums_to_one() -> None:
         assert density @ np.arange(20_000.0) == pytest.approx(float(output.mean), rel=1e-2)
 
 
-def test_noise_estimate_is_a_running_mean_with_a_start() -> None:
-    estimate = NoiseEstimate(1.0, 4.0, np.inf)
+def test_learned_noise_is_a_running_mean_with_a_start() -> None:
+    running = start_running(1.0, 4.0)
     for sample in (2.0, 3.0, 4.0, 5.0):
-        estimate.add(sample)
-    assert estimate.value == pytest.approx((4 * 1.0 + 2 + 3 + 4 + 5) / 8)
-    windowed = NoiseEstimate(1.0, 4.0, 5.0)
+        learn_noise(running, sample, left=1.0)
+    assert running[NOISE] == pytest.approx((4 * 1.0 + 2 + 3 + 4 + 5) / 8)
+    windowed = start_running(1.0, 4.0, window=5.0)
     for _ in range(200):
-        windowed.add(3.0)
-    assert windowed.value == pytest.approx(3.0)
+        learn_noise(windowed, 3.0, left=1.0)
+    assert windowed[NOISE] == pytest.approx(3.0)
+
+
+def test_a_row_that_the_weights_took_up_says_nothing_of_the_noise() -> None:
+    """The sample of a linear row with noise e and variance v: (e r/S)² + e v/S, a share e/S of it left."""
+    running = start_running(0.1, 20.0)
+    noise, v, residual = 0.1, 1e6, 3.0
+    total = v + noise
+    learn_noise(running, (noise * residual / total) ** 2 + noise * v / total, left=noise / total)
+    assert running[NOISE] == pytest.approx(0.1)
+    assert running[1] == pytest.approx(20.0)

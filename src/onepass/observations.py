@@ -9,26 +9,44 @@ knows about weights or inputs. Two rules:
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln, xlogy
+from scipy.special import gammaln, ndtri, xlogy
+from scipy.stats import nbinom
 
 from onepass.activations import Activation, Moments, PaperSigmoid, Tilt, TiltsByCount, TiltsByLabel, TiltsByNoise
 from onepass.activations.base import broadcast
 from onepass.gaussian import FloatArray
+from onepass.validation import as_count, as_nonnegative, one_of
 
 __all__ = [
+    "EVIDENCE",
+    "NOISE",
+    "NOISE_FLOOR",
+    "NOISE_WEIGHT",
+    "NOISE_WINDOW",
+    "SEEN",
     "Bernoulli",
     "Gaussian",
-    "NoiseEstimate",
     "Observation",
     "Poisson",
-    "default_observation",
-    "gamma_shape",
+    "as_observation",
+    "as_update",
     "kalman",
+    "learn_noise",
+    "start_running",
 ]
+
+# What runs along with learning besides the belief itself, in one array that compiled code can change: the noise
+# variance as it is now, how many rows it counts as (0: it is fixed) and at most, the log evidence, the rows seen.
+NOISE, NOISE_WEIGHT, NOISE_WINDOW, EVIDENCE, SEEN = range(5)
+NOISE_FLOOR = 1e-12
+_NOISE = 0.01
+_NOISE_START = 0.1
+_NOISE_START_ROWS = 20.0
+
 
 _TINY = 1e-200  # what is smaller is nothing; quotients of what is larger stay within float64
 
@@ -46,6 +64,10 @@ class Observation(Protocol):
 
     def log_density(self, output: Moments, y: FloatArray) -> FloatArray:
         """Log density of ``y`` by the moments of the output alone."""
+        ...
+
+    def quantile(self, activation: Activation, mean: FloatArray, var: FloatArray, level: float) -> FloatArray:
+        """What ``y`` stays below with probability ``level``; for labels their probability."""
         ...
 
     def has_closed_form(self, activation: Activation) -> bool:
@@ -75,6 +97,11 @@ class Gaussian:
         total = np.maximum(output.var + self.noise, _TINY)
         with np.errstate(over="ignore"):
             return np.asarray(-0.5 * (np.log(2.0 * np.pi * total) + (y - output.mean) ** 2 / total))
+
+    def quantile(self, activation: Activation, mean: FloatArray, var: FloatArray, level: float) -> FloatArray:
+        """Take the predictive distribution for Gaussian, as the paper does."""
+        output = activation.moments(mean, var)
+        return np.asarray(output.mean + ndtri(level) * np.sqrt(output.var + self.noise))
 
     def has_closed_form(self, activation: Activation) -> bool:
         """Only piecewise linear outputs: there the tilted density is a sum of cut Gaussians."""
@@ -112,6 +139,10 @@ class Bernoulli:
         """Log probability of the label."""
         return np.log(np.maximum(np.where(y > 0.5, output.mean, 1.0 - output.mean), _TINY))
 
+    def quantile(self, activation: Activation, mean: FloatArray, var: FloatArray, level: float) -> FloatArray:
+        """The exact quantile of ``f(a)``, since ``f`` rises."""
+        return activation(mean + ndtri(level) * np.sqrt(var))
+
     def has_closed_form(self, activation: Activation) -> bool:
         """Sigmoid, probit and step have one."""
         return isinstance(activation, TiltsByLabel)
@@ -143,7 +174,7 @@ class Poisson:
         """Log of the negative binomial with the same mean and variance: a gamma stands in for the log-normal rate."""
         y, mean, var = broadcast(y, output.mean, output.var)
         rate = np.maximum(mean, _TINY)
-        shape = gamma_shape(mean, var)
+        shape = _gamma_shape(mean, var)
         return np.asarray(
             gammaln(y + shape)
             - gammaln(shape)
@@ -151,6 +182,12 @@ class Poisson:
             - shape * np.log1p(rate / shape)
             + xlogy(y, rate / (rate + shape))
         )
+
+    def quantile(self, activation: Activation, mean: FloatArray, var: FloatArray, level: float) -> FloatArray:
+        """Of the negative binomial with the same mean and variance."""
+        output = activation.moments(mean, var)
+        shape = _gamma_shape(output.mean, output.var)
+        return np.asarray(nbinom.ppf(level, shape, shape / (shape + output.mean)))
 
     def has_closed_form(self, activation: Activation) -> bool:
         """The exponential link has one."""
@@ -162,16 +199,9 @@ class Poisson:
         return activation.tilt_by_count(mean, var, y)
 
 
-def gamma_shape(mean: FloatArray, var: FloatArray) -> FloatArray:
+def _gamma_shape(mean: FloatArray, var: FloatArray) -> FloatArray:
     """Shape of the gamma distribution with this mean and variance; a variance of next to nothing counts as little."""
     return np.asarray(1.0 / np.clip(var / np.maximum(mean, _TINY) ** 2, 1e-8, 1e12))
-
-
-def default_observation(activation: Activation) -> str:
-    """Name the observation that goes with an activation when the user names none."""
-    if isinstance(activation, (TiltsByLabel, PaperSigmoid)):
-        return "bernoulli"
-    return "poisson" if isinstance(activation, TiltsByCount) else "gaussian"
 
 
 def kalman(activation: Activation, observation: Observation, mean: ArrayLike, var: ArrayLike, y: ArrayLike) -> Tilt:
@@ -197,20 +227,78 @@ def kalman(activation: Activation, observation: Observation, mean: ArrayLike, va
     return Tilt(observation.log_density(output, y), slope * (y - output.mean) / total, slope**2 / total, left)
 
 
-@dataclass
-class NoiseEstimate:
-    """A noise variance learned by online expectation maximisation.
+def learn_noise(running: FloatArray, sample: float, left: float) -> None:
+    """Let a row's expected squared residual move the learned noise variance, by online expectation maximisation.
 
-    Each row adds one sample of it, the expected square of what the row's new belief leaves unexplained; the estimate is
-    their running mean, in which the start value counts as some rows and, with a window, old rows fade.
+    The estimate is a running mean. A row whose residual the weights took up says nothing of the noise, so a row counts
+    as much as the share of variance it left, squared: the information that a residual has about a part of its variance.
     """
+    running[NOISE_WEIGHT] = min(running[NOISE_WEIGHT] + min(left, 1.0) ** 2, running[NOISE_WINDOW])
+    running[NOISE] = max(running[NOISE] + (sample - running[NOISE]) / running[NOISE_WEIGHT], NOISE_FLOOR)
 
-    value: float
-    weight: float
-    window: float
-    floor: float = 1e-12
 
-    def add(self, sample: float) -> None:
-        """Take one row's sample in."""
-        self.weight = min(self.weight + 1.0, self.window)
-        self.value = max(self.value + (sample - self.value) / self.weight, self.floor)
+def as_observation(
+    observation: str, noise: Any, noise_window: int | None, activation: Activation
+) -> tuple[Observation, FloatArray]:
+    """Check and resolve a user's choice: the observation model, and the running numbers to start with."""
+    one_of(observation, ("auto", "gaussian", "bernoulli", "poisson"), "observation")
+    if observation == "auto":
+        observation = _default_observation(activation) if noise is None else "gaussian"
+    if noise_window is not None and noise != "learn":
+        raise ValueError(f"noise_window is for noise='learn', got noise={noise!r}")
+    if observation == "gaussian":
+        return _as_gaussian(noise, noise_window)
+    if noise is not None:
+        raise ValueError(f"noise is for observation='gaussian', got noise={noise!r} with observation={observation!r}")
+    values = activation([-1e3, 0.0, 1e3])
+    if observation == "poisson":
+        if (values < 0.0).any():
+            raise ValueError(
+                "observation='poisson' needs an activation that is never negative, such as 'exp' or 'softplus', "
+                f"got {activation!r}"
+            )
+        return Poisson(), start_running(0.0)
+    if ((values < 0.0) | (values > 1.0)).any():
+        raise ValueError(
+            "observation='bernoulli' needs an activation between 0 and 1, such as 'sigmoid', 'probit' or 'step', "
+            f"got {activation!r}"
+        )
+    return Bernoulli(), start_running(0.0)
+
+
+def as_update(update: str, activation: Activation, observation: Observation) -> str:
+    """Check and resolve a user's choice of update rule."""
+    one_of(update, ("auto", "adf", "kalman"), "update")
+    closed = observation.has_closed_form(activation)
+    if update == "auto":
+        return "adf" if closed else "kalman"
+    if update == "adf" and not closed:
+        raise ValueError(
+            f"update='adf' has no closed form for {type(observation).__name__} targets around {activation!r}. "
+            "Ways out: update='kalman' or 'auto'; observation='bernoulli' with 'sigmoid' (moments='exact'), 'probit' "
+            "or 'step'; observation='gaussian' with a piecewise linear activation; observation='poisson' with 'exp'"
+        )
+    return update
+
+
+def start_running(noise: float, weight: float = 0.0, window: float = np.inf) -> FloatArray:
+    """The numbers that run along with learning, before the first row."""
+    running = np.zeros(5)
+    running[NOISE], running[NOISE_WEIGHT], running[NOISE_WINDOW] = noise, weight, window
+    return running
+
+
+def _as_gaussian(noise: Any, noise_window: int | None) -> tuple[Observation, FloatArray]:
+    if noise == "learn":
+        window = np.inf if noise_window is None else float(as_count(noise_window, "noise_window"))
+        return Gaussian(_NOISE_START), start_running(_NOISE_START, _NOISE_START_ROWS, window)
+    if isinstance(noise, str):
+        raise ValueError(f"noise must be a number that is not negative, or 'learn', got {noise!r}")
+    fixed = _NOISE if noise is None else as_nonnegative(noise, "noise")
+    return Gaussian(fixed), start_running(fixed)
+
+
+def _default_observation(activation: Activation) -> str:
+    if isinstance(activation, (TiltsByLabel, PaperSigmoid)):
+        return "bernoulli"
+    return "poisson" if isinstance(activation, TiltsByCount) else "gaussian"

@@ -1,45 +1,51 @@
 """The Bayesian perceptron: Algorithms 1 and 2 of the paper, to be read beside it.
 
 M. F. Huber, "Bayesian Perceptron: Towards fully Bayesian Neural Networks", 2020. The equations are named as in the
-paper's source. This is the reference for everything faster: one row at a time, in NumPy.
+paper's source. `BayesianPerceptron.predict` is the forward pass, `_learn_row` the backward pass for one row, in NumPy:
+the reference for `onepass.engine`, which does the same for many rows at a time and is used wherever it can be.
 """
 
-from copy import copy
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Self
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
-from scipy.stats import nbinom
+from scipy.sparse import csr_array, issparse
 
 from onepass.activations import Activation, Tilt, as_activation
 from onepass.gaussian import FloatArray
 from onepass.observations import (
-    Bernoulli,
+    EVIDENCE,
+    NOISE,
+    NOISE_WEIGHT,
+    SEEN,
     Gaussian,
-    NoiseEstimate,
     Observation,
-    Poisson,
-    default_observation,
-    gamma_shape,
+    as_observation,
+    as_update,
     kalman,
+    learn_noise,
 )
-from onepass.posterior import Diagonal, Full, Posterior
+from onepass.posterior import Diagonal, Full, Posterior, as_prior
 from onepass.validation import (
     as_count,
-    as_covariance,
-    as_floats,
     as_generator,
-    as_nonnegative,
     as_rows,
     as_share,
+    as_sparse_rows,
     as_targets,
     as_variances,
     one_of,
 )
 
 __all__ = ["BayesianPerceptron", "Prediction"]
+
+Rows: TypeAlias = Any  # anything that NumPy makes an array of, or a SciPy sparse matrix
+
+_CHUNK = 4096  # rows predicted at a time, which bounds the memory that takes
+_NO_RECORD = np.empty((0, 3))
 
 
 class Prediction(NamedTuple):
@@ -69,15 +75,13 @@ class Prediction(NamedTuple):
 
 @dataclass
 class _State:
-    """All that learning changes."""
+    """All that learning changes: the belief, and what `onepass.observations` says runs along."""
 
     posterior: Posterior
-    noise: NoiseEstimate | None
-    log_evidence: float = 0.0
-    n_seen: int = 0
+    running: FloatArray
 
     def copy(self) -> "_State":
-        return replace(self, posterior=self.posterior.copy(), noise=copy(self.noise))
+        return _State(self.posterior.copy(), self.running.copy())
 
 
 class BayesianPerceptron:
@@ -111,12 +115,17 @@ class BayesianPerceptron:
     moments : {"exact", "paper"}
         The moments of sigmoid and tanh: near-exact, or as the paper approximates them.
     covariance : {"full", "diagonal"}
-        Keep all correlations between weights, or only their variances.
+        Keep all correlations between weights, or only their variances: for very many features, and sparse rows.
     forgetting : float
         In (0, 1]. Below 1 the past fades, for weights that drift: before a row a full covariance is divided by it,
         unless its trace would pass the prior's; a diagonal one is widened in the row's own direction only.
     process_noise : float or (p,) array
         Variance added to every weight before each row, for weights that wander.
+    dtype : {"float64", "float32"}
+        Of the belief.
+    engine : {"auto", "rows", "blocks", "reference"}
+        How rows are learned: compiled row by row, in matrix-matrix blocks, or by the readable reference. The result is
+        the same; by default the fastest.
 
     Attributes
     ----------
@@ -151,17 +160,23 @@ class BayesianPerceptron:
         covariance: str = "full",
         forgetting: float = 1.0,
         process_noise: ArrayLike = 0.0,
+        dtype: str = "float64",
+        engine: str = "auto",
     ) -> None:
         self.n_features = as_count(n_features, "n_features")
-        self.bias = bool(bias)
+        self.bias = int(bool(bias))
         self.activation = as_activation(activation, moments)
-        self._observation, learned_noise = _as_observation(observation, noise, noise_window, self.activation)
-        self.update = _as_update(update, self.activation, self._observation)
+        self._observation, running = as_observation(observation, noise, noise_window, self.activation)
+        self.update = as_update(update, self.activation, self._observation)
         self.forgetting = as_share(forgetting, "forgetting")
+        self.engine = one_of(engine, ("auto", "rows", "blocks", "reference"), "engine")
         size = self.n_features + self.bias
         self.process_noise = as_variances(process_noise, size, "process_noise")
-        self._prior = _as_prior(mean, cov, size, one_of(covariance, ("full", "diagonal"), "covariance"))
-        self._state = _State(self._prior.copy(), learned_noise)
+        one_of(covariance, ("full", "diagonal"), "covariance")
+        prior = as_prior(mean, cov, size, covariance, one_of(dtype, ("float64", "float32"), "dtype"))
+        self._prior_variances = prior.marginal_variances()
+        self._state = _State(prior, running)
+        self._learn_one: Any = False  # not asked for yet
 
     @property
     def mean(self) -> FloatArray:
@@ -176,20 +191,20 @@ class BayesianPerceptron:
     @property
     def log_evidence(self) -> float:
         """Sum of the log predictive densities of all rows learned, each before it was learned."""
-        return self._state.log_evidence
+        return float(self._state.running[EVIDENCE])
 
     @property
     def n_seen(self) -> int:
         """Number of rows learned."""
-        return self._state.n_seen
+        return int(self._state.running[SEEN])
 
     @property
     def observation(self) -> Observation:
         """The observation model, with its noise as it is now."""
-        return _observation_now(self._observation, self._state.noise)
+        return _with_noise(self._observation, self._state.running[NOISE])
 
-    def predict(self, X: ArrayLike, *, X_var: ArrayLike | None = None) -> Prediction:
-        """Forward pass (Algorithm 1) for one row ``(d,)`` or many ``(n, d)``.
+    def predict(self, X: Rows, *, X_var: ArrayLike | None = None) -> Prediction:
+        """Forward pass (Algorithm 1) for one row ``(d,)`` or many ``(n, d)``, which may be sparse.
 
         Parameters
         ----------
@@ -199,31 +214,30 @@ class BayesianPerceptron:
         """
         rows, row_vars, single = self._inputs(X, X_var)
         pre_mean, pre_var = self._pre_activation(rows, row_vars)
-        output = self.activation.moments(pre_mean, pre_var)
-        columns = (output.mean, output.var, pre_mean, pre_var, self.observation.noise_var(output))
-        return Prediction(*(_one_or_many(column, single) for column in columns))
+        return self._prediction(pre_mean, pre_var, self.observation, single)
 
-    def learn(self, X: ArrayLike, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Self:
+    def learn(self, X: Rows, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Self:
         """Backward pass (Algorithm 2) for one row and its target, or for many in their order.
 
         All rows are learned or, if anything is wrong with one of them, none.
         """
-        rows, row_vars, single = self._inputs(X, X_var)
-        targets = as_targets(y, len(rows), single)
-        self._observation.check(targets)
-        state = self._state.copy()
-        with np.errstate(over="ignore", invalid="ignore"):  # answered by the check below
-            for i, (x, target) in enumerate(zip(rows, targets, strict=True)):
-                self._learn_row(state, x, target, None if row_vars is None else row_vars[i])
-        if not (state.posterior.is_finite() and np.isfinite(state.log_evidence)):
-            raise ValueError(
-                f"X and y overflow float64: their largest magnitudes are {np.abs(rows).max():.3g} and "
-                f"{np.abs(targets).max():.3g}; rescale them. Nothing was learned."
-            )
-        self._state = state
+        if X_var is None and type(X) is np.ndarray and X.ndim == 1:
+            if self._learn_one is False:
+                self._learn_one = self._learner_of_one()
+            if self._learn_one is not None and self._learn_one(X, y):
+                return self
+        self._learn(*self._pairs(X, y, X_var), _NO_RECORD)
         return self
 
-    def interval(self, X: ArrayLike, level: float = 0.95, *, X_var: ArrayLike | None = None) -> tuple[Any, Any]:
+    def predict_then_learn(self, X: Rows, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Prediction:
+        """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone."""
+        rows, row_vars, targets, single = self._pairs(X, y, X_var)
+        record = np.empty((len(targets), 3))
+        self._learn(rows, row_vars, targets, single, record)
+        pre_mean, pre_var, noise = record.T.copy()
+        return self._prediction(pre_mean, pre_var, _with_noise(self._observation, noise), single)
+
+    def interval(self, X: Rows, level: float = 0.95, *, X_var: ArrayLike | None = None) -> tuple[Any, Any]:
         """Central interval that holds with probability ``level``: of a new target, or for labels of their probability.
 
         For Gaussian noise the predictive distribution is taken as Gaussian, as in the paper; for labels the limits are
@@ -231,61 +245,59 @@ class BayesianPerceptron:
         """
         as_share(level, "level", open_above=True)
         rows, row_vars, single = self._inputs(X, X_var)
-        pre_mean, pre_var = self._pre_activation(rows, row_vars)
-        output = self.activation.moments(pre_mean, pre_var)
-        observation = self.observation
-
-        def quantile(q: float) -> FloatArray:
-            if isinstance(observation, Bernoulli):
-                return self.activation(pre_mean + ndtri(q) * np.sqrt(pre_var))
-            if isinstance(observation, Poisson):
-                shape = gamma_shape(output.mean, output.var)
-                return np.asarray(nbinom.ppf(q, shape, shape / (shape + output.mean)))
-            return np.asarray(output.mean + ndtri(q) * np.sqrt(output.var + observation.noise_var(output)))
-
-        low, high = quantile(0.5 - level / 2), quantile(0.5 + level / 2)
+        belief = self._pre_activation(rows, row_vars)
+        low, high = (self.observation.quantile(self.activation, *belief, 0.5 + side * level / 2) for side in (-1, 1))
         return _one_or_many(low, single), _one_or_many(high, single)
 
-    def log_predictive(self, X: ArrayLike, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Any:
+    def log_predictive(self, X: Rows, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Any:
         """Log density (or probability) of a target before it is learned, one number a row: the surprise, negated."""
-        rows, row_vars, single = self._inputs(X, X_var)
-        targets = as_targets(y, len(rows), single)
-        self._observation.check(targets)
+        rows, row_vars, targets, single = self._pairs(X, y, X_var)
         return _one_or_many(self._tilt(self.observation, *self._pre_activation(rows, row_vars), targets).log_z, single)
 
     def sample_weights(self, n: int, rng: np.random.Generator | int) -> FloatArray:
         """Draw ``n`` weight vectors from the posterior, ``(n, p)``."""
         return self._state.posterior.sample(as_count(n, "n"), as_generator(rng))
 
-    def sample_output(self, X: ArrayLike, n: int, rng: np.random.Generator | int) -> FloatArray:
+    def sample_output(self, X: Rows, n: int, rng: np.random.Generator | int) -> FloatArray:
         """Draw ``n`` functions from the posterior and give their outputs ``f(x'w)``: ``(n,)`` or ``(n, rows)``.
 
         All rows of a draw share its weights, as Thompson sampling wants it.
         """
         rows, _, single = self._inputs(X, None)
-        outputs = self.activation(self.sample_weights(n, rng) @ rows.T)
+        weights = self.sample_weights(n, rng)
+        outputs = self.activation((rows @ weights[:, self.bias :].T).T + weights[:, : self.bias])
         return outputs[:, 0] if single else outputs
 
-    def _learn_row(self, state: _State, x: FloatArray, y: float, x_var: FloatArray | None) -> None:
-        posterior, observation = state.posterior, _observation_now(self._observation, state.noise)
+    # The backward pass, first as the paper has it.
+
+    def _learn_row(self, state: _State, x: FloatArray, y: float, x_var: FloatArray | None) -> tuple[float, float]:
+        """Learn one row, the bias's constant among it; its mean and variance from before are returned."""
+        posterior, observation = state.posterior, _with_noise(self._observation, state.running[NOISE])
         if self.process_noise.any():
             posterior.diffuse(self.process_noise)
         if self.forgetting < 1.0 and isinstance(posterior, Full):
-            _forget(posterior, self.forgetting, self._prior)
+            self._forget(posterior)
         seen = posterior.project(x)  # sigma_a² and sigma_wa of (backward_sigmawa)
         pre_mean = float(x @ posterior.mean)  # (mua)
-        input_var = 0.0 if x_var is None else _input_variance(posterior, x_var[None])[0]
+        input_var = 0.0 if x_var is None else float(_input_variance(posterior, x_var[None])[0])
         wide = seen.var
         if self.forgetting < 1.0 and isinstance(posterior, Diagonal):
-            wide = max(wide, min(wide / self.forgetting, self._prior.project(x).var))
+            wide = max(wide, min(wide / self.forgetting, float(x**2 @ self._prior_variances)))
         tilt = self._tilt(observation, pre_mean, wide + input_var, y)
         # Of the variance only the weights' own part can be learned away.
         step = _narrowed(tilt._replace(left=tilt.left + tilt.kappa * input_var), wide, seen.var)
         posterior.rank_one_step(seen, float(step.alpha), float(step.kappa), float(step.left))  # (backward_weightupdate)
-        if state.noise is not None:
-            state.noise.add(self._noise_sample(observation, pre_mean, seen.var + input_var, y, tilt))
-        state.log_evidence += float(tilt.log_z)
-        state.n_seen += 1
+        if state.running[NOISE_WEIGHT] > 0.0:
+            sample = self._noise_sample(observation, pre_mean, wide + input_var, y, tilt)
+            learn_noise(state.running, sample, float(tilt.left))
+        state.running[EVIDENCE] += float(tilt.log_z)
+        state.running[SEEN] += 1.0
+        return pre_mean, seen.var + input_var
+
+    def _forget(self, posterior: Full) -> None:
+        """Divide the covariance by ``forgetting``, unless its trace would pass the prior's."""
+        if posterior.trace() <= self.forgetting * self._prior_variances.sum():
+            posterior.inflate(1.0 / self.forgetting)
 
     def _tilt(self, observation: Observation, mean: ArrayLike, var: ArrayLike, y: ArrayLike) -> Tilt:
         if self.update == "adf":
@@ -297,41 +309,124 @@ class BayesianPerceptron:
         assert isinstance(observation, Gaussian)
         if self.update == "adf":
             return float(observation.expected_square(self.activation, mean, var, y))
-        after = self.activation.moments(mean + tilt.alpha * var, max(var - float(tilt.kappa) * var**2, 0.0))
+        after = self.activation.moments(mean + tilt.alpha * var, var * tilt.left)
         return float((y - after.mean) ** 2 + after.var)
 
-    def _inputs(self, X: ArrayLike, X_var: ArrayLike | None) -> tuple[FloatArray, FloatArray | None, bool]:
-        """Rows and their variances, with the bias's constant 1 in front."""
+    # Then for many rows, all or none.
+
+    def _learn(
+        self, X: Any, row_vars: FloatArray | None, targets: FloatArray, single: bool, record: FloatArray
+    ) -> None:
+        plan = self._plan
+        before = None if single and plan is not None else self._state.copy()
+        if plan is None:
+            learned = self._learn_by_reference(X, row_vars, targets, record)
+        else:
+            from onepass import engine
+
+            state = self._state
+            learned = engine.learn(plan, state.posterior, state.running, X, targets, row_vars, record)
+        if learned < len(targets) or (before is not None and not self._state.posterior.is_finite()):
+            if before is not None:
+                self._state, self._learn_one = before, False
+            raise ValueError(
+                f"X and y overflow {self._state.posterior.mean.dtype}: their largest magnitudes are "
+                f"{abs(X).max():.3g} and {np.abs(targets).max():.3g}; rescale them. Nothing was learned."
+            )
+
+    def _learn_by_reference(self, X: Any, row_vars: FloatArray | None, targets: FloatArray, record: FloatArray) -> int:
+        rows = X.toarray() if isinstance(X, csr_array) else X
+        with np.errstate(over="ignore", invalid="ignore"):  # answered by the check of what was learned
+            for i, target in enumerate(targets):
+                x = np.concatenate([np.ones(self.bias), rows[i]])
+                x_var = None if row_vars is None else np.concatenate([np.zeros(self.bias), row_vars[i]])
+                noise = self._state.running[NOISE]
+                seen = self._learn_row(self._state, x, target, x_var)
+                if len(record):
+                    record[i] = (*seen, noise)
+        return len(targets) if np.isfinite(self._state.running).sum() >= 4 else 0
+
+    def _learner_of_one(self) -> Any:
+        """A function that learns one ordinary row at once, or None where there is no such short cut."""
+        posterior = self._state.posterior
+        if self._plan is None or not isinstance(posterior, Full) or not self._plan.uses_root(len(posterior.mean)):
+            return None
+        from onepass.engine import learner_of_one
+
+        return learner_of_one(self._plan, posterior, self._state.running)
+
+    @cached_property
+    def _plan(self) -> Any:
+        """What the engine needs to know, or None where only the reference can do it."""
+        if self.engine == "reference":
+            return None
+        try:
+            from onepass import engine
+        except ImportError as error:
+            warnings.warn(f"Numba can't be imported, learning is slow ({error})", stacklevel=5)
+            return None
+        trace = float(self._prior_variances.sum())
+        rule = engine.encode(self.activation, self._observation, self.update, self.bias, self.forgetting, trace)
+        if rule is None:
+            return None
+        keeps_prior = self.forgetting < 1.0 and isinstance(self._state.posterior, Diagonal)
+        return engine.Plan(
+            rule=rule,
+            prior_variances=self._prior_variances if keeps_prior else self._prior_variances[:0],
+            process_noise=self.process_noise if self.process_noise.any() else self.process_noise[:0],
+            kernel=self.engine,
+        )
+
+    # What comes in and what goes out.
+
+    def _inputs(self, X: Any, X_var: ArrayLike | None) -> tuple[Any, FloatArray | None, bool]:
+        """Rows and their variances, checked; without the bias's constant."""
+        if issparse(X):
+            sparse = as_sparse_rows(X, self.n_features)
+            if X_var is not None:
+                raise ValueError("X_var needs dense rows, got sparse X")
+            return (sparse if isinstance(self._state.posterior, Diagonal) else sparse.toarray()), None, False
         rows, single = as_rows(X, self.n_features)
-        row_vars = None
-        if X_var is not None:
-            row_vars, _ = as_rows(X_var, self.n_features, "X_var")
-            if row_vars.shape != rows.shape:
-                raise ValueError(f"X_var must have the shape of X, got {np.shape(X_var)} and {np.shape(X)}")
-            if (row_vars < 0).any():
-                raise ValueError(f"X_var must not be negative, got {row_vars.min():g}")
-        if self.bias:
-            rows = np.hstack([np.ones((len(rows), 1)), rows])
-            row_vars = row_vars if row_vars is None else np.hstack([np.zeros((len(rows), 1)), row_vars])
+        if X_var is None:
+            return rows, None, single
+        row_vars, _ = as_rows(X_var, self.n_features, "X_var")
+        if row_vars.shape != rows.shape:
+            raise ValueError(f"X_var must have the shape of X, got {np.shape(X_var)} and {np.shape(X)}")
+        if (row_vars < 0).any():
+            raise ValueError(f"X_var must not be negative, got {row_vars.min():g}")
         return rows, row_vars, single
 
-    def _pre_activation(self, rows: FloatArray, row_vars: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-        posterior = self._state.posterior
-        pre_mean = rows @ posterior.mean  # (mua)
-        pre_var = posterior.variances(rows)  # (sigmaa)
-        return pre_mean, pre_var if row_vars is None else pre_var + _input_variance(posterior, row_vars)
+    def _pairs(self, X: Any, y: ArrayLike, X_var: ArrayLike | None) -> tuple[Any, FloatArray | None, FloatArray, bool]:
+        rows, row_vars, single = self._inputs(X, X_var)
+        targets = as_targets(y, rows.shape[0], single)
+        self._observation.check(targets)
+        return rows, row_vars, targets, single
+
+    def _pre_activation(self, rows: Any, row_vars: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+        """Mean (mua) and variance (sigmaa) of the pre-activation."""
+        posterior, bias = self._state.posterior, self.bias
+        pre_mean = np.asarray(rows @ posterior.mean[bias:], dtype=np.float64)
+        if bias:
+            pre_mean += posterior.mean[0]
+        pre_var = np.empty(len(pre_mean))
+        for start in range(0, len(pre_mean), _CHUNK):
+            chunk = slice(start, start + _CHUNK)
+            pre_var[chunk] = posterior.variances(rows[chunk], bias)
+        if row_vars is not None:
+            pre_var += _input_variance(posterior, np.hstack([np.zeros((len(pre_mean), bias)), row_vars]))
+        return pre_mean, pre_var
+
+    def _prediction(
+        self, pre_mean: FloatArray, pre_var: FloatArray, observation: Observation, single: bool
+    ) -> Prediction:
+        output = self.activation.moments(pre_mean, pre_var)
+        columns = (output.mean, output.var, pre_mean, pre_var, observation.noise_var(output))
+        return Prediction(*(_one_or_many(column, single) for column in columns))
 
 
 def _input_variance(posterior: Posterior, row_vars: FloatArray) -> FloatArray:
     """What uncertain inputs add to the variance of ``x'w``: ``Σ (m² + Var w) Var x``."""
     return np.asarray(row_vars @ (posterior.mean**2 + posterior.marginal_variances()))
-
-
-def _forget(posterior: Full, forgetting: float, prior: Posterior) -> None:
-    """Divide the covariance by ``forgetting``, unless its trace would pass the prior's."""
-    assert isinstance(prior, Full)
-    if posterior.trace() <= forgetting * prior.trace():
-        posterior.inflate(1.0 / forgetting)
 
 
 def _narrowed(tilt: Tilt, wide: float, var: float) -> Tilt:
@@ -346,78 +441,9 @@ def _narrowed(tilt: Tilt, wide: float, var: float) -> Tilt:
     return Tilt(tilt.log_z, tilt.alpha * ratio, kappa, tilt.left * ratio)
 
 
+def _with_noise(observation: Observation, noise: Any) -> Observation:
+    return Gaussian(noise) if isinstance(observation, Gaussian) else observation
+
+
 def _one_or_many(column: FloatArray, single: bool) -> Any:
     return float(column[0]) if single else column
-
-
-def _as_prior(mean: ArrayLike | None, cov: ArrayLike | None, size: int, covariance: str) -> Posterior:
-    prior_mean = np.zeros(size) if mean is None else as_floats(mean, "mean")
-    if prior_mean.shape != (size,):
-        raise ValueError(f"mean must have shape ({size},), got shape {prior_mean.shape}")
-    if cov is None or np.ndim(cov) < 2:
-        variances = as_variances(1.0 if cov is None else cov, size, "cov")
-        return Full(prior_mean, np.diag(variances)) if covariance == "full" else Diagonal(prior_mean, variances)
-    matrix = as_covariance(cov, size)
-    if covariance == "full":
-        return Full(prior_mean, matrix)
-    if np.count_nonzero(matrix - np.diag(np.diag(matrix))):
-        raise ValueError(
-            "cov must be diagonal for covariance='diagonal', got a matrix with entries beside the diagonal"
-        )
-    return Diagonal(prior_mean, np.diag(matrix))
-
-
-_NOISE = 0.01
-_NOISE_START = 0.1
-_NOISE_START_ROWS = 20.0
-
-
-def _as_observation(
-    observation: str, noise: Any, noise_window: int | None, activation: Activation
-) -> tuple[Observation, NoiseEstimate | None]:
-    one_of(observation, ("auto", "gaussian", "bernoulli", "poisson"), "observation")
-    if observation == "auto":
-        observation = default_observation(activation) if noise is None else "gaussian"
-    if noise_window is not None and noise != "learn":
-        raise ValueError(f"noise_window is for noise='learn', got noise={noise!r}")
-    if observation == "gaussian":
-        if noise == "learn":
-            window = np.inf if noise_window is None else float(as_count(noise_window, "noise_window"))
-            return Gaussian(_NOISE_START), NoiseEstimate(_NOISE_START, _NOISE_START_ROWS, window)
-        if isinstance(noise, str):
-            raise ValueError(f"noise must be a number that is not negative, or 'learn', got {noise!r}")
-        return Gaussian(_NOISE if noise is None else as_nonnegative(noise, "noise")), None
-    if noise is not None:
-        raise ValueError(f"noise is for observation='gaussian', got noise={noise!r} with observation={observation!r}")
-    if observation == "poisson":
-        if not (activation([-1e3, 0.0, 1e3]) >= 0.0).all():
-            raise ValueError(
-                "observation='poisson' needs an activation that is never negative, such as 'exp' or 'softplus', "
-                f"got {activation!r}"
-            )
-        return Poisson(), None
-    values = activation([-1e3, 0.0, 1e3])
-    if not ((values >= 0.0) & (values <= 1.0)).all():
-        raise ValueError(
-            "observation='bernoulli' needs an activation between 0 and 1, such as 'sigmoid', 'probit' or 'step', "
-            f"got {activation!r}"
-        )
-    return Bernoulli(), None
-
-
-def _as_update(update: str, activation: Activation, observation: Observation) -> str:
-    one_of(update, ("auto", "adf", "kalman"), "update")
-    closed = observation.has_closed_form(activation)
-    if update == "auto":
-        return "adf" if closed else "kalman"
-    if update == "adf" and not closed:
-        raise ValueError(
-            f"update='adf' has no closed form for {type(observation).__name__} targets around {activation!r}. "
-            "Ways out: update='kalman' or 'auto'; observation='bernoulli' with 'sigmoid' (moments='exact'), 'probit' "
-            "or 'step'; observation='gaussian' with a piecewise linear activation; observation='poisson' with 'exp'"
-        )
-    return update
-
-
-def _observation_now(observation: Observation, noise: NoiseEstimate | None) -> Observation:
-    return observation if noise is None else Gaussian(noise.value)

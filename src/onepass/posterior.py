@@ -5,13 +5,17 @@ Whatever the model, the activation and the observation, learning a row is the sa
 takes that step; it knows nothing of where alpha and kappa come from.
 """
 
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg.blas import dsymm, ssymm
+from scipy.sparse import csr_array
 
 from onepass.gaussian import FloatArray
+from onepass.validation import as_covariance, as_floats, as_variances
 
-__all__ = ["Diagonal", "Full", "Posterior", "Projection"]
+__all__ = ["Diagonal", "Full", "Posterior", "Projection", "as_prior"]
 
 
 class Projection(NamedTuple):
@@ -25,7 +29,10 @@ class Projection(NamedTuple):
 class Posterior(Protocol):
     """A belief about the weights in some structure of its covariance."""
 
-    mean: FloatArray
+    @property
+    def mean(self) -> FloatArray:
+        """The mean of the weights, ``(p,)``, to be changed in place."""
+        ...
 
     @property
     def cov(self) -> FloatArray:
@@ -40,8 +47,8 @@ class Posterior(Protocol):
         """Return the variance of each weight, ``(p,)``."""
         ...
 
-    def variances(self, rows: FloatArray) -> FloatArray:
-        """Variance of ``J'w`` for every row ``J``, ``(n, p) -> (n,)``."""
+    def variances(self, rows: Any, bias: int = 0) -> FloatArray:
+        """Variance of ``J'w`` for every row ``J``, ``(n, p - bias) -> (n,)``; a bias is a constant 1 before the row."""
         ...
 
     def project(self, slope: FloatArray) -> Projection:
@@ -88,10 +95,19 @@ class Full:
     """
 
     def __init__(self, mean: FloatArray, cov: FloatArray) -> None:
-        self.mean = np.array(mean)
+        # Row 0 is the mean; the others are scratch space for compiled code, which so gets both in one argument.
+        self.space = np.zeros((5, len(mean)), dtype=mean.dtype)
+        self.space[0] = mean
         # Exactly one of the two forms is current.
         self._root: FloatArray | None = np.diag(np.sqrt(cov)) if cov.ndim == 1 else _square_root(cov)
         self._dense: FloatArray | None = None
+        # Set once ``C`` itself would lose its digits, so that the root is held from then on.
+        self.fragile = False
+
+    @property
+    def mean(self) -> FloatArray:
+        """The mean of the weights, ``(p,)``, to be changed in place."""
+        return np.asarray(self.space[0])
 
     @property
     def root(self) -> FloatArray:
@@ -122,9 +138,10 @@ class Full:
     def copy(self) -> Self:
         """Make an independent copy."""
         twin = object.__new__(type(self))
-        twin.mean = self.mean.copy()
+        twin.space = self.space.copy()
         twin._root = None if self._root is None else self._root.copy()
         twin._dense = None if self._dense is None else self._dense.copy(order="F")
+        twin.fragile = self.fragile
         return twin
 
     def marginal_variances(self) -> FloatArray:
@@ -133,10 +150,13 @@ class Full:
             return np.array(np.diag(self._dense))
         return np.asarray(np.square(self.root).sum(axis=0))
 
-    def variances(self, rows: FloatArray) -> FloatArray:
-        """Variance of ``J'w`` for every row ``J``, ``(n, p) -> (n,)``."""
+    def variances(self, rows: Any, bias: int = 0) -> FloatArray:
+        """Variance of ``J'w`` for every row ``J``, ``(n, p - bias) -> (n,)``; a bias is a constant 1 before the row."""
+        if bias:
+            rows = np.hstack([np.ones((len(rows), 1)), rows])
         if self._dense is not None:
-            return np.maximum((rows @ self.cov * rows).sum(axis=1), 0.0)
+            symm = dsymm if self._dense.dtype == np.float64 else ssymm
+            return np.asarray(np.maximum((symm(1.0, self._dense, rows.T, lower=1).T * rows).sum(axis=1), 0.0))
         return np.asarray(np.square(rows @ self.root.T).sum(axis=1))
 
     def project(self, slope: FloatArray) -> Projection:
@@ -151,7 +171,7 @@ class Full:
         taken in, each shrinking its row of ``R`` and mixing in the gain so far. For ``kappa > 0`` every term is bounded
         by the root it came from, and no digits are lost.
         """
-        self.mean += alpha * seen.gain
+        self.space[0] += alpha * seen.gain
         root, share, gain = self.root, left, np.zeros_like(self.mean)
         for j, coord in enumerate(seen.coords):
             grown = share + kappa * coord**2
@@ -195,7 +215,7 @@ class Diagonal:
 
     Parameters
     ----------
-    mean, variances : (p,) arrays
+    mean, variance : (p,) arrays
 
     Examples
     --------
@@ -205,49 +225,55 @@ class Diagonal:
     (array([0.5, 0. ]), array([0.75, 1.  ]))
     """
 
-    def __init__(self, mean: FloatArray, variances: FloatArray) -> None:
-        self.mean = np.array(mean)
-        self._var = np.array(variances)
+    def __init__(self, mean: FloatArray, variance: FloatArray) -> None:
+        self._mean = np.array(mean)
+        self.variance = np.array(variance)
+
+    @property
+    def mean(self) -> FloatArray:
+        """The mean of the weights, ``(p,)``, to be changed in place."""
+        return self._mean
 
     @property
     def cov(self) -> FloatArray:
         """The variances of the weights, ``(p,)``."""
-        return self._var.copy()
+        return self.variance.copy()
 
     def copy(self) -> Self:
         """Make an independent copy."""
-        return type(self)(self.mean, self._var)
+        return type(self)(self.mean, self.variance)
 
     def marginal_variances(self) -> FloatArray:
         """Return the variance of each weight, ``(p,)``."""
-        return self._var.copy()
+        return self.variance.copy()
 
-    def variances(self, rows: FloatArray) -> FloatArray:
-        """Variance of ``J'w`` for every row ``J``, ``(n, p) -> (n,)``."""
-        return np.asarray(np.square(rows) @ self._var)
+    def variances(self, rows: Any, bias: int = 0) -> FloatArray:
+        """Variance of ``J'w`` for every row ``J``, which may be sparse; a bias is a constant 1 before the row."""
+        squares = rows.multiply(rows) if isinstance(rows, csr_array) else np.square(rows)
+        return np.asarray(squares @ self.variance[bias:] + self.variance[:bias].sum())
 
     def project(self, slope: FloatArray) -> Projection:
         """Project the belief on the direction ``J = slope``."""
-        gain = self._var * slope
+        gain = self.variance * slope
         return Projection(float(slope @ gain), gain, slope)
 
     def rank_one_step(self, seen: Projection, alpha: float, kappa: float, left: float) -> None:
         """Take the step ``m += alpha c`` and the diagonal of ``C -= kappa c c'``."""
-        self.mean += alpha * seen.gain
+        self._mean += alpha * seen.gain
         # As a factor, so that rounding can't make a variance negative: kappa c_i J_i <= kappa v <= 1.
-        self._var *= np.maximum(1.0 - kappa * seen.gain * seen.coords, 0.0)
+        self.variance *= np.maximum(1.0 - kappa * seen.gain * seen.coords, 0.0)
 
     def diffuse(self, process_noise: FloatArray) -> None:
         """Let the weights wander: add ``process_noise`` to their variances."""
-        self._var += process_noise
+        self.variance += process_noise
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw weights, ``(n, p)``."""
-        return np.asarray(self.mean + rng.standard_normal((n, len(self.mean))) * np.sqrt(self._var))
+        return np.asarray(self.mean + rng.standard_normal((n, len(self.mean))) * np.sqrt(self.variance))
 
     def is_finite(self) -> bool:
         """Whether every number of the state is finite."""
-        return bool(np.isfinite(self.mean).all() and np.isfinite(self._var).all())
+        return bool(np.isfinite(self.mean).all() and np.isfinite(self.variance).all())
 
 
 def _square_root(cov: FloatArray) -> FloatArray:
@@ -267,3 +293,20 @@ def _semidefinite_root(cov: FloatArray) -> FloatArray:
             root[j, : j + 1] = rest[j, : j + 1] / np.sqrt(rest[j, j])
             rest[: j + 1, : j + 1] -= np.outer(root[j, : j + 1], root[j, : j + 1])
     return root
+
+
+def as_prior(mean: ArrayLike | None, cov: ArrayLike | None, size: int, covariance: str, dtype: str) -> Posterior:
+    """Check a user's prior and make it the belief to start with; zero mean and unit variances by default."""
+    prior_mean = np.zeros(size) if mean is None else as_floats(mean, "mean")
+    if prior_mean.shape != (size,):
+        raise ValueError(f"mean must have shape ({size},), got shape {prior_mean.shape}")
+    if cov is None or np.ndim(cov) < 2:
+        given = as_variances(1.0 if cov is None else cov, size, "cov")
+    else:
+        given = as_covariance(cov, size)
+        if covariance == "diagonal":
+            if np.count_nonzero(given - np.diag(np.diag(given))):
+                raise ValueError("cov must be diagonal for covariance='diagonal', got entries beside the diagonal")
+            given = np.diag(given)
+    form = Full if covariance == "full" else Diagonal
+    return form(prior_mean.astype(dtype), given.astype(dtype))

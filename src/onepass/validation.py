@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from onepass.gaussian import FloatArray
 
@@ -18,6 +19,7 @@ __all__ = [
     "as_nonnegative",
     "as_rows",
     "as_share",
+    "as_sparse_rows",
     "as_targets",
     "as_variances",
     "one_of",
@@ -34,10 +36,9 @@ def as_floats(value: Any, name: str) -> FloatArray:
             array = array.astype(np.float64)  # e.g. Decimal, or a data frame's column of Python floats
         except (TypeError, ValueError):
             raise TypeError(f"{name} must hold real numbers, got {_describe(value)} with dtype {array.dtype}") from None
-    array = array.astype(np.float64)
-    bad = ~np.isfinite(array)
-    if bad.any():
-        where = tuple(int(i) for i in np.argwhere(bad)[0])
+    array = array.astype(np.float64, copy=False)
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         place = f" at index {where if len(where) > 1 else where[0]}" if where else ""
         raise ValueError(f"{name} must be finite, got {array[where]}{place}")
     return array
@@ -55,7 +56,19 @@ def as_rows(value: Any, n_features: int, name: str = "X") -> tuple[FloatArray, b
         )
     if array.size == 0:
         raise ValueError(f"{name} is empty (shape {array.shape}); at least one row is needed")
-    return np.atleast_2d(array), single
+    return np.ascontiguousarray(np.atleast_2d(array)), single
+
+
+def as_sparse_rows(value: Any, n_features: int, name: str = "X") -> csr_array:
+    """A sparse matrix as CSR rows of finite numbers."""
+    rows = csr_array(value)
+    if rows.ndim != 2 or rows.shape[1] != n_features:
+        raise ValueError(f"{name} must have shape (n, {n_features}), got a sparse matrix of shape {rows.shape}")
+    if rows.shape[0] == 0:
+        raise ValueError(f"{name} is empty (shape {rows.shape}); at least one row is needed")
+    rows.sum_duplicates()
+    rows.data = as_floats(rows.data, name)
+    return rows
 
 
 def as_targets(value: Any, n_rows: int, single: bool, name: str = "y") -> FloatArray:

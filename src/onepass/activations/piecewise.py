@@ -46,8 +46,8 @@ class PiecewiseLinear:
     """
 
     def __init__(self, slopes: Sequence[float], knots: Sequence[float], value_at_zero: float = 0.0) -> None:
-        self.slopes = _flat(slopes, "slopes")
-        self.knots = _flat(knots, "knots")
+        self.slopes = _flat(slopes, "slopes").copy()
+        self.knots = _flat(knots, "knots").copy()
         self.value_at_zero = float(as_floats(value_at_zero, "value_at_zero"))
         if len(self.slopes) != len(self.knots) + 1:
             raise ValueError(
@@ -61,6 +61,13 @@ class PiecewiseLinear:
         self.intercepts = intercepts + (self.value_at_zero - intercepts[piece_at_zero])
         self._starts = np.concatenate(([-np.inf], self.knots))
         self._ends = np.concatenate((self.knots, [np.inf]))
+
+    @property
+    def pieces(self) -> FloatArray:
+        """Slope, intercept, start and end of the pieces, ``(4, k)``; neighbours of one slope joined."""
+        bends = np.concatenate(([True], np.diff(self.slopes) != 0.0))
+        ends = np.concatenate((self._starts[bends][1:], [np.inf]))
+        return np.array([self.slopes[bends], self.intercepts[bends], self._starts[bends], ends])
 
     def __repr__(self) -> str:
         return (

@@ -1,0 +1,171 @@
+"""The same steps as the reference, compiled and blocked.
+
+Nothing here is needed to understand the method: a model hands over its rule in numbers (`encode`) and its belief, and
+`learn` takes all rows in compiled loops, or for large covariances in matrix-matrix blocks. Importing this package
+imports Numba.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from onepass.activations import (
+    Activation,
+    Exponential,
+    Gelu,
+    PaperSigmoid,
+    PiecewiseLinear,
+    Probit,
+    Rescaled,
+    Sigmoid,
+    Softplus,
+    Step,
+)
+from onepass.engine import moments, tilts
+from onepass.engine.blocks import BLOCK, learn_block
+from onepass.engine.rows import row_root, rows_dense, rows_diagonal, rows_root, rows_sparse
+from onepass.gaussian import FloatArray
+from onepass.observations import Bernoulli, Gaussian, Observation
+from onepass.posterior import Diagonal, Full, Posterior
+
+__all__ = ["CROSSOVER", "Plan", "encode", "learn", "learner_of_one"]
+
+# From so many weights on blocks are faster than rows: measured by benchmarks/crossover.py.
+CROSSOVER = 150
+
+_CODES: dict[type, int] = {
+    Sigmoid: moments.SIGMOID,
+    PaperSigmoid: moments.PAPER_SIGMOID,
+    Probit: moments.PROBIT,
+    Step: moments.STEP,
+    Gelu: moments.GELU,
+    Softplus: moments.SOFTPLUS,
+    Exponential: moments.EXP,
+    PiecewiseLinear: moments.PIECEWISE,
+}
+_LABEL_KINDS: dict[type, int] = {
+    Sigmoid: tilts.ADF_SIGMOID,
+    Probit: tilts.ADF_PROBIT,
+    Step: tilts.ADF_STEP,
+}
+_NOTHING = np.empty((0, 0))
+_FLOAT = np.dtype(np.float64)
+_SCALARS = frozenset({float, int, bool, np.float64, np.bool_, np.int64})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a model's learning is made of, apart from its belief."""
+
+    rule: FloatArray
+    prior_variances: FloatArray  # (p,), or empty where nobody asks for them
+    process_noise: FloatArray  # (p,), or empty
+    kernel: str  # "auto", "rows" or "blocks"
+
+    def uses_root(self, size: int) -> bool:
+        """Whether a full covariance of this size stays a root from row to row."""
+        return not len(self.process_noise) and (self.kernel == "rows" or (self.kernel == "auto" and size < CROSSOVER))
+
+
+def encode(
+    activation: Activation, observation: Observation, update: str, bias: int, forgetting: float, prior_trace: float
+) -> FloatArray | None:
+    """Put a rule of learning into numbers; None for what only the reference can do, such as one's own activation."""
+    shape = (1.0, 1.0, 0.0)
+    if isinstance(activation, Rescaled):
+        shape = (activation.inner, activation.outer, activation.offset)
+        activation = activation.base
+    if type(activation) not in _CODES:
+        return None
+    if update == "kalman":
+        label = tilts.KALMAN_LABEL if isinstance(observation, Bernoulli) else tilts.KALMAN_COUNT
+        kind = tilts.KALMAN_NOISE if isinstance(observation, Gaussian) else label
+    elif isinstance(observation, Gaussian):
+        kind = tilts.ADF_NOISE
+    else:
+        kind = _LABEL_KINDS[type(activation)] if isinstance(observation, Bernoulli) else tilts.ADF_COUNT
+    pieces = activation.pieces if isinstance(activation, PiecewiseLinear) else np.zeros((4, 1))
+    return moments.make_rule(kind, _CODES[type(activation)], shape, pieces, bias, forgetting, prior_trace)
+
+
+def learn(
+    plan: Plan,
+    posterior: Posterior,
+    running: FloatArray,
+    X: FloatArray | csr_array,
+    y: FloatArray,
+    X_var: FloatArray | None,
+    out: FloatArray,
+) -> int:
+    """Learn rows in order into the belief, in place; the number learned, fewer than all if one is not finite."""
+    row_vars = _NOTHING if X_var is None else X_var
+    if isinstance(posterior, Diagonal):
+        shared = (plan.rule, running, plan.prior_variances, plan.process_noise, posterior.mean, posterior.variance, out)
+        if isinstance(X, csr_array):
+            return int(rows_sparse(X.data, X.indices, X.indptr, y, *shared))
+        return int(rows_diagonal(X, row_vars, y, *shared))
+    assert isinstance(posterior, Full)
+    assert not isinstance(X, csr_array)
+    if X_var is None and not posterior.fragile and _blocks_pay(plan, len(posterior.mean), len(X)):
+        return _learn_blocks(plan, posterior, running, X, y, out)
+    return _learn_rows(plan, posterior, running, X, y, row_vars, out)
+
+
+def learner_of_one(plan: Plan, posterior: Full, running: FloatArray) -> Callable[[FloatArray, Any], bool]:
+    """Make a function that learns one row with next to no overhead.
+
+    It answers False, with nothing changed, to anything out of the ordinary.
+    """
+    rule, space, root = plan.rule, posterior.space, posterior.root
+
+    def learn_one(x: FloatArray, y: Any) -> bool:
+        # What compiled code would be compiled anew for goes the long way.
+        if x.dtype is not _FLOAT or type(y) not in _SCALARS or not x.flags.c_contiguous:
+            return False
+        return row_root(x, float(y), rule, running, space, root)
+
+    return learn_one
+
+
+def _blocks_pay(plan: Plan, size: int, n_rows: int) -> bool:
+    return plan.kernel == "blocks" or (plan.kernel == "auto" and size >= CROSSOVER and n_rows >= BLOCK // 4)
+
+
+def _learn_rows(
+    plan: Plan,
+    posterior: Full,
+    running: FloatArray,
+    X: FloatArray,
+    y: FloatArray,
+    row_vars: FloatArray,
+    out: FloatArray,
+) -> int:
+    shared = (X, row_vars, y, plan.rule, running)
+    if len(plan.process_noise) or (posterior.is_dense and not posterior.fragile):
+        return int(rows_dense(*shared, plan.process_noise, posterior.space, posterior.dense, out))
+    return int(rows_root(*shared, posterior.space, posterior.root, out))
+
+
+def _learn_blocks(
+    plan: Plan, posterior: Full, running: FloatArray, X: FloatArray, y: FloatArray, out: FloatArray
+) -> int:
+    rows = np.ones((BLOCK, len(posterior.mean)), dtype=posterior.mean.dtype)
+    bias, forgetting = int(plan.rule[2, 0]), plan.rule[3, 0]
+    blocks = not (forgetting < 1.0 and len(plan.process_noise))  # growth and noise together would need a third product
+    for start in range(0, len(X), BLOCK):
+        end = min(start + BLOCK, len(X))
+        learned, seen = -1, out[start:end]
+        if blocks and not posterior.fragile:
+            rows[: end - start, bias:] = X[start:end]
+            block = (rows[: end - start], y[start:end], plan.rule, running, plan.process_noise)
+            learned = learn_block(*block, posterior.mean, posterior.dense, seen)
+            # What the covariance itself can't hold, its root can: from here on the belief is learned row by row.
+            posterior.fragile = learned < 0
+        if learned < 0:
+            learned = _learn_rows(plan, posterior, running, X[start:end], y[start:end], _NOTHING, seen)
+        if learned < end - start:
+            return start + learned
+    return len(X)

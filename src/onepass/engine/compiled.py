@@ -1,0 +1,46 @@
+"""How the engine compiles: with Numba, cached on disk, and with a plain word where that can't be."""
+
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from numba import njit
+
+__all__ = ["compiled"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Sums may be reordered and fused, so that they vectorise; infinities and NaN keep their meaning, and a division by zero
+# gives one instead of raising.
+_OPTIONS: dict[str, Any] = {"fastmath": {"reassoc", "contract", "nsz", "arcp"}, "error_model": "numpy"}
+_warned = False
+
+
+def _drop_stale_cache() -> None:
+    """Remove compiled code older than any source of the package.
+
+    Numba looks only at the file a function stands in, but a kernel has the functions of other files inlined.
+    """
+    package = Path(__file__).parents[1]
+    newest = max(source.stat().st_mtime for source in package.rglob("*.py"))
+    for cached in package.rglob("__pycache__/*.nb[ic]"):
+        with suppress(OSError):
+            if cached.stat().st_mtime < newest:
+                cached.unlink()
+
+
+_drop_stale_cache()
+
+
+def compiled(function: F) -> F:
+    """Compile a function on its first call, and keep the result on disk for the next process."""
+    global _warned
+    try:
+        return cast(F, njit(cache=True, **_OPTIONS)(function))
+    except RuntimeError as error:  # no folder for the cache can be written
+        if not _warned:
+            warnings.warn(f"compiled code can't be cached and is made anew in every process ({error})", stacklevel=2)
+            _warned = True
+        return cast(F, njit(**_OPTIONS)(function))

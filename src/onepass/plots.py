@@ -88,7 +88,7 @@ _RC: dict[str, Any] = {
 @contextmanager
 def house_style() -> Iterator[None]:
     """Draw and save in the house style."""
-    with mpl.rc_context(_RC):
+    with mpl.rc_context(_RC):  # type: ignore[arg-type]  # a dict of plain names is what it takes
         yield
 
 

@@ -1,6 +1,6 @@
 """One HTML file that tells a story and opens offline: text, figures and tables, nothing fetched from anywhere.
 
-Text may carry a little mark-up, which the terminal shows as it is meant too: ``mu_{a}``, ``sigma^{2}`` and `` `code` ``.
+Text may carry a little mark-up, ``mu_{a}``, ``sigma^{2}`` and ```code```, which `plain` takes out for the terminal.
 """
 
 import base64
@@ -14,7 +14,7 @@ __all__ = ["Picture", "Report", "Section", "Table", "plain", "render_html"]
 
 @dataclass(frozen=True)
 class Table:
-    """A table whose first column names its rows."""
+    """A table whose first column names its rows; a name that begins with a space belongs to the row above."""
 
     caption: str
     columns: tuple[str, ...]
@@ -46,8 +46,10 @@ class Section:
     pictures: tuple[Picture, ...]
     tables: tuple[Table, ...]
     reading: str
+    verdict: str = ""
+    """The answer in a few words, for the table of contents."""
     departures: tuple[str, ...] = ()
-    """What did not come out as expected; empty if everything did."""
+    """What did not come out as claimed or hoped; empty if everything did."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def plain(text: str) -> str:
 
 def render_html(report: Report) -> str:
     """Write the whole page."""
-    links = "\n".join(f'<li><a href="#{s.name}">{_rich(s.title)}</a></li>' for s in report.sections)
+    links = "\n".join(_entry(section) for section in report.sections)
     facts = "\n".join(f"<dt>{_rich(name)}</dt><dd>{_rich(value)}</dd>" for name, value in report.facts)
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -102,6 +104,11 @@ def render_html(report: Report) -> str:
 """
 
 
+def _entry(section: Section) -> str:
+    verdict = f'<br><span class="verdict">{_rich(section.verdict)}</span>' if section.verdict else ""
+    return f'<li><a href="#{escape(section.name)}">{_rich(section.title)}</a>{verdict}</li>'
+
+
 def _section(section: Section) -> str:
     parts = [
         f'<section id="{escape(section.name)}">\n<h2>{_rich(section.title)}</h2>',
@@ -113,7 +120,7 @@ def _section(section: Section) -> str:
     ]
     if section.departures:
         items = "".join(f"<li>{_rich(item)}</li>" for item in section.departures)
-        parts.append(f'<div class="departures"><h3>What does not reproduce</h3><ul>{items}</ul></div>')
+        parts.append(f'<div class="departures"><h3>What does not hold</h3><ul>{items}</ul></div>')
     return "\n".join([*parts, "</section>\n"])
 
 
@@ -138,7 +145,8 @@ def _table(table: Table) -> str:
 
 def _row(cells: Sequence[str]) -> str:
     first, *rest = (_rich(cell) for cell in cells)
-    return f'<tr><th scope="row">{first}</th>' + "".join(f"<td>{cell}</td>" for cell in rest) + "</tr>"
+    part = ' class="part"' if cells[0].startswith(" ") else ""
+    return f'<tr><th scope="row"{part}>{first}</th>' + "".join(f"<td>{cell}</td>" for cell in rest) + "</tr>"
 
 
 def _rich(text: str) -> str:
@@ -168,6 +176,8 @@ a { color: var(--blue); }
 nav { border: 1px solid var(--line); border-width: 1px 0; padding: 1rem 0; margin: 1.75rem 0 2.75rem; }
 nav h2, footer h2 { font-size: 1rem; color: var(--soft); }
 nav ol { margin: 0; padding-left: 1.4rem; }
+nav li { margin-bottom: .35rem; }
+.verdict { color: var(--soft); font-size: .95rem; }
 section { margin: 0 0 3.5rem; padding-top: .5rem; }
 .question { font-size: 1.15rem; font-style: italic; }
 figure { margin: 1.75rem 0; }
@@ -184,9 +194,11 @@ td, thead th + th { padding-left: .9rem; }
 td { white-space: nowrap; }
 th { font-weight: 600; }
 tbody th { font-weight: 400; min-width: 12rem; }
+th.part { padding-left: 1.25rem; }
 tbody tr + tr > * { border-top: 1px solid #efefef; }
 .reading { border-left: 4px solid var(--blue); padding: .1rem 0 .1rem 1rem; margin: 1.5rem 0; }
-.departures { border-left: 4px solid var(--orange); background: var(--warm); padding: .9rem 1rem .6rem; max-width: 47rem; }
+.departures { border-left: 4px solid var(--orange); background: var(--warm); padding: .9rem 1rem .6rem;
+  max-width: 47rem; }
 .departures ul { margin: 0; padding-left: 1.2rem; }
 .departures li { margin-bottom: .45rem; }
 footer { border-top: 1px solid var(--line); padding-top: 1rem; font-size: .92rem; color: var(--soft); }

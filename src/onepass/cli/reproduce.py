@@ -11,6 +11,8 @@ import click
 from onepass.experiments import NAMES, load
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from onepass.report import Section
 
 __all__ = ["reproduce"]
@@ -42,6 +44,7 @@ def reproduce(experiment: str, out: Path, seed: int, trials: int) -> None:
 
 def _reproduce(names: tuple[str, ...], out: Path, seed: int, trials: int) -> None:
     # All that is heavy is loaded here, so that help and wrong use are answered at once.
+    from functools import partial
     from time import perf_counter
 
     from rich.console import Console
@@ -63,7 +66,7 @@ def _reproduce(names: tuple[str, ...], out: Path, seed: int, trials: int) -> Non
         for name in names:
             experiment = load(name)
             task = progress.add_task(experiment.TITLE, total=experiment.steps(trials))
-            outcomes[name] = experiment.run(seed, trials, lambda task=task: progress.advance(task))
+            outcomes[name] = experiment.run(seed, trials, partial(progress.advance, task))
         task = progress.add_task("Figures and report", total=1)
         publication = publish(outcomes, Run(seed, trials, perf_counter() - begin))
         progress.advance(task)
@@ -71,7 +74,7 @@ def _reproduce(names: tuple[str, ...], out: Path, seed: int, trials: int) -> Non
     for name, content in publication.files.items():
         write_atomically(out / name, content)
     for section in publication.sections:
-        _show(section)
+        _show(section, Console())
     click.echo(f"Report: {out / 'report.html'}")
 
 
@@ -94,18 +97,19 @@ def _writable(folder: Path) -> Iterator[None]:
         raise
 
 
-def _show(section: "Section") -> None:
-    """Print the section's first table."""
+def _show(section: "Section", console: "Console") -> None:
+    """Print the section's first table, in columns that stand below each other from section to section."""
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
     from onepass.report import plain
 
     source = section.tables[0]
-    table = Table(title=plain(section.title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
-    for i, column in enumerate(source.columns):
-        table.add_column(plain(column), justify="left" if i == 0 else "right")
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    widths = (24, 15, 15, 17) if console.width >= 80 else (None,) * 4  # where there is no room, cells wrap
+    for column, width in zip(source.columns, widths, strict=True):
+        table.add_column(column, min_width=width, justify="right" if column else "left")
     for row in source.rows:
         table.add_row(*map(plain, row))
-    Console().print(table)
+    console.print(plain(section.title), style="bold", highlight=False)
+    console.print(table)

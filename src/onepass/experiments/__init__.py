@@ -1,4 +1,4 @@
-"""The experiments of the paper's Section V, runnable anywhere: see `base` for what one is, the rest for the ones there are.
+"""The experiments of the paper's Section V: see `base` for what one is, the rest for the ones there are.
 
 Loaded on first use: the command line asks for the names alone.
 """

@@ -9,7 +9,10 @@ from matplotlib.figure import Figure
 from onepass.gaussian import FloatArray
 from onepass.report import Section
 
-__all__ = ["Experiment", "Outcome", "Tick", "as_list", "spread", "trial_rng"]
+__all__ = ["COLUMNS", "Experiment", "Outcome", "Tick", "as_list", "short", "spread", "trial_rng"]
+
+COLUMNS = ("", "paper", "reproduced", "onepass exact")
+"""Of the first table of every section, the one the terminal shows."""
 
 Tick = Callable[[], None]
 """Called once a step, for whoever shows the progress."""
@@ -55,6 +58,11 @@ def as_list(values: FloatArray) -> list[float]:
     return [float(value) for value in values]
 
 
+def short(value: float, digits: int = 4) -> str:
+    """Write a number that may be very small."""
+    return f"{value:.{digits}f}" if value >= 1e-3 else f"{value:.1e}".replace("e-0", "e-")
+
+
 def spread(mean: float, std: float, digits: int = 4) -> str:
     """Write a mean and its spread."""
-    return f"{mean:.{digits}f} ± {std:.{digits}f}"
+    return f"{short(mean, digits)} ± {short(std, digits)}"

@@ -64,7 +64,7 @@ def _report(sections: tuple[Section, ...], run: Run) -> Report:
         lead=(
             "Every experiment, figure and number of Section V of M. F. Huber, “Bayesian Perceptron: Towards fully "
             "Bayesian Neural Networks” (2020), run again and set beside what the paper prints and what the exact "
-            "update of onepass gives on the same task. What does not reproduce is said where it happens."
+            "update of onepass gives on the same task. What does not reproduce is said at the end of each section."
         ),
         sections=sections,
         facts=(

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from scipy.special import expit, ndtr
 
 from onepass.activations.sigmoid import SCALES, WEIGHTS
-from onepass.experiments.base import Tick
+from onepass.experiments.base import COLUMNS, Tick, short
 from onepass.gaussian import FloatArray, pdf
 from onepass.plots import EXACT, GREY, PAPER, label_panels, new_figure, without_markers
 from onepass.report import Picture, Section, Table
@@ -66,9 +66,9 @@ class SigmoidOutcome:
             panel.plot(a, exact[near], label=exact_name, **thick_grey)
             panel.plot(a, probit[near], label=probit_name, **{**without_markers(PAPER), "linestyle": (0, (4, 1.5))})
             panel.set(xlabel="$a$", xlim=(-7, 7), xticks=range(-6, 7, 2))
-        axes[0, 0].set(ylabel="$f(a)$", ylim=(0, 1.02))
+        axes[0, 0].set(ylabel="value", ylim=(0, 1.02))
         axes[0, 0].legend(loc="upper left")
-        axes[0, 1].set(ylabel="$f\\,'(a)$", ylim=(0, 0.33))
+        axes[0, 1].set(ylabel="slope", ylim=(0, 0.33))
         axes[0, 1].legend(loc="upper center", ncols=2, columnspacing=1.2, handlelength=2.2)
         error = axes[0, 2]
         error.semilogy(a, self.probit.value_error[near], label="one probit", **without_markers(PAPER))
@@ -82,6 +82,7 @@ class SigmoidOutcome:
         """Tell what the stand-ins are worth."""
         numbers = self.numbers()
         return Section(
+            verdict="Reproduces.",
             name="sigmoid",
             title=TITLE,
             question="The Gaussian integrals of the sigmoid have no closed form. How good is what takes its place?",
@@ -102,19 +103,19 @@ class SigmoidOutcome:
             tables=(
                 Table(
                     "Largest absolute errors over the whole line. The paper prints no number, only the figure.",
-                    ("", "paper", "reproduced", "onepass exact"),
+                    COLUMNS,
                     (
                         (
-                            "sigmoid s(a)",
+                            "error of s(a)",
                             "figure only",
-                            f"{numbers['probit_max_error']:.4f}",
-                            f"{numbers['mixture_max_error']:.1e}",
+                            short(numbers["probit_max_error"]),
+                            short(numbers["mixture_max_error"]),
                         ),
                         (
-                            "slope s'(a)",
+                            "error of its slope",
                             "figure only",
-                            f"{numbers['probit_slope_max_error']:.4f}",
-                            f"{numbers['mixture_slope_max_error']:.1e}",
+                            short(numbers["probit_slope_max_error"]),
+                            short(numbers["mixture_slope_max_error"]),
                         ),
                     ),
                 ),

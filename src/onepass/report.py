@@ -70,7 +70,7 @@ def plain(text: str) -> str:
     >>> plain("the variance sigma_{a}^{2} of `a`")
     'the variance sigma_a^2 of a'
     """
-    return re.sub(r"\{([^{}]*)\}", r"\1", text).replace("`", "")
+    return re.sub(r"([_^])\{([^{}]*)\}", r"\1\2", text).replace("`", "")
 
 
 def render_html(report: Report) -> str:

@@ -166,7 +166,7 @@ class ClassificationOutcome:
                 ),
                 Picture(
                     "fig4_classification_exact",
-                    "Figure 4, with our exact update on the same points: less sure of itself at every step.",
+                    "Figure 4, with our exact update on the same points: less sure of itself.",
                     svg["fig4_classification_exact"],
                 ),
                 Picture(

@@ -210,9 +210,9 @@ class RegressionOutcome:
                 "gradient descent on the squared error. Learning rate, epochs and initial weights are the best of a "
                 f"grid, chosen on {TUNING_TRIALS} other trials: learning rates {_words(gradient.LEARNING_RATES)}; "
                 f"epochs {_words(gradient.EPOCHS)}; initial (bias, weight) N(0, 0.1^{{2}}) “small”, N(0, 1) “wide”, or "
-                "small around a bias of 1 “live”, which lets every point through at first; of recipes within 1 % of each "
-                f"other the one with the fewest epochs. Chosen: {_recipe_words(self.chosen.recipe)}. Zero is no start "
-                "at all, since a ReLU at zero has no gradient; the best recipe with a small start "
+                "small around a bias of 1 “live”, which lets every point through at first; of recipes within 1 % of "
+                f"each other the one with the fewest epochs. Chosen: {_recipe_words(self.chosen.recipe)}. Zero is no "
+                "start at all, since a ReLU at zero has no gradient; the best recipe with a small start "
                 f"({_recipe_words(self.chosen_small.recipe)}) is shown beside it.",
             ),
             pictures=(
@@ -254,7 +254,8 @@ def _claims(numbers: dict[str, Any]) -> Table:
     faster = [f"{numbers['gradient_seconds'] / numbers[f'{name}_seconds']:.1f} times" for name in ("bp", "exact")]
     coverage = [f"{100 * numbers[f'{name}_coverage_mean'][-1]:.1f} %" for name in ("bp", "exact")]
     return Table(
-        f"Averages ± standard deviations over {numbers['trials']} trials. The paper shows curves and prints no number.",
+        f"Averages ± standard deviations over {numbers['trials']} trials. The paper shows curves and prints no number. "
+        f"The last row is the share of test targets within the band after {N_POINTS} points, noise included.",
         COLUMNS,
         (
             *(rmse(n) for n in (1, 5, 10, 20)),
@@ -423,8 +424,9 @@ def _departures(numbers: dict[str, Any]) -> tuple[str, ...]:
         found.append(
             "“Independent of the size of the processed training data, the proposed BP outperforms classical "
             "gradient-based training”: not against gradient descent at its best, which has the lower rmse at "
-            f"n = {_ranges(behind)}; from n = 10 on the two differ by at most {late:.3f}. Against the best recipe with a small random start the claim holds at "
-            f"n = {_ranges(small)}: there, in some trials, no point gets through the ReLU, which then never learns. "
+            f"n = {_ranges(behind)}; from n = 10 on the two differ by at most {late:.3f}. Against the best recipe with "
+            f"a small random start the claim holds at n = {_ranges(small)}: there, in some trials, no point gets "
+            "through the ReLU, which then never learns. "
             "The paper does not say how its opponent starts."
         )
     wider = _below(numbers, "gradient_rmse_std", "bp_rmse_std")

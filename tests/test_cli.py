@@ -136,6 +136,7 @@ def test_one_experiment_alone_gives_the_same_numbers_again(everything: tuple[Pat
     assert done.returncode == 0, done.stderr
     found = results(tmp_path)
     assert found.keys() == {"onepass", "seed", "trials", "seconds", "regression"}
+    assert "onepass reproduce regression --seed 0 --trials 3" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert without_times(found["regression"]) == without_times(results(everything[0])["regression"])
 
 

@@ -212,9 +212,24 @@ class TestRegression:
             assert numbers[f"{name}_seconds"] == numbers[f"{name}_seconds_by_n"][-1]
         assert len(numbers["gradient_grid"]) == 45
 
-    def test_the_recipe_is_chosen_on_other_trials_than_those_reported(self) -> None:
-        reported, tuning = (regression.Trials.draw(0, stream, 1) for stream in (2, 3))
-        assert not np.isin(reported.x, tuning.x).any()
+    def test_the_recipe_is_chosen_on_other_trials_than_those_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        searched: list[FloatArray] = []
+        reported: list[FloatArray] = []
+
+        def search(x: FloatArray, *_: Any) -> list[Score]:
+            searched.append(x)
+            return [Score(Recipe("small", 0.1, 1), 1.0)]
+
+        def curve(recipe: Recipe, data: regression.Trials) -> FloatArray:
+            reported.append(data.x)
+            return np.ones(data.x.shape)
+
+        monkeypatch.setattr(gradient, "search", search)
+        monkeypatch.setattr(regression, "_gradient_curve", curve)
+        regression.run(0, 2, nothing)
+        assert searched
+        assert reported
+        assert not np.isin(reported[0], searched[0]).any()
 
     def test_targets_are_the_papers_softplus_with_its_noise(self) -> None:
         data = regression.Trials.draw(0, 2, 200)

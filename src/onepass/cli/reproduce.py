@@ -37,12 +37,11 @@ def reproduce(experiment: str, out: Path, seed: int, trials: int) -> None:
     Draws the figures as PNG and SVG, writes every number to results.json and tells the story in report.html, one file
     that opens offline.
     """
-    names = NAMES if experiment == "all" else (experiment,)
     with _writable(out):
-        _reproduce(names, out, seed, trials)
+        _reproduce(experiment, out, seed, trials)
 
 
-def _reproduce(names: tuple[str, ...], out: Path, seed: int, trials: int) -> None:
+def _reproduce(asked: str, out: Path, seed: int, trials: int) -> None:
     # All that is heavy is loaded here, so that help and wrong use are answered at once.
     from functools import partial
     from time import perf_counter
@@ -63,12 +62,12 @@ def _reproduce(names: tuple[str, ...], out: Path, seed: int, trials: int) -> Non
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        for name in names:
+        for name in NAMES if asked == "all" else (asked,):
             experiment = load(name)
             task = progress.add_task(experiment.TITLE, total=experiment.steps(trials))
             outcomes[name] = experiment.run(seed, trials, partial(progress.advance, task))
         task = progress.add_task("Figures and report", total=1)
-        publication = publish(outcomes, Run(seed, trials, perf_counter() - begin))
+        publication = publish(outcomes, Run(asked, seed, trials, perf_counter() - begin))
         progress.advance(task)
     # Only now, whole and in one go: an interruption so far has left nothing, one from here on leaves whole files.
     for name, content in publication.files.items():

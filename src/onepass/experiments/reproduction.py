@@ -18,6 +18,7 @@ __all__ = ["Publication", "Run", "publish"]
 class Run:
     """What was asked for, and how long it took."""
 
+    experiment: str
     seed: int
     trials: int
     seconds: float
@@ -68,7 +69,7 @@ def _report(sections: tuple[Section, ...], run: Run) -> Report:
         ),
         sections=sections,
         facts=(
-            ("command", f"`onepass reproduce --seed {run.seed} --trials {run.trials}`"),
+            ("command", f"`onepass reproduce {run.experiment} --seed {run.seed} --trials {run.trials}`"),
             ("onepass", __version__),
             ("Python, NumPy, SciPy", f"{platform.python_version()}, {version('numpy')}, {version('scipy')}"),
             ("time", f"{run.seconds:.0f} s for the experiments"),

@@ -18,8 +18,8 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(READY)  ## the perceptron learns the paper's classification task
-	$(BIN)/python examples/classification.py
+demo: $(READY)  ## every experiment, figure and number of the paper, into reproduction/report.html
+	$(BIN)/onepass reproduce --out reproduction
 
 test: $(READY)  ## lint, types, layers and tests
 	$(BIN)/ruff check .
@@ -37,4 +37,4 @@ lock:  ## resolve the dependencies anew into requirements.lock (needs uv)
 	    --no-emit-index-url --no-annotate --no-header --upgrade --quiet -o requirements.lock
 
 clean:  ## remove the environment and what tools left behind
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) reproduction .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -1,0 +1,33 @@
+"""Files that are there whole or not at all, whatever interrupts the writing."""
+
+import os
+import tempfile
+from pathlib import Path
+
+__all__ = ["write_atomically"]
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file beside its place and move it there in one step.
+
+    Examples
+    --------
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> write_atomically(folder / "note.txt", b"whole")
+    >>> [(file.name, file.read_bytes()) for file in folder.iterdir()]
+    [('note.txt', b'whole')]
+    """
+    handle, draft = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            # mkstemp makes files only their owner can read; a report is meant to be shown around.
+            umask = os.umask(0)
+            os.umask(umask)
+            os.chmod(draft, 0o666 & ~umask)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except BaseException:  # Ctrl-C too
+        Path(draft).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,46 @@
+import io
+from itertools import combinations
+
+import matplotlib as mpl
+from matplotlib.image import imread
+
+from onepass import plots
+
+
+def draw() -> bytes:
+    with plots.house_style():
+        figure, axes = plots.new_figure(1, 2, 4.0, 2.0)
+        axes[0, 0].plot([0, 1], [0, 1], **plots.PAPER)
+        plots.label_panels(axes, ["one", "two"])
+        assert axes[0, 1].get_title(loc="left") == "(b)  two"
+        return plots.render(figure, "svg")
+
+
+def test_the_same_figure_is_the_same_file() -> None:
+    assert draw() == draw()
+
+
+def test_a_png_has_the_size_and_resolution_of_print() -> None:
+    with plots.house_style():
+        figure, _ = plots.new_figure(1, 1, 3.0, 2.0)
+        pixels = imread(io.BytesIO(plots.render(figure, "png")))
+    assert pixels.shape[:2] == (400, 600)
+
+
+def test_no_two_roles_differ_by_colour_alone() -> None:
+    roles = [plots.PAPER, plots.EXACT, plots.OPPONENT, plots.OPPONENT_2, plots.OTHER]
+    for one, other in combinations(roles, 2):
+        assert one["linestyle"] != other["linestyle"]
+        assert one["marker"] != other["marker"]
+        assert one["color"] != other["color"]
+
+
+def test_the_style_ends_with_its_block() -> None:
+    before = dict(mpl.rcParams)
+    with plots.house_style():
+        assert mpl.rcParams["svg.hashsalt"] == "onepass"
+    assert dict(mpl.rcParams) == before
+
+
+def test_a_line_through_many_points_loses_its_markers_only() -> None:
+    assert plots.without_markers(plots.PAPER) == {key: plots.PAPER[key] for key in ("color", "linestyle")}

@@ -26,7 +26,7 @@ test: $(READY)  ## lint, types, layers and tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto
 
 format: $(READY)  ## mend what the linter can mend by itself
 	$(BIN)/ruff check --fix .

@@ -99,7 +99,10 @@ def _kalman(rule: FloatArray, mean: float, var: float, y: float, noise: float) -
         return log_z, 0.0, 0.0, 1.0, 0.0
     bound = sqrt(total / var)
     slope = min(max(slope, -bound), bound)
-    left = max(var_y - slope * slope * var + noise, 0.0) / total
+    unexplained = var_y - slope * slope * var
+    if abs(unexplained) < 1e-15 * var_y:  # rounding alone, which may be more than the noise
+        unexplained = 0.0
+    left = max(unexplained + noise, 0.0) / total
     return log_z, slope * (y - mu) / total, slope * slope / total, left, 0.0
 
 

@@ -1,4 +1,4 @@
-"""Does a posterior know how sure it may be? True weights drawn from the prior, labels from the model, and where they lie.
+"""Does a posterior know how sure it may be? True weights from the prior, labels from the model, and where they lie.
 
     python -m benchmarks.calibration
 

@@ -1,7 +1,7 @@
 """A stream that is hard on a covariance, and a look at what it left.
 
-Noise of 1e-6, input scales from 1e-8 to 1e8, collinear features and repeated rows: each of them alone makes a covariance
-that is updated by subtraction lose its digits.
+Noise of 1e-6, input scales from 1e-8 to 1e8, collinear features and repeated rows: each of them alone makes a
+covariance that is updated by subtraction lose its digits.
 """
 
 from collections.abc import Iterator

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.endurance import hard_stream, inspect
 from mpmath import mp, mpf
 
-from benchmarks.endurance import hard_stream, inspect
 from onepass import BayesianPerceptron
 
 KERNELS = ["rows", "blocks"]

@@ -120,7 +120,7 @@ class Full:
     def dense(self) -> FloatArray:
         """The lower triangle of ``C`` itself, in Fortran order, to be changed in place."""
         if self._dense is None:
-            self._dense, self._root = np.asfortranarray(self.cov), None
+            self._dense, self._root = self.cov.T, None  # a symmetric matrix transposed is itself in the other order
         return self._dense
 
     @property

@@ -45,6 +45,7 @@ def _note(out: FloatArray, i: int, pre_mean: float, pre_var: float, noise: float
 # would be counted in and out again for every row learned.
 _X, _COORDS, _GAIN, _SHRINK = range(1, 5)
 _INVERSE = _X  # which is not needed any more by then
+_TINY = 1e-100  # the square root of a share of the variance that is none; beyond, quotients would overflow
 
 
 @compiled
@@ -115,10 +116,10 @@ def _row_root(
         space[_SHRINK, j] = sqrt(max(space[_SHRINK, j], 0.0))
         space[_INVERSE, j] = 1.0 / space[_SHRINK, j]
     before = sqrt(max(left, 0.0))
-    before_inverse = 1.0 / before if before > 0.0 else 0.0
+    before_inverse = 1.0 / before if before > _TINY else 0.0
     for j in range(p):
         coord, after = scale * space[_COORDS, j], space[_SHRINK, j]
-        if coord == 0.0 or after == 0.0:
+        if coord == 0.0 or after <= _TINY:
             for k in range(j + 1):
                 root[j, k] *= scale
             continue

@@ -215,8 +215,8 @@ def kalman(activation: Activation, observation: Observation, mean: ArrayLike, va
     output = activation.moments(mean, var)
     noise = observation.noise_var(output)
     total = output.var + noise
-    # Nothing is left to learn, or nothing that y could tell.
-    mute = (var < _TINY) | (total < _TINY)
+    # Nothing is left to learn (less than the rounding of the mean is nothing), or nothing that y could tell.
+    mute = (var < np.maximum(1e-30 * mean**2, _TINY)) | (total < _TINY)
     total = np.where(mute, 1.0, total)
     # The guard: the paper's three approximations together may break Cauchy-Schwarz, A² v <= S, and with it the
     # covariance; the slope is cut to what it allows. Never so for noise >= 0.0073, nor for exact moments.

@@ -15,7 +15,7 @@ from onepass.validation import as_floats, as_nonnegative
 
 __all__ = ["PiecewiseLinear", "max_linear"]
 
-_TINY = 1e-200  # squares and quotients of it stay within float64
+_TINY = 1e-120  # the square of its inverse stays within float64
 
 
 class PiecewiseLinear:
@@ -115,7 +115,7 @@ class PiecewiseLinear:
         mean, var, y = (value[..., None] for value in broadcast(mean, var, y))
         noise = max(noise, _TINY)
         # A variance that is nothing beside the mean would overflow the distance to a knot; nor can it be learned.
-        floor = 1e-30 * (1.0 + mean**2)
+        floor = np.maximum(1e-30 * np.maximum(np.abs(mean), np.abs(self.knots).max(initial=0.0)) ** 2, _TINY)
         v = np.maximum(var, floor)
         total = noise + self.slopes**2 * v
         residual = y - self.intercepts - self.slopes * mean

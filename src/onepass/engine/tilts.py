@@ -32,6 +32,7 @@ __all__ = [
 ADF_SIGMOID, ADF_PROBIT, ADF_STEP, ADF_NOISE, ADF_COUNT, KALMAN_NOISE, KALMAN_LABEL, KALMAN_COUNT = range(8)
 
 _TINY = 1e-200
+_FLOOR = 1e-120
 _SMALLEST = float(np.finfo(np.float64).tiny)
 _NODES, _NODE_WEIGHTS = gauss_hermite(11)
 _UNIT_NODES, _UNIT_WEIGHTS = gauss_legendre(32)
@@ -95,7 +96,7 @@ def _kalman(rule: FloatArray, mean: float, var: float, y: float, noise: float) -
         if y > 0.0:
             log_z += y * log(rate / (rate + shape))
     total = var_y + noise
-    if var < _TINY or total < _TINY:
+    if var < max(1e-30 * mean * mean, _TINY) or total < _TINY:
         return log_z, 0.0, 0.0, 1.0, 0.0
     bound = sqrt(total / var)
     slope = min(max(slope, -bound), bound)
@@ -194,8 +195,11 @@ def _piece(rule: FloatArray, i: int, mean: float, v: float, y: float, noise: flo
 
 @compiled
 def _noisy_pieces(rule: FloatArray, mean: float, var: float, y: float, noise: float) -> Tilted:
-    noise = max(noise, _TINY)
-    known = 1e-30 * (1.0 + mean * mean)
+    noise = max(noise, _FLOOR)
+    reach = abs(mean)
+    for i in range(PIECES, rule.shape[1] - 1):
+        reach = max(reach, abs(rule[3, i]))
+    known = max(1e-30 * reach * reach, _FLOOR)
     v = max(var, known)
     # One pass over the pieces: sums relative to the largest so far, the spread of alpha by Welford's update.
     top = -np.inf

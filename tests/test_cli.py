@@ -4,6 +4,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -140,11 +142,28 @@ def test_one_experiment_alone_gives_the_same_numbers_again(everything: tuple[Pat
     assert without_times(found["regression"]) == without_times(results(everything[0])["regression"])
 
 
+@contextmanager
+def started(command: list[str]) -> Iterator[subprocess.Popen[str]]:
+    """A command that Ctrl-C reaches even when the tests run in the background, and that ends with the test."""
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM], ids=lambda stop: stop.name)
 def test_an_interruption_leaves_nothing_behind(stop: signal.Signals, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "out"
     command = [*COMMAND, "reproduce", "classification", "--trials", "100000", "--out", str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with started(command) as process:
         deadline = time.monotonic() + 60
         while not folder.exists() and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -161,7 +180,7 @@ def test_an_interruption_leaves_nothing_behind(stop: signal.Signals, tmp_path: P
 def test_an_interruption_keeps_what_an_earlier_run_left(tmp_path: Path) -> None:
     (tmp_path / "report.html").write_text("earlier")
     command = [*COMMAND, "reproduce", "classification", "--trials", "100000", "--out", str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with started(command) as process:
         time.sleep(2.5)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)

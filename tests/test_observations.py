@@ -28,6 +28,7 @@ from onepass.observations import (
     as_observation,
     kalman,
     learn_noise,
+    start_noise,
     start_running,
 )
 from tests import quadrature
@@ -288,20 +289,31 @@ def test_counts_have_a_density_that_sums_to_one() -> None:
         assert density @ np.arange(20_000.0) == pytest.approx(float(output.mean), rel=1e-2)
 
 
-def test_learned_noise_is_a_running_mean_with_a_start() -> None:
-    running = start_running(1.0, 4.0)
-    for sample in (2.0, 3.0, 4.0, 5.0):
-        learn_noise(running, sample, left=1.0)
-    assert running[NOISE] == pytest.approx((4 * 1.0 + 2 + 3 + 4 + 5) / 8)
-    windowed = start_running(1.0, 4.0, window=5.0)
+def test_learned_noise_follows_its_samples() -> None:
+    running = start_running(1.0, 1.0)
     for _ in range(200):
-        learn_noise(windowed, 3.0, left=1.0)
-    assert windowed[NOISE] == pytest.approx(3.0)
+        learn_noise(running, 3.0, left=1.0)
+    assert running[NOISE] == pytest.approx(3.0, rel=1e-3)
+    windowed = start_running(1.0, 1.0, window=10.0)
+    for sample in [1.0] * 500 + [5.0] * 30:
+        learn_noise(windowed, sample, left=1.0)
+    assert windowed[NOISE] == pytest.approx(5.0 - 4.0 * 0.9**30, rel=1e-6)
+
+
+def test_the_first_residuals_say_how_large_the_noise_may_be() -> None:
+    running = start_running(1e-12, 1.0)
+    start_noise(running, -3.0)
+    start_noise(running, 2.0)
+    assert running[NOISE] == 9.0
+    fixed = start_running(0.5)
+    start_noise(fixed, 100.0)
+    assert fixed[NOISE] == 0.5
 
 
 def test_a_row_that_the_weights_took_up_says_nothing_of_the_noise() -> None:
     """The sample of a linear row with noise e and variance v: (e r/S)² + e v/S, a share e/S of it left."""
     running = start_running(0.1, 20.0)
+    running[4] = 1e3
     noise, v, residual = 0.1, 1e6, 3.0
     total = v + noise
     learn_noise(running, (noise * residual / total) ** 2 + noise * v / total, left=noise / total)

@@ -1,4 +1,6 @@
+import copy
 import math
+import pickle
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from scipy.special import expit, ndtr
 from scipy.stats import multivariate_normal
 
 from onepass import BayesianPerceptron, PiecewiseLinear, Quadrature
-from onepass.activations import NAMES
+from onepass.activations import NAMES, Moments
 
 PAPER: dict[str, Any] = {"observation": "gaussian", "update": "kalman", "moments": "paper"}
 
@@ -203,6 +205,7 @@ def test_mean_is_a_copy() -> None:
     [
         ({"n_features": 0}, ValueError, "n_features.*at least 1, got 0"),
         ({"n_features": 2.0}, TypeError, "n_features"),
+        ({"bias": "no"}, TypeError, "bias must be True or False, got 'no'"),
         ({"activation": "nope"}, ValueError, "activation must be one of 'sigmoid'.*'nope'"),
         ({"mean": [0.0]}, ValueError, r"mean must have shape \(3,\), got shape \(1,\)"),
         ({"mean": [0.0, 0.0, math.inf]}, ValueError, "mean must be finite, got inf at index 2"),
@@ -250,6 +253,7 @@ def test_bad_arguments(arguments: dict[str, Any], error: type[Exception], words:
         ([["a", "b"]], [0.0], TypeError, "X must hold real numbers"),
         ([[1.0, 2.0]], [None], ValueError, "y must be finite, got nan"),
         ([[1.0, 2.0]], [object()], TypeError, "y must hold real numbers"),
+        ([[1.0, 2.0]], [10**400], TypeError, "y must hold real numbers"),
         ([[1j, 2.0]], [0.0], TypeError, "X must hold real numbers"),
         ([[1e300, 1e300]], [1.0], ValueError, "overflow.*Nothing was learned"),
     ],
@@ -481,3 +485,83 @@ def test_own_activation_by_quadrature_learns() -> None:
     y = np.sin(1.5 * X[:, 0] + 0.3) + rng.normal(0, 0.1, 300)
     bp = BayesianPerceptron(1, Quadrature(np.sin), noise=0.01).learn(X, y)
     np.testing.assert_allclose(bp.mean, [0.3, 1.5], atol=0.1)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 0.3, 10.0, 1e3])
+def test_learned_noise_is_calibrated_in_any_unit(scale: float) -> None:
+    """Weights from the prior, ten times as wide as the noise: the true ones lie where they are said to."""
+    scores, noises = [], []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        weights = rng.normal(0, 10 * scale, 6)
+        X = rng.normal(size=(2000, 5))
+        y = weights[0] + X @ weights[1:] + rng.normal(0, scale, 2000)
+        bp = BayesianPerceptron(5, "linear", cov=(10 * scale) ** 2, noise="learn").learn(X, y)
+        scores.append((bp.mean - weights) / np.sqrt(np.diag(bp.cov)))
+        noises.append(bp.predict(X[0]).noise_var / scale**2)
+    assert 0.7 < np.sqrt(np.mean(np.square(scores))) < 1.4
+    np.testing.assert_allclose(noises, 1.0, atol=0.25)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"engine": "blocks"}, {"covariance": "diagonal"}, {"engine": "reference"}], ids=str
+)
+@pytest.mark.parametrize(
+    "duplicate", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))], ids=["deep", "pickle"]
+)
+def test_a_copy_learns_on_its_own(duplicate: Any, options: dict[str, Any]) -> None:
+    x = np.array([1.0, 2.0])
+    for rows in (0, 1, 40):
+        model = BayesianPerceptron(2, **options)
+        if rows == 1:
+            model.learn(x, 1.0)
+        elif rows:
+            model.learn(np.tile(x, (rows, 1)), np.ones(rows))
+        twin = duplicate(model)
+        mean = model.mean
+        twin.learn(x, 0.0)
+        np.testing.assert_array_equal(model.mean, mean)
+        assert (model.n_seen, twin.n_seen) == (rows, rows + 1)
+        np.testing.assert_array_equal(model.learn(x, 0.0).mean, twin.mean)
+
+
+def test_an_activation_that_fails_leaves_the_model_as_it_was() -> None:
+    class Fails:
+        calls = 0
+
+        def __call__(self, a: Any, /) -> Any:
+            return np.asarray(a)
+
+        def moments(self, mean: Any, var: Any, /) -> Moments:
+            self.calls += 1
+            if self.calls > 3:
+                raise RuntimeError("on purpose")
+            return Moments(np.asarray(mean), np.asarray(var), np.ones_like(mean))
+
+    model = BayesianPerceptron(1, Fails(), update="kalman", noise=0.1)
+    with pytest.raises(RuntimeError, match="on purpose"):
+        model.learn(np.ones((10, 1)), np.ones(10))
+    assert model.n_seen == 0
+    np.testing.assert_array_equal(model.mean, 0.0)
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_a_row_that_overflows_adds_no_process_noise(covariance: str) -> None:
+    model = BayesianPerceptron(2, "linear", process_noise=0.5, covariance=covariance)
+    with pytest.raises(ValueError, match="Nothing was learned"):
+        model.learn([1e200, 1e200], 1.0)
+    np.testing.assert_array_equal(model.cov, BayesianPerceptron(2, covariance=covariance).cov)
+
+
+def test_an_independent_weight_keeps_its_digits_under_a_vague_prior() -> None:
+    for covariance in ("full", "diagonal"):
+        for engine in ("auto", "reference"):
+            options: dict[str, Any] = {"bias": False, "cov": 1e12, "noise": 1e-6, "engine": engine}
+            model = BayesianPerceptron(1, "linear", covariance=covariance, **options).learn([1.0], 2.0)
+            assert float(model.cov.ravel()[0]) == pytest.approx(1e-6, rel=1e-9)
+
+
+def test_a_saturated_label_is_no_reason_to_leap() -> None:
+    for mean, label in [(38.0, 0.0), (-38.0, 1.0)]:
+        model = BayesianPerceptron(1, bias=False, mean=[mean], cov=0.01, update="kalman").learn([1.0], label)
+        assert abs(model.mean[0] - mean) < 1.0

@@ -9,12 +9,11 @@ knows about weights or inputs. Two rules:
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, ndtri, xlogy
-from scipy.stats import nbinom
 
 from onepass.activations import Activation, Moments, PaperSigmoid, Tilt, TiltsByCount, TiltsByLabel, TiltsByNoise
 from onepass.activations.base import broadcast
@@ -23,8 +22,11 @@ from onepass.validation import as_count, as_nonnegative, one_of
 
 __all__ = [
     "EVIDENCE",
+    "LABEL_RESOLUTION",
     "NOISE",
     "NOISE_FLOOR",
+    "NOISE_RATE",
+    "NOISE_START_ROWS",
     "NOISE_WEIGHT",
     "NOISE_WINDOW",
     "SEEN",
@@ -36,23 +38,27 @@ __all__ = [
     "as_update",
     "kalman",
     "learn_noise",
+    "start_noise",
     "start_running",
 ]
 
 # What runs along with learning besides the belief itself, in one array that compiled code can change: the noise
-# variance as it is now, how many rows it counts as (0: it is fixed) and at most, the log evidence, the rows seen.
+# variance as it is now, how many rows it rests on (0: it is fixed), how many it remembers, the log evidence, the rows
+# seen.
 NOISE, NOISE_WEIGHT, NOISE_WINDOW, EVIDENCE, SEEN = range(5)
-NOISE_FLOOR = 1e-12
-_NOISE = 0.01
-_NOISE_START = 0.1
-_NOISE_START_ROWS = 20.0
-
-
 _TINY = 1e-200  # what is smaller is nothing; quotients of what is larger stay within float64
+NOISE_FLOOR = 1e-12
+LABEL_RESOLUTION = 1e-14  # 1 - f is known to rounding, some 1e-16
+_NOISE = 0.01
+NOISE_START_ROWS = 10.0
+NOISE_RATE = 3.0
 
 
 class Observation(Protocol):
     """What a model asks of an observation."""
+
+    resolution: ClassVar[float]
+    """Variance of a target below which the moments can't tell it from a certain one."""
 
     def check(self, y: FloatArray) -> None:
         """Raise a ValueError for targets that can't be."""
@@ -84,6 +90,7 @@ class Gaussian:
     """``y = f(a) + N(0, noise)``, equation (backward_noisy-activation); ``noise`` is the paper's epsilon."""
 
     noise: float
+    resolution: ClassVar[float] = _TINY
 
     def check(self, y: FloatArray) -> None:
         """Take any finite number."""
@@ -122,6 +129,8 @@ class Gaussian:
 class Bernoulli:
     """A label, 1 with probability ``f(a)`` and 0 otherwise."""
 
+    resolution: ClassVar[float] = LABEL_RESOLUTION
+
     def check(self, y: FloatArray) -> None:
         """Take 0 and 1 only."""
         bad = (y != 0.0) & (y != 1.0)
@@ -157,6 +166,8 @@ class Bernoulli:
 class Poisson:
     """A count with the rate ``f(a)``, usually ``e^a``."""
 
+    resolution: ClassVar[float] = _TINY
+
     def check(self, y: FloatArray) -> None:
         """Take whole numbers from 0 on."""
         bad = (y < 0.0) | (y != np.floor(y))
@@ -185,6 +196,8 @@ class Poisson:
 
     def quantile(self, activation: Activation, mean: FloatArray, var: FloatArray, level: float) -> FloatArray:
         """Of the negative binomial with the same mean and variance."""
+        from scipy.stats import nbinom  # half a second that nobody else needs
+
         output = activation.moments(mean, var)
         shape = _gamma_shape(output.mean, output.var)
         return np.asarray(nbinom.ppf(level, shape, shape / (shape + output.mean)))
@@ -216,7 +229,7 @@ def kalman(activation: Activation, observation: Observation, mean: ArrayLike, va
     noise = observation.noise_var(output)
     total = output.var + noise
     # Nothing is left to learn (less than the rounding of the mean is nothing), or nothing that y could tell.
-    mute = (var < np.maximum(1e-30 * mean**2, _TINY)) | (total < _TINY)
+    mute = (var < np.maximum(1e-30 * mean**2, _TINY)) | (total < observation.resolution)
     total = np.where(mute, 1.0, total)
     # The guard: the paper's three approximations together may break Cauchy-Schwarz, A² v <= S, and with it the
     # covariance; the slope is cut to what it allows. Never so for noise >= 0.0073, nor for exact moments.
@@ -230,14 +243,25 @@ def kalman(activation: Activation, observation: Observation, mean: ArrayLike, va
     return Tilt(observation.log_density(output, y), slope * (y - output.mean) / total, slope**2 / total, left)
 
 
+def start_noise(running: FloatArray, residual: float) -> None:
+    """Let the first rows' residuals say how large the noise may be, before they are learned.
+
+    A start too high is soon forgotten; one too low pins the weights to the first rows for good.
+    """
+    if running[NOISE_WEIGHT] > 0.0 and running[SEEN] < NOISE_START_ROWS:
+        running[NOISE] = max(running[NOISE], residual**2)
+
+
 def learn_noise(running: FloatArray, sample: float, left: float) -> None:
     """Let a row's expected squared residual move the learned noise variance, by online expectation maximisation.
 
-    The estimate is a running mean. A row whose residual the weights took up says nothing of the noise, so a row counts
-    as much as the share of variance it left, squared: the information that a residual has about a part of its variance.
+    A row whose residual the weights took up says nothing of the noise, so a row counts as much as the share of variance
+    it left, squared: the information that a residual has about a part of its variance. A step of three times the
+    running mean's lets the first rows, learned with weights that knew nothing, fade.
     """
-    running[NOISE_WEIGHT] = min(running[NOISE_WEIGHT] + min(left, 1.0) ** 2, running[NOISE_WINDOW])
-    running[NOISE] = max(running[NOISE] + (sample - running[NOISE]) / running[NOISE_WEIGHT], NOISE_FLOOR)
+    running[NOISE_WEIGHT] += min(left, 1.0) ** 2
+    step = max(min(NOISE_RATE / running[NOISE_WEIGHT], 1.0), 1.0 / running[NOISE_WINDOW])
+    running[NOISE] = max(running[NOISE] + step * (sample - running[NOISE]), NOISE_FLOOR)
 
 
 def as_observation(
@@ -294,7 +318,7 @@ def start_running(noise: float, weight: float = 0.0, window: float = np.inf) -> 
 def _as_gaussian(noise: Any, noise_window: int | None) -> tuple[Observation, FloatArray]:
     if noise == "learn":
         window = np.inf if noise_window is None else float(as_count(noise_window, "noise_window"))
-        return Gaussian(_NOISE_START), start_running(_NOISE_START, _NOISE_START_ROWS, window)
+        return Gaussian(NOISE_FLOOR), start_running(NOISE_FLOOR, 1.0, window)
     if isinstance(noise, str):
         raise ValueError(f"noise must be a number that is not negative, or 'learn', got {noise!r}")
     fixed = _NOISE if noise is None else as_nonnegative(noise, "noise")

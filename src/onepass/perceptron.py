@@ -7,7 +7,7 @@ the reference for `onepass.engine`, which does the same for many rows at a time 
 
 import warnings
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -27,10 +27,12 @@ from onepass.observations import (
     as_update,
     kalman,
     learn_noise,
+    start_noise,
 )
 from onepass.posterior import Diagonal, Full, Posterior, as_prior
 from onepass.validation import (
     as_count,
+    as_flag,
     as_generator,
     as_rows,
     as_share,
@@ -108,7 +110,8 @@ class BayesianPerceptron:
     noise : float or "learn", optional
         Variance of the Gaussian noise, the paper's epsilon; 0.01 by default. ``"learn"`` estimates it on the way.
     noise_window : int, optional
-        With ``noise="learn"``: how many rows back the estimate remembers; all by default.
+        With ``noise="learn"``: how many rows back the estimate remembers; all by default. Where weights drift, prefer
+        ``process_noise``: a learned noise takes a sudden change for noise first, and learns it slowly.
     update : {"auto", "adf", "kalman"}
         ``"adf"`` takes the exact posterior moments of the pre-activation, which need a closed form; ``"kalman"`` is the
         paper's rule. By default the exact one wherever there is one.
@@ -164,7 +167,7 @@ class BayesianPerceptron:
         engine: str = "auto",
     ) -> None:
         self.n_features = as_count(n_features, "n_features")
-        self.bias = int(bool(bias))
+        self.bias = int(as_flag(bias, "bias"))
         self.activation = as_activation(activation, moments)
         self._observation, running = as_observation(observation, noise, noise_window, self.activation)
         self.update = as_update(update, self.activation, self._observation)
@@ -226,14 +229,15 @@ class BayesianPerceptron:
                 self._learn_one = self._learner_of_one()
             if self._learn_one is not None and self._learn_one(X, y):
                 return self
-        self._learn(*self._pairs(X, y, X_var), _NO_RECORD)
+        rows, row_vars, targets, _ = self._pairs(X, y, X_var)
+        self._learn(rows, row_vars, targets, _NO_RECORD)
         return self
 
     def predict_then_learn(self, X: Rows, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Prediction:
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone."""
         rows, row_vars, targets, single = self._pairs(X, y, X_var)
         record = np.empty((len(targets), 3))
-        self._learn(rows, row_vars, targets, single, record)
+        self._learn(rows, row_vars, targets, record)
         pre_mean, pre_var, noise = record.T.copy()
         return self._prediction(pre_mean, pre_var, _with_noise(self._observation, noise), single)
 
@@ -265,14 +269,18 @@ class BayesianPerceptron:
         """
         rows, _, single = self._inputs(X, None)
         weights = self.sample_weights(n, rng)
-        outputs = self.activation((rows @ weights[:, self.bias :].T).T + weights[:, : self.bias])
+        outputs = self.activation((rows @ weights[:, self.bias :].T).T + weights[:, : self.bias].sum(axis=1)[:, None])
         return outputs[:, 0] if single else outputs
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The short cut for one row holds on to this very belief, which a copy must not.
+        return {**self.__dict__, "_learn_one": False}
 
     # The backward pass, first as the paper has it.
 
     def _learn_row(self, state: _State, x: FloatArray, y: float, x_var: FloatArray | None) -> tuple[float, float]:
         """Learn one row, the bias's constant among it; its mean and variance from before are returned."""
-        posterior, observation = state.posterior, _with_noise(self._observation, state.running[NOISE])
+        posterior = state.posterior
         if self.process_noise.any():
             posterior.diffuse(self.process_noise)
         if self.forgetting < 1.0 and isinstance(posterior, Full):
@@ -283,6 +291,8 @@ class BayesianPerceptron:
         wide = seen.var
         if self.forgetting < 1.0 and isinstance(posterior, Diagonal):
             wide = max(wide, min(wide / self.forgetting, float(x**2 @ self._prior_variances)))
+        start_noise(state.running, y - float(self.activation.moments(pre_mean, wide + input_var).mean))
+        observation = _with_noise(self._observation, state.running[NOISE])
         tilt = self._tilt(observation, pre_mean, wide + input_var, y)
         # Of the variance only the weights' own part can be learned away.
         step = _narrowed(tilt._replace(left=tilt.left + tilt.kappa * input_var), wide, seen.var)
@@ -314,26 +324,31 @@ class BayesianPerceptron:
 
     # Then for many rows, all or none.
 
-    def _learn(
-        self, X: Any, row_vars: FloatArray | None, targets: FloatArray, single: bool, record: FloatArray
-    ) -> None:
+    def _learn(self, X: Any, row_vars: FloatArray | None, targets: FloatArray, record: FloatArray) -> None:
         plan, state = self._plan, self._state
-        if plan is None:
-            before: _State | None = state.copy()
-            learned = self._learn_by_reference(X, row_vars, targets, record)
-        else:
-            from onepass import engine
+        before: _State | None = None
+        try:
+            if plan is None:
+                before = state.copy()
+                learned = self._learn_by_reference(X, row_vars, targets, record)
+            else:
+                from onepass import engine
 
-            engine.settle(plan, state.posterior, len(targets))
-            before = None if single else state.copy()  # a single row is looked at before anything is written
-            learned = engine.learn(plan, state.posterior, state.running, X, targets, row_vars, record)
-        if learned < len(targets) or (before is not None and not self._state.posterior.is_finite()):
+                engine.settle(plan, state.posterior, len(targets))
+                # The kernels look at a row before they write anything of it, so one row needs no way back.
+                if len(targets) > 1 or len(plan.process_noise):
+                    before = state.copy()
+                learned = engine.learn(plan, state.posterior, state.running, X, targets, row_vars, record)
+            sound = learned == len(targets) and (before is None or state.posterior.is_finite())
+            if not sound:
+                raise ValueError(
+                    f"X and y overflow {state.posterior.mean.dtype}: their largest magnitudes are "
+                    f"{abs(X).max():.3g} and {np.abs(targets).max():.3g}; rescale them. Nothing was learned."
+                )
+        except BaseException:  # an activation of the user's that fails, or Ctrl-C, leaves no half-learned model either
             if before is not None:
                 self._state, self._learn_one = before, False
-            raise ValueError(
-                f"X and y overflow {self._state.posterior.mean.dtype}: their largest magnitudes are "
-                f"{abs(X).max():.3g} and {np.abs(targets).max():.3g}; rescale them. Nothing was learned."
-            )
+            raise
 
     def _learn_by_reference(self, X: Any, row_vars: FloatArray | None, targets: FloatArray, record: FloatArray) -> int:
         rows = X.toarray() if isinstance(X, csr_array) else X
@@ -345,7 +360,7 @@ class BayesianPerceptron:
                 seen = self._learn_row(self._state, x, target, x_var)
                 if len(record):
                     record[i] = (*seen, noise)
-        return len(targets) if np.isfinite(self._state.running).sum() >= 4 else 0
+        return len(targets) if np.isfinite(self._state.running[[NOISE, EVIDENCE]]).all() else 0
 
     def _learner_of_one(self) -> Any:
         """A function that learns one ordinary row at once, or None where there is no such short cut."""
@@ -364,7 +379,7 @@ class BayesianPerceptron:
         try:
             from onepass import engine
         except ImportError as error:
-            warnings.warn(f"Numba can't be imported, learning is slow ({error})", stacklevel=5)
+            _warn_once(f"Numba can't be imported, learning is slow ({error})")
             return None
         trace = float(self._prior_variances.sum())
         rule = engine.encode(self.activation, self._observation, self.update, self.bias, self.forgetting, trace)
@@ -423,6 +438,11 @@ class BayesianPerceptron:
         output = self.activation.moments(pre_mean, pre_var)
         columns = (output.mean, output.var, pre_mean, pre_var, observation.noise_var(output))
         return Prediction(*(_one_or_many(column, single) for column in columns))
+
+
+@cache
+def _warn_once(message: str) -> None:
+    warnings.warn(message, stacklevel=6)
 
 
 def _input_variance(posterior: Posterior, row_vars: FloatArray) -> FloatArray:

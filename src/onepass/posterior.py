@@ -146,6 +146,11 @@ class Full:
         twin.fragile = self.fragile
         return twin
 
+    def hold(self, other: "Full") -> None:
+        """Take over another belief's numbers, in its form."""
+        self.space[0] = other.space[0]
+        self._root, self._dense, self.fragile = other._root, other._dense, other.fragile
+
     def marginal_variances(self) -> FloatArray:
         """Return the variance of each weight, ``(p,)``."""
         if self._dense is not None:
@@ -199,7 +204,13 @@ class Full:
 
     def diffuse(self, process_noise: FloatArray) -> None:
         """Let the weights wander: add ``process_noise`` to their variances."""
-        self.dense[np.diag_indices(len(self.mean))] += process_noise
+        if self._dense is not None and not self.fragile:
+            self._dense[np.diag_indices(len(self.mean))] += process_noise
+            return
+        # The root of R'R + Q is that of R on top of the root of Q: a QR factorisation, taken from the other end.
+        stacked = np.vstack([self.root, np.diag(np.sqrt(process_noise).astype(self.root.dtype))])
+        upper = np.asarray(np.linalg.qr(stacked[:, ::-1], mode="r"))
+        self._root = np.ascontiguousarray(upper[::-1, ::-1])
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw weights, ``(n, p)``."""
@@ -262,8 +273,8 @@ class Diagonal:
     def rank_one_step(self, seen: Projection, alpha: float, kappa: float, left: float) -> None:
         """Take the step ``m += alpha c`` and the diagonal of ``C -= kappa c c'``."""
         self._mean += alpha * seen.gain
-        # As a factor, so that rounding can't make a variance negative: kappa c_i J_i <= kappa v <= 1.
-        self.variance *= np.maximum(1.0 - kappa * seen.gain * seen.coords, 0.0)
+        # The factor 1 - kappa c_i J_i, from the share that the whole row left: it can't be negative but by rounding.
+        self.variance *= np.maximum(left + kappa * (seen.var - seen.gain * seen.coords), 0.0)
 
     def diffuse(self, process_noise: FloatArray) -> None:
         """Let the weights wander: add ``process_noise`` to their variances."""
@@ -291,7 +302,7 @@ def _semidefinite_root(cov: FloatArray) -> FloatArray:
     """Eliminate one variable after the other, from the last; one without variance of its own is passed over."""
     rest, root = np.array(cov), np.zeros_like(cov)
     for j in range(len(rest) - 1, -1, -1):
-        if rest[j, j] > 1e-13 * cov[j, j]:
+        if rest[j, j] > 500.0 * np.finfo(cov.dtype).eps * cov[j, j]:
             root[j, : j + 1] = rest[j, : j + 1] / np.sqrt(rest[j, j])
             rest[: j + 1, : j + 1] -= np.outer(root[j, : j + 1], root[j, : j + 1])
     return root

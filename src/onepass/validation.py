@@ -14,6 +14,7 @@ from onepass.gaussian import FloatArray
 __all__ = [
     "as_count",
     "as_covariance",
+    "as_flag",
     "as_floats",
     "as_generator",
     "as_nonnegative",
@@ -34,7 +35,7 @@ def as_floats(value: Any, name: str) -> FloatArray:
             if array.dtype.kind != "O":
                 raise ValueError
             array = array.astype(np.float64)  # e.g. Decimal, or a data frame's column of Python floats
-        except (TypeError, ValueError):
+        except (OverflowError, TypeError, ValueError):
             raise TypeError(f"{name} must hold real numbers, got {_describe(value)} with dtype {array.dtype}") from None
     array = array.astype(np.float64, copy=False)
     if not np.isfinite(array).all():
@@ -61,12 +62,18 @@ def as_rows(value: Any, n_features: int, name: str = "X") -> tuple[FloatArray, b
 
 def as_sparse_rows(value: Any, n_features: int, name: str = "X") -> csr_array:
     """A sparse matrix as CSR rows of finite numbers."""
-    rows = csr_array(value)
+    try:
+        rows = csr_array(value)
+        rows.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(f"{name} is not a sound sparse matrix: {error}") from None
     if rows.ndim != 2 or rows.shape[1] != n_features:
         raise ValueError(f"{name} must have shape (n, {n_features}), got a sparse matrix of shape {rows.shape}")
     if rows.shape[0] == 0:
         raise ValueError(f"{name} is empty (shape {rows.shape}); at least one row is needed")
-    rows.sum_duplicates()
+    if not rows.has_canonical_format:  # mended in a copy: the caller's arrays are the caller's
+        rows = rows.copy()
+        rows.sum_duplicates()
     rows.data = as_floats(rows.data, name)
     return rows
 
@@ -130,6 +137,13 @@ def as_count(value: Any, name: str) -> int:
     if value < 1:
         raise ValueError(f"{name} must be a whole number of at least 1, got {value}")
     return int(value)
+
+
+def as_flag(value: Any, name: str) -> bool:
+    """``value`` as True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {_describe(value)}")
+    return bool(value)
 
 
 def as_nonnegative(value: Any, name: str) -> float:

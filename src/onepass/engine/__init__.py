@@ -26,7 +26,7 @@ from onepass.activations import (
 )
 from onepass.engine import moments, tilts
 from onepass.engine.blocks import block_size, learn_block
-from onepass.engine.rows import row_root, rows_dense, rows_diagonal, rows_root, rows_sparse
+from onepass.engine.rows import CANCELLED, row_root, rows_dense, rows_diagonal, rows_root, rows_sparse
 from onepass.gaussian import FloatArray
 from onepass.observations import Bernoulli, Gaussian, Observation
 from onepass.posterior import Diagonal, Full, Posterior
@@ -134,7 +134,10 @@ def learner_of_one(plan: Plan, posterior: Full, running: FloatArray) -> Callable
         # What compiled code would be compiled anew for goes the long way.
         if x.dtype is not _FLOAT or type(y) not in _SCALARS or not x.flags.c_contiguous:
             return False
-        return row_root(x, float(y), rule, running, space, root)
+        try:
+            return row_root(x, float(y), rule, running, space, root)
+        except OverflowError:  # an integer beyond float64
+            return False
 
     return learn_one
 
@@ -152,10 +155,39 @@ def _learn_rows(
     row_vars: FloatArray,
     out: FloatArray,
 ) -> int:
-    shared = (X, row_vars, y, plan.rule, running)
-    if len(plan.process_noise) or (posterior.is_dense and not posterior.fragile):
-        return int(rows_dense(*shared, plan.process_noise, posterior.space, posterior.dense, out))
-    return int(rows_root(*shared, posterior.space, posterior.root, out))
+    start = 0
+    if not posterior.fragile and (len(plan.process_noise) or posterior.is_dense):
+        limit = CANCELLED[posterior.mean.dtype]
+        belief = (plan.process_noise, limit, posterior.space, posterior.dense, out)
+        start, posterior.fragile = rows_dense(X, row_vars, y, plan.rule, running, *belief)
+        if not posterior.fragile:
+            return int(start)
+    # What the covariance itself can't hold, its root can: from here on the belief is learned in that form.
+    rest = (X[start:], row_vars[start:], y[start:], out[start:])
+    if len(plan.process_noise):
+        return start + _learn_drifting_root(plan, posterior, running, *rest)
+    return start + int(rows_root(*rest[:3], plan.rule, running, posterior.space, posterior.root, rest[3]))
+
+
+def _learn_drifting_root(
+    plan: Plan,
+    posterior: Full,
+    running: FloatArray,
+    X: FloatArray,
+    row_vars: FloatArray,
+    y: FloatArray,
+    out: FloatArray,
+) -> int:
+    """Process noise on a root is a factorisation a row: slow, and rarely needed."""
+    for i in range(len(X)):
+        row = slice(i, i + 1)
+        held = posterior.copy()
+        posterior.diffuse(plan.process_noise)
+        belief = (plan.rule, running, posterior.space, posterior.root)
+        if not rows_root(X[row], row_vars[row], y[row], *belief, out[row]):
+            posterior.hold(held)
+            return i
+    return len(X)
 
 
 def _learn_blocks(
@@ -172,7 +204,6 @@ def _learn_blocks(
             rows[: end - start, bias:] = X[start:end]
             block = (rows[: end - start], y[start:end], plan.rule, running, plan.process_noise)
             learned = learn_block(*block, posterior.mean, posterior.dense, seen)
-            # What the covariance itself can't hold, its root can: from here on the belief is learned row by row.
             posterior.fragile = learned < 0
         if learned < 0:
             learned = _learn_rows(plan, posterior, running, X[start:end], y[start:end], _NOTHING, seen)

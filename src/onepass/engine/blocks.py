@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg.blas import dsymm, dsyrk, dtrsm, ssymm, ssyrk, strsm
 
 from onepass.engine.compiled import compiled
+from onepass.engine.rows import CANCELLED
 from onepass.engine.tilts import scalar_step
 from onepass.gaussian import FloatArray
 from onepass.observations import NOISE
@@ -20,8 +21,6 @@ from onepass.observations import NOISE
 __all__ = ["block_size", "learn_block"]
 
 _BLAS: dict[Any, Any] = {np.dtype(np.float64): (dsymm, dtrsm, dsyrk), np.dtype(np.float32): (ssymm, strsm, ssyrk)}
-# Below these shares of its own terms a variance has lost so many digits that ``C`` itself can't hold it.
-_CANCELLED = 1e-8
 
 
 def block_size(size: int) -> int:
@@ -42,6 +41,7 @@ def _scalars(
     alphas: FloatArray,
     kappas: FloatArray,
     mixing: FloatArray,
+    cancelled: float,
     out: FloatArray,
 ) -> tuple[int, float]:
     """Run the recursion among the rows of a block; rows learned (-1: digits lost) and the growth by forgetting.
@@ -62,13 +62,13 @@ def _scalars(
         if forgetting < 1.0 and trace * grow <= forgetting * prior_trace:
             grow /= forgetting
         var = grow * max(products[i, i], 0.0)
-        if products[i, i] < _CANCELLED * scale[i]:
+        if products[i, i] < cancelled * scale[i]:
             return -1, grow
         noise = running[NOISE]
         alpha, kappa, left = scalar_step(rule, running, pre_mean[i], var, var, 0.0, y[i])
         if not isfinite(alpha):
             return i, grow
-        if left < _CANCELLED:
+        if left < cancelled:
             return -1, grow
         if out.shape[0]:
             out[i, 0], out[i, 1], out[i, 2] = pre_mean[i], var, noise
@@ -137,6 +137,7 @@ def learn_block(
         alphas,
         kappas,
         mixing,
+        CANCELLED[cov.dtype],
         out,
     )
     if learned != b:

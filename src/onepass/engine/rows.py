@@ -16,9 +16,11 @@ from onepass.engine.tilts import scalar_step, suits
 from onepass.gaussian import FloatArray
 from onepass.observations import NOISE
 
-__all__ = ["row_root", "rows_dense", "rows_diagonal", "rows_root", "rows_sparse"]
+__all__ = ["CANCELLED", "row_root", "rows_dense", "rows_diagonal", "rows_root", "rows_sparse"]
 
 IntArray = NDArray[np.integer[Any]]
+# Below these shares of its own terms a variance has lost so many digits that ``C`` itself can't hold it.
+CANCELLED = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-3}
 
 
 @inlined
@@ -178,59 +180,70 @@ def rows_dense(
     rule: FloatArray,
     running: FloatArray,
     process_noise: FloatArray,
+    cancelled: float,
     space: FloatArray,
     cov: FloatArray,
     out: FloatArray,
-) -> int:
-    """Learn rows into the lower triangle of ``C`` itself, in Fortran order."""
+) -> tuple[int, bool]:
+    """Learn rows into the lower triangle of ``C`` itself, in Fortran order.
+
+    Rows learned, and whether it stopped there because ``C`` would lose its digits.
+    """
     bias, forgetting = int(rule[2, 0]), rule[3, 0]
     mean, x, gain = space[0], space[1], space[2]
     p = mean.shape[0]
+    drifting = process_noise.shape[0] > 0
     trace = 0.0
     for j in range(p):
         trace += cov[j, j]
     for i in range(X.shape[0]):
         if not _load(x, X, i, bias) or not isfinite(y[i]):
-            return i
-        for j in range(process_noise.shape[0]):
-            cov[j, j] += process_noise[j]
-            trace += process_noise[j]
-        if forgetting < 1.0 and trace <= forgetting * rule[3, 1]:
-            trace /= forgetting
-            for j in range(p):
-                for k in range(j, p):
-                    cov[k, j] /= forgetting
-        pre_mean = 0.0
+            return i, False
+        pre_mean = added = 0.0
         for j in range(p):
-            gain[j] = 0.0
+            drift = process_noise[j] if drifting else 0.0
+            gain[j] = drift * x[j]
+            added += drift
             pre_mean += mean[j] * x[j]
+        grow = 1.0
+        if forgetting < 1.0 and trace + added <= forgetting * rule[3, 1]:
+            grow = 1.0 / forgetting
         for j in range(p):
             below = 0.0
             for k in range(j + 1, p):
                 gain[k] += cov[k, j] * x[j]
                 below += cov[k, j] * x[k]
             gain[j] += cov[j, j] * x[j] + below
-        var = 0.0
+        var = scale = input_var = 0.0
         for j in range(p):
+            gain[j] *= grow
             var += x[j] * gain[j]
-        var = max(var, 0.0)
-        input_var = 0.0
+            scale += grow * cov[j, j] * x[j] ** 2
+        if var < cancelled * scale:
+            return i, True
         if X_var.shape[0]:
             for k in range(X.shape[1]):
-                input_var += X_var[i, k] * (mean[bias + k] ** 2 + cov[bias + k, bias + k])
-        noise = running[NOISE]
-        alpha, kappa, _ = scalar_step(rule, running, pre_mean, var, var, input_var, y[i])
+                drift = process_noise[bias + k] if drifting else 0.0
+                marginal = grow * (cov[bias + k, bias + k] + drift)
+                input_var += X_var[i, k] * (mean[bias + k] ** 2 + marginal)
+        before = running.copy()
+        alpha, kappa, left = scalar_step(rule, running, pre_mean, var, var, input_var, y[i])
         if not isfinite(alpha):
-            return i
-        _note(out, i, pre_mean, var + input_var, noise)
+            return i, False
+        if left < cancelled:
+            running[:] = before
+            return i, True
+        _note(out, i, pre_mean, var + input_var, before[NOISE])
+        trace = grow * (trace + added)
         for j in range(p):
+            if drifting:
+                cov[j, j] += process_noise[j]
             mean[j] += alpha * gain[j]
             trace -= kappa * gain[j] ** 2
             step = kappa * gain[j]
             for k in range(j, p):
-                cov[k, j] -= step * gain[k]
-            cov[j, j] = max(cov[j, j], 0.0)
-    return len(X)
+                cov[k, j] = grow * cov[k, j] - step * gain[k]
+    return len(X), False
 
 
 @compiled
@@ -253,12 +266,12 @@ def rows_diagonal(
     for i in range(X.shape[0]):
         if not _load(x, X, i, bias) or not isfinite(y[i]):
             return i
-        for j in range(process_noise.shape[0]):
-            variance[j] += process_noise[j]
         pre_mean = var = prior = 0.0
         for j in range(p):
             pre_mean += mean[j] * x[j]
             var += variance[j] * x[j] * x[j]
+        for j in range(process_noise.shape[0]):
+            var += process_noise[j] * x[j] * x[j]
         wide = var
         if forgetting < 1.0:
             for j in range(p):
@@ -267,16 +280,20 @@ def rows_diagonal(
         input_var = 0.0
         if X_var.shape[0]:
             for k in range(X.shape[1]):
-                input_var += X_var[i, k] * (mean[bias + k] ** 2 + variance[bias + k])
+                drift = process_noise[bias + k] if process_noise.shape[0] else 0.0
+                input_var += X_var[i, k] * (mean[bias + k] ** 2 + variance[bias + k] + drift)
         noise = running[NOISE]
-        alpha, kappa, _ = scalar_step(rule, running, pre_mean, var, wide, input_var, y[i])
+        alpha, kappa, left = scalar_step(rule, running, pre_mean, var, wide, input_var, y[i])
         if not isfinite(alpha):
             return i
         _note(out, i, pre_mean, var + input_var, noise)
+        for j in range(process_noise.shape[0]):
+            variance[j] += process_noise[j]
         for j in range(p):
             gain = variance[j] * x[j]
             mean[j] += alpha * gain
-            variance[j] *= max(1.0 - kappa * gain * x[j], 0.0)
+            # 1 - kappa c_j x_j, from the share that the whole row left.
+            variance[j] *= max(left + kappa * (var - gain * x[j]), 0.0)
     return len(X)
 
 
@@ -329,7 +346,7 @@ def rows_sparse(
                 prior += prior_var[indices[k] + bias] * data[k] * data[k]
             wide = max(var, min(var / forgetting, prior))
         noise = running[NOISE]
-        alpha, kappa, _ = scalar_step(rule, running, pre_mean, var, wide, 0.0, y[i])
+        alpha, kappa, left = scalar_step(rule, running, pre_mean, var, wide, 0.0, y[i])
         if not isfinite(alpha):
             learned = i
             break
@@ -337,12 +354,12 @@ def rows_sparse(
         if bias:
             gain = variance[0]
             mean[0] += alpha * gain
-            variance[0] *= max(1.0 - kappa * gain, 0.0)
+            variance[0] *= max(left + kappa * (var - gain), 0.0)
         for k in range(low, high):
             j, value = indices[k] + bias, data[k]
             gain = variance[j] * value
             mean[j] += alpha * gain
-            variance[j] *= max(1.0 - kappa * gain * value, 0.0)
+            variance[j] *= max(left + kappa * (var - gain * value), 0.0)
     if drifting:
         for j in range(mean.shape[0]):
             variance[j] += process_noise[j] * (learned - last[j])

@@ -13,7 +13,17 @@ from onepass.engine.compiled import compiled, inlined
 from onepass.engine.moments import PIECES, moments
 from onepass.engine.special import log_cdf_slopes, log_ndtr, ndtr, pdf, truncated
 from onepass.gaussian import FloatArray, gauss_hermite, gauss_legendre
-from onepass.observations import EVIDENCE, NOISE, NOISE_FLOOR, NOISE_WEIGHT, NOISE_WINDOW, SEEN
+from onepass.observations import (
+    EVIDENCE,
+    LABEL_RESOLUTION,
+    NOISE,
+    NOISE_FLOOR,
+    NOISE_RATE,
+    NOISE_START_ROWS,
+    NOISE_WEIGHT,
+    NOISE_WINDOW,
+    SEEN,
+)
 
 __all__ = [
     "ADF_COUNT",
@@ -96,7 +106,8 @@ def _kalman(rule: FloatArray, mean: float, var: float, y: float, noise: float) -
         if y > 0.0:
             log_z += y * log(rate / (rate + shape))
     total = var_y + noise
-    if var < max(1e-30 * mean * mean, _TINY) or total < _TINY:
+    resolution = LABEL_RESOLUTION if rule[0, 0] == KALMAN_LABEL else _TINY
+    if var < max(1e-30 * mean * mean, _TINY) or total < resolution:
         return log_z, 0.0, 0.0, 1.0, 0.0
     bound = sqrt(total / var)
     slope = min(max(slope, -bound), bound)
@@ -285,6 +296,8 @@ def scalar_step(
     ``var`` is what the belief says of ``J'w``, ``wide`` that variance after forgetting in the row's own direction,
     ``input_var`` what uncertain inputs add. A row that can't be learned gives NaN and changes nothing.
     """
+    if running[NOISE_WEIGHT] > 0.0 and running[SEEN] < NOISE_START_ROWS:
+        running[NOISE] = max(running[NOISE], (y - moments(rule, mean, wide + input_var)[0]) ** 2)
     noise = running[NOISE]
     log_z, alpha, kappa, left, square = tilt(rule, mean, wide + input_var, y, noise)
     share = left
@@ -296,8 +309,9 @@ def scalar_step(
             total = wide + input_var
             mu, var_y, _ = moments(rule, mean + alpha * total, total * share)
             square = (y - mu) ** 2 + var_y
-        running[NOISE_WEIGHT] = min(running[NOISE_WEIGHT] + min(share, 1.0) ** 2, running[NOISE_WINDOW])
-        running[NOISE] = max(noise + (square - noise) / running[NOISE_WEIGHT], NOISE_FLOOR)
+        running[NOISE_WEIGHT] += min(share, 1.0) ** 2
+        step = max(min(NOISE_RATE / running[NOISE_WEIGHT], 1.0), 1.0 / running[NOISE_WINDOW])
+        running[NOISE] = max(noise + step * (square - noise), NOISE_FLOOR)
     running[EVIDENCE] += log_z
     running[SEEN] += 1.0
     if wide != var:

@@ -12,6 +12,44 @@ from onepass import BayesianPerceptron
 KERNELS = ["rows", "blocks"]
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"noise": 1e-6, "process_noise": 1e-20},
+        {"noise": 1e-6, "process_noise": 1e-12},
+        {"noise": 1e-6, "forgetting": 0.999},
+        {"noise": 1e-6, "covariance": "diagonal"},
+        {"noise": 1e-6, "dtype": "float32"},
+        {"noise": "learn"},
+    ],
+    ids=str,
+)
+def test_hard_rows_leave_a_sound_belief_with_every_extra(options: dict[str, Any]) -> None:
+    model = BayesianPerceptron(12, "linear", **options)
+    for X, y in hard_stream(2_000, 12, seed=0):
+        model.learn(X, y)
+    if model.cov.ndim == 1:
+        assert (model.cov >= 0).all()
+        return
+    health = inspect(model)
+    assert health.finite
+    assert health.symmetric
+    assert health.smallest_eigenvalue >= -1e-6 * health.largest_eigenvalue  # float32's digits
+    assert health.smallest_predictive_variance >= 0
+
+
+@pytest.mark.parametrize("noise", [1e-4, 1e-2, 1.0])
+def test_float32_blocks_are_as_right_as_their_rows(noise: float) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 160))
+    y = X @ rng.normal(size=160) + rng.normal(0, np.sqrt(noise), 400)
+    single = BayesianPerceptron(160, "linear", noise=noise, dtype="float32").learn(X, y)
+    double = BayesianPerceptron(160, "linear", noise=noise).learn(X, y)
+    std = np.sqrt(np.diag(double.cov))
+    assert np.abs((single.mean - double.mean) / std).max() < 0.2
+    np.testing.assert_allclose(np.sqrt(np.diag(single.cov)), std, rtol=0.05)
+
+
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_hundred_thousand_hard_rows_leave_a_sound_belief(kernel: str) -> None:
     model = BayesianPerceptron(12, "linear", noise=1e-6, engine=kernel)

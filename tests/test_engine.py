@@ -9,7 +9,7 @@ from scipy.sparse import csr_array, random_array
 from onepass import BayesianPerceptron, PiecewiseLinear
 from onepass.activations import NAMES, as_activation
 from onepass.engine import moments as compiled_moments
-from onepass.engine import special
+from onepass.engine import special, tilts
 from onepass.engine.moments import make_rule
 from onepass.gaussian import log_cdf_slopes, truncated
 
@@ -215,3 +215,37 @@ def test_a_rule_has_room_for_all_of_it() -> None:
     assert rule.shape == (4, 4)
     np.testing.assert_array_equal(rule[:, 0], [3, 7, 1, 0.9])
     np.testing.assert_array_equal(rule[:, 1], [1, 2, 3, 5])
+
+
+@pytest.mark.parametrize("rule", [{}, {"activation": "relu", "noise": 0.1}, {"process_noise": 1e-3}], ids=str)
+def test_large_beliefs_are_the_same_however_their_rows_come(rule: dict[str, Any]) -> None:
+    """Blocks, few rows, single rows and uncertain inputs in turn: the belief changes its form on the way."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(120, 160)) / 10
+    y = (X[:, 0] > 0).astype(float)
+    X_var = np.full((5, 160), 1e-3)
+    models = [BayesianPerceptron(160, **rule, engine=engine) for engine in ("auto", "reference")]
+    for model in models:
+        model.learn(X[:70], y[:70])
+        model.learn(X[70], y[70])
+        model.learn(X[71:75], y[71:75])
+        model.learn(X[75:80], y[75:80], X_var=X_var)
+        model.learn(X[80:], y[80:])
+    assert_same(*models)
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.get("noise") != "learn"], ids=str)
+def test_compiled_tilts_are_those_of_the_reference(rule: dict[str, Any]) -> None:
+    model = BayesianPerceptron(1, **rule)
+    plan = model._plan
+    targets = {"Bernoulli": (0.0, 1.0), "Poisson": (0.0, 3.0, 40.0)}.get(
+        type(model.observation).__name__, (-2.0, 0.3, 9.0)
+    )
+    for mean in (-40.0, -6.0, -0.4, 0.0, 2.0, 30.0):
+        for var in (1e-4, 0.3, 0.7, 9.0, 200.0):
+            for y in targets:
+                ours = tilts.scalar_step(plan.rule, model._state.running.copy(), mean, var, var, 0.0, y)
+                theirs = model._tilt(model.observation, mean, var, y)
+                scale = np.sqrt(var)
+                np.testing.assert_allclose(ours[0] * scale, float(theirs.alpha) * scale, rtol=1e-7, atol=1e-9)
+                np.testing.assert_allclose(ours[1] * var, float(theirs.kappa) * var, rtol=1e-7, atol=1e-9)

@@ -419,12 +419,14 @@ def test_uncertain_inputs_teach_less() -> None:
     unsure = BayesianPerceptron(1, "linear", noise=0.1).learn([2.0], 3.0, X_var=[1.0])
     assert np.trace(unsure.cov) > np.trace(sure.cov)
     assert np.abs(unsure.mean).sum() < np.abs(sure.mean).sum()
+    one_for_all = BayesianPerceptron(1, "linear", noise=0.1).learn([[2.0]], [3.0], X_var=1.0)
+    np.testing.assert_array_equal(one_for_all.cov, unsure.cov)
     certain = BayesianPerceptron(1, "linear", noise=0.1).learn([2.0], 3.0, X_var=[0.0])
     np.testing.assert_array_equal(certain.cov, sure.cov)
     with pytest.raises(ValueError, match="X_var must not be negative"):
         sure.predict([1.0], X_var=[-1.0])
-    with pytest.raises(ValueError, match="X_var must have the shape of X"):
-        sure.predict([[1.0], [2.0]], X_var=[[1.0]])
+    with pytest.raises(ValueError, match="X_var must be a number"):
+        sure.predict([[1.0], [2.0]], X_var=[[1.0], [1.0], [1.0]])
 
 
 def test_diagonal_is_full_for_one_weight() -> None:

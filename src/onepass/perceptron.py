@@ -33,6 +33,7 @@ from onepass.posterior import Diagonal, Full, Posterior, as_prior
 from onepass.validation import (
     as_count,
     as_flag,
+    as_floats,
     as_generator,
     as_rows,
     as_share,
@@ -181,6 +182,12 @@ class BayesianPerceptron:
         self._state = _State(prior, running)
         self._learn_one: Any = False  # not asked for yet
 
+    def __repr__(self) -> str:
+        return (
+            f"BayesianPerceptron({self.n_features}, {self.activation!r}, observation={self.observation!r}, "
+            f"update={self.update!r}, n_seen={self.n_seen})"
+        )
+
     @property
     def mean(self) -> FloatArray:
         """Mean of the weights, ``(p,)``; the bias first."""
@@ -212,7 +219,7 @@ class BayesianPerceptron:
         Parameters
         ----------
         X : (d,) or (n, d) array
-        X_var : array of the same shape, optional
+        X_var : number, (d,) or array of the same shape, optional
             Variances of inputs that are themselves uncertain, such as readings of a noisy sensor.
         """
         rows, row_vars, single = self._inputs(X, X_var)
@@ -405,9 +412,13 @@ class BayesianPerceptron:
         rows, single = as_rows(X, self.n_features)
         if X_var is None:
             return rows, None, single
-        row_vars, _ = as_rows(X_var, self.n_features, "X_var")
-        if row_vars.shape != rows.shape:
-            raise ValueError(f"X_var must have the shape of X, got {np.shape(X_var)} and {np.shape(X)}")
+        given = as_floats(X_var, "X_var")
+        if given.shape not in ((), (self.n_features,), rows.shape):
+            raise ValueError(
+                f"X_var must be a number, have shape ({self.n_features},), or the shape of X; "
+                f"got {given.shape} and {np.shape(X)}"
+            )
+        row_vars = np.ascontiguousarray(np.broadcast_to(given, rows.shape))
         if (row_vars < 0).any():
             raise ValueError(f"X_var must not be negative, got {row_vars.min():g}")
         return rows, row_vars, single

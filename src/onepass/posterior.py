@@ -19,6 +19,8 @@ __all__ = ["Diagonal", "Full", "Posterior", "Projection", "as_prior"]
 
 _TINY = 1e-200  # a share of the variance that is none; beyond, quotients would overflow
 
+_MANY = 30_000  # weights: a full covariance of 7 GB
+
 
 class Projection(NamedTuple):
     """What the belief says about ``J'w``: its variance, and its covariance with the weights."""
@@ -321,5 +323,9 @@ def as_prior(mean: ArrayLike | None, cov: ArrayLike | None, size: int, covarianc
             if np.count_nonzero(given - np.diag(np.diag(given))):
                 raise ValueError("cov must be diagonal for covariance='diagonal', got entries beside the diagonal")
             given = np.diag(given)
+    if covariance == "full" and size > _MANY:
+        raise MemoryError(
+            f"a full covariance of {size} weights takes {8e-9 * size**2:.0f} GB; use covariance='diagonal' for so many"
+        )
     form = Full if covariance == "full" else Diagonal
     return form(prior_mean.astype(dtype), given.astype(dtype))

@@ -29,6 +29,8 @@ __all__ = [
 
 def as_floats(value: Any, name: str) -> FloatArray:
     """``value`` as a float64 array of finite numbers."""
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} must have no masked entries: fill or drop them")
     array = np.asarray(value)
     if array.dtype.kind not in "biuf":
         try:

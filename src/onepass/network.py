@@ -203,7 +203,7 @@ class BayesianNetwork:
         variances those of the probabilities, to first order.
         """
         rows, single = as_rows(X, self.n_features)
-        mean, cov = output_moments(self._state.belief, self.activation, rows)
+        mean, cov = self._output_moments(rows)
         var = np.maximum(np.diagonal(cov, axis1=1, axis2=2), 0.0)
         noise, scale = (np.broadcast_to(self._state.scales[row], mean.shape) for row in (NOISE, SCALE))
         return self._prediction(mean, var, noise, scale, single)
@@ -285,7 +285,7 @@ class BayesianNetwork:
     def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Log density (or probability) of a target, one number a row."""
         rows, targets, single = self._pairs(X, y)
-        means, covs = output_moments(self._state.belief, self.activation, rows)
+        means, covs = self._output_moments(rows)
         scale = self._state.scales[SCALE]
         widen = np.sqrt(np.outer(scale, scale))
         logs = [
@@ -353,6 +353,10 @@ class BayesianNetwork:
             values[...] = arrays[name]
         state.evidence, state.seen = float(evidence), int(seen)
         return network
+
+    def _output_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Means and covariances of the outputs, ``(n, K)`` and ``(n, K, K)``."""
+        return output_moments(self._state.belief, self.activation, rows)
 
     # Learning, row by row, readably.
 

@@ -34,6 +34,8 @@ class NetworkPrior:
     output_bias_means: float = 0.0
     output_bias_std: float = 1.0
     """Never scaled by the fan-in."""
+    most_inputs: int = 100
+    """Features count as at most so many: very wide rows, such as images, are redundant and mostly zero."""
     fan_in: bool = True
     """Whether all else is divided by the square root of a layer's inputs."""
 
@@ -56,7 +58,8 @@ def start_weights(
     if layout.n_layers > 1:
         for layer, (means, stds) in enumerate(zip(layout.layers(mean), layout.layers(std), strict=True)):
             n_out, n_in = means.shape[0], means.shape[1] - 1
-            last, root = layer == layout.n_layers - 1, np.sqrt(n_in) if prior.fan_in else 1.0
+            last, counted = layer == layout.n_layers - 1, n_in if layer else min(n_in, prior.most_inputs)
+            root = np.sqrt(counted) if prior.fan_in else 1.0
             spread = prior.output_means if last else prior.weight_means
             means[:, :-1] = rng.standard_normal((n_out, n_in)) * spread / root
             if last:

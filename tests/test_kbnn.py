@@ -69,6 +69,15 @@ def test_the_classic_setting_follows_its_equations(hidden: tuple[int, ...]) -> N
     assert network.n_seen == 30
 
 
+def test_saved_and_loaded_it_goes_on_bit_for_bit() -> None:
+    X = np.random.default_rng(1).normal(size=(20, 3))
+    first = KalmanNetwork(3, (4,)).learn(X[:10], X[:10, 0])
+    second = KalmanNetwork.from_state(*first.export_state())
+    for network in (first, second):
+        network.learn(X[10:], X[10:, 0])
+    np.testing.assert_array_equal(first.predict(X), second.predict(X))
+
+
 def test_the_published_prior_is_standard_normal() -> None:
     network = KalmanNetwork(20, (30,))
     assert np.std(network.weights[0]) == pytest.approx(1.0, abs=0.1)

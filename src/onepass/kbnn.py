@@ -6,7 +6,7 @@ out. `BayesianNetwork` sends expected slopes back instead and takes one joint st
 are those of the paper as far as it states them.
 """
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -63,6 +63,12 @@ class KalmanNetwork(BayesianNetwork):
             calibrate=False,
             engine="reference",
         )
+
+    @classmethod
+    def from_state(cls, parameters: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
+        """Make the network that `export_state` described."""
+        own = ("n_features", "hidden", "n_outputs", "activation", "noise", "prior", "seed", "log_evidence", "n_seen")
+        return super().from_state({name: parameters[name] for name in own}, arrays)
 
     def _output_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Moments through all layers instead of slopes."""

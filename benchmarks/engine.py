@@ -25,6 +25,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from benchmarks.endurance import hard_stream, inspect
+from benchmarks.network_speed import networks
 from benchmarks.timing import Measurement, race, ratio
 from onepass import BayesianPerceptron
 from onepass.engine import CROSSOVER
@@ -222,7 +223,8 @@ def endurance() -> Iterator[Measurement]:
 
 
 GROUPS = {
-    group.__name__: group for group in (full_covariance, small_dense, sparse, growth, crossover, memory, endurance)
+    group.__name__: group
+    for group in (full_covariance, small_dense, sparse, growth, crossover, memory, endurance, networks)
 }
 
 

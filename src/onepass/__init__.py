@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from onepass.activations import Activation, Moments, PiecewiseLinear, Quadrature, max_linear
+    from onepass.committee import BayesianCommittee
+    from onepass.network import BayesianNetwork
     from onepass.perceptron import BayesianPerceptron, Prediction
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Activation",
+    "BayesianCommittee",
+    "BayesianNetwork",
     "BayesianPerceptron",
     "Moments",
     "PiecewiseLinear",
@@ -25,6 +29,8 @@ __all__ = [
 
 _HOME = {
     "Activation": "activations",
+    "BayesianCommittee": "committee",
+    "BayesianNetwork": "network",
     "BayesianPerceptron": "perceptron",
     "Moments": "activations",
     "PiecewiseLinear": "activations",

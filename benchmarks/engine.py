@@ -8,7 +8,6 @@ dicts, Vowpal Wabbit its text (whose parsing is then part of its time, as it is 
 """
 
 import json
-import os
 import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -28,6 +27,7 @@ from benchmarks.endurance import hard_stream, inspect
 from benchmarks.network_speed import networks
 from benchmarks.timing import Measurement, race, ratio
 from onepass import BayesianPerceptron
+from onepass.atomic import write_atomically
 from onepass.engine import CROSSOVER
 from onepass.gaussian import FloatArray
 
@@ -161,8 +161,8 @@ def sparse() -> Iterator[Measurement]:
 
 def growth() -> Iterator[Measurement]:
     """How the time of a row grows with the number of features."""
-    for covariance, sizes, limit in (("full", (200, 2000), 2.1), ("diagonal", (2000, 200_000), 1.1)):
-        n = 2000 if covariance == "full" else 500
+    for covariance, sizes, limit in (("full", (200, 2000), 2.1), ("diagonal", (200, 2000), 1.1)):
+        n = 2000 if covariance == "full" else 20_000
         contenders: dict[str, Callable[[], object]] = {}
         for d in sizes:
             X = _RNG.normal(size=(n, d))
@@ -239,10 +239,8 @@ def main() -> None:
                 print(measurement.line(), flush=True)
                 measurements.append(measurement)
     if names == list(GROUPS):
-        target = Path(__file__).with_name("results.json")
-        partial = target.with_suffix(".partial")
-        partial.write_text(json.dumps([asdict(m) for m in measurements], indent=1) + "\n")
-        os.replace(partial, target)
+        text = json.dumps([asdict(measurement) for measurement in measurements], indent=1) + "\n"
+        write_atomically(Path(__file__).with_name("results.json"), text.encode())
 
 
 if __name__ == "__main__":

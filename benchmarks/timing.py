@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
-__all__ = ["Measurement", "race"]
+__all__ = ["Measurement", "race", "ratio"]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-# Two commands: `make demo` shows the library at work, `make test` runs every check.
+# Two commands: `make demo` shows the library at work, `make test` runs every check (`make test-all` at length).
 # Both need only python3 and make; everything else goes into .venv, at the versions of requirements.lock.
 
 PYTHON ?= python3
@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test format lock clean
+.PHONY: help demo test test-all format lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ test: $(READY)  ## lint, types, layers and tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n auto
+
+test-all: test  ## the same, and the long versions of the slow tests
+	$(BIN)/pytest -n auto -m slow
 
 format: $(READY)  ## mend what the linter can mend by itself
 	$(BIN)/ruff check --fix .

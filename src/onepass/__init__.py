@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from onepass.activations import Activation, Moments, PiecewiseLinear, Quadrature, max_linear
+    from onepass.checkpoint import CheckpointError, load, save
     from onepass.perceptron import BayesianPerceptron, Prediction
 
 __version__ = "0.1.0"
@@ -15,22 +16,28 @@ __version__ = "0.1.0"
 __all__ = [
     "Activation",
     "BayesianPerceptron",
+    "CheckpointError",
     "Moments",
     "PiecewiseLinear",
     "Prediction",
     "Quadrature",
     "__version__",
+    "load",
     "max_linear",
+    "save",
 ]
 
 _HOME = {
     "Activation": "activations",
     "BayesianPerceptron": "perceptron",
+    "CheckpointError": "checkpoint",
     "Moments": "activations",
     "PiecewiseLinear": "activations",
     "Prediction": "perceptron",
     "Quadrature": "activations",
+    "load": "checkpoint",
     "max_linear": "activations",
+    "save": "checkpoint",
 }
 
 

@@ -29,6 +29,17 @@ from onepass.observations import (
     learn_noise,
 )
 from onepass.posterior import Diagonal, Full, Posterior, as_prior
+from onepass.state import (
+    Arrays,
+    Parameters,
+    decode_activation,
+    decode_posterior,
+    encode_activation,
+    encode_observation,
+    encode_posterior,
+    sized,
+    valid_running,
+)
 from onepass.validation import (
     as_count,
     as_generator,
@@ -267,6 +278,47 @@ class BayesianPerceptron:
         weights = self.sample_weights(n, rng)
         outputs = self.activation((rows @ weights[:, self.bias :].T).T + weights[:, : self.bias])
         return outputs[:, 0] if single else outputs
+
+    def export_state(self) -> tuple[Parameters, Arrays]:
+        """Give all that the model is, as parameters that JSON can hold and arrays: see `onepass.save`."""
+        belief, arrays = encode_posterior(self._state.posterior)
+        parameters = {
+            "n_features": self.n_features,
+            "activation": encode_activation(self.activation),
+            "bias": bool(self.bias),
+            "observation": encode_observation(self._observation),
+            "update": self.update,
+            "forgetting": self.forgetting,
+            "engine": self.engine,
+            "belief": belief,
+        }
+        arrays["running"] = self._state.running.copy()
+        arrays["prior_variances"] = self._prior_variances.copy()
+        arrays["process_noise"] = self.process_noise.copy()
+        return parameters, arrays
+
+    @classmethod
+    def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
+        """Make the model that `export_state` described; it goes on learning bit for bit as that one would."""
+        n_features = as_count(parameters["n_features"], "n_features")
+        size = n_features + int(bool(parameters["bias"]))
+        posterior = decode_posterior(parameters["belief"], arrays, size)  # before anything of that size is made
+        model = cls(
+            n_features,
+            decode_activation(parameters["activation"]),
+            covariance=parameters["belief"]["form"],
+            process_noise=sized(arrays, "process_noise", (size,)),
+            dtype=str(posterior.mean.dtype),
+            **{name: parameters[name] for name in ("bias", "observation", "update", "forgetting", "engine")},
+        )
+        variances = sized(arrays, "prior_variances", (size,), posterior.mean.dtype)
+        model._prior_variances = as_variances(variances, size, "prior_variances").astype(variances.dtype)
+        model._state = _State(posterior, valid_running(sized(arrays, "running", (5,))))
+        return model
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The short cut for one row holds on to this very belief, which a copy must not.
+        return {**self.__dict__, "_learn_one": False}
 
     # The backward pass, first as the paper has it.
 

@@ -1,6 +1,7 @@
 """Save in a child process, kill it at a random moment, load; many times.
 
-Run by test_checkpoint in a process of its own. Prints how often a load found the model from before, how often the new one.
+Run by test_checkpoint in a process of its own. Prints how often a load found the model from
+before, how often the new one.
 """
 
 import os

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from onepass.activations import Activation, Moments, PiecewiseLinear, Quadrature, max_linear
     from onepass.checkpoint import CheckpointError, load, save
+    from onepass.estimators import BayesianPerceptronClassifier, BayesianPerceptronRegressor
     from onepass.perceptron import BayesianPerceptron, Prediction
 
 __version__ = "0.1.0"
@@ -16,6 +17,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Activation",
     "BayesianPerceptron",
+    "BayesianPerceptronClassifier",
+    "BayesianPerceptronRegressor",
     "CheckpointError",
     "Moments",
     "PiecewiseLinear",
@@ -30,6 +33,8 @@ __all__ = [
 _HOME = {
     "Activation": "activations",
     "BayesianPerceptron": "perceptron",
+    "BayesianPerceptronClassifier": "estimators",
+    "BayesianPerceptronRegressor": "estimators",
     "CheckpointError": "checkpoint",
     "Moments": "activations",
     "PiecewiseLinear": "activations",

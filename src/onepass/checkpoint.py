@@ -28,6 +28,8 @@ _LONGEST_HEADER = 8 * 2**20
 _DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U8": "|u1", "BOOL": "|b1"}
 _HOME = {
     "BayesianPerceptron": "onepass.perceptron",
+    "BayesianPerceptronClassifier": "onepass.estimators",
+    "BayesianPerceptronRegressor": "onepass.estimators",
 }
 _FIELDS = ("checksum", "class", "feature_names", "format_version", "library_version", "parameters")
 

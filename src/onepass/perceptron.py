@@ -43,6 +43,7 @@ from onepass.state import (
 from onepass.validation import (
     as_count,
     as_generator,
+    as_nonnegative,
     as_rows,
     as_share,
     as_sparse_rows,
@@ -210,6 +211,17 @@ class BayesianPerceptron:
         return int(self._state.running[SEEN])
 
     @property
+    def noise(self) -> float:
+        """Variance of the Gaussian noise as it is now; a fixed one may be set anew before any row."""
+        return float(self._state.running[NOISE])
+
+    @noise.setter
+    def noise(self, value: float) -> None:
+        if not isinstance(self._observation, Gaussian) or self._state.running[NOISE_WEIGHT] > 0.0:
+            raise ValueError("noise can be set only where it is Gaussian and not learned")
+        self._state.running[NOISE] = as_nonnegative(value, "noise")
+
+    @property
     def observation(self) -> Observation:
         """The observation model, with its noise as it is now."""
         return _with_noise(self._observation, self._state.running[NOISE])
@@ -276,7 +288,7 @@ class BayesianPerceptron:
         """
         rows, _, single = self._inputs(X, None)
         weights = self.sample_weights(n, rng)
-        outputs = self.activation((rows @ weights[:, self.bias :].T).T + weights[:, : self.bias])
+        outputs = self.activation((rows @ weights[:, self.bias :].T).T + weights[:, : self.bias].sum(axis=1)[:, None])
         return outputs[:, 0] if single else outputs
 
     def export_state(self) -> tuple[Parameters, Arrays]:

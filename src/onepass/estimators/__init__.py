@@ -1,0 +1,10 @@
+"""The models as scikit-learn estimators.
+
+`base` turns rows given in any split into one pass of learning, `committee` weighs several priors against each other,
+`scaling` holds the statistics of the inputs; the classes for users only say what a target means.
+"""
+
+from onepass.estimators.classifier import BayesianPerceptronClassifier
+from onepass.estimators.regressor import BayesianPerceptronRegressor
+
+__all__ = ["BayesianPerceptronClassifier", "BayesianPerceptronRegressor"]

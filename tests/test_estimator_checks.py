@@ -5,7 +5,12 @@ from typing import Any
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from onepass import BayesianPerceptronClassifier, BayesianPerceptronRegressor
+from onepass import (
+    BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    BayesianPerceptronClassifier,
+    BayesianPerceptronRegressor,
+)
 
 ORDER = "it reorders the rows, and what a one-pass learner ends up with depends on their order"
 
@@ -23,6 +28,9 @@ def expected_failures(estimator: Any) -> dict[str, str]:
         BayesianPerceptronRegressor(),
         BayesianPerceptronRegressor(prior_scale="auto", standardize=True, warm_up=20),
         BayesianPerceptronRegressor(noise=0.1, covariance="diagonal", forgetting=0.999),
+        BayesianMLPClassifier(hidden_layer_sizes=(5,)),
+        BayesianMLPRegressor(hidden_layer_sizes=(5,)),
+        BayesianMLPRegressor(hidden_layer_sizes=(4,), activation="tanh", prior_scale="auto", covariance="diagonal"),
     ],
     expected_failed_checks=expected_failures,
 )

@@ -9,13 +9,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from onepass.activations import Activation, Moments, PiecewiseLinear, Quadrature, max_linear
     from onepass.checkpoint import CheckpointError, load, save
-    from onepass.estimators import BayesianPerceptronClassifier, BayesianPerceptronRegressor
+    from onepass.committee import BayesianCommittee
+    from onepass.estimators import (
+        BayesianMLPClassifier,
+        BayesianMLPRegressor,
+        BayesianPerceptronClassifier,
+        BayesianPerceptronRegressor,
+    )
+    from onepass.network import BayesianNetwork
     from onepass.perceptron import BayesianPerceptron, Prediction
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Activation",
+    "BayesianCommittee",
+    "BayesianMLPClassifier",
+    "BayesianMLPRegressor",
+    "BayesianNetwork",
     "BayesianPerceptron",
     "BayesianPerceptronClassifier",
     "BayesianPerceptronRegressor",
@@ -32,6 +43,10 @@ __all__ = [
 
 _HOME = {
     "Activation": "activations",
+    "BayesianCommittee": "committee",
+    "BayesianMLPClassifier": "estimators",
+    "BayesianMLPRegressor": "estimators",
+    "BayesianNetwork": "network",
     "BayesianPerceptron": "perceptron",
     "BayesianPerceptronClassifier": "estimators",
     "BayesianPerceptronRegressor": "estimators",

@@ -27,6 +27,10 @@ FORMAT_VERSION = 1
 _LONGEST_HEADER = 8 * 2**20
 _DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U8": "|u1", "BOOL": "|b1"}
 _HOME = {
+    "BayesianCommittee": "onepass.committee",
+    "BayesianMLPClassifier": "onepass.estimators",
+    "BayesianMLPRegressor": "onepass.estimators",
+    "BayesianNetwork": "onepass.network",
     "BayesianPerceptron": "onepass.perceptron",
     "BayesianPerceptronClassifier": "onepass.estimators",
     "BayesianPerceptronRegressor": "onepass.estimators",

@@ -5,6 +5,8 @@ from a file may be anything, so every number is checked here, and shapes before 
 """
 
 from collections.abc import Mapping
+from itertools import pairwise
+from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,10 +26,15 @@ from onepass.activations import (
 from onepass.gaussian import FloatArray
 from onepass.observations import NOISE, NOISE_WEIGHT, NOISE_WINDOW, SEEN, Bernoulli, Gaussian, Observation
 from onepass.posterior import Diagonal, Full, Posterior
+from onepass.validation import as_count, one_of
 
 __all__ = [
     "Arrays",
     "Parameters",
+    "as_number",
+    "as_tally",
+    "check_definite",
+    "check_network",
     "decode_activation",
     "decode_posterior",
     "encode_activation",
@@ -126,11 +133,11 @@ def decode_posterior(data: Any, arrays: Mapping[str, np.ndarray], size: int) -> 
             raise ValueError("root has entries above its diagonal")
         return Full.held(mean, root=np.ascontiguousarray(root), fragile=data["fragile"])
     lower = sized(arrays, "covariance", (size, size), dtype)
-    _check_definite(lower)
+    check_definite(lower)
     return Full.held(mean, dense=np.asfortranarray(lower), fragile=data["fragile"])
 
 
-def _check_definite(lower: FloatArray) -> None:
+def check_definite(lower: FloatArray) -> None:
     """Refuse a covariance, given by its lower triangle, that has a negative variance in some direction."""
     variances = _not_negative(np.diag(lower), "the diagonal of the covariance")
     # A learned covariance may be indefinite by rounding, so it is lifted by some of it first.
@@ -141,6 +148,27 @@ def _check_definite(lower: FloatArray) -> None:
         np.linalg.cholesky(scaled)  # reads the lower triangle only
     except np.linalg.LinAlgError:
         raise ValueError("covariance is not positive semi-definite") from None
+
+
+def check_network(parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> None:
+    """Refuse a network whose arrays are not what its layers need, before anything of their size is made."""
+    layers = [parameters["n_features"], *parameters["hidden"], parameters["n_outputs"]]
+    widths = [as_count(width, "the width of a layer") for width in layers]
+    fans = [(n_in + 1, n_out) for n_in, n_out in pairwise(widths)]
+    size = sum(n_in * n_out for n_in, n_out in fans)
+    sizes = {
+        "full": size**2,
+        "layer": sum((n_in * n_out) ** 2 for n_in, n_out in fans),
+        "neuron": sum(n_in**2 * n_out for n_in, n_out in fans),
+        "diagonal": size,
+    }
+    dtype = np.dtype(one_of(parameters["dtype"], ("float64", "float32"), "dtype"))
+    structure = one_of(parameters["covariance"], tuple(sizes), "covariance")
+    sized(arrays, "mean", (size,), dtype)
+    spread = sized(arrays, "covariance", (sizes[structure],), dtype)
+    if structure == "diagonal":
+        _not_negative(spread, "covariance")
+    _not_negative(sized(arrays, "scales", (4, widths[-1])), "scales")
 
 
 def valid_running(running: np.ndarray) -> FloatArray:
@@ -176,6 +204,20 @@ def nested(name: str, arrays: Mapping[str, np.ndarray]) -> Arrays:
 def under(name: str, arrays: Mapping[str, np.ndarray]) -> Arrays:
     """Take the arrays of a model inside another out again."""
     return {key.removeprefix(f"{name}/"): array for key, array in arrays.items() if key.startswith(f"{name}/")}
+
+
+def as_number(value: Any, name: str) -> float:
+    """Take a finite number."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
+        raise ValueError(f"{name} must be a finite number, got {str(value)[:40]!r}")
+    return float(value)
+
+
+def as_tally(value: Any, name: str) -> int:
+    """Take a whole number that is not negative."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
+        raise ValueError(f"{name} must be a whole number that is not negative, got {str(value)[:40]!r}")
+    return int(value)
 
 
 def _table(data: Any, name: str) -> Parameters:

@@ -16,7 +16,7 @@ from onepass import __version__
 
 __all__ = ["main"]
 
-_COMMANDS = ("reproduce",)
+_COMMANDS = ("bench", "reproduce")
 
 
 class _Commands(click.Group):

@@ -9,7 +9,7 @@ An estimator says what a target is (`_encoded`), what models learn it (`_committ
 
 from collections.abc import Iterator
 from importlib import import_module
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -19,10 +19,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from onepass.activations import Activation
-from onepass.estimators.committee import Committee
+from onepass.estimators.scales import Committee
 from onepass.estimators.scaling import Scaling, warn_of_scales
 from onepass.gaussian import FloatArray
-from onepass.state import Arrays, Parameters, decode_activation, encode_activation, nested, sized, under
+from onepass.state import Arrays, Parameters, as_tally, decode_activation, encode_activation, nested, sized, under
 from onepass.validation import as_count, one_of
 
 __all__ = ["SCALES", "OnePassEstimator"]
@@ -39,6 +39,8 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
     covariance: str
     standardize: bool
     warm_up: int
+
+    _auto_scales: tuple[float, ...] = SCALES
 
     # Learning.
 
@@ -157,7 +159,7 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _scales(self) -> tuple[float, ...]:
-        return SCALES if isinstance(self.prior_scale, str) else (float(self.prior_scale),)
+        return self._auto_scales if isinstance(self.prior_scale, str) else (float(self.prior_scale),)
 
     def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
         X, y = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=np.float64, **self._target_checks)
@@ -174,16 +176,27 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
         return self._in_chunks(X)
 
     def _check_sparse(self, X: Any) -> None:
-        if _is_sparse(X) and self.standardize and self.covariance == "diagonal":
+        if _is_sparse(X) and self._fills_sparse:
             raise ValueError(
                 "standardize=True would fill sparse rows by centring them; scale them without centring "
                 "(MaxAbsScaler) and pass standardize=False"
             )
 
+    _sparse_models = True  # whether the models can take sparse rows
+
+    @property
+    def _keeps_sparse(self) -> bool:
+        """Whether sparse rows reach the models as they are."""
+        return self._sparse_models and self.covariance == "diagonal"
+
+    @property
+    def _fills_sparse(self) -> bool:
+        return self.standardize and self._sparse_models and self.covariance == "diagonal"
+
     def _in_chunks(self, X: Any) -> Iterator[Any]:
         if not _is_sparse(X):
             yield self._inputs(X) if self.standardize else X
-        elif self.covariance == "diagonal":
+        elif self._keeps_sparse:
             yield csr_array(X)
         else:
             for start in range(0, X.shape[0], _CHUNK):
@@ -197,7 +210,7 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = not self._fills_sparse
         return tags
 
     @property
@@ -293,7 +306,7 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
         if "feature_names" in parameters:
             estimator.feature_names_in_ = _names(parameters["feature_names"], estimator.n_features_in_)
         estimator._inputs = Scaling.from_arrays(under("inputs", arrays), estimator.n_features_in_)
-        estimator._n_rows = _not_negative(parameters["n_rows"])
+        estimator._n_rows = as_tally(parameters["n_rows"], "n_rows")
         estimator._restore(parameters, arrays)
         estimator._targets = Scaling.from_arrays(under("targets", arrays), len(arrays["targets/centre"]))
         estimator._committees = [
@@ -362,9 +375,3 @@ def _names(given: Any, size: int) -> Any:
     if not isinstance(given, list) or len(given) != size or not all(isinstance(name, str) for name in given):
         raise ValueError(f"feature names must be {size} texts")
     return np.array(given, dtype=object)
-
-
-def _not_negative(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
-        raise ValueError(f"n_rows must be a whole number that is not negative, got {value!r}")
-    return int(value)

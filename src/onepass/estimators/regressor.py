@@ -8,17 +8,144 @@ from sklearn.utils.validation import check_is_fitted
 
 from onepass.activations import as_activation
 from onepass.estimators.base import OnePassEstimator
-from onepass.estimators.committee import Committee, gaussian_densities, mixture_moments, mixture_quantile
+from onepass.estimators.scales import Committee, gaussian_densities, mixture_moments, mixture_quantile
 from onepass.estimators.scaling import Scaling
 from onepass.gaussian import FloatArray
 from onepass.perceptron import BayesianPerceptron
 from onepass.state import Arrays, Parameters
 from onepass.validation import as_count, as_nonnegative, as_share
 
-__all__ = ["BayesianPerceptronRegressor"]
+__all__ = ["BayesianPerceptronRegressor", "OnePassRegressor"]
 
 
-class BayesianPerceptronRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
+class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
+    """What all regressors share; a subclass says which models learn (`_member`)."""
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn more rows, in their order.
+
+        Parameters
+        ----------
+        X : (n, d) array, data frame or sparse matrix
+        y : (n,) or (n, q) array
+        sample_weight : (n,) array, optional
+            With a fixed noise a row of weight ``w`` has the noise ``noise / w``; with a learned one weights must be
+            whole numbers, and the row is learned so many times in its place.
+        """
+        return self._learn(X, y, sample_weight, afresh=False)
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Expected targets, ``(n,)`` or ``(n, q)``; with ``return_std`` the standard deviations of new ones too."""
+        mean, var = self._moments(X)
+        return (mean, np.sqrt(var)) if return_std else mean
+
+    def predict_interval(self, X: Any, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Limits that a new target stays between with probability ``level``."""
+        as_share(level, "level", open_above=True)
+        parts = self._parts(X)
+        limits = []
+        for side in (-1, 1):
+            at = 0.5 + side * level / 2
+            columns = [mixture_quantile(shares, means, np.sqrt(total), at) for shares, means, total in parts]
+            limits.append(self._shaped(self._targets.undo(np.column_stack(columns))))
+        return limits[0], limits[1]
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
+        """Draw functions from the posterior: ``(n, n_samples)``, or ``(n, q, n_samples)``; without noise.
+
+        All rows of a draw share its weights, as Thompson sampling wants it.
+        """
+        drawn = np.stack(self._drawn(X, n_samples, random_state), axis=-1)  # (n_samples, n, q)
+        outputs = self._targets.undo(drawn)
+        return np.asarray(np.moveaxis(outputs if self._many else outputs[..., 0], 0, -1))
+
+    @property
+    def noise_(self) -> Any:
+        """Variance of the noise as it is now."""
+        check_is_fitted(self)
+        values = [
+            committee.weights @ [self._noise_of(member) for member in committee.members] * spread**2
+            for committee, spread in zip(self._committees, self._targets.spread, strict=True)
+        ]
+        return np.array(values) if self._many else float(values[0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        return tags
+
+    _target_checks = {"multi_output": True, "y_numeric": True}  # noqa: RUF012
+
+    def _encoded(self, y: Any, classes: Any, *, afresh: bool) -> FloatArray:
+        columns = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        if afresh:
+            self._many, self._n_outputs = np.ndim(y) == 2, int(columns.shape[1])
+        elif columns.shape[1] != self._n_outputs:
+            raise ValueError(f"y must have {self._n_outputs} columns as before, got {columns.shape[1]}")
+        return columns
+
+    @property
+    def _target_size(self) -> int:
+        return self._n_outputs
+
+    def _committees_for(self, n_features: int) -> list[Committee]:
+        return [
+            Committee([self._member(n_features, scale, spread) for scale in self._scales], gaussian_densities)
+            for spread in self._targets.spread
+        ]
+
+    def _member(self, n_features: int, scale: float, spread: float) -> Any:
+        """Make a model that has learned nothing, for targets standardised by ``spread``."""
+        raise NotImplementedError
+
+    def _noise_of(self, member: Any) -> float:
+        """Variance of the noise that a model has learned or was given."""
+        raise NotImplementedError
+
+    def _target_scaling(self, targets: FloatArray) -> Scaling:
+        return Scaling.of(targets)
+
+    def _teach_rows(self, rows: Any, targets: FloatArray, weights: FloatArray | None) -> None:
+        for committee, column in zip(self._committees, self._targets(targets).T, strict=True):
+            committee.learn(rows, column)
+
+    def _densities(self) -> Any:
+        return gaussian_densities
+
+    def _parts(self, X: Any) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
+        """For each output the members' weights, means and variances of a new target, standardised: ``(k, n)``."""
+        rows = list(self._rows(X))
+        parts = []
+        for committee in self._committees:
+            seen = [[member.predict(part) for part in rows] for member in committee.members]
+            means = np.array([np.concatenate([part.mean for part in member]) for member in seen])
+            totals = np.array([np.concatenate([part.var + part.noise_var for part in member]) for member in seen])
+            parts.append((committee.weights, means, totals))
+        return parts
+
+    def _moments(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        moments = [mixture_moments(*part) for part in self._parts(X)]
+        mean = self._targets.undo(np.column_stack([mean for mean, _ in moments]))
+        var = np.column_stack([var for _, var in moments]) * self._targets.spread**2
+        return self._shaped(mean), self._shaped(var)
+
+    def _shaped(self, columns: FloatArray) -> FloatArray:
+        return columns if self._many else columns[:, 0]
+
+    def export_state(self) -> tuple[Parameters, Arrays]:
+        """Give all that the estimator is, as parameters that JSON can hold and arrays: see `onepass.save`."""
+        parameters, arrays = super().export_state()
+        return {**parameters, "many": self._many, "n_outputs": self._n_outputs}, arrays
+
+    def _restore(self, parameters: Parameters, arrays: Arrays) -> None:
+        self._many = bool(parameters["many"])
+        self._n_outputs = as_count(parameters["n_outputs"], "n_outputs")
+        if len(parameters["committees"]) != self._n_outputs or arrays["targets/centre"].shape != (self._n_outputs,):
+            raise ValueError(f"the state of {self._n_outputs} outputs is not whole")
+
+
+class BayesianPerceptronRegressor(OnePassRegressor):
     """Bayesian perceptron for regression, learned in one pass.
 
     Parameters
@@ -88,44 +215,6 @@ class BayesianPerceptronRegressor(RegressorMixin, OnePassEstimator):  # type: ig
         self.standardize = standardize
         self.warm_up = warm_up
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn more rows, in their order.
-
-        Parameters
-        ----------
-        X : (n, d) array, data frame or sparse matrix
-        y : (n,) or (n, q) array
-        sample_weight : (n,) array, optional
-            With a fixed noise a row of weight ``w`` has the noise ``noise / w``; with a learned one weights must be
-            whole numbers, and the row is learned so many times in its place.
-        """
-        return self._learn(X, y, sample_weight, afresh=False)
-
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Expected targets, ``(n,)`` or ``(n, q)``; with ``return_std`` the standard deviations of new ones too."""
-        mean, var = self._moments(X)
-        return (mean, np.sqrt(var)) if return_std else mean
-
-    def predict_interval(self, X: Any, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Limits that a new target stays between with probability ``level``."""
-        as_share(level, "level", open_above=True)
-        parts = self._parts(X)
-        limits = []
-        for side in (-1, 1):
-            at = 0.5 + side * level / 2
-            columns = [mixture_quantile(shares, means, np.sqrt(total), at) for shares, means, total in parts]
-            limits.append(self._shaped(self._targets.undo(np.column_stack(columns))))
-        return limits[0], limits[1]
-
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
-        """Draw functions from the posterior: ``(n, n_samples)``, or ``(n, q, n_samples)``; without noise.
-
-        All rows of a draw share its weights, as Thompson sampling wants it.
-        """
-        drawn = np.stack(self._drawn(X, n_samples, random_state), axis=-1)  # (n_samples, n, q)
-        outputs = self._targets.undo(drawn)
-        return np.asarray(np.moveaxis(outputs if self._many else outputs[..., 0], 0, -1))
-
     @property
     def coef_(self) -> Any:
         """Mean weights, in the units of the data."""
@@ -140,42 +229,6 @@ class BayesianPerceptronRegressor(RegressorMixin, OnePassEstimator):  # type: ig
     def coef_cov_(self) -> Any:
         """Covariance of the weights, in the units of the data; with a diagonal covariance its diagonal."""
         return self._stacked(2)
-
-    @property
-    def noise_(self) -> Any:
-        """Variance of the noise as it is now."""
-        check_is_fitted(self)
-        values = [
-            committee.weights @ [member.noise for member in committee.members] * spread**2
-            for committee, spread in zip(self._committees, self._targets.spread, strict=True)
-        ]
-        return np.array(values) if self._many else float(values[0])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        tags.target_tags.single_output = True
-        return tags
-
-    _target_checks = {"multi_output": True, "y_numeric": True}  # noqa: RUF012
-
-    def _encoded(self, y: Any, classes: Any, *, afresh: bool) -> FloatArray:
-        columns = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        if afresh:
-            self._many, self._n_outputs = np.ndim(y) == 2, int(columns.shape[1])
-        elif columns.shape[1] != self._n_outputs:
-            raise ValueError(f"y must have {self._n_outputs} columns as before, got {columns.shape[1]}")
-        return columns
-
-    @property
-    def _target_size(self) -> int:
-        return self._n_outputs
-
-    def _committees_for(self, n_features: int) -> list[Committee]:
-        return [
-            Committee([self._member(n_features, scale, spread) for scale in self._scales], gaussian_densities)
-            for spread in self._targets.spread
-        ]
 
     def _member(self, n_features: int, scale: float, spread: float) -> BayesianPerceptron:
         noise: Any = self.noise
@@ -192,10 +245,13 @@ class BayesianPerceptronRegressor(RegressorMixin, OnePassEstimator):  # type: ig
             forgetting=self.forgetting,
         )
 
+    def _noise_of(self, member: Any) -> float:
+        return float(member.noise)
+
     def _target_scaling(self, targets: FloatArray) -> Scaling:
         # Any other activation has a range that shifted targets would leave.
         if as_activation(self.activation) == as_activation("linear"):
-            return Scaling.of(targets)
+            return super()._target_scaling(targets)
         return self._targets
 
     def _weighted(self, X: Any, targets: FloatArray, weights: FloatArray | None) -> tuple[Any, Any, Any]:
@@ -205,38 +261,15 @@ class BayesianPerceptronRegressor(RegressorMixin, OnePassEstimator):  # type: ig
         return X[kept], targets[kept], weights[kept]
 
     def _teach_rows(self, rows: Any, targets: FloatArray, weights: FloatArray | None) -> None:
+        if weights is None:
+            super()._teach_rows(rows, targets, None)
+            return
         scaled = self._targets(targets)
         for committee, column, spread in zip(self._committees, scaled.T, self._targets.spread, strict=True):
-            if weights is None:
-                committee.learn(rows, column)
-                continue
             for start, end in _runs(weights):
                 _set_noise(committee, self.noise / spread**2 / weights[start])
                 committee.learn(rows[start:end], column[start:end])
             _set_noise(committee, self.noise / spread**2)
-
-    def _densities(self) -> Any:
-        return gaussian_densities
-
-    def _parts(self, X: Any) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
-        """For each output the members' weights, means and variances of a new target, standardised: ``(k, n)``."""
-        rows = list(self._rows(X))
-        parts = []
-        for committee in self._committees:
-            seen = [[member.predict(part) for part in rows] for member in committee.members]
-            means = np.array([np.concatenate([part.mean for part in member]) for member in seen])
-            totals = np.array([np.concatenate([part.var + part.noise_var for part in member]) for member in seen])
-            parts.append((committee.weights, means, totals))
-        return parts
-
-    def _moments(self, X: Any) -> tuple[FloatArray, FloatArray]:
-        moments = [mixture_moments(*part) for part in self._parts(X)]
-        mean = self._targets.undo(np.column_stack([mean for mean, _ in moments]))
-        var = np.column_stack([var for _, var in moments]) * self._targets.spread**2
-        return self._shaped(mean), self._shaped(var)
-
-    def _shaped(self, columns: FloatArray) -> FloatArray:
-        return columns if self._many else columns[:, 0]
 
     def _stacked(self, index: int) -> Any:
         check_is_fitted(self)
@@ -247,17 +280,6 @@ class BayesianPerceptronRegressor(RegressorMixin, OnePassEstimator):  # type: ig
             )
         ]
         return np.array(parts) if self._many else parts[0]
-
-    def export_state(self) -> tuple[Parameters, Arrays]:
-        """Give all that the estimator is, as parameters that JSON can hold and arrays: see `onepass.save`."""
-        parameters, arrays = super().export_state()
-        return {**parameters, "many": self._many, "n_outputs": self._n_outputs}, arrays
-
-    def _restore(self, parameters: Parameters, arrays: Arrays) -> None:
-        self._many = bool(parameters["many"])
-        self._n_outputs = as_count(parameters["n_outputs"], "n_outputs")
-        if len(parameters["committees"]) != self._n_outputs or arrays["targets/centre"].shape != (self._n_outputs,):
-            raise ValueError(f"the state of {self._n_outputs} outputs is not whole")
 
 
 def _runs(weights: FloatArray) -> list[tuple[int, int]]:

@@ -1,0 +1,219 @@
+"""A committee of networks that starts from different seeds and priors and learns how much to trust each member.
+
+One network's prior is a guess, and its random start a draw. Members that start elsewhere err elsewhere, and the density
+each gave a row before learning it says online whose guess was good: weights follow from predictions alone, no
+validation data are needed.
+"""
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import logsumexp, ndtr, ndtri
+
+from onepass.gaussian import FloatArray
+from onepass.network import BayesianNetwork
+from onepass.perceptron import Prediction
+from onepass.priors import NetworkPrior
+from onepass.state import as_number, sized
+from onepass.validation import as_count, as_generator, as_share, one_of
+
+__all__ = ["WEIGHTINGS", "BayesianCommittee"]
+
+WEIGHTINGS = ("stacked", "window", "evidence", "uniform")
+# How a member's prior differs from the first one's: factors of the hidden weights' standard deviation, of the output
+# weights' means, and of their standard deviation.
+_VARIANTS = (
+    (1.0, 1.0, 1.0),
+    (1.0 / 1.5, 1.0, 1.0),
+    (2.2 / 1.5, 1.0, 1.0),
+    (1.0, 1.0 / 1.7, 0.7 / 1.1),
+    (1.0, 2.5 / 1.7, 1.5 / 1.1),
+)
+_GAIN, _LARGEST_STEP, _WINDOW = 10.0, 0.5, 50
+
+
+class BayesianCommittee:
+    """Networks with different seeds and prior scales that predict as a weighted mixture.
+
+    Parameters
+    ----------
+    n_features, hidden, n_outputs, activation, **options
+        As for `BayesianNetwork`; ``seed`` is the first member's, the others have the next ones.
+    members : int
+        Number of networks.
+    weighting : {"stacked", "window", "evidence", "uniform"}
+        ``"stacked"`` looks for the mixture that predicts best: each row moves the weights towards each member's share
+        in the density the mixture gave it, early rows fading. ``"window"`` weighs by the evidence of the last 50 rows.
+        ``"evidence"`` weighs by that of all rows, which Bayes' rule asks for and which soon leaves one member;
+        ``"uniform"`` not at all.
+
+    Examples
+    --------
+    >>> X = np.linspace(-2, 2, 100)[:, None]
+    >>> committee = BayesianCommittee(1, (10,), members=3).learn(X, np.abs(X[:, 0]))
+    >>> bool(committee.weights.sum().round(12) == 1.0), committee.n_seen
+    (True, 100)
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        hidden: tuple[int, ...] = (50,),
+        n_outputs: int = 1,
+        activation: Any = "relu",
+        *,
+        members: int = 5,
+        weighting: str = "stacked",
+        seed: int = 0,
+        prior: NetworkPrior | None = None,
+        **options: Any,
+    ) -> None:
+        count = as_count(members, "members")
+        self.weighting = one_of(weighting, WEIGHTINGS, "weighting")
+        first = BayesianNetwork(n_features, hidden, n_outputs, activation, seed=seed, prior=prior, **options)
+        self.members = [first]
+        for k in range(1, count):
+            own = _variant(first.prior, k)
+            self.members.append(
+                BayesianNetwork(n_features, hidden, n_outputs, activation, seed=first.seed + k, prior=own, **options)
+            )
+        self._weights, self._count = np.full(count, 1.0 / count), float(count)
+        self._recent = np.zeros((count, 0))  # log densities of the last rows
+
+    @property
+    def weights(self) -> FloatArray:
+        """Weight of each member as it is now, ``(members,)``."""
+        return self._weights.copy()
+
+    @property
+    def n_seen(self) -> int:
+        """Number of rows learned."""
+        return self.members[0].n_seen
+
+    @property
+    def log_evidence(self) -> float:
+        """Log evidence of the members' uniform mixture: each row given all rows before it."""
+        evidences = [member.log_evidence for member in self.members]
+        return float(logsumexp(evidences) - np.log(len(evidences)))
+
+    def learn(self, X: ArrayLike, y: ArrayLike, *, passes: int = 1, refine: str = "reuse") -> Self:
+        """Let every member learn, in its own order after the first pass, and weigh them anew: all rows or none."""
+        before = [member._state.copy() for member in self.members] if np.ndim(X) > 1 else None
+        try:
+            runs = [member.learning(X, y, passes=passes, refine=refine) for member in self.members]
+            for number, densities in enumerate(zip(*runs, strict=True)):
+                if number:  # what was known before the pass is known better now
+                    self._weights, self._count = np.full_like(self._weights, 1.0 / len(runs)), float(len(runs))
+                self._weigh(np.array(densities))
+        except ValueError:
+            if before is not None:
+                for member, state in zip(self.members, before, strict=True):
+                    member._state = state
+            raise
+        return self
+
+    def _weigh(self, densities: FloatArray) -> None:
+        """Take the log densities ``(members, n)`` of new rows into the weights."""
+        self._recent = np.hstack([self._recent, densities])[:, -_WINDOW:]
+        if self.weighting == "stacked":
+            for row in densities.T:
+                share = np.log(self._weights) + row
+                share = np.exp(share - logsumexp(share))
+                self._count += 1.0
+                self._weights += min(_GAIN / self._count, _LARGEST_STEP) * (share - self._weights)
+        elif self.weighting != "uniform":
+            windowed = self.weighting == "window"
+            evidence = self._recent.sum(axis=1) if windowed else np.array([m.log_evidence for m in self.members])
+            self._weights = np.exp(evidence - logsumexp(evidence))
+
+    def predict(self, X: ArrayLike) -> Prediction:
+        """Moments of the mixture; what the members disagree about counts as not knowing."""
+        parts = [member.predict(X) for member in self.members]
+        mean, var = self._mix([p.mean for p in parts], [p.var for p in parts])
+        pre_mean, pre_var = self._mix([p.pre_mean for p in parts], [p.pre_var for p in parts])
+        if self.members[0].observation == "gaussian":
+            rest = self._average([p.noise_var for p in parts])
+        else:
+            rest = np.maximum(mean * (1.0 - mean) - var, 0.0)
+        return Prediction(mean, var, pre_mean, pre_var, rest)
+
+    def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
+        """Central interval of a new target: quantiles of the mixture."""
+        as_share(level, "level", open_above=True)
+        if self.members[0].observation != "gaussian":
+            raise ValueError(
+                f"a committee's interval is for numbers, got observation={self.members[0].observation!r}; use predict"
+            )
+        parts = [member.predict(X) for member in self.members]
+        means = np.array([p.mean for p in parts])
+        stds = np.sqrt([p.var + p.noise_var for p in parts])
+        low, high = (self._quantile(means, stds, 0.5 + side * level / 2) for side in (-1, 1))
+        return low, high
+
+    def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
+        """Log density (or probability) of a target, one number a row."""
+        logs = np.array([member.log_predictive(X, y) for member in self.members])
+        weights = self._weights.reshape(-1, *[1] * (logs.ndim - 1))
+        with np.errstate(divide="ignore"):  # a member may have lost all weight
+            return logsumexp(logs + np.log(weights), axis=0)
+
+    def sample_output(self, X: ArrayLike, n: int, rng: np.random.Generator | int) -> FloatArray:
+        """Draw ``n`` networks, each from a member drawn by weight, and give their outputs."""
+        generator = as_generator(rng)
+        counts = generator.multinomial(as_count(n, "n"), self._weights / self._weights.sum())
+        draws = [m.sample_output(X, int(k), generator) for m, k in zip(self.members, counts, strict=True) if k]
+        return np.asarray(generator.permutation(np.concatenate(draws)))
+
+    def export_state(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
+        """All that makes this committee: parameters that JSON can hold, and arrays. See `from_state`."""
+        exported = [member.export_state() for member in self.members]
+        arrays = {f"{k}.{name}": values for k, (_, own) in enumerate(exported) for name, values in own.items()}
+        arrays |= {"weights": self._weights.copy(), "recent": self._recent.copy()}
+        parameters = {"weighting": self.weighting, "count": self._count, "members": [own for own, _ in exported]}
+        return parameters, arrays
+
+    @classmethod
+    def from_state(cls, parameters: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
+        """Make the committee that `export_state` described; it goes on as the first would have."""
+        committee = object.__new__(cls)
+        size = len(parameters["members"])
+        committee.weighting, committee._count = parameters["weighting"], as_number(parameters["count"], "count")
+        committee._weights = sized(arrays, "weights", (size,))
+        committee._recent = sized(arrays, "recent", (size, *arrays["recent"].shape[1:]))
+        committee.members = [
+            BayesianNetwork.from_state(
+                own, {name.split(".", 1)[1]: values for name, values in arrays.items() if name.startswith(f"{k}.")}
+            )
+            for k, own in enumerate(parameters["members"])
+        ]
+        return committee
+
+    def _average(self, parts: list[Any]) -> Any:
+        return np.tensordot(self._weights, np.array(parts), axes=1)[()]
+
+    def _mix(self, means: list[Any], variances: list[Any]) -> tuple[Any, Any]:
+        """Mean and variance of the mixture."""
+        mean = self._average(means)
+        return mean, self._average(variances) + self._average([(m - mean) ** 2 for m in means])
+
+    def _quantile(self, means: FloatArray, stds: FloatArray, level: float) -> Any:
+        """Of the mixture of Gaussians, by halving the range between the members' own quantiles."""
+        own = means + ndtri(level) * stds
+        low, high = own.min(axis=0), own.max(axis=0)
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            below = self._average([ndtr((middle - m) / s) for m, s in zip(means, stds, strict=True)]) < level
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return (0.5 * (low + high))[()]
+
+
+def _variant(prior: NetworkPrior, k: int) -> NetworkPrior:
+    hidden, output_means, output = _VARIANTS[k % len(_VARIANTS)]
+    return replace(
+        prior,
+        weight_std=prior.weight_std * hidden,
+        output_means=prior.output_means * output_means,
+        output_std=prior.output_std * output,
+    )

@@ -1,0 +1,252 @@
+"""Compiled twins of `onepass.heads`: what a target does to the outputs' belief, and the scales that run along."""
+
+from math import exp, log, pi, sqrt
+
+import numpy as np
+
+from onepass.engine.compiled import compiled
+from onepass.engine.moments import SIGMOID, make_rule
+from onepass.engine.tilts import ADF_SIGMOID, tilt
+from onepass.gaussian import FloatArray
+from onepass.heads import (
+    BERNOULLI,
+    CATEGORICAL,
+    NOISE,
+    NOISE_FLOOR,
+    NOISE_WEIGHT,
+    SCALE,
+    SCALE_CLIP,
+    SCALE_GAIN,
+    SCALE_WEIGHT,
+    SITE_MARGIN,
+)
+
+__all__ = ["learn_scales", "note", "read", "removal"]
+
+_LABEL_RULE = make_rule(ADF_SIGMOID, SIGMOID, (1.0, 1.0, 0.0), np.zeros((4, 1)), 0, 1.0, 1.0)
+
+
+@compiled
+def _inverse(matrix: FloatArray) -> tuple[FloatArray, float]:
+    """Inverse and log determinant (of the absolute value), by elimination with row exchange; ``matrix`` is used up."""
+    n = matrix.shape[0]
+    result, log_det = np.eye(n), 0.0
+    for c in range(n):
+        pivot = c
+        for r in range(c + 1, n):
+            if abs(matrix[r, c]) > abs(matrix[pivot, c]):
+                pivot = r
+        if pivot != c:
+            for k in range(n):
+                matrix[c, k], matrix[pivot, k] = matrix[pivot, k], matrix[c, k]
+                result[c, k], result[pivot, k] = result[pivot, k], result[c, k]
+        log_det += log(abs(matrix[c, c]))
+        scale = 1.0 / matrix[c, c]
+        for k in range(n):
+            matrix[c, k] *= scale
+            result[c, k] *= scale
+        for r in range(n):
+            factor = matrix[r, c]
+            if r != c and factor != 0.0:
+                for k in range(n):
+                    matrix[r, k] -= factor * matrix[c, k]
+                    result[r, k] -= factor * result[c, k]
+    return result, log_det
+
+
+@compiled
+def read(
+    kind: int,
+    mean: FloatArray,
+    cov: FloatArray,
+    target: FloatArray,
+    noise: FloatArray,
+    pull: FloatArray,
+    drop: FloatArray,
+    precision: FloatArray,
+    shift: FloatArray,
+) -> float:
+    """Fill a `onepass.heads.Reading` and return its log density."""
+    n = mean.shape[0]
+    if kind == CATEGORICAL:
+        return _read_class(mean, cov, int(target[0]), pull, drop, precision, shift)
+    if kind == BERNOULLI:
+        log_z, alpha, kappa, left, _ = tilt(_LABEL_RULE, mean[0], cov[0, 0], target[0], 0.0)
+        pull[0], drop[0, 0] = alpha, kappa
+        precision[0, 0], shift[0] = kappa / left, alpha / left
+        return log_z
+    precision[:] = 0.0
+    for k in range(n):
+        precision[k, k] = 1.0 / noise[k]
+        shift[k] = (target[k] - mean[k]) / noise[k]
+    if n == 1:
+        total, error = cov[0, 0] + noise[0], target[0] - mean[0]
+        pull[0], drop[0, 0] = error / total, 1.0 / total
+        return float(-0.5 * (log(2.0 * pi * total) + error * error / total))
+    whole = cov.copy()
+    for k in range(n):
+        whole[k, k] += noise[k]
+    inverted, log_det = _inverse(whole)
+    square = 0.0
+    for k in range(n):
+        pull[k] = 0.0
+        for m in range(n):
+            drop[k, m] = inverted[k, m]
+            pull[k] += inverted[k, m] * (target[m] - mean[m])
+        square += pull[k] * (target[k] - mean[k])
+    return float(-0.5 * (n * log(2.0 * pi) + log_det + square))
+
+
+@compiled
+def _read_class(
+    mean: FloatArray,
+    cov: FloatArray,
+    label: int,
+    pull: FloatArray,
+    drop: FloatArray,
+    precision: FloatArray,
+    shift: FloatArray,
+) -> float:
+    n = mean.shape[0]
+    t, p = np.empty(n), np.empty(n)
+    top = -np.inf
+    for k in range(n):
+        t[k] = sqrt(1.0 + pi / 8.0 * cov[k, k])
+        p[k] = mean[k] / t[k]
+        top = max(top, p[k])
+    log_p, total = p[label] - top, 0.0
+    for k in range(n):
+        p[k] = exp(p[k] - top)
+        total += p[k]
+    for k in range(n):
+        p[k] /= total
+    whole = np.empty((n, n))
+    for k in range(n):
+        for m in range(n):
+            precision[k, m] = ((p[k] if k == m else 0.0) - p[k] * p[m]) / (t[k] * t[m])
+        shift[k] = ((1.0 if k == label else 0.0) - p[k]) / t[k]
+    for k in range(n):
+        for m in range(n):
+            entry = 1.0 if k == m else 0.0
+            for j in range(n):
+                entry += precision[k, j] * cov[j, m]
+            whole[k, m] = entry
+    shrink, _ = _inverse(whole)
+    _reading(shrink, precision, shift, pull, drop)
+    return float(log_p - log(total))
+
+
+@compiled
+def _reading(shrink: FloatArray, precision: FloatArray, shift: FloatArray, pull: FloatArray, drop: FloatArray) -> None:
+    """``pull = shrink shift`` and ``drop = shrink precision``, made symmetric."""
+    n = shrink.shape[0]
+    for k in range(n):
+        pull[k] = 0.0
+        for m in range(n):
+            pull[k] += shrink[k, m] * shift[m]
+            drop[k, m] = 0.0
+            for j in range(n):
+                drop[k, m] += shrink[k, j] * precision[j, m]
+    for k in range(n):
+        for m in range(k):
+            drop[k, m] = drop[m, k] = 0.5 * (drop[k, m] + drop[m, k])
+
+
+@compiled
+def removal(
+    cov: FloatArray, precision: FloatArray, h: FloatArray, values: FloatArray, pull: FloatArray, drop: FloatArray
+) -> bool:
+    """The step that takes a site back; False where what is left would be no covariance, or next to none."""
+    n = cov.shape[0]
+    # With cov = LL': the eigenvalues of cov precision are those of L'precision L, which must stay below 1.
+    root = _root(cov)
+    inner = np.zeros((n, n))
+    whole = np.empty((n, n))
+    shift = np.empty(n)
+    for k in range(n):
+        for m in range(n):
+            total = product = 0.0
+            for a in range(n):
+                product += precision[k, a] * cov[a, m]
+                for b in range(n):
+                    total += root[a, k] * precision[a, b] * root[b, m]
+            inner[k, m] = (1.0 - SITE_MARGIN if k == m else 0.0) - total
+            whole[k, m] = (1.0 if k == m else 0.0) - product
+    if not _is_positive(inner):
+        return False
+    for k in range(n):
+        shift[k] = -h[k]
+        for m in range(n):
+            shift[k] += precision[k, m] * values[m]
+    shrink, _ = _inverse(whole)
+    _reading(shrink, precision, shift, pull, drop)
+    for k in range(n):
+        for m in range(n):
+            drop[k, m] = -drop[k, m]
+    return True
+
+
+@compiled
+def _root(matrix: FloatArray) -> FloatArray:
+    """Cholesky factor; a direction without variance gets a column of zeros."""
+    n = matrix.shape[0]
+    root = np.zeros((n, n))
+    for j in range(n):
+        left = matrix[j, j]
+        for k in range(j):
+            left -= root[j, k] ** 2
+        if left <= 1e-14 * matrix[j, j]:
+            continue
+        root[j, j] = sqrt(left)
+        for i in range(j + 1, n):
+            entry = matrix[i, j]
+            for k in range(j):
+                entry -= root[i, k] * root[j, k]
+            root[i, j] = entry / root[j, j]
+    return root
+
+
+@compiled
+def _is_positive(matrix: FloatArray) -> bool:
+    """Whether a symmetric matrix is positive definite."""
+    n = matrix.shape[0]
+    for j in range(n):  # elimination without exchange: all pivots are positive
+        if not matrix[j, j] > 0.0:
+            return False
+        for i in range(j + 1, n):
+            factor = matrix[i, j] / matrix[j, j]
+            for k in range(j, n):
+                matrix[i, k] -= factor * matrix[j, k]
+    return True
+
+
+@compiled
+def learn_scales(
+    scales: FloatArray, mean: FloatArray, cov: FloatArray, target: FloatArray, gain: float, most: float
+) -> None:
+    """Let a row's errors move the noise and the predictive scale."""
+    for k in range(mean.shape[0]):
+        noise = scales[NOISE, k]
+        total = cov[k, k] + noise
+        square = (target[k] - mean[k]) ** 2
+        if scales[NOISE_WEIGHT, k] > 0.0:
+            information = (noise / total) ** 2
+            weight = min(scales[NOISE_WEIGHT, k] + information, most)
+            scales[NOISE_WEIGHT, k] = weight
+            step = min(gain / weight, 1.0) * information * (square - total)
+            scales[NOISE, k] = max(noise + step, NOISE_FLOOR)
+        if scales[SCALE_WEIGHT, k] > 0.0:
+            scales[SCALE_WEIGHT, k] += 1.0
+            step = min(SCALE_GAIN / scales[SCALE_WEIGHT, k], 1.0)
+            scales[SCALE, k] += step * (min(square / total, SCALE_CLIP) - scales[SCALE, k])
+
+
+@compiled
+def note(record: FloatArray, i: int, mean: FloatArray, cov: FloatArray, scales: FloatArray) -> None:
+    """Write down a row's mean, variance, noise and scale, if there is room."""
+    if record.shape[0]:
+        for k in range(mean.shape[0]):
+            record[i, 0, k] = mean[k]
+            record[i, 1, k] = cov[k, k]
+            record[i, 2, k] = scales[NOISE, k]
+            record[i, 3, k] = scales[SCALE, k]

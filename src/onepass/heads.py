@@ -1,0 +1,201 @@
+"""What a target says about the K outputs of a network: `onepass.observations` for more than one pre-activation.
+
+A head sees the belief ``N(mean, S)`` about the outputs and a target, and answers with a `Reading`. Nothing here knows
+about weights or layers.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+from onepass.activations import Sigmoid
+from onepass.gaussian import FloatArray
+from onepass.validation import as_floats
+
+__all__ = [
+    "BERNOULLI",
+    "CATEGORICAL",
+    "GAUSSIAN",
+    "NOISE",
+    "NOISE_FLOOR",
+    "NOISE_WEIGHT",
+    "SCALE",
+    "SCALE_CLIP",
+    "SCALE_GAIN",
+    "SCALE_WEIGHT",
+    "SITE_MARGIN",
+    "Predictive",
+    "Reading",
+    "as_network_targets",
+    "check_outputs",
+    "class_probabilities",
+    "learn_scales",
+    "predictive",
+    "read",
+    "removal",
+    "restart_calibration",
+    "start_scales",
+]
+
+GAUSSIAN, BERNOULLI, CATEGORICAL = range(3)
+
+# What runs along for every output, a row each of one array (4, K): the noise variance, how much information it rests
+# on (0: it is fixed), the predictive scale and the rows it rests on (0: it is fixed).
+NOISE, NOISE_WEIGHT, SCALE, SCALE_WEIGHT = range(4)
+_NOISE_START, _NOISE_START_WEIGHT, NOISE_FLOOR = 0.02, 10.0, 1e-6
+_SCALE_START_WEIGHT = 10.0
+SCALE_GAIN, SCALE_CLIP = 3.0, 9.0
+# A site is taken back only if at least this share of its own noise is left of the difference; else it stays.
+SITE_MARGIN = 1e-3
+_SIGMOID = Sigmoid()
+
+
+class Reading(NamedTuple):
+    """What a target does to a belief ``N(a, S)`` about the outputs.
+
+    The step is ``c pull`` and ``-c drop c'``. It is the step that a Gaussian site ``exp(h'o - o'precision o/2)`` on the
+    outputs ``o`` makes, with ``h = precision a + shift``; refinement keeps the site to take it back later.
+    """
+
+    log_density: float
+    pull: FloatArray  # (K,)
+    drop: FloatArray  # (K, K)
+    precision: FloatArray  # (K, K)
+    shift: FloatArray  # (K,)
+
+
+def start_scales(n_outputs: int, noise: float | None, calibrate: bool) -> FloatArray:
+    """Noise and predictive scale before the first row; ``noise=None`` has it learned."""
+    scales = np.zeros((4, n_outputs))
+    scales[NOISE], scales[SCALE] = noise if noise is not None else _NOISE_START, 1.0
+    scales[NOISE_WEIGHT] = _NOISE_START_WEIGHT if noise is None else 0.0
+    scales[SCALE_WEIGHT] = _SCALE_START_WEIGHT if calibrate else 0.0
+    return scales
+
+
+def restart_calibration(scales: FloatArray) -> None:
+    """Begin the predictive scale anew, if there is one."""
+    if scales[SCALE_WEIGHT, 0] > 0.0:
+        scales[SCALE], scales[SCALE_WEIGHT] = 1.0, _SCALE_START_WEIGHT
+
+
+def check_outputs(kind: int, n_outputs: int) -> None:
+    """See to it that the number of outputs suits the targets."""
+    if kind == BERNOULLI and n_outputs != 1:
+        raise ValueError(f"n_outputs must be 1 for observation='bernoulli', got {n_outputs}")
+    if kind == CATEGORICAL and n_outputs < 2:
+        raise ValueError(f"n_outputs must be the number of classes, at least 2, got {n_outputs}")
+
+
+def as_network_targets(value: Any, n_rows: int, n_outputs: int, kind: int, single: bool) -> FloatArray:
+    """``value`` as targets ``(n_rows, K)``, or ``(n_rows, 1)`` labels."""
+    columns = n_outputs if kind == GAUSSIAN else 1
+    targets = as_floats(value, "y")
+    allowed: list[tuple[int, ...]] = [(n_rows,)] if columns == 1 else []
+    allowed += [(n_rows, columns), *([(columns,)] if single else []), *([()] if single and columns == 1 else [])]
+    if targets.shape not in allowed:
+        shapes = " or ".join(str(shape) for shape in dict.fromkeys(allowed))
+        raise ValueError(f"y must have shape {shapes}, got shape {targets.shape}")
+    targets = np.ascontiguousarray(targets.reshape(n_rows, columns))
+    most = 1 if kind == BERNOULLI else n_outputs - 1
+    bad = (targets < 0) | (targets > most) | (targets != np.floor(targets))
+    if kind != GAUSSIAN and bad.any():
+        where = int(np.flatnonzero(bad)[0])
+        raise ValueError(f"y must hold labels 0 to {most}, got {targets[where, 0]:g} at index {where}")
+    return targets
+
+
+class Predictive(NamedTuple):
+    """Mean of a target, its variance by not knowing the weights, and the rest of it; each ``(n, K)``."""
+
+    mean: FloatArray
+    var: FloatArray
+    rest: FloatArray
+
+
+def predictive(kind: int, mean: FloatArray, var: FloatArray, noise: FloatArray, scale: FloatArray) -> Predictive:
+    """What is predicted from outputs with these means and variances, ``(n, K)``; for classes their probabilities."""
+    if kind == GAUSSIAN:
+        return Predictive(mean, scale * var, scale * noise)
+    if kind == BERNOULLI:
+        output = _SIGMOID.moments(mean, var)
+        p, p_var = output.mean, output.var
+    else:
+        p, flat_var = class_probabilities(mean, var), var / (1.0 + np.pi / 8.0 * var)
+        # To first order p_k moves with logit j by p_k (1[j = k] - p_j) / t_j.
+        mixed = (p**2 * flat_var).sum(axis=1, keepdims=True)
+        p_var = np.minimum(p**2 * (flat_var * (1.0 - 2.0 * p) + mixed), p * (1.0 - p))
+    return Predictive(p, np.maximum(p_var, 0.0), np.maximum(p * (1.0 - p) - p_var, 0.0))
+
+
+def read(kind: int, mean: FloatArray, cov: FloatArray, target: FloatArray, noise: FloatArray) -> Reading:
+    """Read a target: ``(K,)`` numbers, or ``(1,)`` label or class."""
+    if kind == BERNOULLI:
+        return _read_label(float(mean[0]), float(cov[0, 0]), float(target[0]))
+    if kind == CATEGORICAL:
+        return _read_class(mean, cov, int(target[0]))
+    error = target - mean
+    total = cov + np.diag(noise)
+    drop = np.asarray(np.linalg.inv(total), dtype=np.float64)
+    log_density = -0.5 * (np.linalg.slogdet(2.0 * np.pi * total)[1] + error @ drop @ error)
+    return Reading(float(log_density), drop @ error, drop, np.diag(1.0 / noise), error / noise)
+
+
+def _read_label(mean: float, var: float, label: float) -> Reading:
+    tilt = _SIGMOID.tilt_by_label(mean, var, label)
+    alpha, kappa = np.array([float(tilt.alpha)]), np.array([[float(tilt.kappa)]])
+    return Reading(float(tilt.log_z), alpha, kappa, kappa / tilt.left, alpha / tilt.left)
+
+
+def _read_class(mean: FloatArray, cov: FloatArray, label: int) -> Reading:
+    """The joint step on all logits; ``t`` flattens each by its own uncertainty, as one probit would a sigmoid."""
+    t = np.sqrt(1.0 + np.pi / 8.0 * np.diag(cov))
+    p = class_probabilities(mean, np.diag(cov))
+    precision = (np.diag(p) - np.outer(p, p)) / np.outer(t, t)
+    shift = (np.eye(len(p))[label] - p) / t
+    shrink = np.linalg.inv(np.eye(len(p)) + precision @ cov)
+    drop = shrink @ precision
+    log_density = mean[label] / t[label] - logsumexp(mean / t)
+    return Reading(float(log_density), shrink @ shift, 0.5 * (drop + drop.T), precision, shift)
+
+
+def removal(
+    cov: FloatArray, precision: FloatArray, h: FloatArray, values: FloatArray
+) -> tuple[FloatArray, FloatArray] | None:
+    """Pull and drop that take a site back, from outputs that are ``values``; None where it can't be taken.
+
+    It can't be where what is left would be no covariance, or next to none.
+    """
+    n = len(h)
+    if np.linalg.eigvals(precision @ cov).real.max() >= 1.0 - SITE_MARGIN:
+        return None
+    shrink = np.linalg.inv(np.eye(n) - precision @ cov)
+    drop = -shrink @ precision
+    return shrink @ (precision @ values - h), 0.5 * (drop + drop.T)
+
+
+def class_probabilities(mean: FloatArray, var: FloatArray) -> FloatArray:
+    """Probabilities of the classes from independent logits ``N(mean, var)``, over the last axis."""
+    flat = mean / np.sqrt(1.0 + np.pi / 8.0 * var)
+    return np.asarray(np.exp(flat - logsumexp(flat, axis=-1, keepdims=True)))
+
+
+def learn_scales(scales: FloatArray, error: FloatArray, var: FloatArray, gain: float, most: float) -> None:
+    """Let a row's errors, with the variances they were predicted with, move the noise and the predictive scale.
+
+    The noise moves as in `onepass.observations.learn_noise`: ``share² (error² - total)`` is exactly how far the row's
+    expected squared residual after the step is from the noise now, and ``share²`` what the row knows about it. A
+    ``gain`` above 1 lets early rows fade, whose errors came of the network's own ignorance.
+    """
+    noise = scales[NOISE].copy()
+    total = var + noise
+    if scales[NOISE_WEIGHT, 0] > 0.0:
+        information = (noise / total) ** 2
+        scales[NOISE_WEIGHT] = np.minimum(scales[NOISE_WEIGHT] + information, most)
+        step = np.minimum(gain / scales[NOISE_WEIGHT], 1.0)
+        scales[NOISE] = np.maximum(noise + step * information * (error**2 - total), NOISE_FLOOR)
+    if scales[SCALE_WEIGHT, 0] > 0.0:
+        scales[SCALE_WEIGHT] += 1.0
+        step = np.minimum(SCALE_GAIN / scales[SCALE_WEIGHT], 1.0)
+        scales[SCALE] += step * (np.minimum(error**2 / total, SCALE_CLIP) - scales[SCALE])

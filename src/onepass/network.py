@@ -1,0 +1,502 @@
+"""The Bayesian network: perceptrons in layers, learned whole in closed form, one observation at a time.
+
+`onepass.propagation` turns a row and the belief over all weights into the mean of the outputs and their expected slope
+in every weight; `onepass.heads` turns that and the target into one rank-K step; `onepass.belief` takes it. `_learn_row`
+joins the three, readably: the reference for `onepass.engine.network`, which does the same compiled.
+"""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
+
+from onepass.activations import Sigmoid, as_activation
+from onepass.belief import STRUCTURES, Blocks, Independent, Layout, choose_structure, make_belief
+from onepass.gaussian import FloatArray
+from onepass.heads import (
+    BERNOULLI,
+    CATEGORICAL,
+    GAUSSIAN,
+    NOISE,
+    SCALE,
+    as_network_targets,
+    check_outputs,
+    class_probabilities,
+    learn_scales,
+    predictive,
+    read,
+    removal,
+    restart_calibration,
+    start_scales,
+)
+from onepass.observations import Gaussian
+from onepass.perceptron import Prediction
+from onepass.priors import CLASSIFICATION, REGRESSION, NetworkPrior, start_weights
+from onepass.propagation import Signals, evaluate, output_moments, propagate, slopes
+from onepass.state import as_number, as_tally, check_definite, check_network
+from onepass.validation import as_count, as_generator, as_nonnegative, as_rows, as_share, one_of
+
+__all__ = ["BayesianNetwork"]
+
+_KINDS = {"gaussian": GAUSSIAN, "bernoulli": BERNOULLI, "categorical": CATEGORICAL}
+_SIGMOID = Sigmoid()
+# While rows are new, early ones fade from the noise's estimate: their errors came of the network's own ignorance.
+_FIRST_GAIN, _LATER_GAIN = 3.0, 1.0
+
+
+class _Site(NamedTuple):
+    """What a row once said about the outputs, so that it can be taken back."""
+
+    signals: Signals
+    precision: FloatArray
+    h: FloatArray
+
+
+@dataclass
+class _State:
+    """All that learning changes."""
+
+    belief: Blocks | Independent
+    scales: FloatArray  # see onepass.heads
+    evidence: float
+    seen: int
+
+    def copy(self) -> "_State":
+        return _State(self.belief.copy(), self.scales.copy(), self.evidence, self.seen)
+
+    def is_finite(self) -> bool:
+        return all(bool(np.isfinite(values).all()) for values in (*self.belief.arrays.values(), self.scales))
+
+
+class BayesianNetwork:
+    """A neural network whose weights are a Gaussian belief, learned in closed form.
+
+    Made for inputs and numeric targets of about unit scale: standardise them.
+
+    Parameters
+    ----------
+    n_features : int
+        Length of an input row.
+    hidden : tuple of int
+        Units of each hidden layer; none makes a (softmax) perceptron.
+    n_outputs : int
+        Numbers a target has, or classes it can be.
+    activation : str or Activation
+        Of the hidden units, as for `BayesianPerceptron`.
+    observation : {"auto", "gaussian", "bernoulli", "categorical"}
+        Gaussian noise around the outputs; labels 0/1; classes 0 to ``n_outputs - 1``. By default Gaussian.
+    noise : float or "learn"
+        Variance of the Gaussian noise.
+    covariance : {"auto", "full", "layer", "neuron", "diagonal"}
+        Between which weights correlations are kept: all, those of a layer, of a neuron, none. By default the richest
+        that is not too large.
+    prior : NetworkPrior, optional
+        Spread of the prior's means and its standard deviations; one for regression and one for labels by default.
+    prior_scale : float
+        Multiplies all standard deviations of the prior.
+    seed : int
+        Of the prior's means, and of the order of the rows in passes after the first.
+    forgetting : float
+        In (0, 1]. Below 1 the past fades: before a row the covariance is divided by it, unless its trace would pass the
+        prior's.
+    calibrate : bool or "auto"
+        Scale the predictive variance by what the errors of the rows turned out to be, each before it was learned. By
+        default where the noise is learned and there is a hidden layer: a linearised network's own variance is somewhat
+        off, in either direction, and its errors tell by how much.
+    dtype : {"float64", "float32"}
+        Of the belief.
+    engine : {"auto", "reference"}
+        Compiled where that can be, or by the readable reference. The result is the same.
+
+    Examples
+    --------
+    >>> X = np.linspace(-2, 2, 200)[:, None]
+    >>> net = BayesianNetwork(1, hidden=(20,)).learn(X[::-1], np.sin(2 * X[::-1, 0]), passes=3)
+    >>> bool(abs(net.predict([0.5]).mean - np.sin(1.0)) < 0.1)
+    True
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        hidden: tuple[int, ...] = (50,),
+        n_outputs: int = 1,
+        activation: Any = "relu",
+        *,
+        observation: str = "auto",
+        noise: float | Literal["learn"] = "learn",
+        covariance: str = "auto",
+        prior: NetworkPrior | None = None,
+        prior_scale: float = 1.0,
+        seed: int = 0,
+        forgetting: float = 1.0,
+        calibrate: bool | Literal["auto"] = "auto",
+        dtype: str = "float64",
+        engine: str = "auto",
+    ) -> None:
+        self.n_features = as_count(n_features, "n_features")
+        self.hidden = tuple(as_count(width, "hidden") for width in hidden)
+        self.n_outputs = as_count(n_outputs, "n_outputs")
+        self.activation = as_activation(activation)
+        self._activation_name = activation if isinstance(activation, str) else None
+        one_of(observation, ("auto", *_KINDS), "observation")
+        self.observation = "gaussian" if observation == "auto" else observation
+        self._kind = _KINDS[self.observation]
+        check_outputs(self._kind, self.n_outputs)
+        self.noise = _as_noise(noise)
+        self.forgetting = as_share(forgetting, "forgetting")
+        self.prior_scale = as_nonnegative(prior_scale, "prior_scale")
+        self.prior = prior if prior is not None else REGRESSION if self._kind == GAUSSIAN else CLASSIFICATION
+        self.seed = _as_seed(seed)
+        learned = self.noise is None and bool(self.hidden) and self._kind == GAUSSIAN
+        self.calibrate = learned if calibrate == "auto" else bool(calibrate)
+        self.dtype = one_of(dtype, ("float64", "float32"), "dtype")
+        self.engine = one_of(engine, ("auto", "reference"), "engine")
+        widths = (self.n_features, *self.hidden, self.n_outputs)
+        one_of(covariance, ("auto", *STRUCTURES), "covariance")
+        self.covariance = choose_structure(widths) if covariance == "auto" else covariance
+        layout = Layout(widths, input_major=self.covariance == "diagonal")
+        rng = np.random.default_rng(self.seed)
+        mean, variance = start_weights(layout, self.prior, self.prior_scale, rng)
+        self._prior_trace = float(variance.sum())
+        belief = make_belief(layout, self.covariance, mean.astype(self.dtype), variance.astype(self.dtype))
+        self._state = _State(belief, start_scales(self.n_outputs, self.noise, self.calibrate), 0.0, 0)
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean of all weights, ``(p,)``."""
+        return self._state.belief.mean.copy()
+
+    @property
+    def cov(self) -> Any:
+        """Covariance of the weights: its blocks, or with ``covariance="diagonal"`` the variances ``(p,)``."""
+        return self._state.belief.cov
+
+    @property
+    def weights(self) -> list[FloatArray]:
+        """Mean weights of each layer, ``(n_out, n_in + 1)``, the bias last."""
+        return [layer.copy() for layer in self._state.belief.layout.layers(self._state.belief.mean)]
+
+    @property
+    def weight_variances(self) -> list[FloatArray]:
+        """Variances of the weights of each layer, in the shape of `weights`."""
+        belief = self._state.belief
+        return [layer.copy() for layer in belief.layout.layers(belief.marginal_variances())]
+
+    @property
+    def noise_var(self) -> FloatArray:
+        """Variance of the noise of each output as it is now, ``(K,)``."""
+        return np.array(self._state.scales[NOISE])
+
+    @property
+    def log_evidence(self) -> float:
+        """Sum of the log predictive densities of all rows learned, each before it was learned for the first time."""
+        return self._state.evidence
+
+    @property
+    def n_seen(self) -> int:
+        """Number of rows learned."""
+        return self._state.seen
+
+    def predict(self, X: ArrayLike) -> Prediction:
+        """Predictive distribution for one row ``(d,)`` or many ``(n, d)``.
+
+        Its parts are ``(n,)``, or ``(n, K)`` for more outputs; for classes the means are their probabilities, the
+        variances those of the probabilities, to first order.
+        """
+        rows, single = as_rows(X, self.n_features)
+        mean, cov = output_moments(self._state.belief, self.activation, rows)
+        var = np.maximum(np.diagonal(cov, axis1=1, axis2=2), 0.0)
+        noise, scale = (np.broadcast_to(self._state.scales[row], mean.shape) for row in (NOISE, SCALE))
+        return self._prediction(mean, var, noise, scale, single)
+
+    def learn(self, X: ArrayLike, y: ArrayLike, *, passes: int = 1, refine: str = "reuse") -> Self:
+        """Learn one row and its target, or many in their order: all of them or, if anything is wrong, none.
+
+        Parameters
+        ----------
+        X : (d,) or (n, d) array
+        y : number, (n,) or (n, K) array
+        passes : int
+            1 is online learning. Later passes take the rows in random order, under the seed.
+        refine : {"reuse", "ep"}
+            What more passes do. ``"reuse"`` counts the data again, which is fast and grows overconfident. ``"ep"``
+            (expectation propagation) takes back what a row has said before it speaks again, so that every row counts
+            once; it needs ``covariance="full"``.
+        """
+        for _ in self.learning(X, y, passes=passes, refine=refine):
+            pass
+        return self
+
+    def learning(self, X: ArrayLike, y: ArrayLike, *, passes: int = 1, refine: str = "reuse") -> Iterator[FloatArray]:
+        """Learn as `learn` does, and yield after each pass the log density that each row had before it was learned.
+
+        In a refining pass that is the density given all other rows. Made for weighing networks against each other.
+        """
+        rows, targets, single = self._pairs(X, y)
+        as_count(passes, "passes")
+        one_of(refine, ("reuse", "ep"), "refine")
+        self._check_refinement(passes, refine)
+        before = None if single and passes == 1 and self._is_safe else self._state.copy()
+        sites = self._start_sites(len(rows)) if refine == "ep" and passes > 1 else None
+        for number in range(passes):
+            order = np.arange(len(rows))
+            if number:
+                order = np.random.default_rng([self.seed, self.n_seen, number]).permutation(len(rows))
+                restart_calibration(self._state.scales)
+            densities = np.empty(len(rows))
+            learned = self._run(rows, targets, order, number, sites, densities)
+            if learned < len(rows) or (before is not None and not self._state.is_finite()):
+                self._state = self._state if before is None else before
+                raise ValueError(
+                    f"X and y overflow {self.dtype}: their largest magnitudes are {np.abs(rows).max():.3g} and "
+                    f"{np.abs(targets).max():.3g}; rescale them. Nothing was learned."
+                )
+            if number == 0:
+                self._state.evidence += float(densities.sum())
+                self._state.seen += len(rows)
+            yield densities
+
+    def predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> Prediction:
+        """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone."""
+        rows, targets, single = self._pairs(X, y)
+        before = self._state.copy()
+        record, densities = np.empty((len(rows), 4, self.n_outputs)), np.empty(len(rows))
+        learned = self._run(rows, targets, np.arange(len(rows)), 0, None, densities, record)
+        if learned < len(rows) or not self._state.is_finite():
+            self._state = before
+            raise ValueError(f"X and y overflow {self.dtype}; rescale them. Nothing was learned.")
+        self._state.evidence += float(densities.sum())
+        self._state.seen += len(rows)
+        mean, var, noise, scale = record.swapaxes(0, 1).copy()
+        return self._prediction(mean, var, noise, scale, single)
+
+    def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
+        """Central interval that holds with probability ``level``: of a new target; for labels of their probability."""
+        as_share(level, "level", open_above=True)
+        if self._kind == CATEGORICAL:
+            raise ValueError("interval is for numbers and 0/1 labels, got observation='categorical'; use predict")
+        prediction = self.predict(X)
+        reach = ndtri(0.5 + level / 2)
+        if self._kind == BERNOULLI:
+            spread = reach * np.sqrt(prediction.pre_var)
+            return _SIGMOID(prediction.pre_mean - spread)[()], _SIGMOID(prediction.pre_mean + spread)[()]
+        spread = reach * np.sqrt(prediction.var + prediction.noise_var)
+        return prediction.mean - spread, prediction.mean + spread
+
+    def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
+        """Log density (or probability) of a target, one number a row."""
+        rows, targets, single = self._pairs(X, y)
+        means, covs = output_moments(self._state.belief, self.activation, rows)
+        scale = self._state.scales[SCALE]
+        widen = np.sqrt(np.outer(scale, scale))
+        logs = [
+            read(self._kind, mean, cov * widen, target, self._state.scales[NOISE] * scale).log_density
+            for mean, cov, target in zip(means, covs, targets, strict=True)
+        ]
+        return logs[0] if single else np.array(logs)
+
+    def sample_weights(self, n: int, rng: np.random.Generator | int) -> FloatArray:
+        """Draw ``n`` vectors of all weights from the posterior, ``(n, p)``."""
+        return self._state.belief.sample(as_count(n, "n"), as_generator(rng))
+
+    def sample_output(self, X: ArrayLike, n: int, rng: np.random.Generator | int) -> FloatArray:
+        """Draw ``n`` networks from the posterior and give their outputs, for labels and classes as probabilities.
+
+        The shape is ``(n,)`` for one row, ``(n, rows)`` for many, with ``K`` after it for more outputs. All rows of a
+        draw share its weights.
+        """
+        rows, single = as_rows(X, self.n_features)
+        layers = self._state.belief.layout.layers(self.sample_weights(n, rng))
+        outputs = np.stack([evaluate([layer[i] for layer in layers], self.activation, rows) for i in range(n)])
+        if self._kind == BERNOULLI:
+            outputs = _SIGMOID(outputs)
+        elif self._kind == CATEGORICAL:
+            outputs = class_probabilities(outputs, np.zeros_like(outputs))
+        outputs = outputs[:, 0] if single else outputs
+        return np.asarray(outputs[..., 0] if self._one_column else outputs)
+
+    def export_state(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
+        """All that makes this network: parameters that JSON can hold, and arrays. See `from_state`."""
+        names = (
+            "n_features",
+            "n_outputs",
+            "observation",
+            "covariance",
+            "prior_scale",
+            "seed",
+            "forgetting",
+            "calibrate",
+            "dtype",
+            "engine",
+        )
+        if self._activation_name is None:
+            raise ValueError("only an activation given by its name can be exported, got an object")
+        parameters: dict[str, Any] = {name: getattr(self, name) for name in names}
+        parameters |= {
+            "hidden": list(self.hidden),
+            "activation": self._activation_name,
+            "noise": "learn" if self.noise is None else self.noise,
+            "prior": asdict(self.prior),
+            "log_evidence": self._state.evidence,
+            "n_seen": self._state.seen,
+        }
+        arrays = {name: values.copy() for name, values in self._state.belief.arrays.items()}
+        return parameters, {**arrays, "scales": self._state.scales.copy()}
+
+    @classmethod
+    def from_state(cls, parameters: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
+        """Make the network that `export_state` described; it goes on as the first would have."""
+        given = dict(parameters)
+        evidence, seen = given.pop("log_evidence"), as_tally(given.pop("n_seen"), "n_seen")
+        check_network(given, arrays)  # before anything of its size is made
+        network = cls(**{**given, "hidden": tuple(given["hidden"]), "prior": NetworkPrior(**given["prior"])})
+        state = network._state
+        for name, values in {**state.belief.arrays, "scales": state.scales}.items():
+            values[...] = arrays[name]
+        if isinstance(state.belief, Blocks):
+            for _, block in state.belief.blocks():
+                check_definite(block)
+        state.evidence, state.seen = as_number(evidence, "log_evidence"), seen
+        return network
+
+    # Learning, row by row, readably.
+
+    def _learn_row(
+        self, x: FloatArray, target: FloatArray, gain: float, most: float, site: _Site | None
+    ) -> tuple[float, _Site, FloatArray]:
+        """Learn one row; its log density, what it said, and what was predicted before it."""
+        belief, scales = self._state.belief, self._state.scales
+        signals = propagate(belief, self.activation, x[None])
+        slope = slopes(belief, signals)[0]
+        mean = signals.mean[0]
+        if site is not None:
+            # Linearised where the belief is with the row, then seen from where it is without it.
+            offset = mean - slope @ belief.mean
+            old = slopes(belief, site.signals)[0]
+            old_gain, old_cov = belief.project(old)
+            back = removal(old_cov, site.precision, site.h, old @ belief.mean)
+            if back is None:
+                cov = belief.project(slope)[1]
+                density = read(self._kind, mean, cov, target, scales[NOISE]).log_density
+                return density, site, np.empty((4, self.n_outputs))
+            belief.step(old_gain, old, *back)
+            mean = offset + slope @ belief.mean
+        gains, cov = belief.project(slope)
+        reading = read(self._kind, mean, cov, target, scales[NOISE])
+        seen = np.array([mean, np.diag(cov), scales[NOISE], scales[SCALE]])
+        said = _Site(signals, reading.precision, reading.precision @ slope @ belief.mean + reading.shift)
+        belief.step(gains, slope, reading.pull, reading.drop)
+        if self._kind == GAUSSIAN:
+            learn_scales(scales, target - mean, np.diag(cov), gain, most)
+        return reading.log_density, said, seen
+
+    def _forget(self) -> None:
+        belief = self._state.belief
+        if self.forgetting < 1.0 and belief.marginal_variances().sum() <= self.forgetting * self._prior_trace:
+            belief.inflate(1.0 / self.forgetting)
+
+    # Then a whole pass, compiled if that can be.
+
+    def _run(
+        self,
+        rows: FloatArray,
+        targets: FloatArray,
+        order: Any,
+        number: int,
+        sites: Any,
+        densities: FloatArray,
+        record: FloatArray | None = None,
+    ) -> int:
+        gain, most = (_LATER_GAIN, float(len(rows))) if number else (_FIRST_GAIN, np.inf)
+        if self._plan is not None:
+            refine = 0.0 if sites is None else 1.0 + (number > 0)
+            settings = np.array([self._kind, self.forgetting, self._prior_trace, gain, most, refine])
+            state = self._state
+            return int(
+                self._plan.learn(state.belief, state.scales, rows, targets, order, settings, sites, record, densities)
+            )
+        with np.errstate(over="ignore", invalid="ignore"):  # answered by the check of what was learned
+            for i in order:
+                self._forget()
+                site = sites[i] if sites is not None and number else None
+                densities[i], said, seen = self._learn_row(rows[i], targets[i], gain, most, site)
+                if sites is not None:
+                    sites[i] = said
+                if record is not None:
+                    record[i] = seen
+        return len(rows)
+
+    @cached_property
+    def _plan(self) -> Any:
+        """The compiled learner, or None where only the reference can do it."""
+        if self.engine == "reference":
+            return None
+        try:
+            from onepass import engine
+            from onepass.engine.networks import NetworkPlan
+        except ImportError as error:
+            warnings.warn(f"Numba can't be imported, learning is slow ({error})", stacklevel=5)
+            return None
+        rule = engine.encode(self.activation, Gaussian(1.0), "kalman", 0, 1.0, 1.0)
+        return None if rule is None else NetworkPlan(rule, self._state.belief)
+
+    @property
+    def _is_safe(self) -> bool:
+        """Whether a row that can't be learned is found before anything of it is written."""
+        return self._plan is not None and self.forgetting == 1.0 and self.dtype == "float64"
+
+    def _start_sites(self, n: int) -> Any:
+        return [None] * n if self._plan is None else self._plan.start_sites(n)
+
+    # What comes in and what goes out.
+
+    @property
+    def _one_column(self) -> bool:
+        return self.n_outputs == 1
+
+    def _pairs(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray, bool]:
+        rows, single = as_rows(X, self.n_features)
+        return rows, as_network_targets(y, len(rows), self.n_outputs, self._kind, single), single
+
+    def _check_refinement(self, passes: int, refine: str) -> None:
+        if refine != "ep" or passes == 1:
+            return
+        if self.covariance != "full":
+            raise ValueError(
+                "refine='ep' needs covariance='full', since what a row said can't be taken back from blocks that kept "
+                f"only a part of it, got covariance={self.covariance!r}; use refine='reuse' or a smaller network"
+            )
+        if self.forgetting < 1.0:
+            raise ValueError(f"refine='ep' needs forgetting=1, got {self.forgetting:g}; use refine='reuse'")
+
+    def _prediction(
+        self, mean: FloatArray, var: FloatArray, noise: FloatArray, scale: FloatArray, single: bool
+    ) -> Prediction:
+        """Put together what is predicted, from the outputs' moments ``(n, K)``."""
+        output = predictive(self._kind, mean, var, noise, scale)
+        parts = (output.mean, output.var, mean, var, output.rest)
+        columns = [part[:, 0] if self._one_column else part for part in parts]
+        return Prediction(*((column[0][()] if single else column) for column in columns))
+
+
+def _as_noise(noise: Any) -> float | None:
+    """Return the fixed variance, or None for one that is learned."""
+    if isinstance(noise, str):
+        one_of(noise, ("learn",), "noise")
+        return None
+    fixed = as_nonnegative(noise, "noise")
+    if fixed == 0.0:
+        raise ValueError("noise must be above 0 or 'learn', got 0")
+    return fixed
+
+
+def _as_seed(seed: Any) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ValueError(f"seed must be a whole number that is not negative, got {seed!r}")
+    return int(seed)

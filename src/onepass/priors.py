@@ -1,0 +1,63 @@
+"""Where a network starts: the belief about its weights before the first row.
+
+A network whose weights all have mean zero can't learn: by symmetry the expected slopes vanish. So the means are drawn
+at random, once, under the seed, and the variances say how far the data may take each weight from there. All numbers are
+for inputs and targets of about unit scale, divided by the square root of a layer's inputs.
+
+The hidden biases are spread more widely than the weights: a ReLU unit bends where its pre-activation is zero, and wide
+biases spread these kinks over the whole range of the data instead of piling them up at its centre.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from onepass.belief import Layout
+from onepass.gaussian import FloatArray
+
+__all__ = ["CLASSIFICATION", "REGRESSION", "NetworkPrior", "start_weights"]
+
+
+@dataclass(frozen=True)
+class NetworkPrior:
+    """Spread of the prior means (``..._means``) and prior standard deviations (``..._std``), before fan-in scaling."""
+
+    weight_means: float = 1.2
+    weight_std: float = 1.5
+    bias_means: float = 5.0
+    bias_std: float = 1.5
+    deep_std: float = 0.7
+    """Of weights between hidden layers."""
+    deep_bias_std: float = 1.0
+    output_means: float = 1.7
+    output_std: float = 1.1
+    output_bias_std: float = 1.0
+    """Not scaled by the fan-in."""
+
+
+REGRESSION = NetworkPrior()
+# A label says less than a reading, so more of what is learned must come from the prior's width.
+CLASSIFICATION = NetworkPrior(weight_std=3.0, bias_means=3.0, output_std=4.0)
+
+
+def start_weights(
+    layout: Layout, prior: NetworkPrior, scale: float, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Prior mean and variance of every weight, ``(p,)`` each; ``scale`` multiplies all standard deviations.
+
+    Without hidden layers there is no symmetry to break: means are zero and variances ``scale²``, as in a perceptron.
+    """
+    mean, std = np.zeros(layout.size), np.ones(layout.size)
+    if layout.n_layers > 1:
+        for layer, (means, stds) in enumerate(zip(layout.layers(mean), layout.layers(std), strict=True)):
+            n_out, n_in = means.shape[0], means.shape[1] - 1
+            last, root = layer == layout.n_layers - 1, np.sqrt(n_in)
+            spread = prior.output_means if last else prior.weight_means
+            means[:, :-1] = rng.standard_normal((n_out, n_in)) * spread / root
+            if last:
+                stds[:, :-1], stds[:, -1] = prior.output_std / root, prior.output_bias_std
+                continue
+            means[:, -1] = rng.standard_normal(n_out) * prior.bias_means / root
+            stds[:, :-1] = (prior.deep_std if layer else prior.weight_std) / root
+            stds[:, -1] = (prior.deep_bias_std if layer else prior.bias_std) / root
+    return mean, np.square(scale * std)

@@ -1,0 +1,323 @@
+"""Networks: the compiled steps against the readable ones, and both against what can be known otherwise."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onepass import BayesianNetwork, BayesianPerceptron, Quadrature
+from onepass.belief import Blocks, Layout
+from onepass.heads import CATEGORICAL, read
+from onepass.propagation import evaluate, propagate, slopes
+
+STRUCTURES = ("full", "layer", "neuron", "diagonal")
+HEADS: list[dict[str, Any]] = [
+    {"observation": "gaussian"},
+    {"observation": "gaussian", "n_outputs": 3, "noise": 0.3},
+    {"observation": "bernoulli"},
+    {"observation": "categorical", "n_outputs": 6},
+]
+
+
+def problem(head: dict[str, Any], n: int = 60, d: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, d))
+    n_outputs = head.get("n_outputs", 1)
+    if head["observation"] == "gaussian":
+        return X, np.tanh(X @ rng.normal(size=(d, n_outputs))) + rng.normal(0, 0.3, (n, n_outputs))
+    return X, rng.integers(0, max(n_outputs, 2), n)
+
+
+def numbers(network: BayesianNetwork) -> np.ndarray:
+    """All that a network has learned, in one vector."""
+    cov = network.cov
+    blocks = [cov] if isinstance(cov, np.ndarray) else cov
+    parts = [network.mean, *(block.ravel() for block in blocks), network.noise_var, [network.log_evidence]]
+    return np.concatenate([np.ravel(part) for part in parts])
+
+
+@pytest.mark.parametrize("head", HEADS, ids=str)
+@pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.parametrize("hidden", [(), (5,), (5, 4)], ids=str)
+def test_compiled_learning_is_the_reference(hidden: tuple[int, ...], structure: str, head: dict[str, Any]) -> None:
+    X, y = problem(head)
+    ways: list[dict[str, Any]] = [{"passes": 2}, {"forgetting": 0.97}]
+    if structure == "full":
+        ways.append({"passes": 3, "refine": "ep"})
+    for way in ways:
+        made = {key: way[key] for key in ("forgetting",) if key in way}
+        learn = {key: way[key] for key in ("passes", "refine") if key in way}
+        ours, reference = (
+            BayesianNetwork(4, hidden, covariance=structure, engine=engine, **head, **made).learn(X, y, **learn)
+            for engine in ("auto", "reference")
+        )
+        assert ours._plan is not None
+        # Removing sites loses digits where little is left of the noise.
+        tolerance = 1e-10 if "refine" not in way else 1e-8
+        expected = numbers(reference)
+        np.testing.assert_allclose(numbers(ours), expected, rtol=tolerance, atol=tolerance * np.abs(expected).max())
+        assert ours.n_seen == reference.n_seen == 60
+
+
+@pytest.mark.parametrize("activation", ["sigmoid", "tanh", "gelu", "softplus", "erf", "hard_tanh"])
+def test_any_activation_is_compiled_as_it_reads(activation: str) -> None:
+    X, y = problem(HEADS[0])
+    ours, reference = (
+        BayesianNetwork(4, (6,), activation=activation, engine=engine).learn(X, y) for engine in ("auto", "reference")
+    )
+    np.testing.assert_allclose(numbers(ours), numbers(reference), rtol=1e-8, atol=1e-9)
+
+
+def test_an_activation_of_ones_own_goes_by_the_reference() -> None:
+    X, y = problem(HEADS[0])
+    own = BayesianNetwork(4, (5,), activation=Quadrature(np.tanh)).learn(X, y)
+    known = BayesianNetwork(4, (5,), activation="tanh").learn(X, y)
+    np.testing.assert_allclose(own.mean, known.mean, atol=1e-3)
+
+
+@pytest.mark.parametrize("structure", ["full", "layer", "neuron"])
+def test_without_hidden_layers_it_is_bayesian_linear_regression(structure: str) -> None:
+    X, y = problem(HEADS[0], n=200)
+    network = BayesianNetwork(4, (), noise=0.2, covariance=structure).learn(X, y)
+    rows = np.hstack([X, np.ones((200, 1))])
+    cov = np.linalg.inv(np.eye(5) + rows.T @ rows / 0.2)
+    np.testing.assert_allclose(network.cov[0], cov, atol=1e-12)
+    np.testing.assert_allclose(network.mean, cov @ rows.T @ y[:, 0] / 0.2, atol=1e-11)
+    perceptron = BayesianPerceptron(4, "linear", noise=0.2).learn(X, y[:, 0])
+    np.testing.assert_allclose(network.predict(X).mean, perceptron.predict(X).mean, atol=1e-10)
+    np.testing.assert_allclose(network.predict(X).var, perceptron.predict(X).var, atol=1e-10)
+    assert network.log_evidence == pytest.approx(perceptron.log_evidence, rel=1e-10)
+
+
+def test_without_hidden_layers_labels_are_learned_as_a_perceptron_does() -> None:
+    X, y = problem(HEADS[2], n=100)
+    network = BayesianNetwork(4, (), observation="bernoulli").learn(X, y)
+    perceptron = BayesianPerceptron(4).learn(X, y)
+    np.testing.assert_allclose(network.predict(X).mean, perceptron.predict(X).mean, atol=1e-9)
+    np.testing.assert_allclose(network.interval(X), perceptron.interval(X), atol=1e-9)
+    np.testing.assert_allclose(network.log_predictive(X, y), perceptron.log_predictive(X, y), atol=1e-9)
+
+
+def test_the_joint_step_on_classes_is_newtons_step_on_the_flattened_likelihood() -> None:
+    """Brute force in weight space: precision plus slopes' curvature, and the mean by its gradient."""
+    rng = np.random.default_rng(0)
+    network = BayesianNetwork(3, (), 4, observation="categorical", prior_scale=1.5, covariance="full")
+    X, y = rng.normal(size=(30, 3)), rng.integers(0, 4, 30)
+    network.learn(X, y)
+    x, label, mean, cov = rng.normal(size=3), 2, network.mean, network.cov[0]
+    J = np.kron(np.eye(4), np.append(x, 1.0))
+    flat = np.sqrt(1 + np.pi / 8 * np.diag(J @ cov @ J.T))
+    p = np.exp(J @ mean / flat) / np.exp(J @ mean / flat).sum()
+    curvature = np.diag(1 / flat) @ (np.diag(p) - np.outer(p, p)) @ np.diag(1 / flat)
+    expected_cov = np.linalg.inv(np.linalg.inv(cov) + J.T @ curvature @ J)
+    expected_mean = mean + expected_cov @ J.T @ ((np.eye(4)[label] - p) / flat)
+    network.learn(x, label)
+    np.testing.assert_allclose(network.cov[0], expected_cov, atol=1e-11)
+    np.testing.assert_allclose(network.mean, expected_mean, atol=1e-11)
+
+
+def test_flattened_probabilities_are_close_to_the_exact_ones() -> None:
+    rng = np.random.default_rng(1)
+    mean, root = np.array([1.0, -0.5, 0.2]), rng.normal(size=(3, 3)) * 0.5
+    logits = mean + rng.normal(size=(400_000, 3)) @ root.T
+    exact = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    for label in range(3):
+        reading = read(CATEGORICAL, mean, root @ root.T, np.array([label]), np.zeros(3))
+        assert np.exp(reading.log_density) == pytest.approx(exact[:, label].mean(), abs=0.02)
+
+
+@pytest.mark.parametrize("hidden", [(7,), (6, 5)], ids=str)
+def test_expected_slopes_are_slopes_where_nothing_is_uncertain(hidden: tuple[int, ...]) -> None:
+    network = BayesianNetwork(3, hidden, 2, "tanh", prior_scale=0.0, covariance="full")
+    belief, X = network._state.belief, np.random.default_rng(2).normal(size=(4, 3))
+    ours = slopes(belief, propagate(belief, network.activation, X))
+    for weight in range(0, belief.layout.size, 3):
+        sides = []
+        for sign in (-1, 1):
+            moved = belief.mean.copy()
+            moved[weight] += sign * 1e-6
+            sides.append(evaluate(belief.layout.layers(moved), network.activation, X))
+        np.testing.assert_allclose(ours[:, :, weight], (sides[1] - sides[0]) / 2e-6, atol=1e-8)
+
+
+def test_the_outputs_mean_is_that_of_sampled_networks() -> None:
+    """One hidden layer: with the covariance of a unit and its outgoing weight the mean has no approximation left."""
+    X, y = problem(HEADS[0], n=40)
+    network = BayesianNetwork(4, (5,), noise=0.1, covariance="full").learn(X, y)
+    draws = network.sample_output(X[:5], 40_000, 0)
+    np.testing.assert_allclose(network.predict(X[:5]).mean, draws.mean(axis=0), atol=4 * draws.std() / 200)
+
+
+def test_blocks_that_hold_everything_are_the_full_covariance() -> None:
+    layout = Layout((2, 1))
+    for structure in ("full", "layer", "neuron"):
+        belief = Blocks(layout, structure, np.zeros(3), np.ones(3))
+        J = np.array([[1.0, 2.0, 3.0]])
+        gain, cov = belief.project(J)
+        belief.step(gain, J, np.array([0.5]), np.array([[0.01]]))
+        np.testing.assert_allclose(belief.cov[0], np.eye(3) - 0.01 * J.T @ J)
+        assert cov == pytest.approx(14.0)
+
+
+def test_a_row_taken_back_and_learned_again_leaves_the_belief_as_it_was() -> None:
+    """Expectation propagation on a linear model: every site is exact, so more passes change nothing."""
+    X, y = problem(HEADS[1])
+    once = BayesianNetwork(4, (), 3, noise=0.3, covariance="full").learn(X, y)
+    often = BayesianNetwork(4, (), 3, noise=0.3, covariance="full").learn(X, y, passes=5, refine="ep")
+    np.testing.assert_allclose(often.mean, once.mean, atol=1e-10)
+    np.testing.assert_allclose(often.cov[0], once.cov[0], atol=1e-11)
+    reused = BayesianNetwork(4, (), 3, noise=0.3, covariance="full").learn(X, y, passes=5, refine="reuse")
+    assert np.trace(reused.cov[0]) < 0.5 * np.trace(once.cov[0])
+
+
+@pytest.mark.parametrize("structure", ["neuron", "diagonal"])
+def test_ten_layers_neither_vanish_nor_explode(structure: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5))
+    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] / 2
+    network = BayesianNetwork(5, (20,) * 10, covariance=structure)
+    signals = propagate(network._state.belief, network.activation, X)
+    for z in signals.inputs[1:]:
+        assert 0.1 < np.abs(z[:, :-1]).mean() < 10.0
+    before = network.predict(X)
+    assert 1e-2 < before.var.mean() < 1e3
+    after = network.learn(X, y).predict(X)
+    assert np.isfinite(after.mean).all()
+    assert 1e-5 < after.var.mean() < before.var.mean()
+    assert np.mean((after.mean - y) ** 2) < np.var(y)
+
+
+def test_two_hidden_layers_learn() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-2, 2, size=(600, 2))
+    y = np.sin(2 * X[:, 0]) * X[:, 1] + rng.normal(0, 0.05, 600)
+    network = BayesianNetwork(2, (15, 15), covariance="full").learn(X[:500], y[:500])
+    error = network.predict(X[500:]).mean - y[500:]
+    assert np.sqrt(np.mean(error**2)) < 0.5 * y.std()
+
+
+@pytest.mark.parametrize("hidden", [(), (20,)], ids=str)
+def test_digits_are_told_apart_after_one_pass(hidden: tuple[int, ...]) -> None:
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 0.1)
+    network = BayesianNetwork(64, hidden, 10, observation="categorical", covariance="neuron").learn(X[:1200], y[:1200])
+    p = network.predict(X[1200:]).mean
+    assert np.mean(p.argmax(axis=1) == y[1200:]) > 0.9
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+
+
+def test_the_noise_is_learned() -> None:
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(3000, 2))
+    y = np.maximum(X[:, 0], 0) + rng.normal(0, 0.3, 3000)
+    network = BayesianNetwork(2, (10,)).learn(X, y)
+    assert network.noise_var[0] == pytest.approx(0.09, rel=0.15)
+    low, high = network.interval(X)
+    assert 0.93 < np.mean((low < y) & (y < high)) < 0.97
+
+
+@pytest.mark.parametrize("structure", ["full", "diagonal"])
+@pytest.mark.parametrize("head", HEADS, ids=str)
+def test_saved_and_loaded_it_goes_on_bit_for_bit(head: dict[str, Any], structure: str) -> None:
+    import json
+
+    X, y = problem(head)
+    first = BayesianNetwork(4, (5,), covariance=structure, seed=3, **head).learn(X[:30], y[:30])
+    parameters, arrays = first.export_state()
+    second = BayesianNetwork.from_state(json.loads(json.dumps(parameters)), arrays)
+    for network in (first, second):
+        network.learn(X[30:], y[30:], passes=2)
+    np.testing.assert_array_equal(numbers(first), numbers(second))
+    np.testing.assert_array_equal(first.predict(X).var, second.predict(X).var)
+    assert first.n_seen == second.n_seen
+
+
+def test_the_seed_decides_everything() -> None:
+    X, y = problem(HEADS[0])
+    one, same, other = (BayesianNetwork(4, (5,), seed=seed).learn(X, y, passes=3, refine="ep") for seed in (1, 1, 2))
+    np.testing.assert_array_equal(numbers(one), numbers(same))
+    assert np.abs(one.mean - other.mean).max() > 0.1
+
+
+@pytest.mark.parametrize("head", HEADS, ids=str)
+def test_each_row_is_predicted_before_it_is_learned(head: dict[str, Any]) -> None:
+    X, y = problem(head, n=20)
+    seen = BayesianNetwork(4, (5,), **head).predict_then_learn(X, y)
+    by_hand = BayesianNetwork(4, (5,), engine="reference", **head)
+    for i in range(20):
+        for part, one in zip(seen, by_hand.predict(X[i]), strict=True):
+            np.testing.assert_allclose(part[i], one, rtol=1e-7, atol=1e-10)
+        by_hand.learn(X[i], y[i])
+
+
+def test_float32_is_float64_to_its_digits() -> None:
+    X, y = problem(HEADS[0])
+    for structure in ("full", "diagonal"):
+        single, double = (
+            BayesianNetwork(4, (5,), dtype=dtype, covariance=structure).learn(X, y) for dtype in ("float32", "float64")
+        )
+        assert single.mean.dtype == np.float32
+        np.testing.assert_allclose(single.predict(X).mean, double.predict(X).mean, atol=2e-3)
+
+
+@pytest.mark.parametrize("engine", ["auto", "reference"])
+def test_bad_rows_leave_all_as_it_was(engine: str) -> None:
+    X, y = problem(HEADS[0])
+    network = BayesianNetwork(4, (5,), engine=engine).learn(X, y)
+    before = numbers(network)
+    spoiled = X.copy()
+    spoiled[40] = 1e200
+    for rows, targets, words in [
+        (spoiled, y, "Nothing was learned"),
+        (spoiled[40], y[40], "Nothing was learned"),
+        (X[:, :3], y, r"X must have shape \(4,\)"),
+        (X, y[:5], r"y must have shape \(60,\) or \(60, 1\), got shape \(5, 1\)"),
+        (X, np.full(60, np.nan), "y must be finite"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            network.learn(rows, targets)
+    np.testing.assert_array_equal(numbers(network), before)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"hidden": (0,)}, "hidden must be a whole number of at least 1, got 0"),
+        ({"observation": "bernoulli", "n_outputs": 2}, "n_outputs must be 1"),
+        ({"observation": "categorical"}, "at least 2, got 1"),
+        ({"noise": 0.0}, "noise must be above 0"),
+        ({"noise": "guess"}, "noise must be one of 'learn'"),
+        ({"covariance": "kronecker"}, "covariance must be one of"),
+        ({"seed": -1}, "seed must be"),
+        ({"forgetting": 1.5}, "forgetting must be in"),
+    ],
+)
+def test_wrong_parameters_are_named(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        BayesianNetwork(3, **given)
+
+
+def test_refinement_says_what_it_needs() -> None:
+    X, y = problem(HEADS[0])
+    for network, words in [
+        (BayesianNetwork(4, (5,), covariance="neuron"), "needs covariance='full'"),
+        (BayesianNetwork(4, (5,), forgetting=0.9), "needs forgetting=1"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            network.learn(X, y, passes=2, refine="ep")
+
+
+def test_labels_are_checked() -> None:
+    network = BayesianNetwork(2, (), 3, observation="categorical")
+    with pytest.raises(ValueError, match="labels 0 to 2, got 3 at index 1"):
+        network.learn([[1.0, 2.0], [1.0, 2.0]], [0, 3])
+    with pytest.raises(ValueError, match="interval is for numbers"):
+        network.interval([1.0, 2.0])
+
+
+def test_the_structure_follows_from_the_size() -> None:
+    assert BayesianNetwork(13).covariance == "full"
+    assert BayesianNetwork(64, (50,), 10).covariance == "neuron"
+    assert BayesianNetwork(784, (100,), 10).covariance == "diagonal"

@@ -34,6 +34,8 @@ _HOME = {
     "BayesianPerceptron": "onepass.perceptron",
     "BayesianPerceptronClassifier": "onepass.estimators",
     "BayesianPerceptronRegressor": "onepass.estimators",
+    "PerceptronClassifier": "onepass.river",
+    "PerceptronRegressor": "onepass.river",
 }
 _FIELDS = ("checksum", "class", "feature_names", "format_version", "library_version", "parameters")
 

@@ -20,6 +20,7 @@ import onepass
 from onepass import BayesianPerceptron, CheckpointError, PiecewiseLinear, Quadrature
 from onepass.activations import Rescaled, Sigmoid, as_activation
 from onepass.checkpoint import _arrays, _checked_header, _checksum, _encoded
+from onepass.river import PerceptronClassifier
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -273,6 +274,55 @@ def test_states_that_cannot_be(change: Any, options: dict[str, Any], words: str,
     refused(tmp_path / "model", with_state(change, options), words)
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda p, a: p.update(hidden=[10**12]), "mean has shape"),
+        (lambda p, a: p.update(n_features=10**12), "mean has shape"),
+        (lambda p, a: p.update(covariance="full"), "covariance has shape"),
+        (lambda p, a: p.update(covariance="magic"), "covariance must be one of"),
+        (lambda p, a: p.update(n_seen=-1), "n_seen must be a whole number"),
+        (lambda p, a: p.update(log_evidence="much"), "log_evidence must be a finite number"),
+        (spoiled("mean", np.nan), "mean holds numbers that are not finite"),
+        (spoiled("covariance", -1.0, 0), "diagonal of the covariance has the entry -1"),
+        (spoiled("covariance", 1e3, 4), "not positive semi-definite"),
+        (spoiled("scales", -1.0, (0, 0)), "scales has the entry -1"),
+    ],
+)
+def test_networks_that_cannot_be(change: Any, words: str, tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    network = onepass.BayesianNetwork(3, (4,), covariance="neuron").learn(rows, rows[:, 0])
+    parameters, arrays = network.export_state()
+    onepass.save(network, tmp_path / "model")
+    same(network.learn(rows, rows[:, 1]), onepass.load(tmp_path / "model").learn(rows, rows[:, 1]))
+    change(parameters, arrays)
+    refused(tmp_path / "model", _encoded("BayesianNetwork", parameters, arrays), words)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda p, a: p.update(n_features=10**12), "centre has shape"),
+        (lambda p, a: p["arguments"].update(code="print()"), "code"),
+        (lambda p, a: p["arguments"].update(prior_scale=-1), "prior_scale must be"),
+        (lambda p, a: p.update(feature_names=["a"]), "feature names must be 3 texts"),
+        (lambda p, a: p.update(classes=[1, 1]), "classes must be two or more that differ"),
+        (lambda p, a: p.update(classes_dtype="V8"), "classes are not numbers or texts"),
+        (lambda p, a: p.update(committees=[[]]), "evidence/0 has shape|must have members"),
+        (lambda p, a: p["committees"][0][0].update({"class": "Popen"}), "it lacks 'Popen'"),
+        (spoiled("inputs/spread", 0.0), "spread has the entry 0"),
+        (spoiled("evidence/0", np.nan), "evidence/0 holds numbers that are not finite"),
+        (spoiled("waiting/rows", np.inf), "rows holds numbers that are not finite"),
+    ],
+)
+def test_estimators_that_cannot_be(change: Any, words: str, tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    model = onepass.BayesianPerceptronClassifier(standardize=True, prior_scale="auto").fit(rows, rows[:, 0] > 0)
+    parameters, arrays = model.export_state()
+    change(parameters, arrays)
+    refused(tmp_path / "model", _encoded("BayesianPerceptronClassifier", parameters, arrays), words)
+
+
 INSERTIONS = [b"0", b"9999", b"-", b"[", b'"', b"\0" * 8, b"\xff" * 8, b"1e999", b"NaN"]
 
 
@@ -312,10 +362,26 @@ def mended(data: bytes) -> bytes:
         return data
 
 
+def composites() -> list[bytes]:
+    """Files of networks, estimators and River's models."""
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    labels, classes = (rows[:, 0] > 0).astype(int), np.digitize(rows[:, 0], [-0.5, 0.5])
+    estimators = [
+        onepass.BayesianPerceptronClassifier(standardize=True, prior_scale="auto").fit(rows, labels),
+        onepass.BayesianPerceptronRegressor(standardize=True, warm_up=20).fit(rows, rows),
+        onepass.BayesianPerceptronClassifier().fit(rows, classes),
+        onepass.BayesianMLPRegressor((3,)).fit(rows, rows[:, 0]),
+        onepass.BayesianNetwork(3, (4,), covariance="neuron").learn(rows, rows[:, 0]),
+    ]
+    river = PerceptronClassifier()
+    river.learn_one({"a": 1.0, "b": -1.0}, True)
+    return [_encoded(type(model).__name__, *model.export_state()) for model in [*estimators, river]]
+
+
 def fuzz(file: Path, seed: int, n: int) -> tuple[int, float]:
     """How many mutants were refused, and the longest time one took."""
     rng = random.Random(seed)
-    originals = [content(options) for options in MODELS]
+    originals = [content(options) for options in MODELS] + composites()
     count, slowest = 0, 0.0
     for _ in range(n):
         data = mutant(rng, rng.choice(originals))
@@ -326,7 +392,8 @@ def fuzz(file: Path, seed: int, n: int) -> tuple[int, float]:
         except CheckpointError:
             count += 1
         else:
-            assert np.isfinite(model.mean).all()  # a change that left a model, such as another weight
+            parameters, arrays = model.export_state()  # a change that left a model, such as another weight
+            assert all(np.isfinite(array).all() for name, array in arrays.items() if not name.endswith("running"))
         slowest = max(slowest, time.perf_counter() - begun)
     return count, slowest
 

@@ -18,13 +18,21 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import onepass
-from onepass import BayesianPerceptron, BayesianPerceptronClassifier, BayesianPerceptronRegressor
+from onepass import (
+    BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    BayesianNetwork,
+    BayesianPerceptron,
+    BayesianPerceptronClassifier,
+    BayesianPerceptronRegressor,
+)
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 4)) * [1.0, 2.0, 0.5, 1.0] + [0.0, 3.0, 0.0, -1.0]
 SCORE = X @ [1.0, -0.5, 2.0, 0.0] + 1.0
 NUMBERS = SCORE + rng.normal(0, 0.5, 300)
 LABELS = np.where(SCORE + rng.logistic(size=300) > 0, "yes", "no")
+THREE = np.array(["low", "mid", "top"])[np.digitize(SCORE + rng.normal(0, 0.3, 300), [-1.5, 1.5])]
 TWO = np.column_stack([NUMBERS, 10.0 - 3.0 * SCORE + rng.normal(size=300)])
 
 CLASSIFIERS: list[dict[str, Any]] = [
@@ -45,6 +53,11 @@ ALL: list[tuple[Any, Any]] = [
     *[(BayesianPerceptronClassifier(**options), LABELS) for options in CLASSIFIERS],
     *[(BayesianPerceptronRegressor(**options), NUMBERS) for options in REGRESSORS],
     (BayesianPerceptronRegressor(standardize=True, prior_scale="auto"), TWO),
+    (BayesianPerceptronClassifier(standardize=True, prior_scale="auto"), THREE),
+    (BayesianPerceptronClassifier(covariance="diagonal"), THREE),
+    (BayesianMLPClassifier((5,)), THREE),
+    (BayesianMLPClassifier((5,), prior_scale="auto"), LABELS),
+    (BayesianMLPRegressor((5,), noise=0.3), TWO),
 ]
 
 
@@ -58,7 +71,7 @@ def test_fit_is_partial_fit_in_any_split(model: Any, y: Any, cuts: list[int]) ->
     whole = clone(model).fit(X, y)
     split = clone(model)
     for start, end in zip([0, *cuts], [*cuts, 300], strict=True):
-        extra = {"classes": ["yes", "no"]} if hasattr(model, "predict_proba") and start == 0 else {}
+        extra = {"classes": np.unique(y)} if hasattr(model, "predict_proba") and start == 0 else {}
         split.partial_fit(X[start:end], y[start:end], **extra)
     np.testing.assert_allclose(outputs(split), outputs(whole), rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(split.log_evidence_, whole.log_evidence_, rtol=1e-9)
@@ -76,6 +89,26 @@ def test_a_classifier_is_the_perceptron() -> None:
     low, high = model.predict_interval(X, 0.8)
     np.testing.assert_allclose((low, high), core.interval(X, 0.8))
     np.testing.assert_array_equal(model.classes_, ["no", "yes"])
+
+
+def test_more_classes_are_one_joint_softmax() -> None:
+    model = BayesianPerceptronClassifier(prior_scale=2.0).fit(X, THREE)
+    core = BayesianNetwork(4, (), 3, observation="categorical", covariance="full", prior_scale=2.0)
+    core.learn(X, np.searchsorted(["low", "mid", "top"], THREE))
+    np.testing.assert_allclose(model.predict_proba(X), core.predict(X).mean)
+    np.testing.assert_allclose(model.predict_proba(X, return_std=True)[1] ** 2, core.predict(X).var)
+    assert model.score(X, THREE) > 0.85
+    assert model.coef_.shape == model.coef_cov_.shape == (3, 4)
+    assert model.intercept_.shape == (3,)
+    assert (model.coef_cov_ > 0).all()
+    low, high = model.predict_interval(X, 0.9)
+    p = model.predict_proba(X)
+    assert ((low <= p) & (p <= high)).all()
+    scaled = BayesianPerceptronClassifier(standardize=True).fit(X, THREE)
+    odds = X @ scaled.coef_.T + scaled.intercept_
+    assert (odds.argmax(axis=1) == scaled.predict_proba(X).argmax(axis=1)).mean() > 0.95
+    with pytest.raises(ValueError, match="fit_intercept=False is for two classes"):
+        BayesianPerceptronClassifier(fit_intercept=False).fit(X, THREE)
 
 
 def test_a_regressor_is_bayesian_linear_regression() -> None:
@@ -190,7 +223,7 @@ def test_data_frames_name_the_features(frame: Any) -> None:
     BayesianPerceptronRegressor().fit(table, pandas_y).partial_fit(table, pandas_y)
 
 
-@pytest.mark.parametrize(("model", "y"), ALL[:3] + ALL[5:8])
+@pytest.mark.parametrize(("model", "y"), ALL[:3] + ALL[5:8] + ALL[-4:])
 def test_sparse_rows_are_learned_as_if_dense(model: Any, y: Any) -> None:
     dense = np.where(np.abs(X) > 0.5, X, 0.0)
     sparse = csr_array(dense)
@@ -248,8 +281,13 @@ def test_probabilities_keep_their_digits_in_both_tails() -> None:
 def test_draws_average_to_the_prediction(model: Any, y: Any) -> None:
     model = clone(model).fit(X, y)
     drawn = model.sample_y(X[:20], 4000, random_state=3)
-    expected = outputs(model, X[:20])[:, 1] if hasattr(model, "predict_proba") else model.predict(X[:20])
-    np.testing.assert_allclose(drawn.mean(axis=-1), expected, atol=0.05 * max(1.0, np.abs(expected).max()))
+    expected = outputs(model, X[:20])
+    if hasattr(model, "predict_proba") and len(model.classes_) == 2:
+        expected = expected[:, 1]
+    assert drawn.shape == (*expected.shape, 4000)
+    # The drawn functions are not linearised as the prediction of a network is.
+    near = 0.3 if hasattr(model, "hidden_layer_sizes") else 0.05
+    np.testing.assert_allclose(drawn.mean(axis=-1), expected, atol=near * max(1.0, np.abs(expected).max()))
     np.testing.assert_array_equal(drawn, model.sample_y(X[:20], 4000, random_state=3))
 
 

@@ -115,7 +115,7 @@ def test_a_function_of_its_own_cannot_be_saved(tmp_path: Path) -> None:
     for activation in (Quadrature(np.sin), Rescaled(Quadrature(np.sin), 1.0, 2.0, 0.0)):
         with pytest.raises(TypeError, match="function of its own, which a file can't hold"):
             onepass.save(BayesianPerceptron(1, activation), tmp_path / "model")
-    with pytest.raises(TypeError, match=r"model must be one of BayesianPerceptron.*got dict"):
+    with pytest.raises(TypeError, match=r"model must be one of .*BayesianPerceptron, .*got dict"):
         onepass.save({}, tmp_path / "model")
     assert os.listdir(tmp_path) == []
 
@@ -366,7 +366,7 @@ def composites() -> list[bytes]:
     """Files of networks, estimators and River's models."""
     rows = np.random.default_rng(0).normal(size=(40, 3))
     labels, classes = (rows[:, 0] > 0).astype(int), np.digitize(rows[:, 0], [-0.5, 0.5])
-    estimators = [
+    estimators: list[Any] = [
         onepass.BayesianPerceptronClassifier(standardize=True, prior_scale="auto").fit(rows, labels),
         onepass.BayesianPerceptronRegressor(standardize=True, warm_up=20).fit(rows, rows),
         onepass.BayesianPerceptronClassifier().fit(rows, classes),
@@ -392,7 +392,7 @@ def fuzz(file: Path, seed: int, n: int) -> tuple[int, float]:
         except CheckpointError:
             count += 1
         else:
-            parameters, arrays = model.export_state()  # a change that left a model, such as another weight
+            arrays = model.export_state()[1]  # a change that left a model, such as another weight
             assert all(np.isfinite(array).all() for name, array in arrays.items() if not name.endswith("running"))
         slowest = max(slowest, time.perf_counter() - begun)
     return count, slowest

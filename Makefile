@@ -5,8 +5,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+RESOLVE := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header \
+    --upgrade --quiet
 
-.PHONY: help demo test test-all format lock clean
+.PHONY: help demo test test-all bench format lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,13 +33,20 @@ test: $(READY)  ## lint, types, layers and tests
 test-all: test  ## the same, and the long versions of the slow tests
 	$(BIN)/pytest -n auto -m slow
 
+$(VENV)/.bench: $(READY) requirements-bench.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bench.lock
+	@touch $@
+
+bench: $(VENV)/.bench  ## time the engine against bare arithmetic and against others
+	$(BIN)/python -m benchmarks.engine
+
 format: $(READY)  ## mend what the linter can mend by itself
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 lock:  ## resolve the dependencies anew into requirements.lock (needs uv)
-	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
-	    --no-emit-index-url --no-annotate --no-header --upgrade --quiet -o requirements.lock
+	uv pip compile pyproject.toml --extra dev --extra river $(RESOLVE) -o requirements.lock
+	uv pip compile pyproject.toml --extra bench $(RESOLVE) -c requirements.lock -o requirements-bench.lock
 
 clean:  ## remove the environment and what tools left behind
 	rm -rf $(VENV) reproduction .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

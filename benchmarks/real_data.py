@@ -1,6 +1,6 @@
 """One pass over the real sets that come with scikit-learn and River: ours against others, written to docs/real-data.md.
 
-    python benchmarks/real_data.py
+    python -m benchmarks.real_data
 
 Every set is split 70/30 ten times. Inputs are standardised with the training part's statistics, for all learners.
 The one-pass learners see each training row once, in the same random order; the batch fit may look as often as it likes.
@@ -129,7 +129,7 @@ def page(results: dict[str, tuple[int, int, int, dict[str, Score]]]) -> str:
     head = [
         "# One pass over real data",
         "",
-        "Written by `python benchmarks/real_data.py`: all sets that come with scikit-learn and River and need no",
+        "Written by `python -m benchmarks.real_data`: all sets that come with scikit-learn and River and need no",
         f"download. Means over {SPLITS} splits 70/30, scores on the test part. Inputs are standardised with the",
         "training part's statistics for all learners; the one-pass learners see each training row once, in the same",
         'order. `onepass` is `BayesianPerceptronClassifier(prior_scale="auto")`; the others have their default',

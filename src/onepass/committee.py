@@ -100,7 +100,8 @@ class BayesianCommittee:
 
     def learn(self, X: ArrayLike, y: ArrayLike, *, passes: int = 1, refine: str = "reuse") -> Self:
         """Let every member learn, in its own order after the first pass, and weigh them anew: all rows or none."""
-        before = [member._state.copy() for member in self.members] if np.ndim(X) > 1 else None
+        before = [member._state.copy() for member in self.members]
+        weighed = (self._weights.copy(), self._count, self._recent)
         try:
             runs = [member.learning(X, y, passes=passes, refine=refine) for member in self.members]
             for number, densities in enumerate(zip(*runs, strict=True)):
@@ -108,9 +109,9 @@ class BayesianCommittee:
                     self._weights, self._count = np.full_like(self._weights, 1.0 / len(runs)), float(len(runs))
                 self._weigh(np.array(densities))
         except ValueError:
-            if before is not None:
-                for member, state in zip(self.members, before, strict=True):
-                    member._state = state
+            for member, state in zip(self.members, before, strict=True):
+                member._state = state
+            self._weights, self._count, self._recent = weighed
             raise
         return self
 

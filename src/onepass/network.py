@@ -39,7 +39,7 @@ from onepass.perceptron import Prediction
 from onepass.priors import CLASSIFICATION, REGRESSION, NetworkPrior, start_weights
 from onepass.propagation import Signals, evaluate, output_moments, propagate, slopes
 from onepass.state import as_number, as_tally, check_definite, check_network
-from onepass.validation import as_count, as_generator, as_nonnegative, as_rows, as_share, one_of
+from onepass.validation import as_count, as_generator, as_nonnegative, as_positive, as_rows, as_seed, as_share, one_of
 
 __all__ = ["BayesianNetwork"]
 
@@ -148,11 +148,11 @@ class BayesianNetwork:
         self.observation = "gaussian" if observation == "auto" else observation
         self._kind = _KINDS[self.observation]
         check_outputs(self._kind, self.n_outputs)
-        self.noise = _as_noise(noise)
+        self.noise = None if noise == "learn" else as_positive(noise, "noise", "or 'learn'")
         self.forgetting = as_share(forgetting, "forgetting")
         self.prior_scale = as_nonnegative(prior_scale, "prior_scale")
         self.prior = prior if prior is not None else REGRESSION if self._kind == GAUSSIAN else CLASSIFICATION
-        self.seed = _as_seed(seed)
+        self.seed = as_seed(seed)
         learned = self.noise is None and bool(self.hidden) and self._kind == GAUSSIAN
         self.calibrate = learned if calibrate == "auto" else bool(calibrate)
         self.dtype = one_of(dtype, ("float64", "float32"), "dtype")
@@ -210,7 +210,7 @@ class BayesianNetwork:
         variances those of the probabilities, to first order.
         """
         rows, single = as_rows(X, self.n_features)
-        mean, cov = output_moments(self._state.belief, self.activation, rows)
+        mean, cov = self._output_moments(rows)
         var = np.maximum(np.diagonal(cov, axis1=1, axis2=2), 0.0)
         noise, scale = (np.broadcast_to(self._state.scales[row], mean.shape) for row in (NOISE, SCALE))
         return self._prediction(mean, var, noise, scale, single)
@@ -251,12 +251,7 @@ class BayesianNetwork:
                 restart_calibration(self._state.scales)
             densities = np.empty(len(rows))
             learned = self._run(rows, targets, order, number, sites, densities)
-            if learned < len(rows) or (before is not None and not self._state.is_finite()):
-                self._state = self._state if before is None else before
-                raise ValueError(
-                    f"X and y overflow {self.dtype}: their largest magnitudes are {np.abs(rows).max():.3g} and "
-                    f"{np.abs(targets).max():.3g}; rescale them. Nothing was learned."
-                )
+            self._check_learned(learned, before, rows, targets)
             if number == 0:
                 self._state.evidence += float(densities.sum())
                 self._state.seen += len(rows)
@@ -268,9 +263,7 @@ class BayesianNetwork:
         before = self._state.copy()
         record, densities = np.empty((len(rows), 4, self.n_outputs)), np.empty(len(rows))
         learned = self._run(rows, targets, np.arange(len(rows)), 0, None, densities, record)
-        if learned < len(rows) or not self._state.is_finite():
-            self._state = before
-            raise ValueError(f"X and y overflow {self.dtype}; rescale them. Nothing was learned.")
+        self._check_learned(learned, before, rows, targets)
         self._state.evidence += float(densities.sum())
         self._state.seen += len(rows)
         mean, var, noise, scale = record.swapaxes(0, 1).copy()
@@ -292,7 +285,7 @@ class BayesianNetwork:
     def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Log density (or probability) of a target, one number a row."""
         rows, targets, single = self._pairs(X, y)
-        means, covs = output_moments(self._state.belief, self.activation, rows)
+        means, covs = self._output_moments(rows)
         scale = self._state.scales[SCALE]
         widen = np.sqrt(np.outer(scale, scale))
         logs = [
@@ -364,6 +357,10 @@ class BayesianNetwork:
                 check_definite(block)
         state.evidence, state.seen = as_number(evidence, "log_evidence"), seen
         return network
+
+    def _output_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Means and covariances of the outputs, ``(n, K)`` and ``(n, K, K)``."""
+        return output_moments(self._state.belief, self.activation, rows)
 
     # Learning, row by row, readably.
 
@@ -451,6 +448,16 @@ class BayesianNetwork:
         """Whether a row that can't be learned is found before anything of it is written."""
         return self._plan is not None and self.forgetting == 1.0 and self.dtype == "float64"
 
+    def _check_learned(self, learned: int, before: _State | None, rows: FloatArray, targets: FloatArray) -> None:
+        """Go back to what was ``before`` if not all rows could be learned; without one nothing was written."""
+        if learned == len(rows) and (before is None or self._state.is_finite()):
+            return
+        self._state = self._state if before is None else before
+        raise ValueError(
+            f"X and y overflow {self.dtype}: their largest magnitudes are {np.abs(rows).max():.3g} and "
+            f"{np.abs(targets).max():.3g}; rescale them. Nothing was learned."
+        )
+
     def _start_sites(self, n: int) -> Any:
         return [None] * n if self._plan is None else self._plan.start_sites(n)
 
@@ -483,20 +490,3 @@ class BayesianNetwork:
         parts = (output.mean, output.var, mean, var, output.rest)
         columns = [part[:, 0] if self._one_column else part for part in parts]
         return Prediction(*((column[0][()] if single else column) for column in columns))
-
-
-def _as_noise(noise: Any) -> float | None:
-    """Return the fixed variance, or None for one that is learned."""
-    if isinstance(noise, str):
-        one_of(noise, ("learn",), "noise")
-        return None
-    fixed = as_nonnegative(noise, "noise")
-    if fixed == 0.0:
-        raise ValueError("noise must be above 0 or 'learn', got 0")
-    return fixed
-
-
-def _as_seed(seed: Any) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ValueError(f"seed must be a whole number that is not negative, got {seed!r}")
-    return int(seed)

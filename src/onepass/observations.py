@@ -222,8 +222,11 @@ def kalman(activation: Activation, observation: Observation, mean: ArrayLike, va
     # covariance; the slope is cut to what it allows. Never so for noise >= 0.0073, nor for exact moments.
     bound = np.where(mute, 0.0, np.sqrt(total / np.maximum(var, _TINY)))
     slope = np.clip(output.slope, -bound, bound)
-    # The noise kept apart from what the slope explains: the same as 1 - kappa var, without its cancellation.
-    left = np.where(mute, 1.0, np.maximum(output.var - slope**2 * var + noise, 0.0) / total)
+    # The noise kept apart from what the slope explains: the same as 1 - kappa var, without its cancellation. What is
+    # unexplained by rounding alone may still be more than the noise.
+    unexplained = output.var - slope**2 * var
+    unexplained = np.where(np.abs(unexplained) < 1e-15 * output.var, 0.0, unexplained)
+    left = np.where(mute, 1.0, np.maximum(unexplained + noise, 0.0) / total)
     return Tilt(observation.log_density(output, y), slope * (y - output.mean) / total, slope**2 / total, left)
 
 

@@ -381,14 +381,15 @@ class BayesianPerceptron:
     def _learn(
         self, X: Any, row_vars: FloatArray | None, targets: FloatArray, single: bool, record: FloatArray
     ) -> None:
-        plan = self._plan
-        before = None if single and plan is not None else self._state.copy()
+        plan, state = self._plan, self._state
         if plan is None:
+            before: _State | None = state.copy()
             learned = self._learn_by_reference(X, row_vars, targets, record)
         else:
             from onepass import engine
 
-            state = self._state
+            engine.settle(plan, state.posterior, len(targets))
+            before = None if single else state.copy()  # a single row is looked at before anything is written
             learned = engine.learn(plan, state.posterior, state.running, X, targets, row_vars, record)
         if learned < len(targets) or (before is not None and not self._state.posterior.is_finite()):
             if before is not None:

@@ -17,6 +17,8 @@ from onepass.validation import as_covariance, as_floats, as_variances
 
 __all__ = ["Diagonal", "Full", "Posterior", "Projection", "as_prior"]
 
+_TINY = 1e-200  # a share of the variance that is none; beyond, quotients would overflow
+
 
 class Projection(NamedTuple):
     """What the belief says about ``J'w``: its variance, and its covariance with the weights."""
@@ -131,7 +133,7 @@ class Full:
     def dense(self) -> FloatArray:
         """The lower triangle of ``C`` itself, in Fortran order, to be changed in place."""
         if self._dense is None:
-            self._dense, self._root = np.asfortranarray(self.cov), None
+            self._dense, self._root = self.cov.T, None  # a symmetric matrix transposed is itself in the other order
         return self._dense
 
     @property
@@ -186,11 +188,11 @@ class Full:
         root, share, gain = self.root, left, np.zeros_like(self.mean)
         for j, coord in enumerate(seen.coords):
             grown = share + kappa * coord**2
-            if coord == 0.0 or grown <= 0.0:
+            if coord == 0.0 or grown <= _TINY:
                 continue
             row = root[j].copy()
             root[j] *= np.sqrt(share / grown)
-            if share > 0.0:
+            if share > _TINY:
                 root[j] -= kappa * coord / np.sqrt(grown) * (gain / np.sqrt(share))
             gain += coord * row
             share = grown

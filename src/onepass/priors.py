@@ -15,7 +15,7 @@ import numpy as np
 from onepass.belief import Layout
 from onepass.gaussian import FloatArray
 
-__all__ = ["CLASSIFICATION", "REGRESSION", "NetworkPrior", "start_weights"]
+__all__ = ["CLASSIFICATION", "REGRESSION", "UNIT", "NetworkPrior", "start_weights"]
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,20 @@ class NetworkPrior:
     deep_bias_std: float = 1.0
     output_means: float = 1.7
     output_std: float = 1.1
+    output_bias_means: float = 0.0
     output_bias_std: float = 1.0
-    """Not scaled by the fan-in."""
+    """Never scaled by the fan-in."""
+    most_inputs: int = 100
+    """Features count as at most so many: very wide rows, such as images, are redundant and mostly zero."""
+    fan_in: bool = True
+    """Whether all else is divided by the square root of a layer's inputs."""
 
 
 REGRESSION = NetworkPrior()
 # A label says less than a reading, so more of what is learned must come from the prior's width.
 CLASSIFICATION = NetworkPrior(weight_std=3.0, bias_means=3.0, output_std=4.0)
+# Standard normal means and unit variances for every weight: the published prior of the Kalman Bayesian neural network.
+UNIT = NetworkPrior(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, fan_in=False)
 
 
 def start_weights(
@@ -51,10 +58,12 @@ def start_weights(
     if layout.n_layers > 1:
         for layer, (means, stds) in enumerate(zip(layout.layers(mean), layout.layers(std), strict=True)):
             n_out, n_in = means.shape[0], means.shape[1] - 1
-            last, root = layer == layout.n_layers - 1, np.sqrt(n_in)
+            last, counted = layer == layout.n_layers - 1, n_in if layer else min(n_in, prior.most_inputs)
+            root = np.sqrt(counted) if prior.fan_in else 1.0
             spread = prior.output_means if last else prior.weight_means
             means[:, :-1] = rng.standard_normal((n_out, n_in)) * spread / root
             if last:
+                means[:, -1] = rng.standard_normal(n_out) * prior.output_bias_means
                 stds[:, :-1], stds[:, -1] = prior.output_std / root, prior.output_bias_std
                 continue
             means[:, -1] = rng.standard_normal(n_out) * prior.bias_means / root

@@ -17,7 +17,9 @@ __all__ = [
     "as_floats",
     "as_generator",
     "as_nonnegative",
+    "as_positive",
     "as_rows",
+    "as_seed",
     "as_share",
     "as_sparse_rows",
     "as_targets",
@@ -140,6 +142,22 @@ def as_nonnegative(value: Any, name: str) -> float:
     if not 0.0 <= number < np.inf:
         raise ValueError(f"{name} must be a finite number that is not negative, got {number}")
     return number
+
+
+def as_positive(value: Any, name: str, otherwise: str = "") -> float:
+    """``value`` as a finite number above 0; ``otherwise`` says what else may be given."""
+    if isinstance(value, str) or (isinstance(value, Real) and float(value) == 0.0):
+        raise ValueError(f"{name} must be a number above 0 {otherwise}".rstrip() + f", got {value!r}")
+    return as_nonnegative(value, name)
+
+
+def as_seed(value: Any, name: str = "seed") -> int:
+    """``value`` as a whole number that is not negative."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number that is not negative, got {_describe(value)}")
+    if value < 0:
+        raise ValueError(f"{name} must be a whole number that is not negative, got {value}")
+    return int(value)
 
 
 def one_of(value: Any, allowed: tuple[str, ...], name: str) -> str:

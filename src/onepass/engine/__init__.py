@@ -25,15 +25,15 @@ from onepass.activations import (
     Step,
 )
 from onepass.engine import moments, tilts
-from onepass.engine.blocks import BLOCK, learn_block
+from onepass.engine.blocks import block_size, learn_block
 from onepass.engine.rows import row_root, rows_dense, rows_diagonal, rows_root, rows_sparse
 from onepass.gaussian import FloatArray
 from onepass.observations import Bernoulli, Gaussian, Observation
 from onepass.posterior import Diagonal, Full, Posterior
 
-__all__ = ["CROSSOVER", "Plan", "encode", "learn", "learner_of_one"]
+__all__ = ["CROSSOVER", "Plan", "encode", "learn", "learner_of_one", "settle"]
 
-# From so many weights on blocks are faster than rows: measured by benchmarks/crossover.py.
+# From so many weights on blocks are faster than rows: measured by `make bench`.
 CROSSOVER = 150
 
 _CODES: dict[type, int] = {
@@ -51,6 +51,7 @@ _LABEL_KINDS: dict[type, int] = {
     Probit: tilts.ADF_PROBIT,
     Step: tilts.ADF_STEP,
 }
+_FEW = 16  # rows for which a block is not worth its set-up
 _NOTHING = np.empty((0, 0))
 _FLOAT = np.dtype(np.float64)
 _SCALARS = frozenset({float, int, bool, np.float64, np.bool_, np.int64})
@@ -89,6 +90,14 @@ def encode(
         kind = _LABEL_KINDS[type(activation)] if isinstance(observation, Bernoulli) else tilts.ADF_COUNT
     pieces = activation.pieces if isinstance(activation, PiecewiseLinear) else np.zeros((4, 1))
     return moments.make_rule(kind, _CODES[type(activation)], shape, pieces, bias, forgetting, prior_trace)
+
+
+def settle(plan: Plan, posterior: Posterior, n_rows: int) -> None:
+    """Bring a belief into the form in which so many rows will be learned, before anyone keeps a copy of it."""
+    if not isinstance(posterior, Full) or posterior.fragile:
+        return
+    if len(plan.process_noise) or _blocks_pay(plan, len(posterior.mean), n_rows):
+        _ = posterior.dense
 
 
 def learn(
@@ -131,7 +140,7 @@ def learner_of_one(plan: Plan, posterior: Full, running: FloatArray) -> Callable
 
 
 def _blocks_pay(plan: Plan, size: int, n_rows: int) -> bool:
-    return plan.kernel == "blocks" or (plan.kernel == "auto" and size >= CROSSOVER and n_rows >= BLOCK // 4)
+    return plan.kernel == "blocks" or (plan.kernel == "auto" and size >= CROSSOVER and n_rows >= _FEW)
 
 
 def _learn_rows(
@@ -152,11 +161,12 @@ def _learn_rows(
 def _learn_blocks(
     plan: Plan, posterior: Full, running: FloatArray, X: FloatArray, y: FloatArray, out: FloatArray
 ) -> int:
-    rows = np.ones((BLOCK, len(posterior.mean)), dtype=posterior.mean.dtype)
+    step = block_size(len(posterior.mean))
+    rows = np.ones((step, len(posterior.mean)), dtype=posterior.mean.dtype)
     bias, forgetting = int(plan.rule[2, 0]), plan.rule[3, 0]
     blocks = not (forgetting < 1.0 and len(plan.process_noise))  # growth and noise together would need a third product
-    for start in range(0, len(X), BLOCK):
-        end = min(start + BLOCK, len(X))
+    for start in range(0, len(X), step):
+        end = min(start + step, len(X))
         learned, seen = -1, out[start:end]
         if blocks and not posterior.fragile:
             rows[: end - start, bias:] = X[start:end]

@@ -17,12 +17,16 @@ from onepass.engine.tilts import scalar_step
 from onepass.gaussian import FloatArray
 from onepass.observations import NOISE
 
-__all__ = ["BLOCK", "learn_block"]
+__all__ = ["block_size", "learn_block"]
 
-BLOCK = 64
 _BLAS: dict[Any, Any] = {np.dtype(np.float64): (dsymm, dtrsm, dsyrk), np.dtype(np.float32): (ssymm, strsm, ssyrk)}
 # Below these shares of its own terms a variance has lost so many digits that ``C`` itself can't hold it.
 _CANCELLED = 1e-8
+
+
+def block_size(size: int) -> int:
+    """How many rows make a block: the products want more of them the larger the covariance, the recursion fewer."""
+    return 64 if size < 1024 else 128
 
 
 @compiled

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from numba import njit
 
-__all__ = ["compiled"]
+__all__ = ["compiled", "inlined"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,13 +34,18 @@ def _drop_stale_cache() -> None:
 _drop_stale_cache()
 
 
-def compiled(function: F) -> F:
+def compiled(function: F, **options: Any) -> F:
     """Compile a function on its first call, and keep the result on disk for the next process."""
     global _warned
     try:
-        return cast(F, njit(cache=True, **_OPTIONS)(function))
+        return cast(F, njit(cache=True, **_OPTIONS, **options)(function))
     except RuntimeError as error:  # no folder for the cache can be written
         if not _warned:
             warnings.warn(f"compiled code can't be cached and is made anew in every process ({error})", stacklevel=2)
             _warned = True
-        return cast(F, njit(**_OPTIONS)(function))
+        return cast(F, njit(**_OPTIONS, **options)(function))
+
+
+def inlined(function: F) -> F:
+    """Compile a function into its callers: a call hands over every array in seven pieces, too much for a row's work."""
+    return compiled(function, inline="always")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onepass.engine.compiled import compiled
+from onepass.engine.compiled import compiled, inlined
 from onepass.engine.tilts import scalar_step, suits
 from onepass.gaussian import FloatArray
 from onepass.observations import NOISE
@@ -19,22 +19,21 @@ from onepass.observations import NOISE
 __all__ = ["row_root", "rows_dense", "rows_diagonal", "rows_root", "rows_sparse"]
 
 IntArray = NDArray[np.integer[Any]]
-_NOTHING = np.empty(0)
 
 
-@compiled
-def _load(x: FloatArray, row: FloatArray, bias: int) -> bool:
+@inlined
+def _load(x: FloatArray, X: FloatArray, i: int, bias: int) -> bool:
     """Copy a row behind the bias's constant 1; whether all of it is finite."""
     if bias:
         x[0] = 1.0
     total = 0.0
-    for k in range(row.shape[0]):
-        x[bias + k] = row[k]
-        total += row[k] * 0.0
+    for k in range(X.shape[1]):
+        x[bias + k] = X[i, k]
+        total += X[i, k] * 0.0
     return total == 0.0
 
 
-@compiled
+@inlined
 def _note(out: FloatArray, i: int, pre_mean: float, pre_var: float, noise: float) -> None:
     if out.shape[0]:
         out[i, 0] = pre_mean
@@ -42,10 +41,18 @@ def _note(out: FloatArray, i: int, pre_mean: float, pre_var: float, noise: float
         out[i, 2] = noise
 
 
+# Rows of the space that a root is learned in, besides the mean in row 0. They are indexed in place: a view of a row
+# would be counted in and out again for every row learned.
+_X, _COORDS, _GAIN, _SHRINK = range(1, 5)
+_INVERSE = _X  # which is not needed any more by then
+_TINY = 1e-100  # the square root of a share of the variance that is none; beyond, quotients would overflow
+
+
 @compiled
 def _row_root(
-    row: FloatArray,
-    row_var: FloatArray,
+    X: FloatArray,
+    X_var: FloatArray,
+    i: int,
     y: float,
     rule: FloatArray,
     running: FloatArray,
@@ -53,10 +60,14 @@ def _row_root(
     root: FloatArray,
 ) -> tuple[bool, float, float]:
     """Learn a row into ``C = R'R``; whether it could be, and its mean and variance from before."""
-    bias, forgetting = int(rule[2, 0]), rule[3, 0]
-    mean, x, coords, gain, shrink = space[0], space[1], space[2], space[3], space[4]
-    p = mean.shape[0]
-    if not _load(x, row, bias) or not isfinite(y):
+    bias, forgetting, p = int(rule[2, 0]), rule[3, 0], root.shape[0]
+    if bias:
+        space[_X, 0] = 1.0
+    finite = y * 0.0
+    for k in range(X.shape[1]):
+        space[_X, bias + k] = X[i, k]
+        finite += X[i, k] * 0.0
+    if finite != 0.0:
         return False, 0.0, 0.0
     grow = 1.0
     if forgetting < 1.0:
@@ -66,50 +77,63 @@ def _row_root(
                 trace += root[j, k] ** 2
         if trace <= forgetting * rule[3, 1]:
             grow = 1.0 / forgetting
+    whole = p - p % 4
+    for j in range(0, whole, 4):  # four sums at a time, which don't wait for each other; R is zero above its diagonal
+        a = b = c = d = 0.0
+        for k in range(j + 4):
+            x = space[_X, k]
+            a += root[j, k] * x
+            b += root[j + 1, k] * x
+            c += root[j + 2, k] * x
+            d += root[j + 3, k] * x
+        space[_COORDS, j], space[_COORDS, j + 1], space[_COORDS, j + 2], space[_COORDS, j + 3] = a, b, c, d
+    for j in range(whole, p):
+        a = 0.0
+        for k in range(j + 1):
+            a += root[j, k] * space[_X, k]
+        space[_COORDS, j] = a
     pre_mean = var = 0.0
     for j in range(p):
-        coord = 0.0
-        for k in range(j + 1):
-            coord += root[j, k] * x[k]
-        coords[j] = coord
-        var += coord * coord
-        pre_mean += mean[j] * x[j]
+        var += space[_COORDS, j] ** 2
+        pre_mean += space[0, j] * space[_X, j]
     var *= grow
     input_var = 0.0
-    for k in range(row_var.shape[0]):
+    for k in range(X_var.shape[1]):
         marginal = 0.0
         for j in range(bias + k, p):
             marginal += root[j, bias + k] ** 2
-        input_var += row_var[k] * (mean[bias + k] ** 2 + grow * marginal)
+        input_var += X_var[i, k] * (space[0, bias + k] ** 2 + grow * marginal)
     alpha, kappa, left = scalar_step(rule, running, pre_mean, var, var, input_var, y)
     if not isfinite(alpha):
         return False, 0.0, 0.0
     scale = sqrt(grow)
     share = left
     for j in range(p):
-        gain[j] = 0.0
-        coords[j] *= scale
-        share += kappa * coords[j] ** 2
-        shrink[j] = share
-    for j in range(p):  # on their own, so that the square roots are taken side by side
-        shrink[j] = sqrt(max(shrink[j], 0.0))
+        space[_GAIN, j] = 0.0
+        share += kappa * grow * space[_COORDS, j] ** 2
+        space[_SHRINK, j] = share
+    for j in range(p):  # on their own, so that roots and quotients are taken side by side
+        space[_SHRINK, j] = sqrt(max(space[_SHRINK, j], 0.0))
+        space[_INVERSE, j] = 1.0 / space[_SHRINK, j]
     before = sqrt(max(left, 0.0))
+    before_inverse = 1.0 / before if before > _TINY else 0.0
     for j in range(p):
-        coord, after = coords[j], shrink[j]
-        if coord == 0.0 or after == 0.0:
+        coord, after = scale * space[_COORDS, j], space[_SHRINK, j]
+        if coord == 0.0 or after <= _TINY:
             for k in range(j + 1):
                 root[j, k] *= scale
             continue
-        keep = scale * (before / after)
-        mix = kappa * coord / (after * before) if before > 0.0 else 0.0
+        inverse = space[_INVERSE, j]
+        keep = scale * before * inverse
+        mix = kappa * coord * inverse * before_inverse
         lift = scale * coord
         for k in range(j + 1):
-            entry = root[j, k]
-            root[j, k] = keep * entry - mix * gain[k]
-            gain[k] += lift * entry
-        before = after
+            entry, gain = root[j, k], space[_GAIN, k]
+            root[j, k] = keep * entry - mix * gain
+            space[_GAIN, k] = gain + lift * entry
+        before, before_inverse = after, inverse
     for k in range(p):
-        mean[k] += alpha * gain[k]
+        space[0, k] += alpha * space[_GAIN, k]
     return True, pre_mean, var + input_var
 
 
@@ -120,7 +144,8 @@ def row_root(
     """Learn one row; False, and nothing changed, if there is anything wrong with it."""
     if x.shape[0] != space.shape[1] - rule[2, 0] or not suits(rule, y):
         return False
-    learned, _, _ = _row_root(x, _NOTHING, y, rule, running, space, root)
+    X = x.reshape(1, -1)
+    learned, _, _ = _row_root(X, X[:, :0], 0, y, rule, running, space, root)
     return learned
 
 
@@ -138,8 +163,7 @@ def rows_root(
     """Learn rows into ``C = R'R``, ``R`` lower triangular: Carlson's update, see `onepass.posterior.Full`."""
     for i in range(X.shape[0]):
         noise = running[NOISE]
-        row_var = X_var[i] if X_var.shape[0] else X[i, :0]
-        learned, pre_mean, pre_var = _row_root(X[i], row_var, y[i], rule, running, space, root)
+        learned, pre_mean, pre_var = _row_root(X, X_var, i, y[i], rule, running, space, root)
         if not learned:
             return i
         _note(out, i, pre_mean, pre_var, noise)
@@ -166,7 +190,7 @@ def rows_dense(
     for j in range(p):
         trace += cov[j, j]
     for i in range(X.shape[0]):
-        if not _load(x, X[i], bias) or not isfinite(y[i]):
+        if not _load(x, X, i, bias) or not isfinite(y[i]):
             return i
         for j in range(process_noise.shape[0]):
             cov[j, j] += process_noise[j]
@@ -227,7 +251,7 @@ def rows_diagonal(
     p = mean.shape[0]
     x = np.empty(p)
     for i in range(X.shape[0]):
-        if not _load(x, X[i], bias) or not isfinite(y[i]):
+        if not _load(x, X, i, bias) or not isfinite(y[i]):
             return i
         for j in range(process_noise.shape[0]):
             variance[j] += process_noise[j]

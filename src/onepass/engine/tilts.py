@@ -9,7 +9,7 @@ from math import exp, expm1, floor, isfinite, lgamma, log, log1p, sqrt
 import numpy as np
 
 from onepass.activations.sigmoid import SCALES, WEIGHTS
-from onepass.engine.compiled import compiled
+from onepass.engine.compiled import compiled, inlined
 from onepass.engine.moments import PIECES, moments
 from onepass.engine.special import log_cdf_slopes, log_ndtr, ndtr, pdf, truncated
 from onepass.gaussian import FloatArray, gauss_hermite, gauss_legendre
@@ -41,7 +41,7 @@ _LOG_2PI = log(2.0 * np.pi)
 Tilted = tuple[float, float, float, float, float]
 
 
-@compiled
+@inlined
 def tilt(rule: FloatArray, mean: float, var: float, y: float, noise: float) -> Tilted:
     """``log Z``, ``alpha``, ``kappa``, ``left`` and, for Gaussian noise, the expected squared residual."""
     kind = rule[0, 0]
@@ -99,7 +99,10 @@ def _kalman(rule: FloatArray, mean: float, var: float, y: float, noise: float) -
         return log_z, 0.0, 0.0, 1.0, 0.0
     bound = sqrt(total / var)
     slope = min(max(slope, -bound), bound)
-    left = max(var_y - slope * slope * var + noise, 0.0) / total
+    unexplained = var_y - slope * slope * var
+    if abs(unexplained) < 1e-15 * var_y:  # rounding alone, which may be more than the noise
+        unexplained = 0.0
+    left = max(unexplained + noise, 0.0) / total
     return log_z, slope * (y - mu) / total, slope * slope / total, left, 0.0
 
 
@@ -282,7 +285,7 @@ def scalar_step(
     log_z, alpha, kappa, left, square = tilt(rule, mean, wide + input_var, y, noise)
     share = left
     left += kappa * input_var
-    if not (isfinite(alpha) and isfinite(kappa) and isfinite(left) and isfinite(log_z) and isfinite(alpha * wide)):
+    if not (isfinite(wide) and isfinite(alpha * wide) and isfinite(alpha + kappa + left + log_z)):
         return np.nan, np.nan, np.nan
     if running[NOISE_WEIGHT] > 0.0:
         if rule[0, 0] == KALMAN_NOISE:

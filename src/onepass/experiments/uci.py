@@ -18,8 +18,20 @@ import numpy as np
 
 from onepass.committee import BayesianCommittee
 from onepass.gaussian import FloatArray
+from onepass.network import BayesianNetwork
 
-__all__ = ["Result", "Score", "Setting", "Split", "bench", "count_splits", "find_datasets", "load_split", "score"]
+__all__ = [
+    "Result",
+    "Score",
+    "Setting",
+    "Split",
+    "bench",
+    "count_splits",
+    "evaluate_on",
+    "find_datasets",
+    "load_split",
+    "score",
+]
 
 
 class Split(NamedTuple):
@@ -102,13 +114,18 @@ def score(split: Split, setting: Setting) -> Score:
         split.X.shape[1], (setting.hidden,), members=setting.members, seed=setting.seed, covariance="auto"
     )
     refine = "ep" if committee.members[0].covariance == "full" else "reuse"
+    return evaluate_on(split, committee, setting.passes, refine)
+
+
+def evaluate_on(split: Split, model: BayesianCommittee | BayesianNetwork, passes: int, refine: str) -> Score:
+    """Let a model learn a split's training part and look at its test part."""
     begin = perf_counter()
-    committee.learn(split.X, split.y, passes=setting.passes, refine=refine)
-    seconds = (perf_counter() - begin) / setting.passes
-    error = (committee.predict(split.X_test).mean - split.y_test) * split.unit
-    low, high = committee.interval(split.X_test)
+    model.learn(split.X, split.y, passes=passes, refine=refine)
+    seconds = (perf_counter() - begin) / passes
+    error = (model.predict(split.X_test).mean - split.y_test) * split.unit
+    low, high = model.interval(split.X_test)
     inside = (low < split.y_test) & (split.y_test < high)
-    density = committee.log_predictive(split.X_test, split.y_test) - np.log(split.unit)
+    density = model.log_predictive(split.X_test, split.y_test) - np.log(split.unit)
     return Score(float(np.sqrt(np.mean(error**2))), float(density.mean()), 100.0 * float(inside.mean()), seconds)
 
 

@@ -1,0 +1,1 @@
+"""Measurements: run by `make bench`, each a ratio of things timed side by side."""

@@ -1,0 +1,157 @@
+"""The Kalman Bayesian neural network, for comparison: Wagner, Wu and Huber (AAAI 2023).
+
+There neurons and layers are independent, and a target is sent backward layer by layer: what is learned about a unit's
+output moves its pre-activation, that moves its weights and its inputs, and the latter are what the layer before has put
+out. `BayesianNetwork` sends expected slopes back instead and takes one joint step, which learns faster. The equations
+are those of the paper as far as it states them.
+"""
+
+from typing import Any, Self
+
+import numpy as np
+
+from onepass.activations import Activation, as_activation
+from onepass.belief import Blocks
+from onepass.gaussian import FloatArray
+from onepass.network import BayesianNetwork
+from onepass.priors import UNIT, NetworkPrior
+
+__all__ = ["KalmanNetwork"]
+
+
+class KalmanNetwork(BayesianNetwork):
+    """A network with the classic prior and update: neuron blocks, moments for innovations, standard normal weights.
+
+    Parameters
+    ----------
+    n_features, hidden, n_outputs, activation, seed
+        As for `BayesianNetwork`.
+    noise : float
+        Variance added to the output of every unit of every layer.
+    prior : NetworkPrior
+        The published one by default.
+
+    Examples
+    --------
+    >>> X = np.linspace(-1, 1, 50)[:, None]
+    >>> network = KalmanNetwork(1, (10,)).learn(X, np.abs(X[:, 0]))
+    >>> network.predict(X).mean.shape
+    (50,)
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        hidden: tuple[int, ...] = (50,),
+        n_outputs: int = 1,
+        activation: Any = "relu",
+        *,
+        noise: float = 0.01,
+        prior: NetworkPrior = UNIT,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            n_features,
+            hidden,
+            n_outputs,
+            activation,
+            observation="gaussian",
+            noise=noise,
+            covariance="neuron",
+            prior=prior,
+            seed=seed,
+            calibrate=False,
+            engine="reference",
+        )
+
+    @classmethod
+    def from_state(cls, parameters: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
+        """Make the network that `export_state` described."""
+        own = ("n_features", "hidden", "n_outputs", "activation", "noise", "prior", "seed", "log_evidence", "n_seen")
+        return super().from_state({name: parameters[name] for name in own}, arrays)
+
+    def _output_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Moments through all layers instead of slopes."""
+        assert isinstance(self._state.belief, Blocks)
+        assert self.noise is not None
+        layers = forward(self._state.belief, self.activation, rows, self.noise)
+        var = layers[-1].pre_var
+        return layers[-1].pre_mean, var[:, :, None] * np.eye(var.shape[1])
+
+    def _run(
+        self,
+        rows: FloatArray,
+        targets: FloatArray,
+        order: Any,
+        number: int,
+        sites: Any,
+        densities: FloatArray,
+        record: FloatArray | None = None,
+    ) -> int:
+        belief = self._state.belief
+        assert isinstance(belief, Blocks)
+        assert self.noise is not None
+        for i in order:
+            mean, var = backward(belief, self.activation, rows[i], targets[i], self.noise)
+            total = var + self.noise
+            densities[i] = -0.5 * (np.log(2.0 * np.pi * total) + (targets[i] - mean) ** 2 / total).sum()
+            if record is not None:
+                record[i] = mean, var, np.full_like(mean, self.noise), np.ones_like(mean)
+        return len(rows)
+
+
+class Layer:
+    """Moments of one layer on the way forward, for rows ``(n, ...)``."""
+
+    def __init__(self, z: FloatArray, z_var: FloatArray, weight: FloatArray, blocks: FloatArray) -> None:
+        self.z, self.z_var = z, z_var  # what comes in, (n, n_in + 1)
+        self.weight, self.blocks = weight, blocks
+        self.gain = np.einsum("uij,nj->nui", blocks, z)  # C z
+        self.pre_mean = z @ weight.T
+        variances = np.diagonal(blocks, axis1=1, axis2=2)
+        self.pre_var = np.einsum("nui,ni->nu", self.gain, z) + z_var @ (weight**2 + variances).T
+
+    def activate(self, activation: Activation, noise: float) -> None:
+        """What goes out: mean, variance and covariance with the pre-activation, ``(n, n_out)``."""
+        output = activation.moments(self.pre_mean, self.pre_var)
+        self.mean, self.var, self.cross = output.mean, output.var + noise, output.slope * self.pre_var
+
+
+_LINEAR = as_activation("linear")
+
+
+def forward(belief: Blocks, activation: Activation, rows: FloatArray, noise: float) -> list[Layer]:
+    """Moments of all layers; the last one is linear."""
+    z, z_var, layers = rows, np.zeros_like(rows), []
+    parts = list(zip(belief.layout.layers(belief.mean), belief.unit_blocks(), strict=True))
+    for number, (weight, blocks) in enumerate(parts):
+        one = np.ones((len(rows), 1))
+        layer = Layer(np.hstack([z, one]), np.hstack([z_var, 0.0 * one]), weight.copy(), blocks)
+        layer.activate(_LINEAR if number == len(parts) - 1 else activation, noise)
+        z, z_var = layer.mean, layer.var
+        layers.append(layer)
+    return layers
+
+
+def backward(
+    belief: Blocks, activation: Activation, x: FloatArray, y: FloatArray, noise: float
+) -> tuple[FloatArray, FloatArray]:
+    """Learn one row into neuron blocks, in place; mean and variance of the outputs from before, ``(K,)``."""
+    layers = forward(belief, activation, x[None], noise)
+    blocks = [block for _, block in belief.blocks()]
+    means = belief.layout.layers(belief.mean)
+    target, target_var, end = y, np.zeros_like(y), len(blocks)
+    for layer, mean in zip(layers[::-1], means[::-1], strict=True):
+        pre_var = np.maximum(layer.pre_var[0], 1e-300)
+        k = layer.cross[0] / layer.var[0]
+        move, shrink = k * (target - layer.mean[0]), k**2 * (target_var - layer.var[0])
+        gain = layer.gain[0] / pre_var[:, None]
+        reach = layer.z_var[0] * layer.weight / pre_var[:, None]
+        target = (layer.z[0] + move @ reach)[:-1]
+        target_var = (layer.z_var[0] + shrink @ reach**2)[:-1]
+        mean += move[:, None] * gain
+        begin = end - len(mean)
+        for unit in range(len(mean)):
+            blocks[begin + unit] += shrink[unit] * np.outer(gain[unit], gain[unit])
+        end = begin
+    return layers[-1].pre_mean[0], layers[-1].pre_var[0]

@@ -348,7 +348,7 @@ class BayesianNetwork:
         given = dict(parameters)
         evidence, seen = given.pop("log_evidence"), as_tally(given.pop("n_seen"), "n_seen")
         check_network(given, arrays)  # before anything of its size is made
-        network = cls(**{**given, "hidden": tuple(given["hidden"]), "prior": NetworkPrior(**given["prior"])})
+        network = cls(**cls._arguments_from(given))
         state = network._state
         for name, values in {**state.belief.arrays, "scales": state.scales}.items():
             values[...] = arrays[name]
@@ -357,6 +357,11 @@ class BayesianNetwork:
                 check_definite(block)
         state.evidence, state.seen = as_number(evidence, "log_evidence"), seen
         return network
+
+    @classmethod
+    def _arguments_from(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Arguments of the constructor from parameters that JSON held."""
+        return {**given, "hidden": tuple(given["hidden"]), "prior": NetworkPrior(**given["prior"])}
 
     def _output_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Means and covariances of the outputs, ``(n, K)`` and ``(n, K, K)``."""

@@ -1,4 +1,4 @@
-# Two commands: `make demo` shows the library at work, `make test` runs every check.
+# Two commands: `make demo` shows the library at work, `make test` runs every check (`make test-all` at length).
 # Both need only python3 and make; everything else goes into .venv, at the versions of requirements.lock.
 
 PYTHON ?= python3
@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 RESOLVE := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header \
     --upgrade --quiet
 
-.PHONY: help demo test bench format lock clean
+.PHONY: help demo test test-all bench format lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ test: $(READY)  ## lint, types, layers and tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n auto
+
+test-all: test  ## the same, and the long versions of the slow tests
+	$(BIN)/pytest -n auto -m slow
 
 $(VENV)/.bench: $(READY) requirements-bench.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bench.lock

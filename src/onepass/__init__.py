@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from onepass.activations import Activation, Moments, PiecewiseLinear, Quadrature, max_linear
+    from onepass.checkpoint import CheckpointError, load, save
     from onepass.committee import BayesianCommittee
+    from onepass.estimators import (
+        BayesianMLPClassifier,
+        BayesianMLPRegressor,
+        BayesianPerceptronClassifier,
+        BayesianPerceptronRegressor,
+    )
     from onepass.network import BayesianNetwork
     from onepass.perceptron import BayesianPerceptron, Prediction
 
@@ -17,26 +24,40 @@ __version__ = "0.1.0"
 __all__ = [
     "Activation",
     "BayesianCommittee",
+    "BayesianMLPClassifier",
+    "BayesianMLPRegressor",
     "BayesianNetwork",
     "BayesianPerceptron",
+    "BayesianPerceptronClassifier",
+    "BayesianPerceptronRegressor",
+    "CheckpointError",
     "Moments",
     "PiecewiseLinear",
     "Prediction",
     "Quadrature",
     "__version__",
+    "load",
     "max_linear",
+    "save",
 ]
 
 _HOME = {
     "Activation": "activations",
     "BayesianCommittee": "committee",
+    "BayesianMLPClassifier": "estimators",
+    "BayesianMLPRegressor": "estimators",
     "BayesianNetwork": "network",
     "BayesianPerceptron": "perceptron",
+    "BayesianPerceptronClassifier": "estimators",
+    "BayesianPerceptronRegressor": "estimators",
+    "CheckpointError": "checkpoint",
     "Moments": "activations",
     "PiecewiseLinear": "activations",
     "Prediction": "perceptron",
     "Quadrature": "activations",
+    "load": "checkpoint",
     "max_linear": "activations",
+    "save": "checkpoint",
 }
 
 

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whatever interrupts the writing."""
+"""Files that are there whole or not at all, whatever interrupts the writing, and stay so when the power fails."""
 
 import os
 import tempfile
@@ -8,7 +8,7 @@ __all__ = ["write_atomically"]
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file beside its place and move it there in one step.
+    """Write a file beside its place and move it there in one step; on return it is on the disk.
 
     Examples
     --------
@@ -31,3 +31,14 @@ def write_atomically(path: Path, content: bytes) -> None:
     except BaseException:  # Ctrl-C too
         Path(draft).unlink(missing_ok=True)
         raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Bring the new name of a file to the disk, where folders can be opened at all."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

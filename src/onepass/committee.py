@@ -16,6 +16,7 @@ from onepass.gaussian import FloatArray
 from onepass.network import BayesianNetwork
 from onepass.perceptron import Prediction
 from onepass.priors import NetworkPrior
+from onepass.state import as_number, sized
 from onepass.validation import as_count, as_generator, as_share, one_of
 
 __all__ = ["WEIGHTINGS", "BayesianCommittee"]
@@ -178,8 +179,10 @@ class BayesianCommittee:
     def from_state(cls, parameters: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
         """Make the committee that `export_state` described; it goes on as the first would have."""
         committee = object.__new__(cls)
-        committee.weighting, committee._count = parameters["weighting"], float(parameters["count"])
-        committee._weights, committee._recent = arrays["weights"].copy(), arrays["recent"].copy()
+        size = len(parameters["members"])
+        committee.weighting, committee._count = parameters["weighting"], as_number(parameters["count"], "count")
+        committee._weights = sized(arrays, "weights", (size,))
+        committee._recent = sized(arrays, "recent", (size, *arrays["recent"].shape[1:]))
         committee.members = [
             BayesianNetwork.from_state(
                 own, {name.split(".", 1)[1]: values for name, values in arrays.items() if name.startswith(f"{k}.")}

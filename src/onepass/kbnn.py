@@ -6,7 +6,7 @@ out. `BayesianNetwork` sends expected slopes back instead and takes one joint st
 are those of the paper as far as it states them.
 """
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -65,10 +65,10 @@ class KalmanNetwork(BayesianNetwork):
         )
 
     @classmethod
-    def from_state(cls, parameters: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
-        """Make the network that `export_state` described."""
-        own = ("n_features", "hidden", "n_outputs", "activation", "noise", "prior", "seed", "log_evidence", "n_seen")
-        return super().from_state({name: parameters[name] for name in own}, arrays)
+    def _arguments_from(cls, given: dict[str, Any]) -> dict[str, Any]:
+        own = ("n_features", "hidden", "n_outputs", "activation", "noise", "prior", "seed")
+        arguments = super()._arguments_from(given)
+        return {name: arguments[name] for name in own}
 
     def _output_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Moments through all layers instead of slopes."""

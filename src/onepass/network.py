@@ -38,6 +38,7 @@ from onepass.observations import Gaussian
 from onepass.perceptron import Prediction
 from onepass.priors import CLASSIFICATION, REGRESSION, NetworkPrior, start_weights
 from onepass.propagation import Signals, evaluate, output_moments, propagate, slopes
+from onepass.state import as_number, as_tally, check_definite, check_network
 from onepass.validation import as_count, as_generator, as_nonnegative, as_positive, as_rows, as_seed, as_share, one_of
 
 __all__ = ["BayesianNetwork"]
@@ -180,6 +181,12 @@ class BayesianNetwork:
     def weights(self) -> list[FloatArray]:
         """Mean weights of each layer, ``(n_out, n_in + 1)``, the bias last."""
         return [layer.copy() for layer in self._state.belief.layout.layers(self._state.belief.mean)]
+
+    @property
+    def weight_variances(self) -> list[FloatArray]:
+        """Variances of the weights of each layer, in the shape of `weights`."""
+        belief = self._state.belief
+        return [layer.copy() for layer in belief.layout.layers(belief.marginal_variances())]
 
     @property
     def noise_var(self) -> FloatArray:
@@ -339,13 +346,22 @@ class BayesianNetwork:
     def from_state(cls, parameters: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
         """Make the network that `export_state` described; it goes on as the first would have."""
         given = dict(parameters)
-        evidence, seen = given.pop("log_evidence"), given.pop("n_seen")
-        network = cls(**{**given, "hidden": tuple(given["hidden"]), "prior": NetworkPrior(**given["prior"])})
+        evidence, seen = given.pop("log_evidence"), as_tally(given.pop("n_seen"), "n_seen")
+        check_network(given, arrays)  # before anything of its size is made
+        network = cls(**cls._arguments_from(given))
         state = network._state
         for name, values in {**state.belief.arrays, "scales": state.scales}.items():
             values[...] = arrays[name]
-        state.evidence, state.seen = float(evidence), int(seen)
+        if isinstance(state.belief, Blocks):
+            for _, block in state.belief.blocks():
+                check_definite(block)
+        state.evidence, state.seen = as_number(evidence, "log_evidence"), seen
         return network
+
+    @classmethod
+    def _arguments_from(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Arguments of the constructor from parameters that JSON held."""
+        return {**given, "hidden": tuple(given["hidden"]), "prior": NetworkPrior(**given["prior"])}
 
     def _output_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Means and covariances of the outputs, ``(n, K)`` and ``(n, K, K)``."""

@@ -30,11 +30,23 @@ from onepass.observations import (
     start_noise,
 )
 from onepass.posterior import Diagonal, Full, Posterior, as_prior
+from onepass.state import (
+    Arrays,
+    Parameters,
+    decode_activation,
+    decode_posterior,
+    encode_activation,
+    encode_observation,
+    encode_posterior,
+    sized,
+    valid_running,
+)
 from onepass.validation import (
     as_count,
     as_flag,
     as_floats,
     as_generator,
+    as_nonnegative,
     as_rows,
     as_share,
     as_sparse_rows,
@@ -209,6 +221,17 @@ class BayesianPerceptron:
         return int(self._state.running[SEEN])
 
     @property
+    def noise(self) -> float:
+        """Variance of the Gaussian noise as it is now; a fixed one may be set anew before any row."""
+        return float(self._state.running[NOISE])
+
+    @noise.setter
+    def noise(self, value: float) -> None:
+        if not isinstance(self._observation, Gaussian) or self._state.running[NOISE_WEIGHT] > 0.0:
+            raise ValueError("noise can be set only where it is Gaussian and not learned")
+        self._state.running[NOISE] = as_nonnegative(value, "noise")
+
+    @property
     def observation(self) -> Observation:
         """The observation model, with its noise as it is now."""
         return _with_noise(self._observation, self._state.running[NOISE])
@@ -278,6 +301,43 @@ class BayesianPerceptron:
         weights = self.sample_weights(n, rng)
         outputs = self.activation((rows @ weights[:, self.bias :].T).T + weights[:, : self.bias].sum(axis=1)[:, None])
         return outputs[:, 0] if single else outputs
+
+    def export_state(self) -> tuple[Parameters, Arrays]:
+        """Give all that the model is, as parameters that JSON can hold and arrays: see `onepass.save`."""
+        belief, arrays = encode_posterior(self._state.posterior)
+        parameters = {
+            "n_features": self.n_features,
+            "activation": encode_activation(self.activation),
+            "bias": bool(self.bias),
+            "observation": encode_observation(self._observation),
+            "update": self.update,
+            "forgetting": self.forgetting,
+            "engine": self.engine,
+            "belief": belief,
+        }
+        arrays["running"] = self._state.running.copy()
+        arrays["prior_variances"] = self._prior_variances.copy()
+        arrays["process_noise"] = self.process_noise.copy()
+        return parameters, arrays
+
+    @classmethod
+    def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
+        """Make the model that `export_state` described; it goes on learning bit for bit as that one would."""
+        n_features = as_count(parameters["n_features"], "n_features")
+        size = n_features + int(bool(parameters["bias"]))
+        posterior = decode_posterior(parameters["belief"], arrays, size)  # before anything of that size is made
+        model = cls(
+            n_features,
+            decode_activation(parameters["activation"]),
+            covariance=parameters["belief"]["form"],
+            process_noise=sized(arrays, "process_noise", (size,)),
+            dtype=str(posterior.mean.dtype),
+            **{name: parameters[name] for name in ("bias", "observation", "update", "forgetting", "engine")},
+        )
+        variances = sized(arrays, "prior_variances", (size,), posterior.mean.dtype)
+        model._prior_variances = as_variances(variances, size, "prior_variances").astype(variances.dtype)
+        model._state = _State(posterior, valid_running(sized(arrays, "running", (5,))))
+        return model
 
     def __getstate__(self) -> dict[str, Any]:
         # The short cut for one row holds on to this very belief, which a copy must not.

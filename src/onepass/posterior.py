@@ -108,6 +108,17 @@ class Full:
         # Set once ``C`` itself would lose its digits, so that the root is held from then on.
         self.fragile = False
 
+    @classmethod
+    def held(
+        cls, mean: FloatArray, *, root: FloatArray | None = None, dense: FloatArray | None = None, fragile: bool = False
+    ) -> Self:
+        """Take up a belief in the form it was held in: either ``root`` or ``dense``."""
+        belief = object.__new__(cls)
+        belief.space = np.zeros((5, len(mean)), dtype=mean.dtype)
+        belief.space[0] = mean
+        belief._root, belief._dense, belief.fragile = root, dense, fragile
+        return belief
+
     @property
     def mean(self) -> FloatArray:
         """The mean of the weights, ``(p,)``, to be changed in place."""

@@ -1,0 +1,158 @@
+"""One pass over the real sets that come with scikit-learn and River: ours against others, written to docs/real-data.md.
+
+    python -m benchmarks.real_data
+
+Every set is split 70/30 ten times. Inputs are standardised with the training part's statistics, for all learners.
+The one-pass learners see each training row once, in the same random order; the batch fit may look as often as it likes.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from river import datasets as river_sets
+from river import linear_model, multiclass, optim
+from sklearn import datasets
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import LabelEncoder, StandardScaler
+
+from onepass import BayesianPerceptronClassifier
+
+SPLITS = 10
+OURS = "onepass"
+BATCH = "batch LogisticRegression"
+PAGE = Path(__file__).parents[1] / "docs" / "real-data.md"
+
+
+class Score(NamedTuple):
+    accuracy: float
+    log_loss: float
+    calibration: float
+
+
+def sets() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Name, inputs and classes 0 to K - 1 of every set that needs no download."""
+    for name in ("breast_cancer", "digits", "iris", "wine"):
+        X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+        yield name, X, y
+    for kind in (river_sets.Phishing, river_sets.Bananas, river_sets.ImageSegments):
+        rows = list(kind())
+        X = np.array([[float(value) for value in x.values()] for x, _ in rows])
+        yield kind.__name__, X, LabelEncoder().fit_transform([y for _, y in rows])
+
+
+class RiverLogistic:
+    """River's logistic regression, one against the rest where there are more classes than two."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> "RiverLogistic":
+        self.n_classes = int(y.max()) + 1
+        binary = linear_model.LogisticRegression(optimizer=optim.SGD(self.rate))
+        self.model: Any = binary if self.n_classes == 2 else multiclass.OneVsRestClassifier(binary)
+        for row, target in zip(X.tolist(), y.tolist(), strict=True):
+            self.model.learn_one(dict(enumerate(row)), bool(target) if self.n_classes == 2 else target)
+        return self
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        rows = [self.model.predict_proba_one(dict(enumerate(row))) for row in X.tolist()]
+        return np.array([[row.get(k, 0.0) for k in range(self.n_classes)] for row in rows])
+
+
+class OnePassSGD:
+    """scikit-learn's SGDClassifier, one pass."""
+
+    def __init__(self, **options: Any) -> None:
+        self.model = SGDClassifier(loss="log_loss", random_state=0, **options)
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> "OnePassSGD":
+        self.model.partial_fit(X, y, classes=np.unique(y))
+        return self
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        return np.asarray(self.model.predict_proba(X))
+
+
+LEARNERS: dict[str, Callable[[], Any]] = {
+    OURS: lambda: BayesianPerceptronClassifier(prior_scale="auto"),
+    "onepass, prior_scale=1": lambda: BayesianPerceptronClassifier(),
+    "SGDClassifier": lambda: OnePassSGD(),
+    "SGDClassifier, averaged": lambda: OnePassSGD(average=True),
+    "River, SGD(0.01)": lambda: RiverLogistic(0.01),
+    "River, SGD(0.1)": lambda: RiverLogistic(0.1),
+    BATCH: lambda: LogisticRegression(max_iter=5000),
+}
+
+
+def score(p: np.ndarray, y: np.ndarray) -> Score:
+    """Accuracy, log-loss, and the expected calibration error of the top class in ten bins."""
+    p = np.clip(p, 1e-15, 1.0)
+    p = p / p.sum(axis=1, keepdims=True)
+    top, hit = p.max(axis=1), p.argmax(axis=1) == y
+    bins = np.minimum((top * 10).astype(int), 9)
+    gaps = [abs(top[bins == b].sum() - hit[bins == b].sum()) for b in range(10)]
+    return Score(float(hit.mean()), float(-np.log(p[np.arange(len(y)), y]).mean()), float(sum(gaps) / len(y)))
+
+
+def run(X: np.ndarray, y: np.ndarray, splits: int) -> dict[str, Score]:
+    """Mean scores of all learners over the splits."""
+    scores: dict[str, list[Score]] = {name: [] for name in LEARNERS}
+    for seed in range(splits):
+        X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, random_state=seed, stratify=y)
+        scaler = StandardScaler().fit(X_train)
+        for name, make in LEARNERS.items():
+            model = make().fit(scaler.transform(X_train), y_train)
+            scores[name].append(score(model.predict_proba(scaler.transform(X_test)), y_test))
+    return {name: Score(*np.mean(parts, axis=0).tolist()) for name, parts in scores.items()}
+
+
+def page(results: dict[str, tuple[int, int, int, dict[str, Score]]]) -> str:
+    """The page, wins and losses alike."""
+    lines = []
+    near, best = 0, 0
+    for name, (n, d, k, scores) in results.items():
+        lines += ["", f"## {name}: {n} rows, {d} features, {k} classes", ""]
+        lines += ["| learner | accuracy | log-loss | calibration error |", "|---|---|---|---|"]
+        one_pass = [part.log_loss for other, part in scores.items() if other != BATCH]
+        for learner, part in scores.items():
+            mark = "**" if learner != BATCH and part.log_loss == min(one_pass) else ""
+            lines.append(
+                f"| {learner} | {part.accuracy:.3f} | {mark}{part.log_loss:.3f}{mark} | {part.calibration:.3f} |"
+            )
+        rivals = [part.log_loss for other, part in scores.items() if other != BATCH and not other.startswith(OURS)]
+        near += scores[OURS].accuracy >= scores[BATCH].accuracy - 0.01
+        best += scores[OURS].log_loss < min(rivals)
+    head = [
+        "# One pass over real data",
+        "",
+        "Written by `python -m benchmarks.real_data`: all sets that come with scikit-learn and River and need no",
+        f"download. Means over {SPLITS} splits 70/30, scores on the test part. Inputs are standardised with the",
+        "training part's statistics for all learners; the one-pass learners see each training row once, in the same",
+        'order. `onepass` is `BayesianPerceptronClassifier(prior_scale="auto")`; the others have their default',
+        "settings unless named, River one against the rest where there are more than two classes. Bold: the best",
+        "log-loss of one pass. The calibration error is that of the top class, in ten bins. Bananas is a set that no",
+        "linear learner can tell apart: it is there to show that.",
+        "",
+        f"- `onepass` is within 0.01 of the accuracy of the batch fit, or above it, on {near} of {len(results)} sets.",
+        f"- It has a better log-loss than every other one-pass learner on {best} of {len(results)} sets.",
+    ]
+    return "\n".join([*head, *lines, ""])
+
+
+def main() -> None:
+    splits = int(sys.argv[1]) if len(sys.argv) > 1 else SPLITS
+    results = {}
+    for name, X, y in sets():
+        results[name] = (*X.shape, int(y.max()) + 1, run(X, y, splits))
+        for learner, part in results[name][3].items():
+            print(f"{name:15} {learner:25}", *(f"{value:.3f}" for value in part), flush=True)
+    if splits == SPLITS:
+        PAGE.write_text(page(results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,291 @@
+"""Classification: a perceptron for two classes, one joint softmax step for more."""
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import expit, logit
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from onepass.activations import as_activation
+from onepass.estimators.base import OnePassEstimator
+from onepass.estimators.scales import Committee, class_densities, mixture_moments, mixture_quantile
+from onepass.gaussian import FloatArray
+from onepass.network import BayesianNetwork
+from onepass.perceptron import BayesianPerceptron
+from onepass.state import Arrays, Parameters
+from onepass.validation import as_share, one_of
+
+__all__ = ["BayesianPerceptronClassifier", "OnePassClassifier"]
+
+_TINY = 1e-300
+_LINKS = ("sigmoid", "probit", "step")
+
+
+class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc]
+    """What all classifiers share; a subclass says which models learn (`_member`)."""
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn more rows, in their order.
+
+        Parameters
+        ----------
+        X : (n, d) array, data frame or sparse matrix
+        y : (n,) array
+        classes : array, optional
+            All classes that will ever come. Without it those of the first call are taken for all.
+        sample_weight : (n,) array, optional
+            A whole weight ``w`` stands for the row learned ``w`` times in its place.
+        """
+        return self._learn(X, y, sample_weight, afresh=False, classes=classes)
+
+    def predict(self, X: Any) -> Any:
+        """Most probable classes, ``(n,)``."""
+        scores = self.decision_function(X)
+        index = (scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[index]
+
+    def predict_proba(self, X: Any, return_std: bool = False) -> Any:
+        """Probabilities of the classes, ``(n, K)``.
+
+        With ``return_std`` also the standard deviations that the probabilities have because the weights are not known.
+        """
+        shares, seen = self._seen(X)
+        mean, var = mixture_moments(shares, seen["mean"], seen["var"])
+        if self._binary:
+            mean, var = np.exp(self._log_sides(shares, seen)), np.column_stack([var, var])
+        probabilities = mean / mean.sum(axis=1, keepdims=True)
+        return (probabilities, np.sqrt(var)) if return_std else probabilities
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Logs of the probabilities, ``(n, K)``."""
+        shares, seen = self._seen(X)
+        if self._binary:
+            return self._log_sides(shares, seen)
+        return np.log(np.maximum(np.tensordot(shares, seen["mean"], 1), _TINY))
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Log odds of the second class, ``(n,)``; for more than two classes log probabilities, ``(n, K)``."""
+        logs = self.predict_log_proba(X)
+        return logs[:, 1] - logs[:, 0] if self._binary else logs
+
+    def predict_interval(self, X: Any, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Limits that the probability of the second class is between with probability ``level``, given what was seen.
+
+        For more than two classes the limits of each, ``(n, K)``, by the standard deviations of their log odds.
+        """
+        as_share(level, "level", open_above=True)
+        shares, seen = self._seen(X)
+        if self._binary:
+            link, means, stds = self._link, seen["pre_mean"], np.sqrt(seen["pre_var"])
+        else:
+            p = np.clip(seen["mean"], 1e-12, 1.0 - 1e-12)
+            link, means, stds = expit, logit(p), np.sqrt(seen["var"]) / (p * (1.0 - p))
+        low, high = (link(mixture_quantile(shares, means, stds, 0.5 + side * level / 2)) for side in (-1, 1))
+        return low, high
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
+        """Draw functions from the posterior, as probabilities of the second class, ``(n, n_samples)``.
+
+        For more than two classes as the probabilities of all, ``(n, K, n_samples)``. All rows of a draw share its
+        weights, as Thompson sampling wants it.
+        """
+        return np.asarray(np.moveaxis(self._drawn(X, n_samples, random_state)[0], 0, -1))
+
+    @property
+    def _binary(self) -> bool:
+        return len(self.classes_) == 2
+
+    def _encoded(self, y: Any, classes: Any, *, afresh: bool) -> FloatArray:
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        if afresh:
+            known = np.unique(y) if classes is None else unique_labels(np.asarray(classes))
+            if len(known) < 2:
+                raise ValueError(
+                    f"y must hold at least two classes, got only one class, {known.tolist()[0]!r}; "
+                    "in partial_fit pass all that will come as classes"
+                )
+            self.classes_ = known
+        elif classes is not None and not np.array_equal(unique_labels(np.asarray(classes)), self.classes_):
+            raise ValueError(f"classes must be those of the first call, {self.classes_.tolist()}, got {classes!r}")
+        unseen = np.setdiff1d(y, self.classes_)
+        if len(unseen):
+            raise ValueError(
+                f"y holds the class {unseen.tolist()[0]!r}, which is none of the first call's "
+                f"{self.classes_.tolist()}; pass all that will come as classes there"
+            )
+        return np.asarray(np.searchsorted(self.classes_, y), dtype=np.float64)
+
+    def _committees_for(self, n_features: int) -> list[Committee]:
+        return [Committee([self._member(n_features, scale) for scale in self._scales], class_densities)]
+
+    def _member(self, n_features: int, scale: float) -> Any:
+        """Make a model that has learned nothing."""
+        raise NotImplementedError
+
+    @property
+    def _link(self) -> Any:
+        """What turns a pre-activation into the probability of the second class."""
+        raise NotImplementedError
+
+    def _densities(self) -> Any:
+        return class_densities
+
+    def _seen(self, X: Any) -> tuple[FloatArray, dict[str, FloatArray]]:
+        """The members' weights, and all parts of their predictions, ``(k, n)`` or ``(k, n, K)``."""
+        rows = list(self._rows(X))
+        committee = self._committees[0]
+        seen = [[member.predict(part) for part in rows] for member in committee.members]
+        parts = ("mean", "var", "pre_mean", "pre_var")
+        return committee.weights, {
+            name: np.array([np.concatenate([getattr(part, name) for part in member]) for member in seen])
+            for name in parts
+        }
+
+    def _log_sides(self, shares: FloatArray, seen: dict[str, FloatArray]) -> FloatArray:
+        """Log probabilities of both classes; all links being odd around 1/2, each keeps its digits in its own tail."""
+        sides = [shares @ self._link.moments(sign * seen["pre_mean"], seen["pre_var"]).mean for sign in (-1.0, 1.0)]
+        return np.asarray(np.log(np.maximum(np.column_stack(sides), _TINY)))
+
+    def export_state(self) -> tuple[Parameters, Arrays]:
+        """Give all that the estimator is, as parameters that JSON can hold and arrays: see `onepass.save`."""
+        parameters, arrays = super().export_state()
+        labels = self.classes_.tolist()
+        if not all(isinstance(label, (bool, int, float, str)) for label in labels):
+            raise TypeError(f"classes must be numbers or texts to be saved, got {labels!r}")
+        return {**parameters, "classes": labels, "classes_dtype": self.classes_.dtype.str}, arrays
+
+    def _restore(self, parameters: Parameters, arrays: Arrays) -> None:
+        labels, dtype = parameters["classes"], np.dtype(parameters["classes_dtype"])
+        if dtype.kind not in "biufUO" or not isinstance(labels, list) or len(parameters["committees"]) != 1:
+            raise ValueError("classes are not numbers or texts")
+        self.classes_ = np.array(labels, dtype=np.str_ if dtype.kind == "U" else dtype)
+        if self.classes_.ndim != 1 or len(np.unique(self.classes_)) != len(labels) or len(labels) < 2:
+            raise ValueError("classes must be two or more that differ")
+
+
+class BayesianPerceptronClassifier(OnePassClassifier):
+    """Bayesian perceptron for classification, learned in one pass.
+
+    Parameters
+    ----------
+    activation : {"sigmoid", "probit", "step"}
+        How the probability of a class rises with the weighted sum; more than two classes have the softmax.
+    prior_scale : float or "auto"
+        Standard deviation of the weights before the first row. ``"auto"`` has several learn side by side, weighted by
+        how well each foretold the last rows.
+    fit_intercept : bool
+    covariance : {"full", "diagonal"}
+        All correlations between weights, or none: for very many features.
+    forgetting : float
+        In (0, 1]; below 1 the past fades, for classes that drift.
+    standardize : bool
+        Standardise the inputs by mean and standard deviation of the first ``warm_up`` rows. The statistics are then
+        frozen.
+    warm_up : int
+
+    Attributes
+    ----------
+    classes_ : (K,) array
+    coef_ : (1, d) or (K, d) array
+        Mean weights, in the units of the data.
+    intercept_ : (1,) or (K,) array
+    coef_cov_ : (d, d) array
+        Covariance of the weights, in the same units; with ``covariance="diagonal"`` its diagonal ``(d,)``, and for more
+        than two classes the variances ``(K, d)``.
+    log_evidence_ : float
+        Sum of the log probabilities of all labels, each before it was learned.
+    n_seen_ : int
+        Rows learned.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = BayesianPerceptronClassifier(standardize=True).fit(X[:400], y[:400])
+    >>> print(f"{model.score(X[400:], y[400:]):.2f}")
+    0.98
+    >>> low, high = model.predict_interval(X[400:402], level=0.9)
+    """
+
+    def __init__(
+        self,
+        activation: str = "sigmoid",
+        *,
+        prior_scale: Any = 1.0,
+        fit_intercept: bool = True,
+        covariance: str = "full",
+        forgetting: float = 1.0,
+        standardize: bool = False,
+        warm_up: int = 100,
+    ) -> None:
+        self.activation = activation
+        self.prior_scale = prior_scale
+        self.fit_intercept = fit_intercept
+        self.covariance = covariance
+        self.forgetting = forgetting
+        self.standardize = standardize
+        self.warm_up = warm_up
+
+    @property
+    def coef_(self) -> FloatArray:
+        """Mean weights, in the units of the data."""
+        return self._linear_parts()[0]
+
+    @property
+    def intercept_(self) -> FloatArray:
+        """Mean of the bias, in the units of the data."""
+        return self._linear_parts()[1]
+
+    @property
+    def coef_cov_(self) -> FloatArray:
+        """Covariance of the weights, in the units of the data; for more than two classes their variances."""
+        return self._linear_parts()[2]
+
+    def _linear_parts(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        check_is_fitted(self)
+        committee = self._committees[0]
+        if self._binary:
+            coef, intercept, cov = self._linear(committee)
+            return coef[None], np.array([intercept]), cov
+        means = np.array([member.weights[0] for member in committee.members])
+        variances = np.array([member.weight_variances[0] for member in committee.members])
+        mean, var = mixture_moments(committee.weights, means, variances)
+        coef = mean[:, :-1] / self._inputs.spread
+        return coef, mean[:, -1] - coef @ self._inputs.centre, var[:, :-1] / self._inputs.spread**2
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        one_of(self.activation, _LINKS, "activation")
+
+    @property
+    def _keeps_sparse(self) -> bool:
+        return super()._keeps_sparse and self._binary
+
+    @property
+    def _link(self) -> Any:
+        return as_activation(self.activation)
+
+    def _member(self, n_features: int, scale: float) -> Any:
+        if self._binary:
+            return BayesianPerceptron(
+                n_features,
+                self.activation,
+                bias=self.fit_intercept,
+                cov=scale**2,
+                covariance=self.covariance,
+                forgetting=self.forgetting,
+            )
+        if not self.fit_intercept:
+            raise ValueError("fit_intercept=False is for two classes; the softmax of more has a bias")
+        return BayesianNetwork(
+            n_features,
+            hidden=(),
+            n_outputs=len(self.classes_),
+            observation="categorical",
+            covariance=one_of(self.covariance, ("full", "diagonal"), "covariance"),
+            prior_scale=scale,
+            forgetting=self.forgetting,
+        )

@@ -1,0 +1,293 @@
+"""Regression: one perceptron for each number of a target, all on the same inputs."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from onepass.activations import as_activation
+from onepass.estimators.base import OnePassEstimator
+from onepass.estimators.scales import Committee, gaussian_densities, mixture_moments, mixture_quantile
+from onepass.estimators.scaling import Scaling
+from onepass.gaussian import FloatArray
+from onepass.perceptron import BayesianPerceptron
+from onepass.state import Arrays, Parameters
+from onepass.validation import as_count, as_nonnegative, as_share
+
+__all__ = ["BayesianPerceptronRegressor", "OnePassRegressor"]
+
+
+class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
+    """What all regressors share; a subclass says which models learn (`_member`)."""
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn more rows, in their order.
+
+        Parameters
+        ----------
+        X : (n, d) array, data frame or sparse matrix
+        y : (n,) or (n, q) array
+        sample_weight : (n,) array, optional
+            With a fixed noise a row of weight ``w`` has the noise ``noise / w``; with a learned one weights must be
+            whole numbers, and the row is learned so many times in its place.
+        """
+        return self._learn(X, y, sample_weight, afresh=False)
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Expected targets, ``(n,)`` or ``(n, q)``; with ``return_std`` the standard deviations of new ones too."""
+        mean, var = self._moments(X)
+        return (mean, np.sqrt(var)) if return_std else mean
+
+    def predict_interval(self, X: Any, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Limits that a new target stays between with probability ``level``."""
+        as_share(level, "level", open_above=True)
+        parts = self._parts(X)
+        limits = []
+        for side in (-1, 1):
+            at = 0.5 + side * level / 2
+            columns = [mixture_quantile(shares, means, np.sqrt(total), at) for shares, means, total in parts]
+            limits.append(self._shaped(self._targets.undo(np.column_stack(columns))))
+        return limits[0], limits[1]
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
+        """Draw functions from the posterior: ``(n, n_samples)``, or ``(n, q, n_samples)``; without noise.
+
+        All rows of a draw share its weights, as Thompson sampling wants it.
+        """
+        drawn = np.stack(self._drawn(X, n_samples, random_state), axis=-1)  # (n_samples, n, q)
+        outputs = self._targets.undo(drawn)
+        return np.asarray(np.moveaxis(outputs if self._many else outputs[..., 0], 0, -1))
+
+    @property
+    def noise_(self) -> Any:
+        """Variance of the noise as it is now."""
+        check_is_fitted(self)
+        values = [
+            committee.weights @ [self._noise_of(member) for member in committee.members] * spread**2
+            for committee, spread in zip(self._committees, self._targets.spread, strict=True)
+        ]
+        return np.array(values) if self._many else float(values[0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        return tags
+
+    _target_checks = {"multi_output": True, "y_numeric": True}  # noqa: RUF012
+
+    def _encoded(self, y: Any, classes: Any, *, afresh: bool) -> FloatArray:
+        columns = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        if afresh:
+            self._many, self._n_outputs = np.ndim(y) == 2, int(columns.shape[1])
+        elif columns.shape[1] != self._n_outputs:
+            raise ValueError(f"y must have {self._n_outputs} columns as before, got {columns.shape[1]}")
+        return columns
+
+    @property
+    def _target_size(self) -> int:
+        return self._n_outputs
+
+    def _committees_for(self, n_features: int) -> list[Committee]:
+        return [
+            Committee([self._member(n_features, scale, spread) for scale in self._scales], gaussian_densities)
+            for spread in self._targets.spread
+        ]
+
+    def _member(self, n_features: int, scale: float, spread: float) -> Any:
+        """Make a model that has learned nothing, for targets standardised by ``spread``."""
+        raise NotImplementedError
+
+    def _noise_of(self, member: Any) -> float:
+        """Variance of the noise that a model has learned or was given."""
+        raise NotImplementedError
+
+    def _target_scaling(self, targets: FloatArray) -> Scaling:
+        return Scaling.of(targets)
+
+    def _teach_rows(self, rows: Any, targets: FloatArray, weights: FloatArray | None) -> None:
+        for committee, column in zip(self._committees, self._targets(targets).T, strict=True):
+            committee.learn(rows, column)
+
+    def _densities(self) -> Any:
+        return gaussian_densities
+
+    def _parts(self, X: Any) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
+        """For each output the members' weights, means and variances of a new target, standardised: ``(k, n)``."""
+        rows = list(self._rows(X))
+        parts = []
+        for committee in self._committees:
+            seen = [[member.predict(part) for part in rows] for member in committee.members]
+            means = np.array([np.concatenate([part.mean for part in member]) for member in seen])
+            totals = np.array([np.concatenate([part.var + part.noise_var for part in member]) for member in seen])
+            parts.append((committee.weights, means, totals))
+        return parts
+
+    def _moments(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        moments = [mixture_moments(*part) for part in self._parts(X)]
+        mean = self._targets.undo(np.column_stack([mean for mean, _ in moments]))
+        var = np.column_stack([var for _, var in moments]) * self._targets.spread**2
+        return self._shaped(mean), self._shaped(var)
+
+    def _shaped(self, columns: FloatArray) -> FloatArray:
+        return columns if self._many else columns[:, 0]
+
+    def export_state(self) -> tuple[Parameters, Arrays]:
+        """Give all that the estimator is, as parameters that JSON can hold and arrays: see `onepass.save`."""
+        parameters, arrays = super().export_state()
+        return {**parameters, "many": self._many, "n_outputs": self._n_outputs}, arrays
+
+    def _restore(self, parameters: Parameters, arrays: Arrays) -> None:
+        self._many = bool(parameters["many"])
+        self._n_outputs = as_count(parameters["n_outputs"], "n_outputs")
+        if len(parameters["committees"]) != self._n_outputs or arrays["targets/centre"].shape != (self._n_outputs,):
+            raise ValueError(f"the state of {self._n_outputs} outputs is not whole")
+
+
+class BayesianPerceptronRegressor(OnePassRegressor):
+    """Bayesian perceptron for regression, learned in one pass.
+
+    Parameters
+    ----------
+    activation : str or Activation
+        As for `onepass.BayesianPerceptron`; ``"linear"`` is Bayesian linear regression.
+    noise : float or "learn"
+        Variance of the targets' noise; by default it is estimated on the way.
+    prior_scale : float or "auto"
+        Standard deviation of the weights before the first row. ``"auto"`` has several learn side by side, weighted by
+        how well each foretold the last rows.
+    fit_intercept : bool
+    covariance : {"full", "diagonal"}
+        All correlations between weights, or none: for very many features.
+    forgetting : float
+        In (0, 1]; below 1 the past fades, for relations that drift.
+    standardize : bool
+        Standardise the inputs, and with a linear activation the targets, by mean and standard deviation of the first
+        ``warm_up`` rows. The statistics are then frozen.
+    warm_up : int
+
+    Attributes
+    ----------
+    coef_ : (d,) or (q, d) array
+        Mean weights, in the units of the data.
+    intercept_ : float or (q,) array
+    coef_cov_ : (d, d) or (q, d, d) array
+        Their covariance, in the same units; with ``covariance="diagonal"`` its diagonal.
+    noise_ : float or (q,) array
+        Variance of the noise as it is now.
+    log_evidence_ : float
+        Sum of the log predictive densities of all rows, each before it was learned.
+    n_seen_ : int
+        Rows learned.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = BayesianPerceptronRegressor(standardize=True).fit(X[:300], y[:300])
+    >>> print(f"{model.score(X[300:], y[300:]):.2f}")
+    0.50
+    >>> mean, std = model.predict(X[300:], return_std=True)
+    >>> low, high = model.predict_interval(X[300:], level=0.9)
+    >>> print(f"{((low < y[300:]) & (y[300:] < high)).mean():.2f}")
+    0.91
+    """
+
+    def __init__(
+        self,
+        activation: Any = "linear",
+        *,
+        noise: Any = "learn",
+        prior_scale: Any = 1.0,
+        fit_intercept: bool = True,
+        covariance: str = "full",
+        forgetting: float = 1.0,
+        standardize: bool = False,
+        warm_up: int = 100,
+    ) -> None:
+        self.activation = activation
+        self.noise = noise
+        self.prior_scale = prior_scale
+        self.fit_intercept = fit_intercept
+        self.covariance = covariance
+        self.forgetting = forgetting
+        self.standardize = standardize
+        self.warm_up = warm_up
+
+    @property
+    def coef_(self) -> Any:
+        """Mean weights, in the units of the data."""
+        return self._stacked(0)
+
+    @property
+    def intercept_(self) -> Any:
+        """Mean of the bias, in the units of the data."""
+        return self._stacked(1)
+
+    @property
+    def coef_cov_(self) -> Any:
+        """Covariance of the weights, in the units of the data; with a diagonal covariance its diagonal."""
+        return self._stacked(2)
+
+    def _member(self, n_features: int, scale: float, spread: float) -> BayesianPerceptron:
+        noise: Any = self.noise
+        if not isinstance(noise, str):
+            noise = as_nonnegative(noise, "noise") / spread**2
+        return BayesianPerceptron(
+            n_features,
+            self.activation,
+            bias=self.fit_intercept,
+            cov=scale**2,
+            observation="gaussian",
+            noise=noise,
+            covariance=self.covariance,
+            forgetting=self.forgetting,
+        )
+
+    def _noise_of(self, member: Any) -> float:
+        return float(member.noise)
+
+    def _target_scaling(self, targets: FloatArray) -> Scaling:
+        # Any other activation has a range that shifted targets would leave.
+        if as_activation(self.activation) == as_activation("linear"):
+            return super()._target_scaling(targets)
+        return self._targets
+
+    def _weighted(self, X: Any, targets: FloatArray, weights: FloatArray | None) -> tuple[Any, Any, Any]:
+        if weights is None or isinstance(self.noise, str):
+            return super()._weighted(X, targets, weights)
+        kept = weights > 0.0
+        return X[kept], targets[kept], weights[kept]
+
+    def _teach_rows(self, rows: Any, targets: FloatArray, weights: FloatArray | None) -> None:
+        if weights is None:
+            super()._teach_rows(rows, targets, None)
+            return
+        scaled = self._targets(targets)
+        for committee, column, spread in zip(self._committees, scaled.T, self._targets.spread, strict=True):
+            for start, end in _runs(weights):
+                _set_noise(committee, self.noise / spread**2 / weights[start])
+                committee.learn(rows[start:end], column[start:end])
+            _set_noise(committee, self.noise / spread**2)
+
+    def _stacked(self, index: int) -> Any:
+        check_is_fitted(self)
+        parts = [
+            self._linear(committee, spread, centre)[index]
+            for committee, spread, centre in zip(
+                self._committees, self._targets.spread, self._targets.centre, strict=True
+            )
+        ]
+        return np.array(parts) if self._many else parts[0]
+
+
+def _runs(weights: FloatArray) -> list[tuple[int, int]]:
+    """Where runs of equal weights begin and end."""
+    edges = np.flatnonzero(np.diff(weights)) + 1
+    return list(zip([0, *edges.tolist()], [*edges.tolist(), len(weights)], strict=True))
+
+
+def _set_noise(committee: Committee, noise: float) -> None:
+    for member in committee.members:
+        member.noise = noise

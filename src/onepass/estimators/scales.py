@@ -1,0 +1,89 @@
+"""Models that differ in their prior alone, weighted by how well each foretold the last rows.
+
+The evidence that a model collects before each update ranks priors as a test set would. Plain posterior weights would
+soon settle on one member for good; evidence that fades keeps the choice open and some of the gain of averaging.
+"""
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy.special import ndtr, ndtri, softmax
+
+from onepass.gaussian import FloatArray
+
+__all__ = ["MEMORY", "Committee", "class_densities", "gaussian_densities", "mixture_moments", "mixture_quantile"]
+
+Densities: TypeAlias = Callable[[Any, FloatArray], FloatArray]
+
+MEMORY = 200.0  # rows after which evidence counts 1/e
+
+
+class Committee:
+    """Several models of one kind, taught the same rows.
+
+    Parameters
+    ----------
+    members : models with ``learn``, ``predict`` and ``predict_then_learn``
+    densities : function
+        Log densities of targets from what ``predict_then_learn`` gave.
+    """
+
+    def __init__(self, members: Sequence[Any], densities: Densities, evidence: FloatArray | None = None) -> None:
+        self.members = list(members)
+        self.densities = densities
+        self.evidence = np.zeros(len(self.members)) if evidence is None else evidence
+
+    @property
+    def weights(self) -> FloatArray:
+        """The share of each member in predictions, ``(k,)``."""
+        return np.asarray(softmax(self.evidence))
+
+    @property
+    def log_evidence(self) -> float:
+        """The log evidence of the member with most of it."""
+        return max(float(member.log_evidence) for member in self.members)
+
+    def learn(self, X: Any, y: FloatArray) -> None:
+        """Teach all members the rows, or none of them if one can't learn them."""
+        if len(self.members) == 1:
+            self.members[0].learn(X, y)
+            return
+        members = copy.deepcopy(self.members)
+        logs = np.array([self.densities(member.predict_then_learn(X, y), y) for member in members])
+        ages = np.arange(len(y) - 1, -1, -1)
+        self.evidence = self.evidence * np.exp(-len(y) / MEMORY) + logs @ np.exp(-ages / MEMORY)
+        self.members = members
+
+
+def class_densities(seen: Any, y: FloatArray) -> FloatArray:
+    """Log probability of each label or class by what was predicted just before it."""
+    if seen.mean.ndim == 2:
+        given = seen.mean[np.arange(len(y)), y.astype(int)]
+    else:
+        given = np.where(y > 0.5, seen.mean, 1.0 - seen.mean)
+    return np.asarray(np.log(np.maximum(given, 1e-300)))
+
+
+def gaussian_densities(seen: Any, y: FloatArray) -> FloatArray:
+    """Log density of each target, taken for Gaussian, by what was predicted just before it."""
+    total = np.maximum(seen.var + seen.noise_var, 1e-200)
+    return np.asarray(-0.5 * (np.log(2.0 * np.pi * total) + (y - seen.mean) ** 2 / total))
+
+
+def mixture_moments(weights: FloatArray, means: FloatArray, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of mixtures of ``k`` parts, ``(k, ...) -> (...)``."""
+    mean = np.tensordot(weights, means, 1)
+    return mean, np.tensordot(weights, variances + (means - mean) ** 2, 1)
+
+
+def mixture_quantile(weights: FloatArray, means: FloatArray, stds: FloatArray, level: float) -> FloatArray:
+    """Quantile of mixtures of ``k`` Gaussians, ``(k, ...) -> (...)``, by bisection between those of its parts."""
+    quantiles = means + ndtri(level) * stds
+    low, high = quantiles.min(axis=0), quantiles.max(axis=0)
+    for _ in range(60 if len(weights) > 1 else 0):
+        middle = 0.5 * (low + high)
+        below = np.tensordot(weights, ndtr((middle - means) / np.maximum(stds, 1e-300)), 1) < level
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.asarray(0.5 * (low + high))

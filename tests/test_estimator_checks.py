@@ -1,0 +1,38 @@
+"""scikit-learn's own contract, on every estimator and in several settings."""
+
+from typing import Any
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from onepass import (
+    BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    BayesianPerceptronClassifier,
+    BayesianPerceptronRegressor,
+)
+
+ORDER = "it reorders the rows, and what a one-pass learner ends up with depends on their order"
+
+
+def expected_failures(estimator: Any) -> dict[str, str]:
+    return {f"check_sample_weight_equivalence_on_{kind}_data": ORDER for kind in ("dense", "sparse")}
+
+
+@pytest.mark.filterwarnings("ignore:features differ in scale")
+@parametrize_with_checks(  # type: ignore[untyped-decorator]
+    [
+        BayesianPerceptronClassifier(),
+        BayesianPerceptronClassifier("probit", prior_scale="auto", standardize=True),
+        BayesianPerceptronClassifier(covariance="diagonal", forgetting=0.99),
+        BayesianPerceptronRegressor(),
+        BayesianPerceptronRegressor(prior_scale="auto", standardize=True, warm_up=20),
+        BayesianPerceptronRegressor(noise=0.1, covariance="diagonal", forgetting=0.999),
+        BayesianMLPClassifier(hidden_layer_sizes=(5,)),
+        BayesianMLPRegressor(hidden_layer_sizes=(5,)),
+        BayesianMLPRegressor(hidden_layer_sizes=(4,), activation="tanh", prior_scale="auto", covariance="diagonal"),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_it_is_an_estimator(estimator: Any, check: Any) -> None:
+    check(estimator)

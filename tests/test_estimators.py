@@ -1,0 +1,348 @@
+import copy
+import pickle
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import BayesianRidge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import onepass
+from onepass import (
+    BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    BayesianNetwork,
+    BayesianPerceptron,
+    BayesianPerceptronClassifier,
+    BayesianPerceptronRegressor,
+)
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(300, 4)) * [1.0, 2.0, 0.5, 1.0] + [0.0, 3.0, 0.0, -1.0]
+SCORE = X @ [1.0, -0.5, 2.0, 0.0] + 1.0
+NUMBERS = SCORE + rng.normal(0, 0.5, 300)
+LABELS = np.where(SCORE + rng.logistic(size=300) > 0, "yes", "no")
+THREE = np.array(["low", "mid", "top"])[np.digitize(SCORE + rng.normal(0, 0.3, 300), [-1.5, 1.5])]
+TWO = np.column_stack([NUMBERS, 10.0 - 3.0 * SCORE + rng.normal(size=300)])
+
+CLASSIFIERS: list[dict[str, Any]] = [
+    {},
+    {"prior_scale": "auto"},
+    {"standardize": True},
+    {"standardize": True, "prior_scale": "auto", "warm_up": 37, "covariance": "diagonal"},
+    {"activation": "probit", "forgetting": 0.99, "fit_intercept": False},
+]
+REGRESSORS: list[dict[str, Any]] = [
+    {},
+    {"prior_scale": "auto"},
+    {"standardize": True, "warm_up": 50},
+    {"standardize": True, "noise": 0.25, "prior_scale": "auto"},
+    {"activation": "relu", "standardize": True, "covariance": "diagonal"},
+]
+ALL: list[tuple[Any, Any]] = [
+    *[(BayesianPerceptronClassifier(**options), LABELS) for options in CLASSIFIERS],
+    *[(BayesianPerceptronRegressor(**options), NUMBERS) for options in REGRESSORS],
+    (BayesianPerceptronRegressor(standardize=True, prior_scale="auto"), TWO),
+    (BayesianPerceptronClassifier(standardize=True, prior_scale="auto"), THREE),
+    (BayesianPerceptronClassifier(covariance="diagonal"), THREE),
+    (BayesianMLPClassifier((5,)), THREE),
+    (BayesianMLPClassifier((5,), prior_scale="auto"), LABELS),
+    (BayesianMLPRegressor((5,), noise=0.3), TWO),
+]
+
+
+def outputs(model: Any, rows: Any = X) -> np.ndarray:
+    return np.asarray(model.predict_proba(rows) if hasattr(model, "predict_proba") else model.predict(rows))
+
+
+@pytest.mark.parametrize(("model", "y"), ALL)
+@pytest.mark.parametrize("cuts", [[1], [20, 30, 31, 99, 200], list(range(1, 120, 7))])
+def test_fit_is_partial_fit_in_any_split(model: Any, y: Any, cuts: list[int]) -> None:
+    whole = clone(model).fit(X, y)
+    split = clone(model)
+    for start, end in zip([0, *cuts], [*cuts, 300], strict=True):
+        extra = {"classes": np.unique(y)} if hasattr(model, "predict_proba") and start == 0 else {}
+        split.partial_fit(X[start:end], y[start:end], **extra)
+    np.testing.assert_allclose(outputs(split), outputs(whole), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(split.log_evidence_, whole.log_evidence_, rtol=1e-9)
+    assert split.n_seen_ == whole.n_seen_ == 300
+
+
+def test_a_classifier_is_the_perceptron() -> None:
+    model = BayesianPerceptronClassifier(prior_scale=2.0).fit(X, LABELS)
+    core = BayesianPerceptron(4, cov=4.0).learn(X, LABELS == "yes")
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], core.predict(X).mean)
+    np.testing.assert_array_equal(model.coef_[0], core.mean[1:])
+    np.testing.assert_array_equal(model.intercept_, core.mean[:1])
+    np.testing.assert_allclose(model.coef_cov_, core.cov[1:, 1:])
+    assert model.log_evidence_ == core.log_evidence
+    low, high = model.predict_interval(X, 0.8)
+    np.testing.assert_allclose((low, high), core.interval(X, 0.8))
+    np.testing.assert_array_equal(model.classes_, ["no", "yes"])
+
+
+def test_more_classes_are_one_joint_softmax() -> None:
+    model = BayesianPerceptronClassifier(prior_scale=2.0).fit(X, THREE)
+    core = BayesianNetwork(4, (), 3, observation="categorical", covariance="full", prior_scale=2.0)
+    core.learn(X, np.searchsorted(["low", "mid", "top"], THREE))
+    np.testing.assert_allclose(model.predict_proba(X), core.predict(X).mean)
+    np.testing.assert_allclose(model.predict_proba(X, return_std=True)[1] ** 2, core.predict(X).var)
+    assert model.score(X, THREE) > 0.85
+    assert model.coef_.shape == model.coef_cov_.shape == (3, 4)
+    assert model.intercept_.shape == (3,)
+    assert (model.coef_cov_ > 0).all()
+    low, high = model.predict_interval(X, 0.9)
+    p = model.predict_proba(X)
+    assert ((low <= p) & (p <= high)).all()
+    scaled = BayesianPerceptronClassifier(standardize=True).fit(X, THREE)
+    odds = X @ scaled.coef_.T + scaled.intercept_
+    assert (odds.argmax(axis=1) == scaled.predict_proba(X).argmax(axis=1)).mean() > 0.95
+    with pytest.raises(ValueError, match="fit_intercept=False is for two classes"):
+        BayesianPerceptronClassifier(fit_intercept=False).fit(X, THREE)
+
+
+def test_a_regressor_is_bayesian_linear_regression() -> None:
+    model = BayesianPerceptronRegressor(noise=0.25, prior_scale=10.0).fit(X, NUMBERS)
+    ridge = BayesianRidge(alpha_init=4.0, lambda_init=0.01, max_iter=1, fit_intercept=False)
+    design = np.column_stack([X, np.ones(300)])
+    ridge.fit(design, NUMBERS)
+    cov = np.linalg.inv(np.eye(5) / 100.0 + design.T @ design / 0.25)
+    mean = cov @ design.T @ NUMBERS / 0.25
+    np.testing.assert_allclose([*model.coef_, model.intercept_], mean, rtol=1e-8)
+    np.testing.assert_allclose(model.coef_cov_, cov[:4, :4], rtol=1e-8)
+    predicted, std = model.predict(X, return_std=True)
+    np.testing.assert_allclose(predicted, design @ mean)
+    np.testing.assert_allclose(std**2, np.einsum("ni,ij,nj->n", design, cov, design) + 0.25)
+    low, high = model.predict_interval(X, 0.9)
+    np.testing.assert_allclose(high - low, 2 * 1.6448536269514722 * std)
+
+
+def test_standardising_is_a_scaler_before_and_units_of_the_data_after() -> None:
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    scaled, by_hand = BayesianPerceptronClassifier(standardize=True, warm_up=300), BayesianPerceptronClassifier()
+    scaled.fit(X, LABELS)
+    by_hand.fit(Z, LABELS)
+    np.testing.assert_allclose(scaled.predict_proba(X), by_hand.predict_proba(Z), rtol=1e-9)
+    np.testing.assert_allclose(
+        X @ scaled.coef_[0] + scaled.intercept_, Z @ by_hand.coef_[0] + by_hand.intercept_, rtol=1e-7, atol=1e-9
+    )
+    regressor = BayesianPerceptronRegressor(standardize=True, warm_up=300).fit(X, NUMBERS)
+    np.testing.assert_allclose(X @ regressor.coef_ + regressor.intercept_, regressor.predict(X), rtol=1e-7)
+    by_hand = BayesianPerceptronRegressor().fit(Z, (NUMBERS - NUMBERS.mean()) / NUMBERS.std())
+    np.testing.assert_allclose(regressor.noise_, by_hand.noise_ * NUMBERS.var(), rtol=1e-9)
+    np.testing.assert_allclose(regressor.log_evidence_, by_hand.log_evidence_ - 300 * np.log(NUMBERS.std()))
+    spread = X[:, :, None] * X[:, None, :]
+    assert (np.tensordot(spread, regressor.coef_cov_, 2) > 0).all()
+
+
+def test_statistics_are_frozen_after_the_warm_up() -> None:
+    model = BayesianPerceptronClassifier(standardize=True, warm_up=100).fit(X[:100], LABELS[:100])
+    before = model._inputs
+    model.partial_fit(X[100:] * 50, LABELS[100:])
+    assert model._inputs is before
+    assert model._waiting is None
+
+
+def test_several_outputs_are_several_perceptrons() -> None:
+    both = BayesianPerceptronRegressor().fit(X, TWO)
+    assert both.predict(X).shape == both.predict(X, return_std=True)[1].shape == (300, 2)
+    assert both.coef_.shape == (2, 4)
+    assert both.coef_cov_.shape == (2, 4, 4)
+    assert both.noise_.shape == both.intercept_.shape == (2,)
+    assert both.sample_y(X, 5, random_state=0).shape == (300, 2, 5)
+    for i in range(2):
+        one = BayesianPerceptronRegressor().fit(X, TWO[:, i])
+        np.testing.assert_array_equal(both.predict(X)[:, i], one.predict(X))
+    with pytest.raises(ValueError, match="y must have 2 columns as before, got 1"):
+        both.partial_fit(X, NUMBERS)
+
+
+def test_the_committee_finds_the_scale_that_suits() -> None:
+    noise = np.random.default_rng(1)
+    inputs = noise.normal(size=(800, 10))
+    small = inputs @ np.full(10, 0.1) + noise.normal(size=800)
+    large = inputs @ noise.normal(0, 8.0, 10) + noise.normal(size=800)
+    scales = np.array(onepass.estimators.base.SCALES)
+    means = [
+        np.log(scales) @ BayesianPerceptronRegressor(prior_scale="auto").fit(inputs[:60], y[:60]).prior_weights_
+        for y in (small, large)
+    ]
+    assert means[0] < means[1]
+    model = BayesianPerceptronRegressor(prior_scale="auto").fit(inputs, large)
+    singles = [BayesianPerceptronRegressor(prior_scale=scale).fit(inputs, large) for scale in scales]
+    assert model.log_evidence_ == max(single.log_evidence_ for single in singles)
+    low, high = model.predict_interval(inputs, 0.9)
+    assert ((low < large) & (large < high)).mean() == pytest.approx(0.9, abs=0.03)
+
+
+def test_whole_weights_repeat_rows_in_place() -> None:
+    weights = rng.integers(0, 4, 300)
+    index = np.repeat(np.arange(300), weights)
+    for model in (BayesianPerceptronClassifier(), BayesianPerceptronClassifier(prior_scale="auto", standardize=True)):
+        weighted = clone(model).fit(X, LABELS, sample_weight=weights)
+        repeated = clone(model).fit(X[index], LABELS[index])
+        np.testing.assert_array_equal(weighted.predict_proba(X), repeated.predict_proba(X))
+    learned = BayesianPerceptronRegressor().fit(X, NUMBERS, sample_weight=weights)
+    again = BayesianPerceptronRegressor().fit(X[index], NUMBERS[index])
+    np.testing.assert_array_equal(learned.predict(X), again.predict(X))
+    for model in (BayesianPerceptronClassifier(), BayesianPerceptronRegressor()):
+        with pytest.raises(ValueError, match=r"whole numbers, got 0\.5"):
+            model.fit(X, LABELS if hasattr(model, "predict_proba") else NUMBERS, sample_weight=np.full(300, 0.5))
+
+
+def test_with_fixed_noise_any_weight_divides_it() -> None:
+    weights = rng.uniform(0, 3, 300)
+    scaled = BayesianPerceptronRegressor(noise=0.3, standardize=True).fit(X, NUMBERS, weights)
+    assert scaled.noise_ == pytest.approx(0.3)
+    model = BayesianPerceptronRegressor(noise=0.3, fit_intercept=False).fit(X, NUMBERS, weights)
+    precision = np.eye(4) + (X.T * weights) @ X / 0.3
+    np.testing.assert_allclose(model.coef_, np.linalg.solve(precision, X.T @ (weights * NUMBERS) / 0.3), rtol=1e-8)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_data_frames_name_the_features(frame: Any) -> None:
+    names = ["a", "b", "c", "d"]
+    table = frame(dict(zip(names, X.T, strict=True)))
+    model = BayesianPerceptronClassifier().fit(table, LABELS)
+    assert list(model.feature_names_in_) == names
+    assert model.n_features_in_ == 4
+    np.testing.assert_array_equal(outputs(model, table), outputs(BayesianPerceptronClassifier().fit(X, LABELS)))
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame(dict(zip("wxyz", X.T, strict=True))))
+    pandas_y = pd.Series(NUMBERS)
+    BayesianPerceptronRegressor().fit(table, pandas_y).partial_fit(table, pandas_y)
+
+
+@pytest.mark.parametrize(("model", "y"), ALL[:3] + ALL[5:8] + ALL[-4:])
+def test_sparse_rows_are_learned_as_if_dense(model: Any, y: Any) -> None:
+    dense = np.where(np.abs(X) > 0.5, X, 0.0)
+    sparse = csr_array(dense)
+    np.testing.assert_allclose(
+        outputs(clone(model).fit(sparse, y), sparse), outputs(clone(model).fit(dense, y), dense), rtol=1e-9
+    )
+
+
+def test_centring_would_fill_sparse_rows() -> None:
+    model = BayesianPerceptronClassifier(covariance="diagonal", standardize=True)
+    with pytest.raises(ValueError, match="would fill sparse rows"):
+        model.fit(csr_array(X), LABELS)
+
+
+def test_a_warning_names_features_of_very_different_scale() -> None:
+    wide = pd.DataFrame(X * [1.0, 1e5, 1.0, 1.0], columns=["a", "income", "c", "d"])
+    with pytest.warns(UserWarning, match=r"scale by a factor of .*'income' and 'c'.*standardize=True"):
+        BayesianPerceptronClassifier().fit(wide, LABELS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        BayesianPerceptronClassifier(standardize=True).fit(wide, LABELS)
+        BayesianPerceptronClassifier().fit(X * [1.0, 0.0, 1.0, 1.0], LABELS)
+
+
+def test_classes_are_those_of_the_first_call() -> None:
+    model = BayesianPerceptronClassifier().partial_fit(X, LABELS)
+    with pytest.raises(ValueError, match="holds the class 'maybe', which is none of the first call's"):
+        model.partial_fit(X[:1], ["maybe"])
+    with pytest.raises(ValueError, match="classes must be those of the first call"):
+        model.partial_fit(X, LABELS, classes=["a", "b"])
+    assert model.n_seen_ == 300
+    with pytest.raises(ValueError, match="only one class"):
+        BayesianPerceptronClassifier().partial_fit(X[:3], ["a"] * 3)
+    late = BayesianPerceptronClassifier().partial_fit(X[:3], ["a"] * 3, classes=["a", "b"])
+    assert late.predict_proba(X).shape == (300, 2)
+    for y in ([True, False] * 150, [3, 7] * 150, [0.0, 1.0] * 150):
+        assert set(BayesianPerceptronClassifier().fit(X, y).predict(X)) <= set(y)
+
+
+def test_probabilities_keep_their_digits_in_both_tails() -> None:
+    model = BayesianPerceptronClassifier().fit(X, LABELS)
+    far = X[:1] * 0 + 100 * model.coef_
+    for sign in (-1, 1):
+        odds = model.decision_function(sign * far)
+        assert np.isfinite(odds).all()
+        assert np.sign(odds[0]) == sign
+    proba, std = model.predict_proba(X, return_std=True)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    assert std.shape == (300, 2)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), proba, rtol=1e-7)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[(model.decision_function(X) > 0).astype(int)])
+
+
+@pytest.mark.parametrize(("model", "y"), ALL)
+def test_draws_average_to_the_prediction(model: Any, y: Any) -> None:
+    model = clone(model).fit(X, y)
+    drawn = model.sample_y(X[:20], 4000, random_state=3)
+    expected = outputs(model, X[:20])
+    if hasattr(model, "predict_proba") and len(model.classes_) == 2:
+        expected = expected[:, 1]
+    assert drawn.shape == (*expected.shape, 4000)
+    # Drawn networks are not linearised as their prediction is; a softmax is predicted from its logits' own variances.
+    approximate = hasattr(model, "hidden_layer_sizes") or len(getattr(model, "classes_", ())) > 2
+    near = 0.3 if approximate else 0.05
+    np.testing.assert_allclose(drawn.mean(axis=-1), expected, atol=near * max(1.0, np.abs(expected).max()))
+    np.testing.assert_array_equal(drawn, model.sample_y(X[:20], 4000, random_state=3))
+
+
+@pytest.mark.parametrize(("model", "y"), ALL)
+@pytest.mark.parametrize("n", [30, 200])
+def test_files_copies_and_pickles_go_on_bit_for_bit(model: Any, y: Any, n: int, tmp_path: Path) -> None:
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    model = clone(model).fit(frame[:n], y[:n])
+    onepass.save(model, tmp_path / "model")
+    others = [onepass.load(tmp_path / "model"), copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
+    model.partial_fit(frame[n:], y[n:])
+    for other in others:
+        assert other.n_seen_ == n
+        assert other.get_params() == model.get_params()
+        other.partial_fit(frame[n:], y[n:])
+        np.testing.assert_array_equal(outputs(other, frame), outputs(model, frame))
+        assert other.log_evidence_ == model.log_evidence_
+        assert list(other.feature_names_in_) == ["a", "b", "c", "d"]
+        if hasattr(model, "classes_"):
+            np.testing.assert_array_equal(other.classes_, model.classes_)
+            assert other.classes_.dtype == model.classes_.dtype
+
+
+def test_it_works_in_pipelines_and_searches() -> None:
+    cancer, labels = load_breast_cancer(return_X_y=True, as_frame=True)
+    pipeline = make_pipeline(StandardScaler(), BayesianPerceptronClassifier()).set_output(transform="pandas")
+    search = GridSearchCV(pipeline, {"bayesianperceptronclassifier__prior_scale": [0.3, 1.0, "auto"]}, cv=3)
+    search.fit(cancer, labels)
+    assert search.best_score_ > 0.95
+    numbers, targets = load_diabetes(return_X_y=True)
+    model = BayesianPerceptronRegressor(standardize=True).fit(numbers, targets)
+    assert model.score(numbers, targets) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"prior_scale": 0.0}, "prior_scale must be a positive number or 'auto', got 0"),
+        ({"prior_scale": "wide"}, "prior_scale must be one of 'auto', got 'wide'"),
+        ({"warm_up": 0, "standardize": True}, "warm_up must be a whole number"),
+        ({"forgetting": 2.0}, "forgetting must be in"),
+        ({"covariance": "block"}, "covariance must be one of"),
+        ({"activation": "nope"}, "activation must be one of"),
+    ],
+)
+def test_bad_arguments_are_named(options: dict[str, Any], words: str) -> None:
+    for kind in (BayesianPerceptronClassifier, BayesianPerceptronRegressor):
+        with pytest.raises(ValueError, match=words):
+            kind(**options).fit(X, (NUMBERS > 0).astype(int))
+
+
+def test_what_was_not_fitted_says_so(tmp_path: Path) -> None:
+    for model in (BayesianPerceptronClassifier(), BayesianPerceptronRegressor()):
+        for act in (lambda m: m.predict(X), lambda m: m.n_seen_, lambda m: onepass.save(m, tmp_path / "model")):
+            with pytest.raises(NotFittedError):
+                act(model)
+        assert not hasattr(model, "coef_")

@@ -1,0 +1,135 @@
+import copy
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from river import checks, datasets, evaluate, linear_model, metrics, preprocessing
+
+import onepass
+from onepass import BayesianPerceptron
+from onepass.river import PerceptronClassifier, PerceptronRegressor
+
+MODELS = [
+    PerceptronClassifier(),
+    PerceptronClassifier(prior_scale=2.0, covariance="diagonal", forgetting=0.99),
+    PerceptronRegressor(),
+    PerceptronRegressor(noise=0.1, activation="relu", forgetting=0.99),
+]
+
+
+@pytest.mark.parametrize(
+    ("model", "check"),
+    [
+        pytest.param(model, check, id=f"{i}-{check.__name__}")
+        for i, model in enumerate(MODELS)
+        for check in checks.yield_checks(model)
+        if check.__name__ not in model._unit_test_skips()
+    ],
+)
+def test_it_is_a_river_model(model: Any, check: Any) -> None:
+    check(model.clone())
+
+
+NAMES = [f"x{i}" for i in range(25)]
+rng = np.random.default_rng(0)
+X = rng.normal(size=(120, 25))
+SCORE = X[:, :3].sum(axis=1) + rng.normal(size=120)
+
+
+def rows(names: list[str] = NAMES) -> list[dict[str, float]]:
+    return [dict(zip(names, row.tolist(), strict=False)) for row in X]
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_growing_is_as_if_all_features_had_been_known(covariance: str) -> None:
+    model = PerceptronClassifier(covariance=covariance, prior_scale=2.0)
+    whole = BayesianPerceptron(25, cov=4.0, covariance=covariance)
+    seen = np.minimum(1 + np.arange(120) // 3, 25)  # a new feature every third row
+    known = np.where(np.arange(25) < seen[:, None], X, 0.0)
+    for x, n, row, y in zip(rows(), seen, known, SCORE > 0, strict=True):
+        model.learn_one(dict(list(x.items())[:n]), y)
+        whole.learn(row, float(y))
+    assert model.n_seen == 120
+    np.testing.assert_allclose(list(model.weights.values()), whole.mean[1:], rtol=1e-9, atol=1e-12)
+    assert model.log_evidence == pytest.approx(whole.log_evidence)
+    expected = whole.predict(X[0]).mean
+    assert model.predict_proba_one(rows()[0])[True] == pytest.approx(expected)
+
+
+def test_a_large_covariance_grows_in_the_form_it_is_held_in() -> None:
+    wide = rng.normal(size=(60, 200))
+    frame = pd.DataFrame(wide, columns=[f"x{i}" for i in range(200)])
+    y = pd.Series(wide[:, 0] > 0)
+    model = PerceptronClassifier()
+    model.learn_many(frame, y)
+    assert model._core.export_state()[1].keys() >= {"covariance"}
+    more = frame.rename(columns={name: f"y{name}" for name in frame.columns[:150]})
+    model.learn_many(more, y)
+    whole = BayesianPerceptron(350).learn(np.hstack([wide, np.zeros((60, 150))]), y)
+    whole.learn(np.hstack([np.zeros((60, 150)), wide[:, 150:], wide[:, :150]]), y)
+    np.testing.assert_allclose(list(model.weights.values()), whole.mean[1:], atol=1e-10)
+
+
+def test_missing_features_count_as_zero_and_strange_ones_widen() -> None:
+    model = PerceptronRegressor(noise=0.1, prior_scale=3.0)
+    for x, y in zip(rows(), SCORE, strict=True):
+        model.learn_one(x, y)
+    some = dict.fromkeys(NAMES[:4], 1.0)
+    row = np.zeros(25)
+    row[:4] = 1.0
+    assert model.predict_one(some) == pytest.approx(model.predict_one(dict(zip(NAMES, row.tolist(), strict=True))))
+    near, far = (model.predict_one(x, with_dist=True) for x in (some, {**some, "new": 2.0}))
+    assert far.mu == pytest.approx(near.mu)
+    assert far.sigma**2 == pytest.approx(near.sigma**2 + 4.0 * 9.0)
+    assert "new" not in model.weights
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_many_rows_are_one_row_after_the_other(frame: Any) -> None:
+    table = frame(dict(zip(NAMES, X.T, strict=True)))
+    series = pd.Series if frame is pd.DataFrame else pl.Series
+    kinds: list[tuple[Any, Any]] = [(PerceptronClassifier, SCORE > 0), (PerceptronRegressor, SCORE)]
+    for kind, y in kinds:
+        one, many = kind(), kind()
+        for x, target in zip(rows(), y, strict=True):
+            one.learn_one(x, target)
+        many.learn_many(table, series(y))
+        np.testing.assert_allclose(list(many.weights.values()), list(one.weights.values()), rtol=1e-7, atol=1e-10)
+        single = [one.predict_one(x) for x in rows()]
+        np.testing.assert_allclose(np.asarray(many.predict_many(table), float), np.array(single, float), rtol=1e-6)
+
+
+def test_it_beats_the_logistic_regression_of_river() -> None:
+    losses = []
+    log_loss: Any = metrics.LogLoss
+    for learner in (PerceptronClassifier(), linear_model.LogisticRegression()):
+        model = preprocessing.StandardScaler() | learner
+        losses.append(evaluate.progressive_val_score(datasets.Phishing(), model, log_loss()).get())
+    assert losses[0] < losses[1]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_files_copies_and_pickles_go_on_bit_for_bit(model: Any, tmp_path: Path) -> None:
+    model = model.clone()
+    for x, y in zip(rows()[:60], SCORE, strict=False):
+        model.learn_one(dict(list(x.items())[:20]), y > 0 if isinstance(model, PerceptronClassifier) else y)
+    onepass.save(model, tmp_path / "model")
+    others = [onepass.load(tmp_path / "model"), copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
+    for one in (model, *others):
+        for x, y in zip(rows()[60:], SCORE[60:], strict=True):
+            one.learn_one(x, y > 0 if isinstance(model, PerceptronClassifier) else y)
+    for other in others:
+        assert other.weights == model.weights
+        assert other.log_evidence == model.log_evidence
+
+
+def test_missing_river_is_a_one_line_hint() -> None:
+    code = "import sys; sys.modules['river'] = None; import onepass.river"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.strip().endswith("ImportError: onepass.river needs River: pip install 'onepass[river]'")

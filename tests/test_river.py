@@ -133,3 +133,14 @@ def test_missing_river_is_a_one_line_hint() -> None:
     code = "import sys; sys.modules['river'] = None; import onepass.river"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr.strip().endswith("ImportError: onepass.river needs River: pip install 'onepass[river]'")
+
+
+def test_a_row_that_is_refused_leaves_no_trace() -> None:
+    model = PerceptronClassifier(forgetting=0.9)
+    model.learn_one({"a": 1.0}, True)
+    with pytest.raises(ValueError, match="feature 'new' must be a finite number, got nan"):
+        model.learn_one({"new": float("nan")}, True)
+    for bad in ("no", 2, None, float("nan")):
+        with pytest.raises(ValueError, match=r"y must be True or False.*OneVsRestClassifier"):
+            model.learn_one({"new": 1.0}, bad)
+    assert list(model.weights) == ["a"]

@@ -5,6 +5,7 @@ more features than have come; when the room is used up it is doubled, so that gr
 """
 
 from collections.abc import Hashable, Iterable, Mapping
+from math import isfinite
 from typing import Any, Self
 
 import numpy as np
@@ -66,6 +67,9 @@ class _Growing:
             )
 
     def _learn_row(self, x: Mapping[Any, Any], y: float) -> None:
+        for name, value in x.items():  # before there is room for a feature that can't be learned
+            if not isfinite(value):
+                raise ValueError(f"feature {name!r} must be a finite number, got {value!r}")
         self._make_room(x)
         row = np.zeros(self._core.n_features)
         for name, value in x.items():
@@ -74,10 +78,15 @@ class _Growing:
 
     def _learn_rows(self, X: Any, y: Any) -> None:
         frame = dataframe.into_frame(X)
-        self._make_room(frame.columns)
         targets = np.asarray(dataframe.into_series(y).to_numpy(), dtype=np.float64)
-        if len(targets):
-            self._core.learn(self._placed(frame)[0], targets)
+        held = dict(self._places), self._core
+        try:
+            self._make_room(frame.columns)
+            if len(targets):
+                self._core.learn(self._placed(frame)[0], targets)
+        except BaseException:  # rows that can't be learned leave no room behind
+            self._places, self._core = held
+            raise
 
     def _belief(self, x: Mapping[Any, Any]) -> tuple[float, float]:
         """Mean and variance of the pre-activation; a feature never met adds its prior's variance."""
@@ -184,7 +193,11 @@ class PerceptronClassifier(_Growing, base.MiniBatchClassifier):
 
     def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
         """Learn one row and its label."""
-        self._learn_row(x, float(bool(y)))
+        if y not in (False, True):
+            raise ValueError(
+                f"y must be True or False, got {y!r}; for more classes wrap the model in multiclass.OneVsRestClassifier"
+            )
+        self._learn_row(x, float(y))
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows of a data frame, in their order."""

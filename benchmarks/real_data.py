@@ -138,7 +138,7 @@ def page(results: dict[str, tuple[int, int, int, dict[str, Score]]]) -> str:
         "linear learner can tell apart: it is there to show that.",
         "",
         f"- `onepass` is within 0.01 of the accuracy of the batch fit, or above it, on {near} of {len(results)} sets.",
-        f"- It has a better log-loss than every other one-pass learner on {best} of {len(results)} sets.",
+        f"- No other one-pass learner has a better log-loss on {best} of {len(results)} sets.",
     ]
     return "\n".join([*head, *lines, ""])
 

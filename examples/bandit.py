@@ -3,7 +3,8 @@
 One perceptron an advertisement learns who clicks on it. To choose, draw one set of weights from each belief and show
 the advertisement that would be clicked most under its draw: a belief that is unsure draws high now and then, and is
 tried; one that is sure and poor is not. Greedy choice settles on the first advertisement that does fairly well with a
-kind of visitor, and never learns that another does better.
+kind of visitor, and never learns that another does better. (Visitors who are all different explore by themselves; there
+greedy choice can be ahead.)
 """
 
 import numpy as np

@@ -192,7 +192,6 @@ class BayesianPerceptron:
         prior = as_prior(mean, cov, size, covariance, one_of(dtype, ("float64", "float32"), "dtype"))
         self._prior_variances = prior.marginal_variances()
         self._state = _State(prior, running)
-        self._learn_one: Any = False  # not asked for yet
 
     def __repr__(self) -> str:
         return (
@@ -255,9 +254,8 @@ class BayesianPerceptron:
         All rows are learned or, if anything is wrong with one of them, none.
         """
         if X_var is None and type(X) is np.ndarray and X.ndim == 1:
-            if self._learn_one is False:
-                self._learn_one = self._learner_of_one()
-            if self._learn_one is not None and self._learn_one(X, y):
+            learn_one = self._learn_one
+            if learn_one is not None and learn_one(X, y):
                 return self
         rows, row_vars, targets, _ = self._pairs(X, y, X_var)
         self._learn(rows, row_vars, targets, _NO_RECORD)
@@ -341,7 +339,7 @@ class BayesianPerceptron:
 
     def __getstate__(self) -> dict[str, Any]:
         # The short cut for one row holds on to this very belief, which a copy must not.
-        return {**self.__dict__, "_learn_one": False}
+        return {name: value for name, value in self.__dict__.items() if name != "_learn_one"}
 
     # The backward pass, first as the paper has it.
 
@@ -358,7 +356,8 @@ class BayesianPerceptron:
         wide = seen.var
         if self.forgetting < 1.0 and isinstance(posterior, Diagonal):
             wide = max(wide, min(wide / self.forgetting, float(x**2 @ self._prior_variances)))
-        start_noise(state.running, y - float(self.activation.moments(pre_mean, wide + input_var).mean))
+        if state.running[NOISE_WEIGHT] > 0.0:
+            start_noise(state.running, y - float(self.activation.moments(pre_mean, wide + input_var).mean))
         observation = _with_noise(self._observation, state.running[NOISE])
         tilt = self._tilt(observation, pre_mean, wide + input_var, y)
         # Of the variance only the weights' own part can be learned away.
@@ -414,7 +413,8 @@ class BayesianPerceptron:
                 )
         except BaseException:  # an activation of the user's that fails, or Ctrl-C, leaves no half-learned model either
             if before is not None:
-                self._state, self._learn_one = before, False
+                self._state = before
+                self.__dict__.pop("_learn_one", None)  # it holds on to the belief that failed
             raise
 
     def _learn_by_reference(self, X: Any, row_vars: FloatArray | None, targets: FloatArray, record: FloatArray) -> int:
@@ -429,7 +429,8 @@ class BayesianPerceptron:
                     record[i] = (*seen, noise)
         return len(targets) if np.isfinite(self._state.running[[NOISE, EVIDENCE]]).all() else 0
 
-    def _learner_of_one(self) -> Any:
+    @cached_property
+    def _learn_one(self) -> Any:
         """A function that learns one ordinary row at once, or None where there is no such short cut."""
         posterior = self._state.posterior
         if self._plan is None or not isinstance(posterior, Full) or not self._plan.uses_root(len(posterior.mean)):

@@ -49,45 +49,45 @@ def as_floats(value: Any, name: str) -> FloatArray:
     return array
 
 
-def as_rows(value: Any, n_features: int, name: str = "X") -> tuple[FloatArray, bool]:
+def as_rows(value: Any, n_features: int) -> tuple[FloatArray, bool]:
     """``value`` as rows ``(n, n_features)``, and whether it was given as one row."""
-    array = as_floats(value, name)
+    array = as_floats(value, "X")
     single = array.ndim == 1
     if array.ndim not in (1, 2) or array.shape[-1] != n_features:
         hint = f"; reshape it to ({array.size}, 1)" if n_features == 1 and single else ""
         raise ValueError(
-            f"{name} must have shape ({n_features},) for one row or (n, {n_features}) for many, "
+            f"X must have shape ({n_features},) for one row or (n, {n_features}) for many, "
             f"got shape {array.shape}{hint}"
         )
     if array.size == 0:
-        raise ValueError(f"{name} is empty (shape {array.shape}); at least one row is needed")
+        raise ValueError(f"X is empty (shape {array.shape}); at least one row is needed")
     return np.ascontiguousarray(np.atleast_2d(array)), single
 
 
-def as_sparse_rows(value: Any, n_features: int, name: str = "X") -> csr_array:
+def as_sparse_rows(value: Any, n_features: int) -> csr_array:
     """A sparse matrix as CSR rows of finite numbers."""
     try:
         rows = csr_array(value)
         rows.check_format(full_check=True)
     except ValueError as error:
-        raise ValueError(f"{name} is not a sound sparse matrix: {error}") from None
+        raise ValueError(f"X is not a sound sparse matrix: {error}") from None
     if rows.ndim != 2 or rows.shape[1] != n_features:
-        raise ValueError(f"{name} must have shape (n, {n_features}), got a sparse matrix of shape {rows.shape}")
+        raise ValueError(f"X must have shape (n, {n_features}), got a sparse matrix of shape {rows.shape}")
     if rows.shape[0] == 0:
-        raise ValueError(f"{name} is empty (shape {rows.shape}); at least one row is needed")
+        raise ValueError(f"X is empty (shape {rows.shape}); at least one row is needed")
     if not rows.has_canonical_format:  # mended in a copy: the caller's arrays are the caller's
         rows = rows.copy()
         rows.sum_duplicates()
-    rows.data = as_floats(rows.data, name)
+    rows.data = as_floats(rows.data, "X")
     return rows
 
 
-def as_targets(value: Any, n_rows: int, single: bool, name: str = "y") -> FloatArray:
+def as_targets(value: Any, n_rows: int, single: bool) -> FloatArray:
     """``value`` as one target a row, ``(n_rows,)``."""
-    array = as_floats(value, name)
+    array = as_floats(value, "y")
     if array.shape != (n_rows,) and not (single and array.ndim == 0):
         allowed = "a number" if single else f"shape ({n_rows},), one target a row of X"
-        raise ValueError(f"{name} must be {allowed}, got shape {array.shape}")
+        raise ValueError(f"y must be {allowed}, got shape {array.shape}")
     return array.reshape(n_rows)
 
 

@@ -65,7 +65,7 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """A set's means over its splits, with standard errors."""
+    """A set's means over its splits, with standard errors, and every split's own score, for paired comparisons."""
 
     dataset: str
     passes: int
@@ -76,10 +76,11 @@ class Result:
     ll_se: float
     coverage_mean: float
     seconds_per_pass: float
+    scores: list[Score]
 
     def numbers(self) -> dict[str, Any]:
         """Ready for JSON."""
-        return asdict(self)
+        return asdict(self) | {"scores": [score._asdict() for score in self.scores]}
 
 
 def find_datasets(folder: Path) -> list[str]:
@@ -166,4 +167,5 @@ def _summary(name: str, passes: int, scores: list[Score]) -> Result:
         ll_se=float(error[1]),
         coverage_mean=float(mean[2]),
         seconds_per_pass=float(mean[3]),
+        scores=scores,
     )

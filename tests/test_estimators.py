@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 import onepass
 from onepass import (
+    BayesianCommittee,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
     BayesianNetwork,
@@ -57,6 +58,8 @@ ALL: list[tuple[Any, Any]] = [
     (BayesianPerceptronClassifier(covariance="diagonal"), THREE),
     (BayesianMLPClassifier((5,)), THREE),
     (BayesianMLPClassifier((5,), prior_scale="auto"), LABELS),
+    (BayesianMLPClassifier((5,), members=3), THREE),
+    (BayesianMLPRegressor((5,), members=2), NUMBERS),
     (BayesianMLPRegressor((5,), noise=0.3), TWO),
 ]
 
@@ -162,7 +165,7 @@ def test_several_outputs_are_several_perceptrons() -> None:
     assert both.sample_y(X, 5, random_state=0).shape == (300, 2, 5)
     for i in range(2):
         one = BayesianPerceptronRegressor().fit(X, TWO[:, i])
-        np.testing.assert_array_equal(both.predict(X)[:, i], one.predict(X))
+        np.testing.assert_allclose(both.predict(X)[:, i], one.predict(X), rtol=1e-10)
     with pytest.raises(ValueError, match="y must have 2 columns as before, got 1"):
         both.partial_fit(X, NUMBERS)
 
@@ -346,3 +349,45 @@ def test_what_was_not_fitted_says_so(tmp_path: Path) -> None:
             with pytest.raises(NotFittedError):
                 act(model)
         assert not hasattr(model, "coef_")
+
+
+def test_more_passes_of_fit_are_those_of_the_committee_itself() -> None:
+    y = np.sin(2.0 * X[:, 0]) + 0.3 * X[:, 1]
+    model = BayesianMLPRegressor((10,), members=2, passes=4, standardize=False).fit(X, y)
+    committee = BayesianCommittee(4, (10,), members=2).learn(X, y, passes=4, refine="ep")
+    np.testing.assert_allclose(model.predict(X), committee.predict(X).mean, rtol=1e-10)
+    low, high = model.predict_interval(X)
+    np.testing.assert_allclose(np.array([low, high]), np.array(committee.interval(X)), rtol=1e-6)
+    once = BayesianMLPRegressor((10,), members=2, standardize=False).fit(X, y)
+    assert model.score(X, y) > once.score(X, y)
+    assert model.n_seen_ == once.n_seen_ == 300
+
+
+def test_the_warm_up_does_not_cut_passes_in_two() -> None:
+    scaled = BayesianMLPRegressor((10,), passes=3, warm_up=300).fit(X, NUMBERS)
+    rows = (X - X.mean(axis=0)) / X.std(axis=0)
+    targets = (NUMBERS - NUMBERS.mean()) / NUMBERS.std()
+    plain = BayesianMLPRegressor((10,), passes=3, standardize=False).fit(rows, targets)
+    np.testing.assert_allclose(scaled.predict(X), plain.predict(rows) * NUMBERS.std() + NUMBERS.mean(), rtol=1e-6)
+
+
+def test_partial_fit_goes_over_its_rows_once() -> None:
+    once = BayesianMLPRegressor((10,), passes=1).fit(X, NUMBERS)
+    more = BayesianMLPRegressor((10,), passes=5).partial_fit(X, NUMBERS)
+    np.testing.assert_allclose(more.predict(X), once.predict(X), rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"members": 2, "prior_scale": "auto"}, "several members have several priors already"),
+        ({"passes": 2, "prior_scale": "auto"}, "weighs what one pass foretold"),
+        ({"members": 0}, "members must be"),
+        ({"passes": 0}, "passes must be"),
+        ({"refine": "again"}, "refine must be"),
+        ({"passes": 2, "refine": "ep", "covariance": "diagonal"}, "full"),
+    ],
+)
+def test_members_and_passes_that_cannot_be_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        BayesianMLPRegressor((5,), **options).fit(X, NUMBERS)

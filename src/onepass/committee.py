@@ -10,9 +10,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp, ndtr, ndtri
+from scipy.special import logsumexp
 
 from onepass.gaussian import FloatArray
+from onepass.mixtures import mixture_moments, mixture_quantile
 from onepass.network import BayesianNetwork
 from onepass.perceptron import Prediction
 from onepass.priors import NetworkPrior
@@ -150,7 +151,7 @@ class BayesianCommittee:
         parts = [member.predict(X) for member in self.members]
         means = np.array([p.mean for p in parts])
         stds = np.sqrt([p.var + p.noise_var for p in parts])
-        low, high = (self._quantile(means, stds, 0.5 + side * level / 2) for side in (-1, 1))
+        low, high = (mixture_quantile(self._weights, means, stds, 0.5 + side * level / 2)[()] for side in (-1, 1))
         return low, high
 
     def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
@@ -175,39 +176,43 @@ class BayesianCommittee:
         parameters = {"weighting": self.weighting, "count": self._count, "members": [own for own, _ in exported]}
         return parameters, arrays
 
+    @property
+    def weighing(self) -> dict[str, FloatArray]:
+        """What the weights follow from, as `of` takes it."""
+        return {"weights": self.weights, "count": np.array([self._count]), "recent": self._recent.copy()}
+
+    @classmethod
+    def of(cls, members: list[BayesianNetwork], weighting: str, weighing: dict[str, FloatArray]) -> Self:
+        """Make a committee of networks that have learned already."""
+        committee = object.__new__(cls)
+        committee.members = members
+        committee.weighting = one_of(weighting, WEIGHTINGS, "weighting")
+        committee._weights = sized(weighing, "weights", (len(members),))
+        if (committee._weights < 0.0).any() or abs(committee._weights.sum() - 1.0) > 1e-6:
+            raise ValueError("the weights of a committee must be shares of 1")
+        committee._count = float(sized(weighing, "count", (1,))[0])
+        committee._recent = sized(weighing, "recent", (len(members), *weighing["recent"].shape[1:]))
+        return committee
+
     @classmethod
     def from_state(cls, parameters: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
         """Make the committee that `export_state` described; it goes on as the first would have."""
-        committee = object.__new__(cls)
-        size = len(parameters["members"])
-        committee.weighting, committee._count = parameters["weighting"], as_number(parameters["count"], "count")
-        committee._weights = sized(arrays, "weights", (size,))
-        committee._recent = sized(arrays, "recent", (size, *arrays["recent"].shape[1:]))
-        committee.members = [
+        count = np.array([as_number(parameters["count"], "count")])
+        members = [
             BayesianNetwork.from_state(
                 own, {name.split(".", 1)[1]: values for name, values in arrays.items() if name.startswith(f"{k}.")}
             )
             for k, own in enumerate(parameters["members"])
         ]
-        return committee
+        return cls.of(members, parameters["weighting"], {**arrays, "count": count})
 
     def _average(self, parts: list[Any]) -> Any:
         return np.tensordot(self._weights, np.array(parts), axes=1)[()]
 
     def _mix(self, means: list[Any], variances: list[Any]) -> tuple[Any, Any]:
         """Mean and variance of the mixture."""
-        mean = self._average(means)
-        return mean, self._average(variances) + self._average([(m - mean) ** 2 for m in means])
-
-    def _quantile(self, means: FloatArray, stds: FloatArray, level: float) -> Any:
-        """Of the mixture of Gaussians, by halving the range between the members' own quantiles."""
-        own = means + ndtri(level) * stds
-        low, high = own.min(axis=0), own.max(axis=0)
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            below = self._average([ndtr((middle - m) / s) for m, s in zip(means, stds, strict=True)]) < level
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-        return (0.5 * (low + high))[()]
+        mean, var = mixture_moments(self._weights, np.array(means), np.array(variances))
+        return mean[()], var[()]
 
 
 def _variant(prior: NetworkPrior, k: int) -> NetworkPrior:

@@ -8,6 +8,7 @@ An estimator says what a target is (`_encoded`), what models learn it (`_committ
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from importlib import import_module
 from numbers import Real
 from typing import Any, Self
@@ -30,6 +31,37 @@ __all__ = ["SCALES", "OnePassEstimator"]
 SCALES = (0.3, 1.0, 3.0, 10.0)  # of the priors that prior_scale="auto" weighs against each other
 _CHUNK = 4096  # sparse rows made dense at a time
 _MODELS = {"BayesianPerceptron": "onepass.perceptron", "BayesianNetwork": "onepass.network"}
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """Rows to learn in their order, their targets, their weights where these aren't all 1, and in how many passes."""
+
+    rows: Any
+    targets: FloatArray
+    weights: FloatArray | None = None
+    passes: int = 1
+
+    def __len__(self) -> int:
+        return int(self.rows.shape[0])
+
+    @property
+    def full_weights(self) -> FloatArray:
+        """The weights, written out."""
+        return np.ones(len(self)) if self.weights is None else self.weights
+
+    def part(self, start: int, stop: int) -> "Lesson":
+        """Some of the rows."""
+        weights = None if self.weights is None else self.weights[start:stop]
+        return Lesson(self.rows[start:stop], self.targets[start:stop], weights, self.passes)
+
+    def after(self, earlier: "Lesson") -> "Lesson":
+        """Join rows that came before with these."""
+        weights = None
+        if self.weights is not None or earlier.weights is not None:
+            weights = np.concatenate([earlier.full_weights, self.full_weights])
+        rows = np.concatenate([_dense(earlier.rows), _dense(self.rows)])
+        return Lesson(rows, np.concatenate([earlier.targets, self.targets]), weights, self.passes)
 
 
 class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
@@ -56,7 +88,7 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
         """
         return self._learn(X, y, sample_weight, afresh=True)
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, *, afresh: bool, classes: Any = None) -> Self:
+    def _learn(self, X: Any, y: Any, sample_weight: Any, *, afresh: bool, classes: Any = None, passes: int = 1) -> Self:
         self._check_parameters()
         afresh = afresh or not self.__sklearn_is_fitted__()
         X, y = self._validated(X, y, afresh)
@@ -64,9 +96,9 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
         targets = self._encoded(y, classes, afresh=afresh)
         if afresh:
             self._restart(X)
-        X, targets, weights = self._weighted(X, targets, weights)
-        if X.shape[0]:
-            self._absorb(X, targets, weights)
+        lesson = Lesson(*self._weighted(X, targets, weights), passes)
+        if len(lesson):
+            self._absorb(lesson)
         return self
 
     def _restart(self, X: Any) -> None:
@@ -74,43 +106,37 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
             warn_of_scales(X, getattr(self, "feature_names_in_", None))
         self._inputs = Scaling.none(X.shape[1])
         self._targets = Scaling.none(self._target_size)
-        self._committees: list[Committee] = self._committees_for(X.shape[1])
-        self._waiting: list[FloatArray] | None = None
+        self._committees: list[Any] = self._committees_for(X.shape[1])
+        self._waiting: Lesson | None = None
         self._n_rows = 0
 
-    def _absorb(self, X: Any, targets: FloatArray, weights: FloatArray | None) -> None:
+    def _absorb(self, lesson: Lesson) -> None:
         if self.standardize and self._n_rows < self.warm_up:
-            room = self.warm_up - self._n_rows
-            self._wait(_dense(X[:room]), targets[:room], None if weights is None else weights[:room])
-            X, targets = X[room:], targets[room:]
-            weights = None if weights is None else weights[room:]
-        if X.shape[0]:
-            self._teach(X, targets, weights)
-            self._n_rows += X.shape[0]
+            # Rows of the warm-up are learned anew with those before them, by the statistics of all of them.
+            lesson = lesson if self._waiting is None else lesson.after(self._waiting)
+            seen = lesson.part(0, self.warm_up)
+            self._inputs = Scaling.of(_dense(seen.rows))
+            self._targets = self._target_scaling(seen.targets)
+            self._committees = self._committees_for(self.n_features_in_)
+            self._waiting = lesson if len(lesson) < self.warm_up else None
+            self._n_rows = 0
+        self._teach(lesson)
+        self._n_rows += len(lesson)
 
-    def _wait(self, X: FloatArray, targets: FloatArray, weights: FloatArray | None) -> None:
-        """Keep the rows of the warm-up, and learn all of them anew by the statistics of all of them."""
-        more = [X, targets, np.ones(len(X)) if weights is None else weights]
-        before = self._waiting
-        waiting = more if before is None else [np.concatenate(pair) for pair in zip(before, more, strict=True)]
-        self._inputs = Scaling.of(waiting[0])
-        self._targets = self._target_scaling(waiting[1])
-        self._committees = self._committees_for(X.shape[1])
-        self._teach(waiting[0], waiting[1], None if (waiting[2] == 1.0).all() else waiting[2])
-        self._n_rows = len(waiting[0])
-        self._waiting = waiting if self._n_rows < self.warm_up else None
-
-    def _teach(self, X: Any, targets: FloatArray, weights: FloatArray | None) -> None:
+    def _teach(self, lesson: Lesson) -> None:
         start = 0
-        for rows in self._in_chunks(X):
-            end = start + rows.shape[0]
-            self._teach_rows(rows, targets[start:end], None if weights is None else weights[start:end])
-            start = end
+        for rows in self._in_chunks(lesson.rows, len(lesson) if lesson.passes > 1 else _CHUNK):
+            part = lesson.part(start, start + rows.shape[0])
+            self._teach_part(replace(part, rows=rows))
+            start += len(part)
 
-    def _teach_rows(self, rows: Any, targets: FloatArray, weights: FloatArray | None) -> None:
-        """Teach one chunk of standardised rows; weights are left only where a subclass keeps them in `_weighted`."""
+    def _teach_part(self, lesson: Lesson) -> None:
+        """Teach standardised rows."""
         for committee in self._committees:
-            committee.learn(rows, targets)
+            self._instruct(committee, lesson.rows, lesson.targets, lesson.passes)
+
+    def _instruct(self, committee: Any, rows: Any, targets: FloatArray, passes: int) -> None:
+        committee.learn(rows, targets)
 
     def _weighted(self, X: Any, targets: FloatArray, weights: FloatArray | None) -> tuple[Any, Any, Any]:
         """Turn whole weights into repeated rows."""
@@ -130,7 +156,7 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
         """Targets as the models take them."""
         raise NotImplementedError
 
-    def _committees_for(self, n_features: int) -> list[Committee]:
+    def _committees_for(self, n_features: int) -> list[Any]:
         """Models that have learned nothing, a committee each output."""
         raise NotImplementedError
 
@@ -173,7 +199,7 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         self._check_sparse(X)
-        return self._in_chunks(X)
+        return self._in_chunks(X, _CHUNK)
 
     def _check_sparse(self, X: Any) -> None:
         if _is_sparse(X) and self._fills_sparse:
@@ -193,14 +219,14 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
     def _fills_sparse(self) -> bool:
         return self.standardize and self._sparse_models and self.covariance == "diagonal"
 
-    def _in_chunks(self, X: Any) -> Iterator[Any]:
+    def _in_chunks(self, X: Any, size: int) -> Iterator[Any]:
         if not _is_sparse(X):
             yield self._inputs(X) if self.standardize else X
         elif self._keeps_sparse:
             yield csr_array(X)
         else:
-            for start in range(0, X.shape[0], _CHUNK):
-                rows = _dense(X[start : start + _CHUNK])
+            for start in range(0, X.shape[0], size):
+                rows = _dense(X[start : start + size])
                 yield self._inputs(rows) if self.standardize else rows
 
     # What was learned.
@@ -232,7 +258,7 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         # A density of standardised targets is so many times that of the targets themselves.
         stretch = float(np.log(self._targets.spread).sum()) * self._n_rows
-        return sum(committee.log_evidence for committee in self._committees) - stretch
+        return float(sum(committee.log_evidence for committee in self._committees)) - stretch
 
     def _linear(self, committee: Committee, spread: float = 1.0, centre: float = 0.0) -> tuple[Any, Any, Any]:
         """Mean weights, bias and covariance (or variances) of a committee of perceptrons, in the inputs' own units."""
@@ -285,15 +311,16 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
             parameters["feature_names"] = self.feature_names_in_.tolist()
         arrays = {**nested("inputs", self._inputs.arrays), **nested("targets", self._targets.arrays)}
         for i, committee in enumerate(self._committees):
-            arrays[f"evidence/{i}"] = committee.evidence
+            arrays |= {f"{name}/{i}": values for name, values in committee.weighing.items()}
             members = []
             for k, member in enumerate(committee.members):
                 state, numbers = member.export_state()
                 members.append({"class": type(member).__name__, "state": state})
                 arrays |= nested(f"member/{i}/{k}", numbers)
             parameters["committees"].append(members)
-        if self._waiting is not None:
-            arrays |= nested("waiting", dict(zip(("rows", "targets", "weights"), self._waiting, strict=True)))
+        if (lesson := self._waiting) is not None:
+            waiting = {"rows": _dense(lesson.rows), "targets": lesson.targets, "weights": lesson.full_weights}
+            arrays |= nested("waiting", waiting)
         return parameters, arrays
 
     @classmethod
@@ -310,8 +337,7 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
         estimator._restore(parameters, arrays)
         estimator._targets = Scaling.from_arrays(under("targets", arrays), len(arrays["targets/centre"]))
         estimator._committees = [
-            estimator._committee(f"member/{i}", members, arrays, sized(arrays, f"evidence/{i}", (len(members),)))
-            for i, members in enumerate(parameters["committees"])
+            estimator._restored_committee(i, members, arrays) for i, members in enumerate(parameters["committees"])
         ]
         estimator._waiting = None
         if "waiting/rows" in arrays:
@@ -319,22 +345,27 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
             shape = (estimator._n_rows, estimator.n_features_in_)
             rows = sized(waiting, "rows", shape)
             targets = sized(waiting, "targets", (shape[0], *waiting["targets"].shape[1:]))
-            estimator._waiting = [rows, targets, sized(waiting, "weights", shape[:1])]
+            weights = sized(waiting, "weights", shape[:1])
+            estimator._waiting = Lesson(rows, targets, None if (weights == 1.0).all() else weights)
         return estimator
 
     def _restore(self, parameters: Parameters, arrays: Arrays) -> None:
         """Take up what a subclass added to the state."""
 
-    def _committee(self, place: str, members: Any, arrays: Arrays, evidence: FloatArray) -> Committee:
+    def _restored_committee(self, number: int, members: Any, arrays: Arrays) -> Any:
         if not members:
             raise ValueError("committees must have members")
         models = []
         for k, entry in enumerate(members):
             model = getattr(import_module(_MODELS[entry["class"]]), entry["class"])
-            models.append(model.from_state(entry["state"], under(f"{place}/{k}", arrays)))
+            models.append(model.from_state(entry["state"], under(f"member/{number}/{k}", arrays)))
             if models[-1].n_features != self.n_features_in_:
                 raise ValueError(f"a member has {models[-1].n_features} features, not {self.n_features_in_}")
-        return Committee(models, self._densities(), evidence)
+        return self._assembled(models, number, arrays)
+
+    def _assembled(self, models: list[Any], number: int, arrays: Arrays) -> Any:
+        """Make a committee of models that have learned already."""
+        return Committee(models, self._densities(), sized(arrays, f"evidence/{number}", (len(models),)))
 
 
 def _as_weights(sample_weight: Any, X: Any) -> FloatArray:

@@ -10,8 +10,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from onepass.activations import as_activation
 from onepass.estimators.base import OnePassEstimator
-from onepass.estimators.scales import Committee, class_densities, mixture_moments, mixture_quantile
+from onepass.estimators.scales import Committee, class_densities
 from onepass.gaussian import FloatArray
+from onepass.mixtures import mixture_moments, mixture_quantile
 from onepass.network import BayesianNetwork
 from onepass.perceptron import BayesianPerceptron
 from onepass.state import Arrays, Parameters
@@ -118,7 +119,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
             )
         return np.asarray(np.searchsorted(self.classes_, y), dtype=np.float64)
 
-    def _committees_for(self, n_features: int) -> list[Committee]:
+    def _committees_for(self, n_features: int) -> list[Any]:
         return [Committee([self._member(n_features, scale) for scale in self._scales], class_densities)]
 
     def _member(self, n_features: int, scale: float) -> Any:

@@ -1,19 +1,86 @@
-"""The same estimators with networks of perceptrons as their models."""
+"""The same estimators with networks of perceptrons as their models.
 
-from typing import Any
+With several members the committee is a `BayesianCommittee`, which weighs networks of different seeds and priors, in
+place of the one that weighs prior scales alone.
+"""
+
+from typing import Any, Self
 
 from onepass.activations import as_activation
+from onepass.committee import BayesianCommittee
+from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.classifier import OnePassClassifier
 from onepass.estimators.regressor import OnePassRegressor
 from onepass.network import BayesianNetwork
-from onepass.validation import as_nonnegative
+from onepass.state import Arrays
+from onepass.validation import as_count, as_nonnegative, one_of
 
 __all__ = ["BayesianMLPClassifier", "BayesianMLPRegressor"]
 
 _SCALES = (0.5, 1.0, 2.0)  # beside the network's own prior
 
 
-class BayesianMLPClassifier(OnePassClassifier):
+class _Networks(OnePassEstimator):
+    """What the estimators of networks share: members, and more passes than one."""
+
+    hidden_layer_sizes: tuple[int, ...]
+    activation: Any
+    members: int
+    passes: int
+    refine: str
+    forgetting: float
+    random_state: int | None
+
+    _auto_scales = _SCALES
+    _sparse_models = False
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Forget everything, then learn the rows in their order, and again as often as ``passes`` says.
+
+        Parameters
+        ----------
+        X : (n, d) array, data frame or sparse matrix
+        y : (n,) array
+        sample_weight : (n,) array, optional
+            A whole weight ``w`` stands for the row learned ``w`` times in its place.
+        """
+        return self._learn(X, y, sample_weight, afresh=True, passes=self.passes)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        one_of(self.refine, ("auto", "ep", "reuse"), "refine")
+        if as_count(self.members, "members") > 1 and isinstance(self.prior_scale, str):
+            raise ValueError("several members have several priors already: pass prior_scale as a number, or members=1")
+        if as_count(self.passes, "passes") > 1 and isinstance(self.prior_scale, str):
+            raise ValueError("prior_scale='auto' weighs what one pass foretold: pass a number, or passes=1")
+
+    def _instruct(self, committee: Any, rows: Any, targets: Any, passes: int) -> None:
+        if passes == 1:
+            committee.learn(rows, targets)
+            return
+        refine = self.refine
+        if refine == "auto":
+            refine = "ep" if committee.members[0].covariance == "full" else "reuse"
+        committee.learn(rows, targets, passes=passes, refine=refine)
+
+    def _shared_options(self, scale: float) -> dict[str, Any]:
+        return {
+            "hidden": tuple(self.hidden_layer_sizes),
+            "activation": self.activation,
+            "covariance": self.covariance,
+            "prior_scale": scale,
+            "seed": self.random_state or 0,
+            "forgetting": self.forgetting,
+        }
+
+    def _assembled(self, models: list[Any], number: int, arrays: Arrays) -> Any:
+        if self.members == 1:
+            return super()._assembled(models, number, arrays)
+        weighing = {name: arrays[f"{name}/{number}"] for name in ("weights", "count", "recent")}
+        return BayesianCommittee.of(models, "stacked", weighing)
+
+
+class BayesianMLPClassifier(_Networks, OnePassClassifier):
     """Network of Bayesian perceptrons for classification, learned in one pass.
 
     Parameters
@@ -26,6 +93,15 @@ class BayesianMLPClassifier(OnePassClassifier):
         side, weighted by how well each foretold the last rows.
     covariance : {"auto", "full", "layer", "neuron", "diagonal"}
         Between which weights correlations are kept; by default the richest structure that is not too large.
+    members : int
+        Networks that start from different seeds and priors, learn the same rows and predict as a mixture: better for
+        so many times the work. See `onepass.BayesianCommittee`.
+    passes : int
+        How often `fit` goes over the rows; `partial_fit` does once.
+    refine : {"auto", "ep", "reuse"}
+        What more passes do. ``"ep"`` takes back what a row has said before it speaks again and needs
+        ``covariance="full"``; ``"reuse"`` counts the data again and grows overconfident. By default the first where it
+        can be.
     forgetting : float
         In (0, 1]; below 1 the past fades, for classes that drift.
     standardize : bool
@@ -52,9 +128,6 @@ class BayesianMLPClassifier(OnePassClassifier):
     True
     """
 
-    _auto_scales = _SCALES
-    _sparse_models = False
-
     def __init__(
         self,
         hidden_layer_sizes: tuple[int, ...] = (50,),
@@ -62,6 +135,9 @@ class BayesianMLPClassifier(OnePassClassifier):
         *,
         prior_scale: Any = 1.0,
         covariance: str = "auto",
+        members: int = 1,
+        passes: int = 1,
+        refine: str = "auto",
         forgetting: float = 1.0,
         standardize: bool = True,
         warm_up: int = 100,
@@ -71,6 +147,9 @@ class BayesianMLPClassifier(OnePassClassifier):
         self.activation = activation
         self.prior_scale = prior_scale
         self.covariance = covariance
+        self.members = members
+        self.passes = passes
+        self.refine = refine
         self.forgetting = forgetting
         self.standardize = standardize
         self.warm_up = warm_up
@@ -80,22 +159,23 @@ class BayesianMLPClassifier(OnePassClassifier):
     def _link(self) -> Any:
         return as_activation("sigmoid")
 
+    def _committees_for(self, n_features: int) -> list[Any]:
+        if self.members == 1:
+            return super()._committees_for(n_features)
+        return [BayesianCommittee(n_features, members=self.members, **self._options(float(self.prior_scale)))]
+
     def _member(self, n_features: int, scale: float) -> Any:
-        binary = self._binary
-        return BayesianNetwork(
-            n_features,
-            tuple(self.hidden_layer_sizes),
-            1 if binary else len(self.classes_),
-            self.activation,
-            observation="bernoulli" if binary else "categorical",
-            covariance=self.covariance,
-            prior_scale=scale,
-            seed=self.random_state or 0,
-            forgetting=self.forgetting,
-        )
+        return BayesianNetwork(n_features, **self._options(scale))
+
+    def _options(self, scale: float) -> dict[str, Any]:
+        return {
+            **self._shared_options(scale),
+            "n_outputs": 1 if self._binary else len(self.classes_),
+            "observation": "bernoulli" if self._binary else "categorical",
+        }
 
 
-class BayesianMLPRegressor(OnePassRegressor):
+class BayesianMLPRegressor(_Networks, OnePassRegressor):
     """Network of Bayesian perceptrons for regression, learned in one pass; several outputs have a network each.
 
     Parameters
@@ -110,6 +190,15 @@ class BayesianMLPRegressor(OnePassRegressor):
         side, weighted by how well each foretold the last rows.
     covariance : {"auto", "full", "layer", "neuron", "diagonal"}
         Between which weights correlations are kept; by default the richest structure that is not too large.
+    members : int
+        Networks that start from different seeds and priors, learn the same rows and predict as a mixture: better for
+        so many times the work. See `onepass.BayesianCommittee`.
+    passes : int
+        How often `fit` goes over the rows; `partial_fit` does once.
+    refine : {"auto", "ep", "reuse"}
+        What more passes do. ``"ep"`` takes back what a row has said before it speaks again and needs
+        ``covariance="full"``; ``"reuse"`` counts the data again and grows overconfident. By default the first where it
+        can be.
     forgetting : float
         In (0, 1]; below 1 the past fades, for relations that drift.
     standardize : bool
@@ -137,9 +226,6 @@ class BayesianMLPRegressor(OnePassRegressor):
     True
     """
 
-    _auto_scales = _SCALES
-    _sparse_models = False
-
     def __init__(
         self,
         hidden_layer_sizes: tuple[int, ...] = (50,),
@@ -148,6 +234,9 @@ class BayesianMLPRegressor(OnePassRegressor):
         noise: Any = "learn",
         prior_scale: Any = 1.0,
         covariance: str = "auto",
+        members: int = 1,
+        passes: int = 1,
+        refine: str = "auto",
         forgetting: float = 1.0,
         standardize: bool = True,
         warm_up: int = 100,
@@ -158,26 +247,30 @@ class BayesianMLPRegressor(OnePassRegressor):
         self.noise = noise
         self.prior_scale = prior_scale
         self.covariance = covariance
+        self.members = members
+        self.passes = passes
+        self.refine = refine
         self.forgetting = forgetting
         self.standardize = standardize
         self.warm_up = warm_up
         self.random_state = random_state
 
+    def _committees_for(self, n_features: int) -> list[Any]:
+        if self.members == 1:
+            return super()._committees_for(n_features)
+        return [
+            BayesianCommittee(n_features, members=self.members, **self._options(float(self.prior_scale), spread))
+            for spread in self._targets.spread
+        ]
+
     def _member(self, n_features: int, scale: float, spread: float) -> Any:
+        return BayesianNetwork(n_features, **self._options(scale, spread))
+
+    def _options(self, scale: float, spread: float) -> dict[str, Any]:
         noise: Any = self.noise
         if not isinstance(noise, str):
             noise = as_nonnegative(noise, "noise") / spread**2
-        return BayesianNetwork(
-            n_features,
-            tuple(self.hidden_layer_sizes),
-            1,
-            self.activation,
-            noise=noise,
-            covariance=self.covariance,
-            prior_scale=scale,
-            seed=self.random_state or 0,
-            forgetting=self.forgetting,
-        )
+        return {**self._shared_options(scale), "noise": noise}
 
     def _noise_of(self, member: Any) -> float:
         return float(member.noise_var[0])

@@ -7,10 +7,11 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from onepass.activations import as_activation
-from onepass.estimators.base import OnePassEstimator
-from onepass.estimators.scales import Committee, gaussian_densities, mixture_moments, mixture_quantile
+from onepass.estimators.base import Lesson, OnePassEstimator
+from onepass.estimators.scales import Committee, gaussian_densities
 from onepass.estimators.scaling import Scaling
 from onepass.gaussian import FloatArray
+from onepass.mixtures import mixture_moments, mixture_quantile
 from onepass.perceptron import BayesianPerceptron
 from onepass.state import Arrays, Parameters
 from onepass.validation import as_count, as_nonnegative, as_share
@@ -89,7 +90,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     def _target_size(self) -> int:
         return self._n_outputs
 
-    def _committees_for(self, n_features: int) -> list[Committee]:
+    def _committees_for(self, n_features: int) -> list[Any]:
         return [
             Committee([self._member(n_features, scale, spread) for scale in self._scales], gaussian_densities)
             for spread in self._targets.spread
@@ -106,9 +107,9 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     def _target_scaling(self, targets: FloatArray) -> Scaling:
         return Scaling.of(targets)
 
-    def _teach_rows(self, rows: Any, targets: FloatArray, weights: FloatArray | None) -> None:
-        for committee, column in zip(self._committees, self._targets(targets).T, strict=True):
-            committee.learn(rows, column)
+    def _teach_part(self, lesson: Lesson) -> None:
+        for committee, column in zip(self._committees, self._targets(lesson.targets).T, strict=True):
+            self._instruct(committee, lesson.rows, column, lesson.passes)
 
     def _densities(self) -> Any:
         return gaussian_densities
@@ -260,11 +261,12 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         kept = weights > 0.0
         return X[kept], targets[kept], weights[kept]
 
-    def _teach_rows(self, rows: Any, targets: FloatArray, weights: FloatArray | None) -> None:
+    def _teach_part(self, lesson: Lesson) -> None:
+        rows, weights = lesson.rows, lesson.weights
         if weights is None:
-            super()._teach_rows(rows, targets, None)
+            super()._teach_part(lesson)
             return
-        scaled = self._targets(targets)
+        scaled = self._targets(lesson.targets)
         for committee, column, spread in zip(self._committees, scaled.T, self._targets.spread, strict=True):
             for start, end in _runs(weights):
                 _set_noise(committee, self.noise / spread**2 / weights[start])

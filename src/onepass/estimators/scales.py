@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.special import ndtr, ndtri, softmax
+from scipy.special import softmax
 
 from onepass.gaussian import FloatArray
 
-__all__ = ["MEMORY", "Committee", "class_densities", "gaussian_densities", "mixture_moments", "mixture_quantile"]
+__all__ = ["MEMORY", "Committee", "class_densities", "gaussian_densities"]
 
 Densities: TypeAlias = Callable[[Any, FloatArray], FloatArray]
 
@@ -41,14 +41,19 @@ class Committee:
         return np.asarray(softmax(self.evidence))
 
     @property
+    def weighing(self) -> dict[str, FloatArray]:
+        """What the weights follow from."""
+        return {"evidence": self.evidence}
+
+    @property
     def log_evidence(self) -> float:
         """The log evidence of the member with most of it."""
         return max(float(member.log_evidence) for member in self.members)
 
-    def learn(self, X: Any, y: FloatArray) -> None:
-        """Teach all members the rows, or none of them if one can't learn them."""
+    def learn(self, X: Any, y: FloatArray, **passes: Any) -> None:
+        """Teach all members the rows, or none of them if one can't learn them; a single one also in more passes."""
         if len(self.members) == 1:
-            self.members[0].learn(X, y)
+            self.members[0].learn(X, y, **passes)
             return
         members = copy.deepcopy(self.members)
         logs = np.array([self.densities(member.predict_then_learn(X, y), y) for member in members])
@@ -70,20 +75,3 @@ def gaussian_densities(seen: Any, y: FloatArray) -> FloatArray:
     """Log density of each target, taken for Gaussian, by what was predicted just before it."""
     total = np.maximum(seen.var + seen.noise_var, 1e-200)
     return np.asarray(-0.5 * (np.log(2.0 * np.pi * total) + (y - seen.mean) ** 2 / total))
-
-
-def mixture_moments(weights: FloatArray, means: FloatArray, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of mixtures of ``k`` parts, ``(k, ...) -> (...)``."""
-    mean = np.tensordot(weights, means, 1)
-    return mean, np.tensordot(weights, variances + (means - mean) ** 2, 1)
-
-
-def mixture_quantile(weights: FloatArray, means: FloatArray, stds: FloatArray, level: float) -> FloatArray:
-    """Quantile of mixtures of ``k`` Gaussians, ``(k, ...) -> (...)``, by bisection between those of its parts."""
-    quantiles = means + ndtri(level) * stds
-    low, high = quantiles.min(axis=0), quantiles.max(axis=0)
-    for _ in range(60 if len(weights) > 1 else 0):
-        middle = 0.5 * (low + high)
-        below = np.tensordot(weights, ndtr((middle - means) / np.maximum(stds, 1e-300)), 1) < level
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.asarray(0.5 * (low + high))

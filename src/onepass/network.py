@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
+from scipy.special import ndtri, softmax
 
 from onepass.activations import Sigmoid, as_activation
 from onepass.belief import STRUCTURES, Blocks, Independent, Layout, choose_structure, make_belief
@@ -26,7 +26,6 @@ from onepass.heads import (
     SCALE,
     as_network_targets,
     check_outputs,
-    class_probabilities,
     learn_scales,
     predictive,
     read,
@@ -37,7 +36,7 @@ from onepass.heads import (
 from onepass.observations import Gaussian
 from onepass.perceptron import Prediction
 from onepass.priors import CLASSIFICATION, REGRESSION, NetworkPrior, start_weights
-from onepass.propagation import Signals, evaluate, output_moments, propagate, slopes
+from onepass.propagation import Signals, moved, output_moments, parts_of_rows, propagate, slopes
 from onepass.state import as_number, as_tally, check_definite, check_network
 from onepass.validation import as_count, as_generator, as_nonnegative, as_positive, as_rows, as_seed, as_share, one_of
 
@@ -299,20 +298,33 @@ class BayesianNetwork:
         return self._state.belief.sample(as_count(n, "n"), as_generator(rng))
 
     def sample_output(self, X: ArrayLike, n: int, rng: np.random.Generator | int) -> FloatArray:
-        """Draw ``n`` networks from the posterior and give their outputs, for labels and classes as probabilities.
+        """Draw ``n`` outputs from the posterior, without noise; for labels and classes as probabilities.
 
         The shape is ``(n,)`` for one row, ``(n, rows)`` for many, with ``K`` after it for more outputs. All rows of a
-        draw share its weights.
+        draw share its weights ``w``. The belief is one about the network linearised in its weights, so the outputs are
+        ``mean + J (w - E[w])`` and have the mean and variance that `predict` says, its calibration included. Weights of
+        `sample_weights` sent through the network itself spread further where its curvature is felt.
         """
         rows, single = as_rows(X, self.n_features)
-        layers = self._state.belief.layout.layers(self.sample_weights(n, rng))
-        outputs = np.stack([evaluate([layer[i] for layer in layers], self.activation, rows) for i in range(n)])
+        outputs = self._drawn(rows, self.sample_weights(n, rng))
         if self._kind == BERNOULLI:
             outputs = _SIGMOID(outputs)
         elif self._kind == CATEGORICAL:
-            outputs = class_probabilities(outputs, np.zeros_like(outputs))
+            outputs = np.asarray(softmax(outputs, axis=-1))
         outputs = outputs[:, 0] if single else outputs
         return np.asarray(outputs[..., 0] if self._one_column else outputs)
+
+    def _drawn(self, rows: FloatArray, weights: FloatArray) -> FloatArray:
+        """Outputs ``(n, rows, K)`` that weights ``(n, p)`` have, linearised."""
+        belief = self._state.belief
+        spread = np.sqrt(self._state.scales[SCALE])
+        gaps = belief.layout.layers(weights - belief.mean)
+        outputs = np.empty((len(weights), len(rows), self.n_outputs))
+        for part in parts_of_rows(belief, len(rows)):
+            signals = propagate(belief, self.activation, rows[part])
+            for i in range(len(weights)):
+                outputs[i, part] = signals.mean + spread * moved(signals, [gap[i] for gap in gaps])
+        return outputs
 
     def export_state(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
         """All that makes this network: parameters that JSON can hold, and arrays. See `from_state`."""

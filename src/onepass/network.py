@@ -27,6 +27,7 @@ from onepass.heads import (
     as_network_targets,
     check_outputs,
     learn_scales,
+    marginals,
     predictive,
     read,
     removal,
@@ -205,12 +206,12 @@ class BayesianNetwork:
     def predict(self, X: ArrayLike) -> Prediction:
         """Predictive distribution for one row ``(d,)`` or many ``(n, d)``.
 
-        Its parts are ``(n,)``, or ``(n, K)`` for more outputs; for classes the means are their probabilities, the
-        variances those of the probabilities, to first order.
+        Its parts are ``(n,)``, or ``(n, K)`` for more outputs. For classes the means are their probabilities and the
+        variances those of the probabilities, by what ``pre_mean`` and ``pre_var`` say of each class's log odds against
+        all others.
         """
         rows, single = as_rows(X, self.n_features)
-        mean, cov = self._output_moments(rows)
-        var = np.maximum(np.diagonal(cov, axis1=1, axis2=2), 0.0)
+        mean, var = marginals(self._kind, *self._output_moments(rows))
         noise, scale = (np.broadcast_to(self._state.scales[row], mean.shape) for row in (NOISE, SCALE))
         return self._prediction(mean, var, noise, scale, single)
 
@@ -269,13 +270,14 @@ class BayesianNetwork:
         return self._prediction(mean, var, noise, scale, single)
 
     def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
-        """Central interval that holds with probability ``level``: of a new target; for labels of their probability."""
+        """Central interval that holds with probability ``level``: of a new target; for labels of their probability.
+
+        For classes it is that of each one's probability, ``(n, K)``.
+        """
         as_share(level, "level", open_above=True)
-        if self._kind == CATEGORICAL:
-            raise ValueError("interval is for numbers and 0/1 labels, got observation='categorical'; use predict")
         prediction = self.predict(X)
         reach = ndtri(0.5 + level / 2)
-        if self._kind == BERNOULLI:
+        if self._kind != GAUSSIAN:
             spread = reach * np.sqrt(prediction.pre_var)
             return _SIGMOID(prediction.pre_mean - spread)[()], _SIGMOID(prediction.pre_mean + spread)[()]
         spread = reach * np.sqrt(prediction.var + prediction.noise_var)
@@ -403,7 +405,8 @@ class BayesianNetwork:
             mean = offset + slope @ belief.mean
         gains, cov = belief.project(slope)
         reading = read(self._kind, mean, cov, target, scales[NOISE])
-        seen = np.array([mean, np.diag(cov), scales[NOISE], scales[SCALE]])
+        before, var = marginals(self._kind, mean[None], cov[None])
+        seen = np.array([before[0], var[0], scales[NOISE], scales[SCALE]])
         said = _Site(signals, reading.precision, reading.precision @ slope @ belief.mean + reading.shift)
         belief.step(gains, slope, reading.pull, reading.drop)
         if self._kind == GAUSSIAN:

@@ -125,7 +125,9 @@ def test_the_joint_step_on_classes_is_nearly_the_exact_one(scale: float, near: f
         left, gaps = np.zeros((3, 3)), []
         for label, (p, centre, spread) in enumerate(tilted_by_classes(mean, cov)):
             reading = read(CATEGORICAL, mean, cov, np.array([label]), np.zeros(3))
-            gaps.append([abs(np.exp(reading.log_density) - p), p * np.abs((mean + cov @ reading.pull - centre) / std).max()])
+            gaps.append(
+                [abs(np.exp(reading.log_density) - p), p * np.abs((mean + cov @ reading.pull - centre) / std).max()]
+            )
             left += p * spread
             # The site says what the step does.
             shrink = np.linalg.inv(np.eye(3) + reading.precision @ cov)
@@ -153,7 +155,9 @@ def test_no_class_leaves_less_than_a_covariance() -> None:
     contradictions = 0
     for _ in range(2000):
         n = rng.integers(2, 12)
-        root = rng.normal(size=(n, rng.integers(1, n + 1))) * 10 ** rng.uniform(-3, 3) * 10 ** rng.uniform(-2, 2, (n, 1))
+        root = (
+            rng.normal(size=(n, rng.integers(1, n + 1))) * 10 ** rng.uniform(-3, 3) * 10 ** rng.uniform(-2, 2, (n, 1))
+        )
         mean, cov = rng.normal(size=n) * 10 ** rng.uniform(-2, 3), root @ root.T
         reading = read(CATEGORICAL, mean, cov, np.zeros(1), np.zeros(n))
         assert np.linalg.eigvalsh(root.T @ reading.drop @ root).max() < 1.0

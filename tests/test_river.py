@@ -138,9 +138,11 @@ def test_missing_river_is_a_one_line_hint() -> None:
 def test_targets_far_from_zero_are_found_by_the_intercept() -> None:
     """River's own linear regression has an intercept that nothing holds back."""
     errors = []
+    rows: Any = datasets.TrumpApproval
+    mae: Any = metrics.MAE
     for learner in (PerceptronRegressor(), linear_model.LinearRegression()):
         model = preprocessing.StandardScaler() | learner
-        errors.append(evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE()).get())
+        errors.append(evaluate.progressive_val_score(rows(), model, mae()).get())
     assert errors[0] < errors[1] < 2.0
 
 

@@ -191,9 +191,9 @@ def _pairs(mean: FloatArray, cov: FloatArray) -> _Pairs:
 def _log_probabilities(pairs: _Pairs) -> FloatArray:
     """Log probabilities of the classes, ``(..., K)``.
 
-    For known logits ``1/p_k`` is the sum of all odds against ``k``. For uncertain ones that is a start (Daunizeau 2017);
-    what it lacks to be right to second order, a common factor aside, is ``Σ_j v_kj p_j p_k / (p_j + p_k)``, with ``v``
-    flattened so that it holds its ground where much is uncertain.
+    For known logits ``1/p_k`` is the sum of all odds against ``k``. For uncertain ones that is a start (Daunizeau
+    2017); what it lacks to be right to second order, a common factor aside, is ``Σ_j v_kj p_j p_k / (p_j + p_k)``,
+    with ``v`` flattened so that it holds its ground where much is uncertain.
     """
     log_p = -logsumexp(-pairs.odds, axis=-1)
     log_p -= logsumexp(log_p, axis=-1, keepdims=True)

@@ -72,7 +72,7 @@ def parts_of_rows(belief: Blocks | Independent, n: int) -> Iterator[slice]:
 
 
 def moved(signals: Signals, gaps: list[FloatArray]) -> FloatArray:
-    """``J gap``: how far weights that differ from their means by ``gaps``, a layer each, move the outputs, ``(n, K)``."""
+    """``J gap``: how far weights that are off their means by ``gaps``, a layer each, move the outputs, ``(n, K)``."""
     total = np.zeros_like(signals.mean)
     for gap, reach, z in zip(gaps, signals.reach, signals.inputs, strict=True):
         total += np.einsum("nko,no->nk", reach, z @ gap.T)

@@ -248,8 +248,8 @@ class PerceptronClassifier(_Growing, base.MiniBatchClassifier):
 class PerceptronRegressor(_Growing, base.MiniBatchRegressor):
     """Bayesian linear regression, or a perceptron with another activation, that learns its noise on the way.
 
-    Features and targets should vary by about 1: scale both, the targets by River's `TargetStandardScaler` as below. Where
-    targets lie does not matter, the intercept's prior is a hundred times as wide as that of a weight.
+    Features and targets should vary by about 1: scale both, the targets by River's `TargetStandardScaler` as below.
+    Where targets lie matters less: the intercept's prior is a hundred times as wide as that of a weight.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ class PerceptronRegressor(_Growing, base.MiniBatchRegressor):
     >>> for x in range(1, 6):
     ...     model.learn_one({"x": x}, 2.0 * x + 1.0)
     >>> model.predict_one({"x": 7}, with_dist=True)
-    𝒩(μ=15.002, σ=0.167)
+    𝒩(μ=14.992, σ=0.167)
 
     >>> from river import datasets, evaluate, metrics, preprocessing
     >>> scaled = preprocessing.TargetStandardScaler(PerceptronRegressor())

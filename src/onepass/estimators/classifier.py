@@ -73,7 +73,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
     def predict_interval(self, X: Any, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Limits that the probability of the second class is between with probability ``level``, given what was seen.
 
-        For more than two classes the limits of each, ``(n, K)``: its log odds against all others are taken for Gaussian.
+        For more than two classes the limits of each, ``(n, K)``: its log odds against all others count as Gaussian.
         """
         as_share(level, "level", open_above=True)
         shares, seen = self._seen(X)
@@ -83,7 +83,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         return low, high
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
-        """Draw functions from the posterior, as probabilities of the second class, ``(n, n_samples)``.
+        """Draw functions from the posterior, as probabilities of the second class, ``(n, n_samples)``, not as labels.
 
         For more than two classes as the probabilities of all, ``(n, K, n_samples)``. All rows of a draw share its
         weights, as Thompson sampling wants it.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, dia_array, issparse
+from scipy.sparse import issparse
 
 from onepass.gaussian import FloatArray
 from onepass.state import Arrays, sized
@@ -96,13 +96,14 @@ def warn_of_targets(targets: FloatArray, rows: Any, prior_scale: float) -> None:
 
 def _sizes(rows: Any) -> FloatArray:
     """Root mean square of every column, by columns brought to 1: squares of huge numbers would overflow."""
-    largest = abs(rows).max(axis=0)
-    largest = np.asarray(largest.todense() if issparse(largest) else largest).ravel()
-    unit = np.where(largest > 0.0, largest, 1.0)
-    scaled: Any = (
-        csr_array(rows) @ dia_array((1.0 / unit[None], [0]), shape=(len(unit), len(unit)))
-        if issparse(rows)
-        else rows / unit
-    )
-    squares: Any = scaled.power(2) if issparse(rows) else np.square(scaled)
-    return np.asarray(np.sqrt(np.asarray(squares.mean(axis=0)).ravel()) * unit)
+    if not issparse(rows):
+        unit = np.abs(rows).max(axis=0, initial=0.0)
+        unit = np.where(unit > 0.0, unit, 1.0)
+        return np.asarray(np.sqrt(np.square(rows / unit).mean(axis=0)) * unit)
+    entries = rows.tocsc()
+    sizes = np.zeros(rows.shape[1])
+    for k in np.flatnonzero(np.diff(entries.indptr)):
+        values = entries.data[entries.indptr[k] : entries.indptr[k + 1]]
+        unit = np.abs(values).max() or 1.0
+        sizes[k] = unit * np.sqrt(np.square(values / unit).sum() / rows.shape[0])
+    return sizes

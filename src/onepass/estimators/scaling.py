@@ -96,7 +96,7 @@ def warn_of_targets(targets: FloatArray, rows: Any, prior_scale: float) -> None:
 
 def _sizes(rows: Any) -> FloatArray:
     """Root mean square of every column, by columns brought to 1: squares of huge numbers would overflow."""
-    if not issparse(rows):
+    if not bool(issparse(rows)):
         unit = np.abs(rows).max(axis=0, initial=0.0)
         unit = np.where(unit > 0.0, unit, 1.0)
         return np.asarray(np.sqrt(np.square(rows / unit).mean(axis=0)) * unit)

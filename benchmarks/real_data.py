@@ -121,7 +121,7 @@ def page(results: dict[str, tuple[int, int, int, dict[str, Score]]]) -> str:
         for learner, part in scores.items():
             mark = "**" if learner != BATCH and part.log_loss == min(one_pass) else ""
             lines.append(
-                f"| {learner} | {part.accuracy:.3f} | {mark}{part.log_loss:.3f}{mark} | {part.calibration:.3f} |"
+                f"| {learner} | {part.accuracy:.3f} | {mark}{part.log_loss:.4f}{mark} | {part.calibration:.3f} |"
             )
         rivals = [part.log_loss for other, part in scores.items() if other != BATCH and not other.startswith(OURS)]
         near += scores[OURS].accuracy >= scores[BATCH].accuracy - 0.01

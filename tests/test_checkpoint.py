@@ -21,6 +21,7 @@ from onepass import BayesianPerceptron, CheckpointError, PiecewiseLinear, Quadra
 from onepass.activations import Rescaled, Sigmoid, as_activation
 from onepass.checkpoint import _arrays, _checked_header, _checksum, _encoded
 from onepass.river import PerceptronClassifier
+from tests.fixtures.make import predicted
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -120,18 +121,30 @@ def test_a_function_of_its_own_cannot_be_saved(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+def test_a_place_that_cannot_be_written_is_named_as_it_was_given(tmp_path: Path) -> None:
+    model, _, _ = taught({})
+    with pytest.raises(IsADirectoryError, match=f"this is a folder: '{tmp_path}'"):
+        onepass.save(model, tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"the folder '.*/none' does not exist: '.*/none/model'"):
+        onepass.save(model, tmp_path / "none" / "model")
+    assert os.listdir(tmp_path) == []
+
+
 @pytest.mark.parametrize("file", sorted(FIXTURES.glob("*.safetensors")), ids=lambda path: path.stem)
-def test_old_files_stay_loadable(file: Path) -> None:
+def test_old_files_stay_loadable(file: Path, tmp_path: Path) -> None:
     expected = json.loads(file.with_suffix(".json").read_text())
     model = onepass.load(file)
-    assert model.n_seen == expected["n_seen"]
-    np.testing.assert_allclose(model.predict(expected["X"]).mean, expected["mean"], rtol=1e-9)
-    model.learn(expected["X"], expected["y"])
+    assert (model.n_seen_ if hasattr(model, "n_seen_") else model.n_seen) == expected["n_seen"]
+    np.testing.assert_allclose(predicted(model, expected["X"]), expected["predicted"], rtol=1e-9)
+    onepass.save(model, tmp_path / "again")
+    same(onepass.load(tmp_path / "again"), model)
 
 
-def test_there_is_a_file_of_every_format_version() -> None:
+def test_there_is_a_file_of_every_format_version_and_class() -> None:
     versions = {int(path.stem.removeprefix("perceptron-v")) for path in FIXTURES.glob("perceptron-v*.safetensors")}
     assert versions == set(range(1, onepass.checkpoint.FORMAT_VERSION + 1))
+    newest = FIXTURES.glob(f"*-v{onepass.checkpoint.FORMAT_VERSION}.safetensors")
+    assert {type(onepass.load(file)).__name__ for file in newest} == set(onepass.checkpoint._HOME)
 
 
 # What is not a model must be refused, and at once.
@@ -172,19 +185,21 @@ def with_state(change: Callable[[dict[str, Any], dict[str, np.ndarray]], None], 
 
 def test_files_that_are_none_of_ours_are_refused(tmp_path: Path) -> None:
     file, data = tmp_path / "model", content()
-    refused(file, b"", "not a model file, or cut short")
-    refused(file, b"PK\x03\x04" + bytes(100), "not a model file, or cut short")
-    refused(file, pickle.dumps({"a": 1}), "not a model file, or cut short")
-    refused(file, (2**63).to_bytes(8, "little") + data[8:], "not a model file, or cut short")
+    refused(file, b"", "not a safetensors file.*or cut short")
+    refused(file, b"PK\x03\x04" + bytes(100), "not a safetensors file.*or cut short")
+    refused(file, pickle.dumps({"a": 1}), "not a safetensors file.*or cut short")
+    refused(file, (2**63).to_bytes(8, "little") + data[8:], "not a safetensors file.*or cut short")
     refused(file, data[:-1], "cut short or corrupted")
     refused(file, data + b"\0", "cut short or corrupted")
-    refused(file, data[:100], "not a model file, or cut short")
+    refused(file, data[:100], "not a safetensors file.*or cut short")
     refused(file, data[:-20] + bytes([data[-20] ^ 1]) + data[-19:], "checksum does not match")
     from safetensors.numpy import save
 
     refused(file, save({"mean": np.zeros(3)}), "not a model file of onepass")
     refused(file, save({"mean": np.zeros(3)}, {"format": "np"}), "not a model file of onepass")
     deep = b"[" * 200_000
+    refused(file, len(deep).to_bytes(8, "little") + deep, "no JSON header")
+    deep = b'{"a":' * 200_000
     refused(file, len(deep).to_bytes(8, "little") + deep, "JSON")
     with file.open("wb") as sparse:
         sparse.write((2**30).to_bytes(8, "little"))

@@ -19,7 +19,7 @@ def expected_failures(estimator: Any) -> dict[str, str]:
     return {f"check_sample_weight_equivalence_on_{kind}_data": ORDER for kind in ("dense", "sparse")}
 
 
-@pytest.mark.filterwarnings("ignore:features differ in scale")
+@pytest.mark.filterwarnings("ignore:features differ in scale", "ignore:targets are of size")
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
     [
         BayesianPerceptronClassifier(),

@@ -1,13 +1,16 @@
 """Networks: the compiled steps against the readable ones, and both against what can be known otherwise."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 from onepass import BayesianNetwork, BayesianPerceptron, Quadrature
 from onepass.belief import Blocks, Layout
-from onepass.heads import CATEGORICAL, read
+from onepass.engine.heads import read as compiled_read
+from onepass.heads import BERNOULLI, CATEGORICAL, _class_slopes, marginals, read
 from onepass.propagation import evaluate, propagate, slopes
 
 STRUCTURES = ("full", "layer", "neuron", "diagonal")
@@ -98,32 +101,74 @@ def test_without_hidden_layers_labels_are_learned_as_a_perceptron_does() -> None
     np.testing.assert_allclose(network.log_predictive(X, y), perceptron.log_predictive(X, y), atol=1e-9)
 
 
-def test_the_joint_step_on_classes_is_newtons_step_on_the_flattened_likelihood() -> None:
-    """Brute force in weight space: precision plus slopes' curvature, and the mean by its gradient."""
+def tilted_by_classes(mean: np.ndarray, cov: np.ndarray) -> Iterator[tuple[float, np.ndarray, np.ndarray]]:
+    """Probability, mean and covariance of the logits given each class, by brute force."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    grid = np.stack([part.ravel() for part in np.meshgrid(*[nodes] * len(mean))], axis=1)
+    mass = np.prod(np.meshgrid(*[weights / weights.sum()] * len(mean)), axis=0).ravel()
+    values, vectors = np.linalg.eigh(cov)
+    logits = mean + grid * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
+    for p in softmax(logits, axis=1).T:
+        z = mass @ p
+        centre = (mass * p) @ logits / z
+        yield z, centre, ((logits - centre).T * (mass * p)) @ (logits - centre) / z
+
+
+@pytest.mark.parametrize(("scale", "near"), [(0.3, 0.005), (1.0, 0.04), (3.0, 0.1)])
+def test_the_joint_step_on_classes_is_nearly_the_exact_one(scale: float, near: float) -> None:
+    """Errors of probabilities, of means and covariances in prior standard deviations, for covariances of any shape."""
+    rng, errors = np.random.default_rng(0), []
+    for _ in range(15):
+        mean, root = scale * rng.normal(size=3), scale * rng.normal(size=(3, 3))
+        cov = root @ root.T
+        std = np.sqrt(np.diag(cov))
+        left, gaps = np.zeros((3, 3)), []
+        for label, (p, centre, spread) in enumerate(tilted_by_classes(mean, cov)):
+            reading = read(CATEGORICAL, mean, cov, np.array([label]), np.zeros(3))
+            gaps.append(
+                [abs(np.exp(reading.log_density) - p), p * np.abs((mean + cov @ reading.pull - centre) / std).max()]
+            )
+            left += p * spread
+            # The site says what the step does.
+            shrink = np.linalg.inv(np.eye(3) + reading.precision @ cov)
+            np.testing.assert_allclose(shrink @ reading.precision, reading.drop, atol=1e-9)
+            np.testing.assert_allclose(shrink @ reading.shift, reading.pull, atol=1e-9)
+        shrunk = (cov - cov @ reading.drop @ cov - left) / np.outer(std, std)
+        errors.append([*np.max(gaps, axis=0), np.abs(shrunk).max()])
+    assert (np.median(errors, axis=0) < near).all()
+
+
+def test_two_classes_are_predicted_as_their_label_is() -> None:
+    mean, cov = np.array([0.4, -1.0]), np.array([[2.0, 0.5], [0.5, 3.0]])
+    for label in (0, 1):
+        ours = read(CATEGORICAL, mean, cov, np.array([label]), np.zeros(2))
+        exact = read(BERNOULLI, np.array([-1.4]), np.array([[4.0]]), np.array([label]), np.zeros(1))
+        assert ours.log_density == pytest.approx(exact.log_density, abs=1e-12)
+        np.testing.assert_allclose(ours.pull, [-exact.pull[0], exact.pull[0]], atol=1e-12)
+    centre, var = marginals(CATEGORICAL, mean[None], cov[None])
+    np.testing.assert_allclose([centre[0], var[0]], [[1.4, -1.4], [4.0, 4.0]], atol=1e-7)
+
+
+def test_no_class_leaves_less_than_a_covariance() -> None:
+    """Also where three pairs contradict each other, which random covariances of any scale find."""
     rng = np.random.default_rng(0)
-    network = BayesianNetwork(3, (), 4, observation="categorical", prior_scale=1.5, covariance="full")
-    X, y = rng.normal(size=(30, 3)), rng.integers(0, 4, 30)
-    network.learn(X, y)
-    x, label, mean, cov = rng.normal(size=3), 2, network.mean, network.cov[0]
-    J = np.kron(np.eye(4), np.append(x, 1.0))
-    flat = np.sqrt(1 + np.pi / 8 * np.diag(J @ cov @ J.T))
-    p = np.exp(J @ mean / flat) / np.exp(J @ mean / flat).sum()
-    curvature = np.diag(1 / flat) @ (np.diag(p) - np.outer(p, p)) @ np.diag(1 / flat)
-    expected_cov = np.linalg.inv(np.linalg.inv(cov) + J.T @ curvature @ J)
-    expected_mean = mean + expected_cov @ J.T @ ((np.eye(4)[label] - p) / flat)
-    network.learn(x, label)
-    np.testing.assert_allclose(network.cov[0], expected_cov, atol=1e-11)
-    np.testing.assert_allclose(network.mean, expected_mean, atol=1e-11)
-
-
-def test_flattened_probabilities_are_close_to_the_exact_ones() -> None:
-    rng = np.random.default_rng(1)
-    mean, root = np.array([1.0, -0.5, 0.2]), rng.normal(size=(3, 3)) * 0.5
-    logits = mean + rng.normal(size=(400_000, 3)) @ root.T
-    exact = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    for label in range(3):
-        reading = read(CATEGORICAL, mean, root @ root.T, np.array([label]), np.zeros(3))
-        assert np.exp(reading.log_density) == pytest.approx(exact[:, label].mean(), abs=0.02)
+    contradictions = 0
+    for _ in range(2000):
+        n = rng.integers(2, 12)
+        root = (
+            rng.normal(size=(n, rng.integers(1, n + 1))) * 10 ** rng.uniform(-3, 3) * 10 ** rng.uniform(-2, 2, (n, 1))
+        )
+        mean, cov = rng.normal(size=n) * 10 ** rng.uniform(-2, 3), root @ root.T
+        reading = read(CATEGORICAL, mean, cov, np.zeros(1), np.zeros(n))
+        assert np.linalg.eigvalsh(root.T @ reading.drop @ root).max() < 1.0
+        pull, shift, drop, precision = np.empty(n), np.empty(n), np.empty((n, n)), np.empty((n, n))
+        density = compiled_read(CATEGORICAL, mean, cov, np.zeros(1), np.zeros(n), pull, drop, precision, shift)
+        assert density == pytest.approx(reading.log_density, rel=1e-9, abs=1e-9)
+        for ours, theirs in ((pull, reading.pull), (drop, reading.drop)):
+            np.testing.assert_allclose(ours, theirs, atol=1e-7 * max(np.abs(theirs).max(), 1e-9))
+        log_p, slopes_of_logs = _class_slopes(mean, cov)
+        contradictions += not np.array_equal(reading.drop, (slopes_of_logs.T * np.exp(log_p)) @ slopes_of_logs)
+    assert contradictions > 0
 
 
 @pytest.mark.parametrize("hidden", [(7,), (6, 5)], ids=str)
@@ -144,8 +189,28 @@ def test_the_outputs_mean_is_that_of_sampled_networks() -> None:
     """One hidden layer: with the covariance of a unit and its outgoing weight the mean has no approximation left."""
     X, y = problem(HEADS[0], n=40)
     network = BayesianNetwork(4, (5,), noise=0.1, covariance="full").learn(X, y)
-    draws = network.sample_output(X[:5], 40_000, 0)
+    layers = network._state.belief.layout.layers(network.sample_weights(40_000, 0))
+    draws = np.array([evaluate([layer[i] for layer in layers], network.activation, X[:5])[:, 0] for i in range(40_000)])
     np.testing.assert_allclose(network.predict(X[:5]).mean, draws.mean(axis=0), atol=4 * draws.std() / 200)
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.parametrize("head", HEADS, ids=str)
+def test_draws_are_what_is_predicted(head: dict[str, Any], structure: str) -> None:
+    X, y = problem(head, n=150)
+    network = BayesianNetwork(4, (6, 5), covariance=structure, **head).learn(X, y)
+    draws, seen = network.sample_output(X[:10], 20_000, 0), network.predict(X[:10])
+    # A softmax of uncertain logits has no closed form; all else is exact.
+    classes = head["observation"] == "categorical"
+    near = 0.03 if classes else 4 / np.sqrt(20_000)
+    std = np.sqrt(seen.var) if head["observation"] == "gaussian" else 1.0
+    np.testing.assert_array_less(np.abs(draws.mean(axis=0) - seen.mean) / std, near)
+    np.testing.assert_allclose(draws.std(axis=0), np.sqrt(seen.var), rtol=0.03, atol=0.04 if classes else 0.0)
+    np.testing.assert_array_equal(draws[:5, 3], network.sample_output(X[:10], 20_000, 0)[:5, 3])
+    if head["observation"] != "gaussian":
+        low, high = network.interval(X[:10], 0.9)
+        inside = ((low <= draws) & (draws <= high)).mean(axis=0)
+        np.testing.assert_allclose(inside, 0.9, atol=0.05 if classes else 0.012)
 
 
 def test_blocks_that_hold_everything_are_the_full_covariance() -> None:
@@ -313,8 +378,6 @@ def test_labels_are_checked() -> None:
     network = BayesianNetwork(2, (), 3, observation="categorical")
     with pytest.raises(ValueError, match="labels 0 to 2, got 3 at index 1"):
         network.learn([[1.0, 2.0], [1.0, 2.0]], [0, 3])
-    with pytest.raises(ValueError, match="interval is for numbers"):
-        network.interval([1.0, 2.0])
 
 
 def test_the_structure_follows_from_the_size() -> None:

@@ -135,6 +135,35 @@ def test_missing_river_is_a_one_line_hint() -> None:
     assert done.stderr.strip().endswith("ImportError: onepass.river needs River: pip install 'onepass[river]'")
 
 
+def test_targets_far_from_zero_are_found_by_the_intercept() -> None:
+    """River's own linear regression has an intercept that nothing holds back."""
+    errors = []
+    rows: Any = datasets.TrumpApproval
+    mae: Any = metrics.MAE
+    for learner in (PerceptronRegressor(), linear_model.LinearRegression()):
+        model = preprocessing.StandardScaler() | learner
+        errors.append(evaluate.progressive_val_score(rows(), model, mae()).get())
+    assert errors[0] < errors[1] < 2.0
+
+
+def test_features_named_by_numbers_and_tuples_are_saved(tmp_path: Path) -> None:
+    model = PerceptronClassifier()
+    model.learn_one({1: 0.5, ("a", 2): -1.0, "1": 2.0}, True)
+    onepass.save(model, tmp_path / "model")
+    assert onepass.load(tmp_path / "model").weights == model.weights
+    model.learn_one({1.5: 1.0}, True)
+    with pytest.raises(TypeError, match=r"texts, whole numbers or tuples of these, got 1\.5"):
+        onepass.save(model, tmp_path / "model")
+
+
+def test_gaps_in_frames_are_named() -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, None]})
+    model = PerceptronRegressor()
+    with pytest.raises(ValueError, match=r"feature 'b' must be finite, got nan in row 1; .*fillna"):
+        model.learn_many(frame, pd.Series([1.0, 2.0]))
+    assert model.weights == {}
+
+
 def test_a_row_that_is_refused_leaves_no_trace() -> None:
     model = PerceptronClassifier(forgetting=0.9)
     model.learn_one({"a": 1.0}, True)

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from errno import EISDIR, ENOENT
 from pathlib import Path
 
 __all__ = ["write_atomically"]
@@ -17,6 +18,10 @@ def write_atomically(path: Path, content: bytes) -> None:
     >>> [(file.name, file.read_bytes()) for file in folder.iterdir()]
     [('note.txt', b'whole')]
     """
+    if path.is_dir():
+        raise IsADirectoryError(EISDIR, "the path of a file is needed, but this is a folder", str(path))
+    if not path.parent.is_dir():
+        raise FileNotFoundError(ENOENT, f"the folder {str(path.parent)!r} does not exist", str(path))
     handle, draft = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:

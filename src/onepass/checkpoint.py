@@ -34,6 +34,7 @@ _HOME = {
     "BayesianPerceptron": "onepass.perceptron",
     "BayesianPerceptronClassifier": "onepass.estimators",
     "BayesianPerceptronRegressor": "onepass.estimators",
+    "KalmanNetwork": "onepass.kbnn",
     "PerceptronClassifier": "onepass.river",
     "PerceptronRegressor": "onepass.river",
 }
@@ -80,7 +81,9 @@ def load(path: str | os.PathLike[str]) -> Any:
         length = os.fstat(file.fileno()).st_size
         header_length = int.from_bytes(file.read(8), "little")
         if length < 10 or header_length > length - 8:
-            raise CheckpointError(f"{path} is not a model file, or cut short: it has {length} bytes")
+            raise CheckpointError(
+                f"{path} is not a safetensors file, so no model file of onepass, or cut short: it has {length} bytes"
+            )
         if header_length > _LONGEST_HEADER:
             raise CheckpointError(f"{path} has a header of {header_length} bytes; at most {_LONGEST_HEADER} are read")
         try:
@@ -123,6 +126,8 @@ def _encoded(name: str, parameters: Parameters, arrays: Arrays) -> bytes:
 
 def _checked_header(text: bytes, payload: int) -> tuple[dict[str, str], dict[str, Any]]:
     """The metadata and the table of arrays, if their shapes and places add up to ``payload`` bytes."""
+    if not text.startswith(b"{"):
+        raise CheckpointError("it has no JSON header, so it is not a safetensors file and no model file of onepass")
     header = _json(text, "header")
     if not isinstance(header, dict) or not isinstance(header.get("__metadata__"), dict):
         raise CheckpointError("its header has no metadata, so it is not a model file of onepass")

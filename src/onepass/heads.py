@@ -7,7 +7,7 @@ about weights or layers.
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp, softmax
 
 from onepass.activations import Sigmoid
 from onepass.gaussian import FloatArray
@@ -20,6 +20,7 @@ __all__ = [
     "NOISE",
     "NOISE_FLOOR",
     "NOISE_WEIGHT",
+    "ODDS_STEPS",
     "SCALE",
     "SCALE_CLIP",
     "SCALE_GAIN",
@@ -29,8 +30,8 @@ __all__ = [
     "Reading",
     "as_network_targets",
     "check_outputs",
-    "class_probabilities",
     "learn_scales",
+    "marginals",
     "predictive",
     "read",
     "removal",
@@ -48,6 +49,8 @@ _SCALE_START_WEIGHT = 10.0
 SCALE_GAIN, SCALE_CLIP = 3.0, 9.0
 # A site is taken back only if at least this share of its own noise is left of the difference; else it stays.
 SITE_MARGIN = 1e-3
+ODDS_STEPS = 4  # of Newton, on a function that is all but straight
+_PAIRS = 100_000  # of classes held at a time, which bounds the memory of a prediction
 _SIGMOID = Sigmoid()
 
 
@@ -115,18 +118,12 @@ class Predictive(NamedTuple):
 
 
 def predictive(kind: int, mean: FloatArray, var: FloatArray, noise: FloatArray, scale: FloatArray) -> Predictive:
-    """What is predicted from outputs with these means and variances, ``(n, K)``; for classes their probabilities."""
+    """What is predicted from `marginals`, ``(n, K)``; for classes their probabilities."""
     if kind == GAUSSIAN:
         return Predictive(mean, scale * var, scale * noise)
-    if kind == BERNOULLI:
-        output = _SIGMOID.moments(mean, var)
-        p, p_var = output.mean, output.var
-    else:
-        p, flat_var = class_probabilities(mean, var), var / (1.0 + np.pi / 8.0 * var)
-        # To first order p_k moves with logit j by p_k (1[j = k] - p_j) / t_j.
-        mixed = (p**2 * flat_var).sum(axis=1, keepdims=True)
-        p_var = np.minimum(p**2 * (flat_var * (1.0 - 2.0 * p) + mixed), p * (1.0 - p))
-    return Predictive(p, np.maximum(p_var, 0.0), np.maximum(p * (1.0 - p) - p_var, 0.0))
+    output = _SIGMOID.moments(mean, var)
+    p = output.mean if kind == BERNOULLI else output.mean / output.mean.sum(axis=1, keepdims=True)
+    return Predictive(p, output.var, np.maximum(p * (1.0 - p) - output.var, 0.0))
 
 
 def read(kind: int, mean: FloatArray, cov: FloatArray, target: FloatArray, noise: FloatArray) -> Reading:
@@ -149,15 +146,98 @@ def _read_label(mean: float, var: float, label: float) -> Reading:
 
 
 def _read_class(mean: FloatArray, cov: FloatArray, label: int) -> Reading:
-    """The joint step on all logits; ``t`` flattens each by its own uncertainty, as one probit would a sigmoid."""
-    t = np.sqrt(1.0 + np.pi / 8.0 * np.diag(cov))
-    p = class_probabilities(mean, np.diag(cov))
-    precision = (np.diag(p) - np.outer(p, p)) / np.outer(t, t)
-    shift = (np.eye(len(p))[label] - p) / t
-    shrink = np.linalg.inv(np.eye(len(p)) + precision @ cov)
-    drop = shrink @ precision
-    log_density = mean[label] / t[label] - logsumexp(mean / t)
-    return Reading(float(log_density), shrink @ shift, 0.5 * (drop + drop.T), precision, shift)
+    """The joint step on all logits: the one that the probabilities' expected slopes make, as Kalman's does.
+
+    With ``q`` the gradients of the log probabilities in the logits' means, a row each, that is ``pull = q[label]`` and
+    ``drop = Σ p q q'``, what the label drops on average.
+    """
+    log_p, q = _class_slopes(mean, cov)
+    drop = (q.T * np.exp(log_p)) @ q
+    # -(log p)'' is at most 1/2 in any direction, so no label leaves less than (S⁻¹ + 1/2)⁻¹. Three odds that contradict
+    # each other may; what they drop is then taken for the precision of a site, which leaves something in any case.
+    root = np.linalg.cholesky(cov + 2.0 * np.eye(len(mean)))
+    if np.linalg.eigvalsh(root.T @ drop @ root).max() < 1.0:
+        rest = np.linalg.inv(np.eye(len(mean)) - drop @ cov)
+        precision = rest @ drop
+        return Reading(float(log_p[label]), q[label], drop, 0.5 * (precision + precision.T), rest @ q[label])
+    shrink = np.linalg.inv(np.eye(len(mean)) + drop @ cov)
+    dropped = shrink @ drop
+    return Reading(float(log_p[label]), shrink @ q[label], 0.5 * (dropped + dropped.T), drop, q[label])
+
+
+class _Pairs(NamedTuple):
+    """What is known of each class against each other one alone, each ``(..., K, K)``: two classes are one label."""
+
+    odds: FloatArray  # log odds, exact
+    steep: FloatArray  # their slopes in the difference of the two logits
+    flat_var: FloatArray  # variance of the difference, flattened as one probit would
+
+
+def _pairs(mean: FloatArray, cov: FloatArray) -> _Pairs:
+    """Compare classes in pairs, from logits ``(..., K)`` and covariances ``(..., K, K)``."""
+    n_classes = mean.shape[-1]
+    first, second = np.triu_indices(n_classes, 1)
+    own = np.diagonal(cov, axis1=-2, axis2=-1)
+    var = np.maximum(own[..., first] + own[..., second] - 2.0 * cov[..., first, second], 0.0)
+    won, lost = (_SIGMOID.tilt_by_label(mean[..., first] - mean[..., second], var, label) for label in (1.0, 0.0))
+    odds, steep, flat_var = np.zeros((3, *mean.shape, n_classes))
+    odds[..., first, second] = won.log_z - lost.log_z
+    odds[..., second, first] = lost.log_z - won.log_z
+    steep[..., first, second] = steep[..., second, first] = won.alpha - lost.alpha
+    flat_var[..., first, second] = flat_var[..., second, first] = var / (1.0 + np.pi / 8.0 * var)
+    return _Pairs(odds, steep, flat_var)
+
+
+def _log_probabilities(pairs: _Pairs) -> FloatArray:
+    """Log probabilities of the classes, ``(..., K)``.
+
+    For known logits ``1/p_k`` is the sum of all odds against ``k``. For uncertain ones that is a start (Daunizeau
+    2017); what it lacks to be right to second order, a common factor aside, is ``Σ_j v_kj p_j p_k / (p_j + p_k)``,
+    with ``v`` flattened so that it holds its ground where much is uncertain.
+    """
+    log_p = -logsumexp(-pairs.odds, axis=-1)
+    log_p -= logsumexp(log_p, axis=-1, keepdims=True)
+    log_p += (pairs.flat_var * expit(pairs.odds) * np.exp(log_p)[..., None, :]).sum(axis=-1)
+    return np.asarray(log_p - logsumexp(log_p, axis=-1, keepdims=True))
+
+
+def _class_slopes(mean: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Log probabilities ``(K,)`` and their gradients in the logits' means, ``(K, K)``."""
+    pairs = _pairs(mean, cov)
+    log_p = _log_probabilities(pairs)
+    against = softmax(-pairs.odds, axis=1) * pairs.steep
+    gradients = np.diag(against.sum(axis=1)) - against
+    return log_p, gradients - np.exp(log_p) @ gradients
+
+
+def marginals(kind: int, mean: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """What is predicted from, ``(n, K)``: means and variances of the outputs, for classes of their log odds.
+
+    The log odds of a class against all others are taken for Gaussian, with the variance of their first order and the
+    mean that gives the class its probability.
+    """
+    if kind != CATEGORICAL:
+        return mean, np.maximum(np.diagonal(cov, axis1=1, axis2=2), 0.0)
+    centre, var = np.empty_like(mean), np.empty_like(mean)
+    chunk = max(_PAIRS // mean.shape[1] ** 2, 1)
+    for start in range(0, len(mean), chunk):
+        part = slice(start, start + chunk)
+        centre[part], var[part] = _rest_odds(mean[part], cov[part])
+    return centre, var
+
+
+def _rest_odds(mean: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatArray]:
+    log_p = _log_probabilities(_pairs(mean, cov))
+    others = np.where(np.eye(mean.shape[1], dtype=bool), -np.inf, log_p[:, None, :])
+    log_rest = logsumexp(others, axis=2)
+    slope = np.eye(mean.shape[1]) - np.exp(others - log_rest[..., None])
+    var = np.maximum(np.einsum("nki,nij,nkj->nk", slope, cov, slope), 0.0)
+    wanted = log_p - log_rest
+    centre = wanted * np.sqrt(1.0 + np.pi / 8.0 * var)
+    for _ in range(ODDS_STEPS):
+        won, lost = (_SIGMOID.tilt_by_label(centre, var, label) for label in (1.0, 0.0))
+        centre = centre - (won.log_z - lost.log_z - wanted) / (won.alpha - lost.alpha)
+    return centre, var
 
 
 def removal(
@@ -173,12 +253,6 @@ def removal(
     shrink = np.linalg.inv(np.eye(n) - precision @ cov)
     drop = -shrink @ precision
     return shrink @ (precision @ values - h), 0.5 * (drop + drop.T)
-
-
-def class_probabilities(mean: FloatArray, var: FloatArray) -> FloatArray:
-    """Probabilities of the classes from independent logits ``N(mean, var)``, over the last axis."""
-    flat = mean / np.sqrt(1.0 + np.pi / 8.0 * var)
-    return np.asarray(np.exp(flat - logsumexp(flat, axis=-1, keepdims=True)))
 
 
 def learn_scales(scales: FloatArray, error: FloatArray, var: FloatArray, gain: float, most: float) -> None:

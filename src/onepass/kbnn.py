@@ -15,6 +15,7 @@ from onepass.belief import Blocks
 from onepass.gaussian import FloatArray
 from onepass.network import BayesianNetwork
 from onepass.priors import UNIT, NetworkPrior
+from onepass.propagation import evaluate
 
 __all__ = ["KalmanNetwork"]
 
@@ -77,6 +78,11 @@ class KalmanNetwork(BayesianNetwork):
         layers = forward(self._state.belief, self.activation, rows, self.noise)
         var = layers[-1].pre_var
         return layers[-1].pre_mean, var[:, :, None] * np.eye(var.shape[1])
+
+    def _drawn(self, rows: FloatArray, weights: FloatArray) -> FloatArray:
+        """Nothing is linearised here, so draws are not either."""
+        layers = self._state.belief.layout.layers(weights)
+        return np.stack([evaluate([layer[i] for layer in layers], self.activation, rows) for i in range(len(weights))])
 
     def _run(
         self,

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
+from scipy.special import ndtri, softmax
 
 from onepass.activations import Sigmoid, as_activation
 from onepass.belief import STRUCTURES, Blocks, Independent, Layout, choose_structure, make_belief
@@ -26,8 +26,8 @@ from onepass.heads import (
     SCALE,
     as_network_targets,
     check_outputs,
-    class_probabilities,
     learn_scales,
+    marginals,
     predictive,
     read,
     removal,
@@ -37,7 +37,7 @@ from onepass.heads import (
 from onepass.observations import Gaussian
 from onepass.perceptron import Prediction
 from onepass.priors import CLASSIFICATION, REGRESSION, NetworkPrior, start_weights
-from onepass.propagation import Signals, evaluate, output_moments, propagate, slopes
+from onepass.propagation import Signals, moved, output_moments, parts_of_rows, propagate, slopes
 from onepass.state import as_number, as_tally, check_definite, check_network
 from onepass.validation import as_count, as_generator, as_nonnegative, as_positive, as_rows, as_seed, as_share, one_of
 
@@ -206,12 +206,12 @@ class BayesianNetwork:
     def predict(self, X: ArrayLike) -> Prediction:
         """Predictive distribution for one row ``(d,)`` or many ``(n, d)``.
 
-        Its parts are ``(n,)``, or ``(n, K)`` for more outputs; for classes the means are their probabilities, the
-        variances those of the probabilities, to first order.
+        Its parts are ``(n,)``, or ``(n, K)`` for more outputs. For classes the means are their probabilities and the
+        variances those of the probabilities, by what ``pre_mean`` and ``pre_var`` say of each class's log odds against
+        all others.
         """
         rows, single = as_rows(X, self.n_features)
-        mean, cov = self._output_moments(rows)
-        var = np.maximum(np.diagonal(cov, axis1=1, axis2=2), 0.0)
+        mean, var = marginals(self._kind, *self._output_moments(rows))
         noise, scale = (np.broadcast_to(self._state.scales[row], mean.shape) for row in (NOISE, SCALE))
         return self._prediction(mean, var, noise, scale, single)
 
@@ -270,13 +270,14 @@ class BayesianNetwork:
         return self._prediction(mean, var, noise, scale, single)
 
     def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
-        """Central interval that holds with probability ``level``: of a new target; for labels of their probability."""
+        """Central interval that holds with probability ``level``: of a new target; for labels of their probability.
+
+        For classes it is that of each one's probability, ``(n, K)``.
+        """
         as_share(level, "level", open_above=True)
-        if self._kind == CATEGORICAL:
-            raise ValueError("interval is for numbers and 0/1 labels, got observation='categorical'; use predict")
         prediction = self.predict(X)
         reach = ndtri(0.5 + level / 2)
-        if self._kind == BERNOULLI:
+        if self._kind != GAUSSIAN:
             spread = reach * np.sqrt(prediction.pre_var)
             return _SIGMOID(prediction.pre_mean - spread)[()], _SIGMOID(prediction.pre_mean + spread)[()]
         spread = reach * np.sqrt(prediction.var + prediction.noise_var)
@@ -299,20 +300,33 @@ class BayesianNetwork:
         return self._state.belief.sample(as_count(n, "n"), as_generator(rng))
 
     def sample_output(self, X: ArrayLike, n: int, rng: np.random.Generator | int) -> FloatArray:
-        """Draw ``n`` networks from the posterior and give their outputs, for labels and classes as probabilities.
+        """Draw ``n`` outputs from the posterior, without noise; for labels and classes as probabilities.
 
         The shape is ``(n,)`` for one row, ``(n, rows)`` for many, with ``K`` after it for more outputs. All rows of a
-        draw share its weights.
+        draw share its weights ``w``. The belief is one about the network linearised in its weights, so the outputs are
+        ``mean + J (w - E[w])`` and have the mean and variance that `predict` says, its calibration included. Weights of
+        `sample_weights` sent through the network itself spread further where its curvature is felt.
         """
         rows, single = as_rows(X, self.n_features)
-        layers = self._state.belief.layout.layers(self.sample_weights(n, rng))
-        outputs = np.stack([evaluate([layer[i] for layer in layers], self.activation, rows) for i in range(n)])
+        outputs = self._drawn(rows, self.sample_weights(n, rng))
         if self._kind == BERNOULLI:
             outputs = _SIGMOID(outputs)
         elif self._kind == CATEGORICAL:
-            outputs = class_probabilities(outputs, np.zeros_like(outputs))
+            outputs = np.asarray(softmax(outputs, axis=-1))
         outputs = outputs[:, 0] if single else outputs
         return np.asarray(outputs[..., 0] if self._one_column else outputs)
+
+    def _drawn(self, rows: FloatArray, weights: FloatArray) -> FloatArray:
+        """Outputs ``(n, rows, K)`` that weights ``(n, p)`` have, linearised."""
+        belief = self._state.belief
+        spread = np.sqrt(self._state.scales[SCALE])
+        gaps = belief.layout.layers(weights - belief.mean)
+        outputs = np.empty((len(weights), len(rows), self.n_outputs))
+        for part in parts_of_rows(belief, len(rows)):
+            signals = propagate(belief, self.activation, rows[part])
+            for i in range(len(weights)):
+                outputs[i, part] = signals.mean + spread * moved(signals, [gap[i] for gap in gaps])
+        return outputs
 
     def export_state(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
         """All that makes this network: parameters that JSON can hold, and arrays. See `from_state`."""
@@ -391,7 +405,8 @@ class BayesianNetwork:
             mean = offset + slope @ belief.mean
         gains, cov = belief.project(slope)
         reading = read(self._kind, mean, cov, target, scales[NOISE])
-        seen = np.array([mean, np.diag(cov), scales[NOISE], scales[SCALE]])
+        before, var = marginals(self._kind, mean[None], cov[None])
+        seen = np.array([before[0], var[0], scales[NOISE], scales[SCALE]])
         said = _Site(signals, reading.precision, reading.precision @ slope @ belief.mean + reading.shift)
         belief.step(gains, slope, reading.pull, reading.drop)
         if self._kind == GAUSSIAN:

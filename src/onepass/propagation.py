@@ -7,6 +7,7 @@ the identity, ``D_l = (D_{l+1} W_{l+1}) A_l``, and the slope of the outputs in t
 ``D_l ⊗ z``. Both are closed forms, row by row independent, and here done for many rows at a time.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from onepass.activations import Activation
 from onepass.belief import Blocks, Independent
 from onepass.gaussian import FloatArray
 
-__all__ = ["Signals", "evaluate", "output_moments", "propagate", "slopes"]
+__all__ = ["Signals", "evaluate", "moved", "output_moments", "parts_of_rows", "propagate", "slopes"]
 
 _NUMBERS = 4_000_000  # of slopes held at a time, which bounds the memory of a prediction
 
@@ -61,17 +62,30 @@ def slopes(belief: Blocks | Independent, signals: Signals) -> FloatArray:
     return flat
 
 
+def parts_of_rows(belief: Blocks | Independent, n: int) -> Iterator[slice]:
+    """Parts of ``n`` rows, each small enough for what its signals and slopes take."""
+    layout = belief.layout
+    numbers = max(layout.widths) if isinstance(belief, Independent) else layout.size
+    chunk = max(_NUMBERS // (numbers * layout.widths[-1]), 1)
+    for start in range(0, n, chunk):
+        yield slice(start, start + chunk)
+
+
+def moved(signals: Signals, gaps: list[FloatArray]) -> FloatArray:
+    """``J gap``: how far weights that are off their means by ``gaps``, a layer each, move the outputs, ``(n, K)``."""
+    total = np.zeros_like(signals.mean)
+    for gap, reach, z in zip(gaps, signals.reach, signals.inputs, strict=True):
+        total += np.einsum("nko,no->nk", reach, z @ gap.T)
+    return total
+
+
 def output_moments(
     belief: Blocks | Independent, activation: Activation, rows: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Means and covariances of the outputs, ``(n, K)`` and ``(n, K, K)``."""
     n_outputs = belief.layout.widths[-1]
-    chunk = max(_NUMBERS // (belief.layout.size * n_outputs), 1)
-    if isinstance(belief, Independent):
-        chunk = max(_NUMBERS // (max(belief.layout.widths) * n_outputs), 1)
     means, covs = np.empty((len(rows), n_outputs)), np.empty((len(rows), n_outputs, n_outputs))
-    for start in range(0, len(rows), chunk):
-        part = slice(start, start + chunk)
+    for part in parts_of_rows(belief, len(rows)):
         signals = propagate(belief, activation, rows[part])
         means[part] = signals.mean
         if isinstance(belief, Independent):

@@ -24,6 +24,8 @@ except ImportError:
 __all__ = ["PerceptronClassifier", "PerceptronRegressor"]
 
 _FIRST_ROOM = 8
+_INTERCEPT = 100.0  # times the weights' standard deviation: where targets lie says little about how they vary
+_FILL = "leave it out, or fill gaps first (preprocessing.StatImputer, or fillna in a frame)"
 
 
 class _Growing:
@@ -69,7 +71,7 @@ class _Growing:
     def _learn_row(self, x: Mapping[Any, Any], y: float) -> None:
         for name, value in x.items():  # before there is room for a feature that can't be learned
             if not isfinite(value):
-                raise ValueError(f"feature {name!r} must be a finite number, got {value!r}")
+                raise ValueError(f"feature {name!r} must be a finite number, got {value!r}; {_FILL}")
         self._make_room(x)
         row = np.zeros(self._core.n_features)
         for name, value in x.items():
@@ -78,6 +80,7 @@ class _Growing:
 
     def _learn_rows(self, X: Any, y: Any) -> None:
         frame = dataframe.into_frame(X)
+        _check_frame(frame)
         targets = np.asarray(dataframe.into_series(y).to_numpy(), dtype=np.float64)
         held = dict(self._places), self._core
         try:
@@ -123,9 +126,7 @@ class _Growing:
 
     def export_state(self) -> tuple[Parameters, Arrays]:
         """Give all that the model is, as parameters that JSON can hold and arrays: see `onepass.save`."""
-        names = list(self._places)
-        if not all(isinstance(name, str) for name in names):
-            raise TypeError(f"features must be named by texts to be saved, got {names!r}")
+        names = [_plain_name(name) for name in self._places]
         core, arrays = self._core.export_state()
         return {"arguments": self._arguments(), "core": core, "feature_names": names}, nested("core", arrays)
 
@@ -137,12 +138,35 @@ class _Growing:
         """Make the model that `export_state` described; it goes on learning as that one would."""
         core = BayesianPerceptron.from_state(parameters["core"], under("core", arrays))
         model = cls(**parameters["arguments"])
-        names = parameters["feature_names"]
+        names = [_name(given) for given in parameters["feature_names"]]
         if len(set(names)) != len(names) or len(names) > core.n_features or core.bias != 1:
             raise ValueError("feature names and weights do not match")
         model._places = {name: place for place, name in enumerate(names)}
         model._core = core
         return model
+
+
+def _check_frame(frame: Any) -> None:
+    values = np.asarray(dataframe.to_numpy(frame), dtype=np.float64)
+    for i, k in np.argwhere(~np.isfinite(values))[:1]:
+        raise ValueError(f"feature {frame.columns[k]!r} must be finite, got {values[i, k]} in row {i}; {_FILL}")
+
+
+def _plain_name(name: Any) -> Any:
+    """A feature's name as JSON can hold it: texts and whole numbers as they are, tuples of them as lists."""
+    if isinstance(name, tuple):
+        return [_plain_name(part) for part in name]
+    if isinstance(name, str) or type(name) is int:
+        return name
+    raise TypeError(f"to be saved, features must be named by texts, whole numbers or tuples of these, got {name!r}")
+
+
+def _name(given: Any) -> Any:
+    if isinstance(given, list):
+        return tuple(_name(part) for part in given)
+    if isinstance(given, str) or type(given) is int:
+        return given
+    raise ValueError(f"features must be named by texts, whole numbers or lists of these, got {str(given)[:40]!r}")
 
 
 def _grown(small: BayesianPerceptron, large: BayesianPerceptron) -> BayesianPerceptron:
@@ -224,6 +248,9 @@ class PerceptronClassifier(_Growing, base.MiniBatchClassifier):
 class PerceptronRegressor(_Growing, base.MiniBatchRegressor):
     """Bayesian linear regression, or a perceptron with another activation, that learns its noise on the way.
 
+    Features and targets should vary by about 1: scale both, the targets by River's `TargetStandardScaler` as below.
+    Where targets lie matters less: the intercept's prior is a hundred times as wide as that of a weight.
+
     Parameters
     ----------
     prior_scale
@@ -244,7 +271,13 @@ class PerceptronRegressor(_Growing, base.MiniBatchRegressor):
     >>> for x in range(1, 6):
     ...     model.learn_one({"x": x}, 2.0 * x + 1.0)
     >>> model.predict_one({"x": 7}, with_dist=True)
-    𝒩(μ=15.002, σ=0.167)
+    𝒩(μ=14.992, σ=0.167)
+
+    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> scaled = preprocessing.TargetStandardScaler(PerceptronRegressor())
+    >>> model = preprocessing.StandardScaler() | scaled
+    >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
+    MAE: 0.663581
     """
 
     def __init__(
@@ -263,10 +296,12 @@ class PerceptronRegressor(_Growing, base.MiniBatchRegressor):
         self._start()
 
     def _perceptron(self, n_features: int) -> BayesianPerceptron:
+        variances = np.full(1 + n_features, self.prior_scale**2)
+        variances[0] *= _INTERCEPT**2
         return BayesianPerceptron(
             n_features,
             self.activation,
-            cov=self.prior_scale**2,
+            cov=variances,
             observation="gaussian",
             noise=self.noise,
             covariance=self.covariance,

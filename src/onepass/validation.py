@@ -128,9 +128,12 @@ def as_generator(value: Any, name: str = "rng") -> np.random.Generator:
 
 def as_share(value: Any, name: str, *, open_above: bool = False) -> float:
     """``value`` as a number above 0 and up to 1, or below it with ``open_above``."""
-    number = as_nonnegative(value, name)
+    allowed = f"in (0, 1{')' if open_above else ']'}"
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number {allowed}, got {_describe(value)}")
+    number = float(value)
     if not 0.0 < number <= 1.0 or (open_above and number == 1.0):
-        raise ValueError(f"{name} must be in (0, 1{')' if open_above else ']'}, got {number:g}")
+        raise ValueError(f"{name} must be {allowed}, got {number:g}")
     return number
 
 

@@ -5,7 +5,7 @@ from math import exp, log, pi, sqrt
 import numpy as np
 
 from onepass.engine.compiled import compiled
-from onepass.engine.moments import SIGMOID, make_rule
+from onepass.engine.moments import SIGMOID, make_rule, sigmoid
 from onepass.engine.tilts import ADF_SIGMOID, tilt
 from onepass.gaussian import FloatArray
 from onepass.heads import (
@@ -14,6 +14,7 @@ from onepass.heads import (
     NOISE,
     NOISE_FLOOR,
     NOISE_WEIGHT,
+    ODDS_STEPS,
     SCALE,
     SCALE_CLIP,
     SCALE_GAIN,
@@ -108,32 +109,110 @@ def _read_class(
     shift: FloatArray,
 ) -> float:
     n = mean.shape[0]
-    t, p = np.empty(n), np.empty(n)
-    top = -np.inf
-    for k in range(n):
-        t[k] = sqrt(1.0 + pi / 8.0 * cov[k, k])
-        p[k] = mean[k] / t[k]
-        top = max(top, p[k])
-    log_p, total = p[label] - top, 0.0
-    for k in range(n):
-        p[k] = exp(p[k] - top)
-        total += p[k]
-    for k in range(n):
-        p[k] /= total
+    log_p, q = np.empty(n), np.empty((n, n))
+    _class_slopes(mean, cov, log_p, q)
+    fisher = np.zeros((n, n))
+    for c in range(n):
+        p = exp(log_p[c])
+        for k in range(n):
+            for m in range(n):
+                fisher[k, m] += p * q[c, k] * q[c, m]
+    sign = -1.0 if _leaves_enough(fisher, cov) else 1.0
     whole = np.empty((n, n))
-    for k in range(n):
-        for m in range(n):
-            precision[k, m] = ((p[k] if k == m else 0.0) - p[k] * p[m]) / (t[k] * t[m])
-        shift[k] = ((1.0 if k == label else 0.0) - p[k]) / t[k]
     for k in range(n):
         for m in range(n):
             entry = 1.0 if k == m else 0.0
             for j in range(n):
-                entry += precision[k, j] * cov[j, m]
+                entry += sign * fisher[k, j] * cov[j, m]
             whole[k, m] = entry
-    shrink, _ = _inverse(whole)
-    _reading(shrink, precision, shift, pull, drop)
-    return float(log_p - log(total))
+    factor, _ = _inverse(whole)
+    if sign < 0.0:
+        pull[:] = q[label]
+        drop[:] = fisher
+        _reading(factor, fisher, q[label], shift, precision)
+    else:
+        shift[:] = q[label]
+        precision[:] = fisher
+        _reading(factor, fisher, q[label], pull, drop)
+    return float(log_p[label])
+
+
+@compiled
+def _leaves_enough(drop: FloatArray, cov: FloatArray) -> bool:
+    """Whether a drop leaves as much as any label must."""
+    n = cov.shape[0]
+    wide = cov.copy()
+    for k in range(n):
+        wide[k, k] += 2.0
+    root = _root(wide)
+    half = np.zeros((n, n))
+    inner = np.zeros((n, n))
+    for k in range(n):
+        for m in range(n):
+            for a in range(m, n):
+                half[k, m] += drop[k, a] * root[a, m]
+    for k in range(n):
+        for m in range(n):
+            total = 0.0
+            for a in range(k, n):
+                total += root[a, k] * half[a, m]
+            inner[k, m] = (1.0 if k == m else 0.0) - total
+    return bool(_is_positive(inner))
+
+
+@compiled
+def _pair_odds(mean: float, var: float) -> tuple[float, float]:
+    """Log odds of an uncertain logit and their slope in its mean."""
+    won, up, _, _, _ = tilt(_LABEL_RULE, mean, var, 1.0, 0.0)
+    lost, down, _, _, _ = tilt(_LABEL_RULE, mean, var, 0.0, 0.0)
+    return won - lost, up - down
+
+
+@compiled
+def _normalise(log_p: FloatArray) -> None:
+    top, total = log_p.max(), 0.0
+    for k in range(log_p.shape[0]):
+        total += exp(log_p[k] - top)
+    log_p -= top + log(total)
+
+
+@compiled
+def _class_slopes(mean: FloatArray, cov: FloatArray, log_p: FloatArray, q: FloatArray) -> None:
+    """Log probabilities and, a row each, their gradients in the logits' means."""
+    n = mean.shape[0]
+    odds, steep, flat_var = np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, n))
+    for k in range(n):
+        for m in range(k + 1, n):
+            var = max(cov[k, k] + cov[m, m] - 2.0 * cov[k, m], 0.0)
+            odds[k, m], steep[k, m] = _pair_odds(mean[k] - mean[m], var)
+            odds[m, k], steep[m, k] = -odds[k, m], steep[k, m]
+            flat_var[k, m] = flat_var[m, k] = var / (1.0 + pi / 8.0 * var)
+    for k in range(n):
+        top, total = 0.0, 0.0
+        for m in range(n):
+            top = max(top, -odds[k, m])
+        for m in range(n):
+            total += exp(-odds[k, m] - top)
+        log_p[k] = -top - log(total)
+        q[k, k] = 0.0
+        for m in range(n):
+            if m != k:
+                q[k, m] = -exp(-odds[k, m] - top) / total * steep[k, m]
+        for m in range(n):
+            if m != k:
+                q[k, k] -= q[k, m]
+    _normalise(log_p)
+    p = np.exp(log_p)
+    for k in range(n):
+        for m in range(n):
+            log_p[k] += flat_var[k, m] * sigmoid(odds[k, m]) * p[m]
+    _normalise(log_p)
+    for m in range(n):
+        mean_slope = 0.0
+        for k in range(n):
+            mean_slope += exp(log_p[k]) * q[k, m]
+        for k in range(n):
+            q[k, m] -= mean_slope
 
 
 @compiled
@@ -242,11 +321,42 @@ def learn_scales(
 
 
 @compiled
-def note(record: FloatArray, i: int, mean: FloatArray, cov: FloatArray, scales: FloatArray) -> None:
-    """Write down a row's mean, variance, noise and scale, if there is room."""
+def note(record: FloatArray, i: int, kind: int, mean: FloatArray, cov: FloatArray, scales: FloatArray) -> None:
+    """Write down what a row is predicted from, the noise and the scale, if there is room."""
     if record.shape[0]:
         for k in range(mean.shape[0]):
             record[i, 0, k] = mean[k]
             record[i, 1, k] = cov[k, k]
             record[i, 2, k] = scales[NOISE, k]
             record[i, 3, k] = scales[SCALE, k]
+        if kind == CATEGORICAL:
+            _rest_odds(mean, cov, record[i, 0], record[i, 1])
+
+
+@compiled
+def _rest_odds(mean: FloatArray, cov: FloatArray, centre: FloatArray, var: FloatArray) -> None:
+    """Means and variances of the log odds of each class against all others."""
+    n = mean.shape[0]
+    log_p, share = np.empty(n), np.empty((n, n))
+    _class_slopes(mean, cov, log_p, share)
+    for k in range(n):
+        top, total = -np.inf, 0.0
+        for m in range(n):
+            if m != k:
+                top = max(top, log_p[m])
+        for m in range(n):
+            share[k, m] = -exp(log_p[m] - top) if m != k else 0.0
+            total -= share[k, m]
+        for m in range(n):
+            share[k, m] = share[k, m] / total if m != k else 1.0
+        spread = 0.0
+        for a in range(n):
+            for b in range(n):
+                spread += share[k, a] * cov[a, b] * share[k, b]
+        spread = max(spread, 0.0)
+        wanted = log_p[k] - top - log(total)
+        at = wanted * sqrt(1.0 + pi / 8.0 * spread)
+        for _ in range(ODDS_STEPS):
+            odds, slope = _pair_odds(at, spread)
+            at -= (odds - wanted) / slope
+        centre[k], var[k] = at, spread

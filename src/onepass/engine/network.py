@@ -370,7 +370,7 @@ def learn_blocks(
         if not isfinite(density) or not isfinite(_magnitude(gain, pull)):
             return t
         densities[i] = density
-        note(record, i, out, out_cov, scales)
+        note(record, i, kind, out, out_cov, scales)
         if refine > 0:
             _pack(widths, sites[0][i], z, reach)
             _values(slopes, mean, values)

@@ -144,7 +144,7 @@ def learn_independent(
         if not isfinite(density) or not _is_finite(pull):
             return t
         densities[row] = density
-        note(record, row, out, out_cov, scales)
+        note(record, row, kind, out, out_cov, scales)
         _gather(widths, reach, pull, drop, pulls, drops)
         _apply(widths, starts, z, pulls, drops, mean, variance)
         if kind == 0:

@@ -24,11 +24,12 @@ from onepass.estimators.scales import Committee
 from onepass.estimators.scaling import Scaling, warn_of_scales
 from onepass.gaussian import FloatArray
 from onepass.state import Arrays, Parameters, as_tally, decode_activation, encode_activation, nested, sized, under
-from onepass.validation import as_count, one_of
+from onepass.validation import as_count
 
 __all__ = ["SCALES", "OnePassEstimator"]
 
 SCALES = (0.3, 1.0, 3.0, 10.0)  # of the priors that prior_scale="auto" weighs against each other
+_MOST_REPEATED = 10_000_000  # rows that whole weights may stand for
 _CHUNK = 4096  # sparse rows made dense at a time
 _MODELS = {"BayesianPerceptron": "onepass.perceptron", "BayesianNetwork": "onepass.network"}
 
@@ -146,9 +147,18 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
             odd = weights[weights != np.floor(weights)][0]
             raise ValueError(
                 f"sample_weight must hold whole numbers, got {odd:g}: a row can be learned again, but no part of it"
+                f"{self._fractions_hint}"
+            )
+        total = weights.sum()
+        if total > max(_MOST_REPEATED, 100 * len(weights)):
+            raise ValueError(
+                f"sample_weight adds up to {total:.3g} rows, each learned as often as its weight says; at most "
+                f"{_MOST_REPEATED:.0e} or 100 a row on average are taken: divide the weights"
             )
         index = np.repeat(np.arange(X.shape[0]), weights.astype(int))
         return X[index], targets[index], None
+
+    _fractions_hint = ""  # where fractions could be had
 
     # What a subclass says.
 
@@ -176,9 +186,8 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         scale = self.prior_scale
-        if isinstance(scale, str):
-            one_of(scale, ("auto",), "prior_scale")
-        elif isinstance(scale, bool) or not isinstance(scale, Real) or not 0.0 < float(scale) < np.inf:
+        known = isinstance(scale, Real) and not isinstance(scale, bool) and 0.0 < float(scale) < np.inf
+        if not known and not (isinstance(scale, str) and scale == "auto"):
             raise ValueError(f"prior_scale must be a positive number or 'auto', got {scale!r}")
         if self.standardize:
             as_count(self.warm_up, "warm_up")

@@ -3,7 +3,7 @@
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -74,20 +74,17 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
     def predict_interval(self, X: Any, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Limits that the probability of the second class is between with probability ``level``, given what was seen.
 
-        For more than two classes the limits of each, ``(n, K)``, by the standard deviations of their log odds.
+        For more than two classes the limits of each, ``(n, K)``: its log odds against all others count as Gaussian.
         """
         as_share(level, "level", open_above=True)
         shares, seen = self._seen(X)
-        if self._binary:
-            link, means, stds = self._link, seen["pre_mean"], np.sqrt(seen["pre_var"])
-        else:
-            p = np.clip(seen["mean"], 1e-12, 1.0 - 1e-12)
-            link, means, stds = expit, logit(p), np.sqrt(seen["var"]) / (p * (1.0 - p))
+        link = self._link if self._binary else expit
+        means, stds = seen["pre_mean"], np.sqrt(seen["pre_var"])
         low, high = (link(mixture_quantile(shares, means, stds, 0.5 + side * level / 2)) for side in (-1, 1))
         return low, high
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
-        """Draw functions from the posterior, as probabilities of the second class, ``(n, n_samples)``.
+        """Draw functions from the posterior, as probabilities of the second class, ``(n, n_samples)``, not as labels.
 
         For more than two classes as the probabilities of all, ``(n, K, n_samples)``. All rows of a draw share its
         weights, as Thompson sampling wants it.

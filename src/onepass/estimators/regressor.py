@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from onepass.activations import as_activation
 from onepass.estimators.base import Lesson, OnePassEstimator
 from onepass.estimators.scales import Committee, gaussian_densities
-from onepass.estimators.scaling import Scaling
+from onepass.estimators.scaling import Scaling, warn_of_targets
 from onepass.gaussian import FloatArray
 from onepass.mixtures import mixture_moments, mixture_quantile
 from onepass.perceptron import BayesianPerceptron
@@ -37,8 +37,8 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Expected targets, ``(n,)`` or ``(n, q)``; with ``return_std`` the standard deviations of new ones too."""
-        mean, var = self._moments(X)
-        return (mean, np.sqrt(var)) if return_std else mean
+        mean, std = self._moments(X)
+        return (mean, std) if return_std else mean
 
     def predict_interval(self, X: Any, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Limits that a new target stays between with probability ``level``."""
@@ -52,9 +52,10 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         return limits[0], limits[1]
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
-        """Draw functions from the posterior: ``(n, n_samples)``, or ``(n, q, n_samples)``; without noise.
+        """Draw functions from the posterior: ``(n, n_samples)``, or ``(n, q, n_samples)``.
 
-        All rows of a draw share its weights, as Thompson sampling wants it.
+        They are expected targets, without noise; a new target is one with noise of the variance ``noise_`` on it. All
+        rows of a draw share its weights, as Thompson sampling wants it.
         """
         drawn = np.stack(self._drawn(X, n_samples, random_state), axis=-1)  # (n_samples, n, q)
         outputs = self._targets.undo(drawn)
@@ -107,6 +108,11 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     def _target_scaling(self, targets: FloatArray) -> Scaling:
         return Scaling.of(targets)
 
+    def _absorb(self, lesson: Lesson) -> None:
+        if self._n_rows == 0 and not self.standardize:
+            warn_of_targets(lesson.targets, lesson.rows, max(self._scales))
+        super()._absorb(lesson)
+
     def _teach_part(self, lesson: Lesson) -> None:
         for committee, column in zip(self._committees, self._targets(lesson.targets).T, strict=True):
             self._instruct(committee, lesson.rows, column, lesson.passes)
@@ -128,8 +134,8 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     def _moments(self, X: Any) -> tuple[FloatArray, FloatArray]:
         moments = [mixture_moments(*part) for part in self._parts(X)]
         mean = self._targets.undo(np.column_stack([mean for mean, _ in moments]))
-        var = np.column_stack([var for _, var in moments]) * self._targets.spread**2
-        return self._shaped(mean), self._shaped(var)
+        std = np.sqrt(np.column_stack([var for _, var in moments])) * self._targets.spread
+        return self._shaped(mean), self._shaped(std)
 
     def _shaped(self, columns: FloatArray) -> FloatArray:
         return columns if self._many else columns[:, 0]
@@ -165,7 +171,8 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         In (0, 1]; below 1 the past fades, for relations that drift.
     standardize : bool
         Standardise the inputs, and with a linear activation the targets, by mean and standard deviation of the first
-        ``warm_up`` rows. The statistics are then frozen.
+        ``warm_up`` rows. The statistics are then frozen. Without it (a scaler in a pipeline does not see the targets)
+        ``prior_scale`` and a given ``noise`` are in the targets' units, and a warning says where they can't fit.
     warm_up : int
 
     Attributes
@@ -272,6 +279,8 @@ class BayesianPerceptronRegressor(OnePassRegressor):
                 _set_noise(committee, self.noise / spread**2 / weights[start])
                 committee.learn(rows[start:end], column[start:end])
             _set_noise(committee, self.noise / spread**2)
+
+    _fractions_hint = "; pass noise=<variance> to allow fractions"
 
     def _stacked(self, index: int) -> Any:
         check_is_fitted(self)

@@ -10,9 +10,10 @@ from scipy.sparse import issparse
 from onepass.gaussian import FloatArray
 from onepass.state import Arrays, sized
 
-__all__ = ["Scaling", "warn_of_scales"]
+__all__ = ["Scaling", "warn_of_scales", "warn_of_targets"]
 
 _LARGEST_RATIO = 1e3
+_LARGEST_SURPRISE = 10.0  # in standard deviations that the prior gives targets
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,14 @@ class Scaling:
     @classmethod
     def of(cls, rows: FloatArray) -> "Scaling":
         """Take the mean and standard deviation of every column; a constant column is only centred."""
-        spread = rows.std(axis=0)
-        # What rounding leaves of a constant column is not its spread.
-        constant = spread <= 1e-12 * np.abs(rows).max(axis=0, initial=0.0)
-        return cls(rows.mean(axis=0), np.where(constant, 1.0, spread))
+        largest = np.abs(rows).max(axis=0, initial=0.0)
+        # Squares of very large or small numbers leave float64, so columns are brought to 1 first.
+        unit = np.where(largest > 0.0, largest, 1.0)
+        scaled = rows / unit
+        spread = scaled.std(axis=0)
+        constant = spread <= 1e-12  # what rounding leaves of a constant column is not its spread
+        spread = np.maximum(spread * unit, np.finfo(np.float64).tiny)
+        return cls(scaled.mean(axis=0) * unit, np.where(constant, 1.0, spread))
 
     @classmethod
     def none(cls, size: int) -> "Scaling":
@@ -50,7 +55,9 @@ class Scaling:
 
     def __call__(self, rows: FloatArray) -> FloatArray:
         """Standardise rows, ``(n, d)``."""
-        return (rows - self.centre) / self.spread
+        with np.errstate(over="ignore"):  # the difference of two numbers near the largest there are
+            scaled = (rows - self.centre) / self.spread
+        return np.where(np.isfinite(scaled), scaled, rows / self.spread - self.centre / self.spread)
 
     def undo(self, rows: FloatArray) -> FloatArray:
         """Bring standardised rows back, ``(n, d)``."""
@@ -59,17 +66,41 @@ class Scaling:
 
 def warn_of_scales(rows: Any, names: Any = None) -> None:
     """Warn if some columns are more than a thousand times as large as others: one prior can't suit both."""
-    squares: Any = rows.power(2) if bool(issparse(rows)) else np.square(rows)
-    sizes = np.sqrt(np.asarray(squares.mean(axis=0)).ravel())
+    sizes = _sizes(rows)
     if not (sizes > 0.0).any():
         return
     small = int(np.argmin(np.where(sizes > 0.0, sizes, np.inf)))
     large = int(np.argmax(sizes))
-    ratio = sizes[large] / sizes[small]
+    with np.errstate(over="ignore"):
+        ratio = sizes[large] / sizes[small]
     if ratio > _LARGEST_RATIO:
         first, second = (repr(str(names[i])) if names is not None else str(i) for i in (large, small))
         warnings.warn(
             f"features differ in scale by a factor of {ratio:.2g} (columns {first} and {second}), but their weights "
             "have one prior: pass standardize=True, or scale the inputs",
-            stacklevel=4,
+            stacklevel=5,
         )
+
+
+def warn_of_targets(targets: FloatArray, rows: Any, prior_scale: float) -> None:
+    """Warn if targets are far larger than weights of this prior, with an intercept, can be expected to make them."""
+    size = float(_sizes(targets).max())
+    foretold = prior_scale * float(np.hypot(1.0, np.linalg.norm(_sizes(rows))))
+    if size > _LARGEST_SURPRISE * foretold:
+        warnings.warn(
+            f"targets are of size {size:.2g}, where prior and inputs foretell {foretold:.2g}: what is learned will be "
+            "held back by the prior; pass standardize=True, scale the targets, or raise prior_scale",
+            stacklevel=5,
+        )
+
+
+def _sizes(rows: Any) -> FloatArray:
+    """Root mean square of every column, by columns brought to 1: squares of huge numbers would overflow."""
+    if bool(issparse(rows)):
+        entries = rows.tocoo()
+        unit = np.abs(entries.data).max(initial=0.0) or 1.0
+        squares = np.bincount(entries.col, np.square(entries.data / unit), minlength=rows.shape[1])
+        return np.asarray(np.sqrt(squares / rows.shape[0]) * unit)
+    units = np.abs(rows).max(axis=0, initial=0.0)
+    units = np.where(units > 0.0, units, 1.0)
+    return np.asarray(np.sqrt(np.square(rows / units).mean(axis=0)) * units)

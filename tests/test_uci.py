@@ -43,11 +43,11 @@ def test_a_split_is_standardised_by_its_training_part(folder: Path) -> None:
 
 def test_scores_are_in_the_targets_own_unit(folder: Path) -> None:
     split = load_split(folder / "slope", 0)
-    ours = score(split, Setting(passes=2, hidden=10, members=2))
+    ours = score(split, Setting(passes=2, hidden=(10,), members=2))
     assert 1.0 < ours.rmse < 6.0  # the noise has a deviation of 2
     assert -4.0 < ours.log_likelihood < -2.0
     assert ours.coverage > 70.0
-    scaled = score(split._replace(unit=split.unit * 10), Setting(passes=2, hidden=10, members=2))
+    scaled = score(split._replace(unit=split.unit * 10), Setting(passes=2, hidden=(10,), members=2))
     assert scaled.rmse == pytest.approx(10 * ours.rmse)
     assert scaled.log_likelihood == pytest.approx(ours.log_likelihood - np.log(10))
 

@@ -323,3 +323,77 @@ def test_the_structure_follows_from_the_size() -> None:
     assert BayesianNetwork(13).covariance == "full"
     assert BayesianNetwork(64, (50,), 10).covariance == "neuron"
     assert BayesianNetwork(784, (100,), 10).covariance == "diagonal"
+
+
+def test_a_batch_is_compiled_as_it_reads() -> None:
+    for head in HEADS:
+        X, y = problem(head)
+        for structure, forgetting in (("full", 0.97), ("layer", 1.0), ("neuron", 1.0)):
+            ours, reference = (
+                BayesianNetwork(4, (5, 4), covariance=structure, engine=engine, forgetting=forgetting, **head).learn(
+                    X, y, passes=2, batch=7
+                )
+                for engine in ("auto", "reference")
+            )
+            expected = numbers(reference)
+            np.testing.assert_allclose(numbers(ours), expected, rtol=1e-7, atol=1e-7 * np.abs(expected).max())
+
+
+# Where a row ties outputs together, neurons forget that after every row, or after every batch: two different things.
+TIED = [head for head in HEADS if head["observation"] == "categorical" or head.get("noise") == "heteroscedastic"]
+SAME_IN_BATCHES = [
+    (s, head) for s in ("full", "layer", "neuron") for head in HEADS if s != "neuron" or head not in TIED
+]
+
+
+@pytest.mark.parametrize(("structure", "head"), SAME_IN_BATCHES, ids=str)
+def test_without_hidden_layers_any_batch_gives_the_same_posterior(structure: str, head: dict[str, Any]) -> None:
+    """Slopes don't depend on the belief there, so rows learned together are rows learned one after the other."""
+    X, y = problem(head)
+    rows = BayesianNetwork(4, (), covariance=structure, **head).learn(X, y)
+    for batch in (2, 13, 60, 1000):
+        together = BayesianNetwork(4, (), covariance=structure, **head).learn(X, y, batch=batch)
+        expected = numbers(rows)
+        np.testing.assert_allclose(numbers(together), expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
+
+
+def test_a_batch_of_one_is_a_row() -> None:
+    X, y = problem(HEADS[0])
+    rows, ones = (BayesianNetwork(4, (5,)).learn(X, y, **given) for given in ({}, {"batch": 1}))
+    np.testing.assert_array_equal(numbers(rows), numbers(ones))
+    alone = BayesianNetwork(4, (5,)).learn(X[0], y[0], batch=8)
+    np.testing.assert_allclose(numbers(alone), numbers(BayesianNetwork(4, (5,)).learn(X[0], y[0])), atol=1e-12)
+
+
+def test_batches_learn_nearly_what_rows_do() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-2, 2, size=(2500, 2))
+    y = np.sin(2 * X[:, 0]) * X[:, 1] + rng.normal(0, 0.1, 2500)
+    errors = [
+        np.sqrt(np.mean((BayesianNetwork(2).learn(X[:2000], y[:2000], batch=b).predict(X[2000:]).mean - y[2000:]) ** 2))
+        for b in (1, 16)
+    ]
+    assert errors[0] < 0.2
+    assert errors[1] < 1.3 * errors[0]
+
+
+@pytest.mark.parametrize("engine", ["auto", "reference"])
+def test_a_bad_batch_leaves_all_as_it_was(engine: str) -> None:
+    X, y = problem(HEADS[0])
+    network = BayesianNetwork(4, (5,), engine=engine).learn(X, y)
+    before = numbers(network)
+    spoiled = X.copy()
+    spoiled[40] = 1e200
+    with pytest.raises(ValueError, match="Nothing was learned"):
+        network.learn(spoiled, y, batch=16)
+    np.testing.assert_array_equal(numbers(network), before)
+
+
+def test_a_batch_says_what_it_needs() -> None:
+    X, y = problem(HEADS[0])
+    with pytest.raises(ValueError, match="batch must be 1 with covariance='diagonal', got 4"):
+        BayesianNetwork(4, (5,), covariance="diagonal").learn(X, y, batch=4)
+    with pytest.raises(ValueError, match="needs batch=1, got 4"):
+        BayesianNetwork(4, (5,)).learn(X, y, passes=2, refine="ep", batch=4)
+    with pytest.raises(ValueError, match="batch must be a whole number of at least 1, got 0"):
+        BayesianNetwork(4, (5,)).learn(X, y, batch=0)

@@ -6,7 +6,7 @@ import numpy as np
 
 from onepass.engine.compiled import compiled
 from onepass.gaussian import FloatArray
-from onepass.varying import LEAST_LEFT, LEAST_VARIANCE, LOG_BOUNDS, LOG_WEIGHTS, NODES
+from onepass.varying import FARTHEST, LEAST_LEFT, LEAST_VARIANCE, LOG_BOUNDS, LOG_WEIGHTS, NODES
 
 __all__ = ["noise_given", "tilt_pair"]
 
@@ -23,11 +23,14 @@ def tilt_pair(
     var = max(a_var, LEAST_VARIANCE)
     std, b = sqrt(var), both / var
     s = max(f_var - b * both, 0.0)
+    widest = s + exp(min(max(log_noise + std * NODES[n - 1], _LOW), _HIGH))
+    limit = FARTHEST * sqrt(widest)
+    near = min(max(error, -limit), limit)
     top = -np.inf
     for i in range(n):
         total = s + exp(min(max(log_noise + std * NODES[i], _LOW), _HIGH))
         inverse[i] = 1.0 / total
-        scaled[i] = (error - b * std * NODES[i]) * inverse[i]
+        scaled[i] = (near - b * std * NODES[i]) * inverse[i]
         share[i] = LOG_WEIGHTS[i] - 0.5 * (log(2.0 * pi * total) + scaled[i] * scaled[i] * total)
         top = max(top, share[i])
     mass = away = alpha = 0.0
@@ -49,7 +52,7 @@ def tilt_pair(
     mixed = cross - b * kappa
     drop[0, 0], drop[0, 1], drop[1, 0] = kappa, mixed, mixed
     drop[1, 1] = (1.0 - left) / var - b * (cross + mixed)
-    return float(top + log(mass))
+    return float(top + log(mass) - 0.5 * (error - near) * (error + near) / widest)
 
 
 @compiled

@@ -195,7 +195,7 @@ def test_two_hidden_layers_learn() -> None:
     y = np.sin(2 * X[:, 0]) * X[:, 1] + rng.normal(0, 0.05, 600)
     network = BayesianNetwork(2, (15, 15), covariance="full").learn(X[:500], y[:500])
     error = network.predict(X[500:]).mean - y[500:]
-    assert np.sqrt(np.mean(error**2)) < 0.5 * y.std()
+    assert np.sqrt(np.mean(error**2)) < 0.25 * y.std()  # 0.12 to 0.16 over seeds
 
 
 @pytest.mark.parametrize("hidden", [(), (20,)], ids=str)

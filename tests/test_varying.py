@@ -70,8 +70,11 @@ def test_no_target_spoils_a_pair(
     assert log_z == pytest.approx(tilt.log_z, rel=1e-9, abs=1e-9)
     assert np.isfinite(tilt.pull).all()
     assert np.isfinite(tilt.drop).all()
-    np.testing.assert_allclose(pull, tilt.pull, rtol=1e-7, atol=1e-7 * np.abs(tilt.pull).max())
-    np.testing.assert_allclose(drop, tilt.drop, rtol=1e-7, atol=1e-7 * np.abs(tilt.drop).max())
+    deviations = np.array(spreads) + 1e-100
+    units = np.outer(deviations, deviations)
+    move, shrink = S @ tilt.pull / deviations, S @ tilt.drop @ S / units
+    np.testing.assert_allclose(S @ pull / deviations, move, atol=1e-6 * max(1.0, np.abs(move).max()))
+    np.testing.assert_allclose(S @ drop @ S / units, shrink, atol=1e-6 * max(1.0, np.abs(shrink).max()))
     assert abs((S @ tilt.pull)[1]) <= 7.001 * spreads[1]
     after = S - S @ tilt.drop @ S
     assert after[1, 1] + 1e-9 * S[1, 1] >= 0.0

@@ -118,10 +118,12 @@ def score(split: Split, setting: Setting) -> Score:
     return evaluate_on(split, committee, setting.passes, refine)
 
 
-def evaluate_on(split: Split, model: BayesianCommittee | BayesianNetwork, passes: int, refine: str) -> Score:
+def evaluate_on(
+    split: Split, model: BayesianCommittee | BayesianNetwork, passes: int, refine: str, batch: int = 1
+) -> Score:
     """Let a model learn a split's training part and look at its test part."""
     begin = perf_counter()
-    model.learn(split.X, split.y, passes=passes, refine=refine)
+    model.learn(split.X, split.y, passes=passes, refine=refine, batch=batch)
     seconds = (perf_counter() - begin) / passes
     error = (model.predict(split.X_test).mean - split.y_test) * split.unit
     low, high = model.interval(split.X_test)

@@ -359,7 +359,7 @@ def test_without_hidden_layers_any_batch_gives_the_same_posterior(structure: str
 
 def test_a_batch_of_one_is_a_row() -> None:
     X, y = problem(HEADS[0])
-    rows, ones = (BayesianNetwork(4, (5,)).learn(X, y, **given) for given in ({}, {"batch": 1}))
+    rows, ones = BayesianNetwork(4, (5,)).learn(X, y), BayesianNetwork(4, (5,)).learn(X, y, batch=1)
     np.testing.assert_array_equal(numbers(rows), numbers(ones))
     alone = BayesianNetwork(4, (5,)).learn(X[0], y[0], batch=8)
     np.testing.assert_allclose(numbers(alone), numbers(BayesianNetwork(4, (5,)).learn(X[0], y[0])), atol=1e-12)

@@ -113,6 +113,19 @@ def test_committees_and_estimators_take_it() -> None:
     assert np.isfinite(model.noise_)
 
 
+def test_densities_are_those_of_drawn_noises() -> None:
+    X, y, _ = problem(200, 8)
+    network = BayesianNetwork(1, (8,), noise="heteroscedastic").learn(X, y)
+    scale = float(network._state.scales[2, 0])
+    assert scale != 1.0
+    means, covs = network._output_moments(X[:5])
+    for x, target, mean, cov in zip(X, y, means, covs, strict=False):
+        f, a = np.random.default_rng(0).multivariate_normal(mean, cov, 400_000).T
+        f, noise = mean[0] + np.sqrt(scale) * (f - mean[0]), scale * np.exp(a)
+        density = np.mean(np.exp(-0.5 * (target - f) ** 2 / noise) / np.sqrt(2 * np.pi * noise))
+        assert network.log_predictive(x, target) == pytest.approx(np.log(density), abs=0.02)
+
+
 def test_draws_are_of_the_numbers_alone() -> None:
     X, y, _ = problem(100, 6)
     for n_outputs, shape in ((1, (7, 100)), (2, (7, 100, 2))):

@@ -41,6 +41,7 @@ __all__ = [
     "removal",
     "restart_calibration",
     "start_scales",
+    "widened",
 ]
 
 GAUSSIAN, BERNOULLI, CATEGORICAL, VARYING = range(4)
@@ -187,6 +188,18 @@ def expected_noise(kind: int, mean: FloatArray, var: FloatArray, noise: FloatArr
         return np.broadcast_to(noise, mean.shape)
     n = mean.shape[-1] // 2
     return noise_given(mean[..., n:], var[..., n:])
+
+
+def widened(
+    kind: int, mean: FloatArray, cov: FloatArray, noise: FloatArray, scale: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Outputs and noise as predictions have them: all variances of a target times the predictive scale."""
+    n = len(scale)
+    root, moved = np.ones(mean.shape[-1]), mean.copy()
+    root[:n] = np.sqrt(scale)
+    if kind == VARYING:
+        moved[..., n:] += np.log(scale)
+    return moved, cov * np.outer(root, root), noise * scale
 
 
 def _read_class(mean: FloatArray, cov: FloatArray, label: int) -> Reading:

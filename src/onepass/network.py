@@ -31,6 +31,7 @@ from onepass.heads import (
     read,
     restart_calibration,
     start_scales,
+    widened,
 )
 from onepass.learning import Learner, Pass, State, compile_plan
 from onepass.perceptron import Prediction
@@ -69,9 +70,10 @@ class BayesianNetwork:
         Between which weights correlations are kept: all, those of a layer, of a neuron, none. By default the richest
         that is not too large.
     prior : NetworkPrior, optional
-        Spread of the prior's means and its standard deviations; one for regression and one for labels by default.
+        Spread of the prior's means and its standard deviations. By default one for regression, another one for it with
+        several hidden layers, and one for labels.
     prior_scale : float
-        Multiplies all standard deviations of the prior.
+        Multiplies all standard deviations of the prior, but for those of a noise that depends on the input.
     seed : int
         Of the prior's means, and of the order of the rows in passes after the first.
     forgetting : float
@@ -222,7 +224,7 @@ class BayesianNetwork:
         as_count(passes, "passes")
         one_of(refine, ("reuse", "ep"), "refine")
         self._check_refinement(passes, refine, as_count(batch, "batch"))
-        before = None if single and passes == 1 and self._is_safe else self._state.copy()
+        before = None if single and passes == batch == 1 and self._is_safe else self._state.copy()
         sites = self._learner.start_sites(len(rows)) if refine == "ep" and passes > 1 else None
         for number in range(passes):
             order = np.arange(len(rows))
@@ -265,11 +267,10 @@ class BayesianNetwork:
     def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Log density (or probability) of a target, one number a row."""
         rows, targets, single = self._pairs(X, y)
-        means, covs = self._output_moments(rows)
-        scale = self._state.scales[SCALE]
-        widen = np.concatenate([np.sqrt(scale), np.ones(means.shape[1] - len(scale))])
+        scales = self._state.scales
+        means, covs, noise = widened(self._kind, *self._output_moments(rows), scales[NOISE], scales[SCALE])
         logs = [
-            read(self._kind, mean, cov * np.outer(widen, widen), target, self._state.scales[NOISE] * scale).log_density
+            read(self._kind, mean, cov, target, noise).log_density
             for mean, cov, target in zip(means, covs, targets, strict=True)
         ]
         return logs[0] if single else np.array(logs)

@@ -1,4 +1,4 @@
-"""How fast networks learn: a row of the full mode against the bare arithmetic in it, and the wide mode.
+"""How fast networks learn: full mode against the bare arithmetic in it, batches, threads, and the wide mode.
 
 The diagonal mode is raced against pytagi where that can be imported; it is no dependency, because besides its wheel it
 needs the libraries of MPI and NCCL on the machine.
@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg.blas import dsymv, dsyr
 
 from benchmarks.timing import Measurement, race, ratio
-from onepass import BayesianNetwork
+from onepass import BayesianCommittee, BayesianNetwork
 
 __all__ = ["networks"]
 
@@ -19,9 +19,11 @@ _RNG = np.random.default_rng(0)
 
 
 def networks() -> Iterator[Measurement]:
-    """Fifty ReLU units in full and in diagonal mode, and a million weights in diagonal mode."""
+    """Fifty ReLU units in full mode, row by row, in batches and in threads; diagonal mode, up to a million weights."""
     for d in (8, 13):
         yield _full(d)
+    yield _together()
+    yield _side_by_side()
     yield from _diagonal()
     yield _steady()
 
@@ -42,6 +44,28 @@ def _full(d: int) -> Measurement:
     value = ratio(seconds, "ours", "bare")
     times = median(seconds["ours"]) / n, median(seconds["bare"]) / n
     return Measurement(f"network, {size} weights: against dsymv + dsyr", *times, value, "at most 3", value <= 3.0)
+
+
+def _together() -> Measurement:
+    """Rows in batches of 32 over rows one by one."""
+    n = 1024
+    X, y = _RNG.normal(size=(n, 8)), _RNG.normal(size=n)
+    rows, batches = (BayesianNetwork(8, covariance="full") for _ in range(2))
+    seconds = race({"ours": lambda: batches.learn(X, y, batch=32), "rows": lambda: rows.learn(X, y)}, 7)
+    value = ratio(seconds, "ours", "rows")
+    times = median(seconds["ours"]) / n, median(seconds["rows"]) / n
+    return Measurement("network, 501 weights: batches of 32 over rows", *times, value, "at most 0.8", value <= 0.8)
+
+
+def _side_by_side() -> Measurement:
+    """Four members in two threads over one: half the time where two cores are free."""
+    n = 500
+    X, y = _RNG.normal(size=(n, 8)), _RNG.normal(size=n)
+    alone, threaded = (BayesianCommittee(8, members=4, weighting="uniform", workers=k) for k in (1, 2))
+    seconds = race({"ours": lambda: threaded.learn(X, y), "alone": lambda: alone.learn(X, y)}, 7)
+    value = ratio(seconds, "ours", "alone")
+    times = median(seconds["ours"]) / n, median(seconds["alone"]) / n
+    return Measurement("committee of 4: two threads over one", *times, value, "at most 0.7", value <= 0.7)
 
 
 def _diagonal() -> Iterator[Measurement]:

@@ -35,7 +35,12 @@ VARIANTS: list[tuple[str, int, str, dict[str, Any]]] = [
     ("layer blocks", 1, "reuse", {"covariance": "layer"}),
     ("neuron blocks", 1, "reuse", {"covariance": "neuron"}),
     ("diagonal", 1, "reuse", {"covariance": "diagonal"}),
-    ("two hidden layers", 1, "reuse", {"hidden": (25, 25)}),
+    ("noise by a second head", 1, "reuse", {"noise": "heteroscedastic"}),
+    ("batches of 8 rows", 1, "reuse", {"batch": 8}),
+    ("batches of 32 rows", 1, "reuse", {"batch": 32}),
+    ("two hidden layers of 25", 1, "reuse", {"hidden": (25, 25)}),
+    ("the same with the prior of one", 1, "reuse", {"hidden": (25, 25), "prior": REGRESSION}),
+    ("three hidden layers of 20", 1, "reuse", {"hidden": (20, 20, 20)}),
     ("classic Kalman network", 1, "reuse", {"kalman": True}),
     ("committee of 5, stacked", 1, "reuse", {"members": 5}),
     ("committee of 5, uniform", 1, "reuse", {"members": 5, "weighting": "uniform"}),
@@ -43,6 +48,8 @@ VARIANTS: list[tuple[str, int, str, dict[str, Any]]] = [
     ("committee of 5, evidence of 50 rows", 1, "reuse", {"members": 5, "weighting": "window"}),
     ("one network, 10 passes reused", 10, "reuse", {}),
     ("one network, 10 passes EP", 10, "ep", {}),
+    ("two hidden layers, 10 passes EP", 10, "ep", {"hidden": (25, 25)}),
+    ("second head, 10 passes EP", 10, "ep", {"noise": "heteroscedastic"}),
     ("committee of 5, 10 passes EP", 10, "ep", {"members": 5}),
 ]
 
@@ -50,6 +57,7 @@ VARIANTS: list[tuple[str, int, str, dict[str, Any]]] = [
 def score_variant(split: Split, passes: int, refine: str, options: dict[str, Any]) -> Score:
     """Learn one split with one variant."""
     given = {"hidden": (WIDTH,), **options}
+    batch = given.pop("batch", 1)
     model: Any
     if given.pop("kalman", False):
         model = KalmanNetwork(split.X.shape[1], **given)
@@ -57,7 +65,7 @@ def score_variant(split: Split, passes: int, refine: str, options: dict[str, Any
         model = BayesianCommittee(split.X.shape[1], **given)
     else:
         model = BayesianNetwork(split.X.shape[1], **given)
-    return evaluate_on(split, model, passes, refine)
+    return evaluate_on(split, model, passes, refine, batch)
 
 
 def main(arguments: list[str]) -> None:

@@ -110,3 +110,37 @@ def test_a_bad_row_is_learned_by_no_member() -> None:
             committee.learn(rows, targets)
     np.testing.assert_array_equal(committee.predict(X), before)
     assert committee.n_seen == 120
+
+
+@pytest.mark.parametrize("structure", ["full", "diagonal"])
+def test_threads_change_nothing(structure: str) -> None:
+    X, y = problem(200)
+    ways: list[dict[str, Any]] = [{"passes": 2}] + ([{"passes": 2, "refine": "ep"}] if structure == "full" else [])
+    for way in ways:
+        alone, threaded = (
+            BayesianCommittee(2, (12,), members=5, covariance=structure, workers=workers).learn(X, y, **way)
+            for workers in (1, 3)
+        )
+        np.testing.assert_array_equal(alone.weights, threaded.weights)
+        np.testing.assert_array_equal(alone.predict(X), threaded.predict(X))
+        assert alone.log_evidence == threaded.log_evidence
+
+
+def test_few_rows_are_not_worth_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onepass.committee._available_cores", lambda: 8)
+    committee = BayesianCommittee(2, (50,), members=3)
+    assert committee._cores(1, 1) == 1
+    assert committee._cores(10_000, 1) == 8
+    assert committee._cores(10_000, 32) == 1  # matrix products have threads of their own
+    assert BayesianCommittee(2, (50,), members=3, engine="reference")._cores(10_000, 1) == 1
+
+
+def test_a_bad_row_is_learned_by_no_member_in_threads() -> None:
+    X, y = problem()
+    committee = BayesianCommittee(2, (5,), members=3, workers=2).learn(X, y)
+    before: Any = committee.predict(X)
+    spoiled = X.copy()
+    spoiled[50] = 1e200
+    with pytest.raises(ValueError, match="Nothing was learned"):
+        committee.learn(spoiled, y)
+    np.testing.assert_array_equal(committee.predict(X), before)

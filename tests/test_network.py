@@ -17,6 +17,8 @@ STRUCTURES = ("full", "layer", "neuron", "diagonal")
 HEADS: list[dict[str, Any]] = [
     {"observation": "gaussian"},
     {"observation": "gaussian", "n_outputs": 3, "noise": 0.3},
+    {"observation": "gaussian", "noise": "heteroscedastic"},
+    {"observation": "gaussian", "n_outputs": 3, "noise": "heteroscedastic"},
     {"observation": "bernoulli"},
     {"observation": "categorical", "n_outputs": 6},
 ]
@@ -54,7 +56,7 @@ def test_compiled_learning_is_the_reference(hidden: tuple[int, ...], structure: 
             BayesianNetwork(4, hidden, covariance=structure, engine=engine, **head, **made).learn(X, y, **learn)
             for engine in ("auto", "reference")
         )
-        assert ours._plan is not None
+        assert ours._learner.plan is not None
         # Removing sites loses digits where little is left of the noise.
         tolerance = 1e-10 if "refine" not in way else 1e-8
         expected = numbers(reference)
@@ -93,7 +95,7 @@ def test_without_hidden_layers_it_is_bayesian_linear_regression(structure: str) 
 
 
 def test_without_hidden_layers_labels_are_learned_as_a_perceptron_does() -> None:
-    X, y = problem(HEADS[2], n=100)
+    X, y = problem({"observation": "bernoulli"}, n=100)
     network = BayesianNetwork(4, (), observation="bernoulli").learn(X, y)
     perceptron = BayesianPerceptron(4).learn(X, y)
     np.testing.assert_allclose(network.predict(X).mean, perceptron.predict(X).mean, atol=1e-9)
@@ -258,7 +260,7 @@ def test_two_hidden_layers_learn() -> None:
     y = np.sin(2 * X[:, 0]) * X[:, 1] + rng.normal(0, 0.05, 600)
     network = BayesianNetwork(2, (15, 15), covariance="full").learn(X[:500], y[:500])
     error = network.predict(X[500:]).mean - y[500:]
-    assert np.sqrt(np.mean(error**2)) < 0.5 * y.std()
+    assert np.sqrt(np.mean(error**2)) < 0.25 * y.std()  # 0.12 to 0.16 over seeds
 
 
 @pytest.mark.parametrize("hidden", [(), (20,)], ids=str)
@@ -352,8 +354,8 @@ def test_bad_rows_leave_all_as_it_was(engine: str) -> None:
         ({"hidden": (0,)}, "hidden must be a whole number of at least 1, got 0"),
         ({"observation": "bernoulli", "n_outputs": 2}, "n_outputs must be 1"),
         ({"observation": "categorical"}, "at least 2, got 1"),
-        ({"noise": 0.0}, "noise must be a number above 0 or 'learn', got 0"),
-        ({"noise": "guess"}, "or 'learn', got 'guess'"),
+        ({"noise": 0.0}, "noise must be a number above 0 or 'learn' or 'heteroscedastic', got 0"),
+        ({"noise": "guess"}, "or 'heteroscedastic', got 'guess'"),
         ({"covariance": "kronecker"}, "covariance must be one of"),
         ({"seed": -1}, "seed must be"),
         ({"forgetting": 1.5}, "forgetting must be in"),
@@ -384,3 +386,77 @@ def test_the_structure_follows_from_the_size() -> None:
     assert BayesianNetwork(13).covariance == "full"
     assert BayesianNetwork(64, (50,), 10).covariance == "neuron"
     assert BayesianNetwork(784, (100,), 10).covariance == "diagonal"
+
+
+def test_a_batch_is_compiled_as_it_reads() -> None:
+    for head in HEADS:
+        X, y = problem(head)
+        for structure, forgetting in (("full", 0.97), ("layer", 1.0), ("neuron", 1.0)):
+            ours, reference = (
+                BayesianNetwork(4, (5, 4), covariance=structure, engine=engine, forgetting=forgetting, **head).learn(
+                    X, y, passes=2, batch=7
+                )
+                for engine in ("auto", "reference")
+            )
+            expected = numbers(reference)
+            np.testing.assert_allclose(numbers(ours), expected, rtol=1e-7, atol=1e-7 * np.abs(expected).max())
+
+
+# Where a row ties outputs together, neurons forget that after every row, or after every batch: two different things.
+TIED = [head for head in HEADS if head["observation"] == "categorical" or head.get("noise") == "heteroscedastic"]
+SAME_IN_BATCHES = [
+    (s, head) for s in ("full", "layer", "neuron") for head in HEADS if s != "neuron" or head not in TIED
+]
+
+
+@pytest.mark.parametrize(("structure", "head"), SAME_IN_BATCHES, ids=str)
+def test_without_hidden_layers_any_batch_gives_the_same_posterior(structure: str, head: dict[str, Any]) -> None:
+    """Slopes don't depend on the belief there, so rows learned together are rows learned one after the other."""
+    X, y = problem(head)
+    rows = BayesianNetwork(4, (), covariance=structure, **head).learn(X, y)
+    for batch in (2, 13, 60, 1000):
+        together = BayesianNetwork(4, (), covariance=structure, **head).learn(X, y, batch=batch)
+        expected = numbers(rows)
+        np.testing.assert_allclose(numbers(together), expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
+
+
+def test_a_batch_of_one_is_a_row() -> None:
+    X, y = problem(HEADS[0])
+    rows, ones = BayesianNetwork(4, (5,)).learn(X, y), BayesianNetwork(4, (5,)).learn(X, y, batch=1)
+    np.testing.assert_array_equal(numbers(rows), numbers(ones))
+    alone = BayesianNetwork(4, (5,)).learn(X[0], y[0], batch=8)
+    np.testing.assert_allclose(numbers(alone), numbers(BayesianNetwork(4, (5,)).learn(X[0], y[0])), atol=1e-12)
+
+
+def test_batches_learn_nearly_what_rows_do() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-2, 2, size=(2500, 2))
+    y = np.sin(2 * X[:, 0]) * X[:, 1] + rng.normal(0, 0.1, 2500)
+    errors = [
+        np.sqrt(np.mean((BayesianNetwork(2).learn(X[:2000], y[:2000], batch=b).predict(X[2000:]).mean - y[2000:]) ** 2))
+        for b in (1, 16)
+    ]
+    assert errors[0] < 0.2
+    assert errors[1] < 1.3 * errors[0]
+
+
+@pytest.mark.parametrize("engine", ["auto", "reference"])
+def test_a_bad_batch_leaves_all_as_it_was(engine: str) -> None:
+    X, y = problem(HEADS[0])
+    network = BayesianNetwork(4, (5,), engine=engine).learn(X, y)
+    before = numbers(network)
+    spoiled = X.copy()
+    spoiled[40] = 1e200
+    with pytest.raises(ValueError, match="Nothing was learned"):
+        network.learn(spoiled, y, batch=16)
+    np.testing.assert_array_equal(numbers(network), before)
+
+
+def test_a_batch_says_what_it_needs() -> None:
+    X, y = problem(HEADS[0])
+    with pytest.raises(ValueError, match="batch must be 1 with covariance='diagonal', got 4"):
+        BayesianNetwork(4, (5,), covariance="diagonal").learn(X, y, batch=4)
+    with pytest.raises(ValueError, match="needs batch=1, got 4"):
+        BayesianNetwork(4, (5,)).learn(X, y, passes=2, refine="ep", batch=4)
+    with pytest.raises(ValueError, match="batch must be a whole number of at least 1, got 0"):
+        BayesianNetwork(4, (5,)).learn(X, y, batch=0)

@@ -43,18 +43,18 @@ def test_a_split_is_standardised_by_its_training_part(folder: Path) -> None:
 
 def test_scores_are_in_the_targets_own_unit(folder: Path) -> None:
     split = load_split(folder / "slope", 0)
-    ours = score(split, Setting(passes=2, hidden=10, members=2))
+    ours = score(split, Setting(passes=2, hidden=(10,), members=2))
     assert 1.0 < ours.rmse < 6.0  # the noise has a deviation of 2
     assert -4.0 < ours.log_likelihood < -2.0
     assert ours.coverage > 70.0
-    scaled = score(split._replace(unit=split.unit * 10), Setting(passes=2, hidden=10, members=2))
+    scaled = score(split._replace(unit=split.unit * 10), Setting(passes=2, hidden=(10,), members=2))
     assert scaled.rmse == pytest.approx(10 * ours.rmse)
     assert scaled.log_likelihood == pytest.approx(ours.log_likelihood - np.log(10))
 
 
 def test_the_command_writes_what_it_shows(folder: Path) -> None:
     file = folder / "out.json"
-    done = onepass("bench", "uci", "--data", str(folder), "--splits", "2", "--hidden", "5", "--json", str(file))
+    done = onepass("bench", "uci", "--data", str(folder), "--splits", "2", "--hidden", "5,4", "--json", str(file))
     assert done.returncode == 0, done.stderr
     numbers = json.loads(file.read_text())
     assert [entry["dataset"] for entry in numbers] == ["hill", "slope"]
@@ -68,3 +68,10 @@ def test_a_set_that_is_not_there_is_named(folder: Path) -> None:
     done = onepass("bench", "uci", "--data", str(folder), "--datasets", "hill,valley")
     assert done.returncode == 1
     assert done.stderr.strip().endswith("no set valley in " + str(folder) + "; there are: hill, slope.")
+
+
+def test_hidden_layers_are_numbers(folder: Path) -> None:
+    for given in ("50,", "0", "five", "-3", "5.5"):
+        done = onepass("bench", "uci", "--data", str(folder), "--hidden", given)
+        assert done.returncode == 2
+        assert f"{given!r} is no list of whole numbers above 0, such as 50 or 50,50" in done.stderr

@@ -5,6 +5,9 @@ each gave a row before learning it says online whose guess was good: weights fol
 validation data are needed.
 """
 
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Self
 
@@ -18,7 +21,7 @@ from onepass.network import BayesianNetwork
 from onepass.perceptron import Prediction
 from onepass.priors import NetworkPrior
 from onepass.state import as_number, sized
-from onepass.validation import as_count, as_generator, as_share, one_of
+from onepass.validation import as_count, as_generator, as_rows, as_share, one_of
 
 __all__ = ["WEIGHTINGS", "BayesianCommittee"]
 
@@ -33,6 +36,8 @@ _VARIANTS = (
     (1.0, 2.5 / 1.7, 1.5 / 1.1),
 )
 _GAIN, _LARGEST_STEP, _WINDOW = 10.0, 0.5, 50
+# Numbers of a member's covariance times rows from which on a pass (some milliseconds) is worth a thread's start.
+_WORTH_THREADS = 10_000_000
 
 
 class BayesianCommittee:
@@ -49,6 +54,9 @@ class BayesianCommittee:
         in the density the mixture gave it, early rows fading. ``"window"`` weighs by the evidence of the last 50 rows.
         ``"evidence"`` weighs by that of all rows, which Bayes' rule asks for and which soon leaves one member;
         ``"uniform"`` not at all.
+    workers : int, optional
+        Threads in which members learn side by side; by default one a core, and only where there are rows enough to be
+        worth it. What is learned is the same, bit for bit.
 
     Examples
     --------
@@ -67,12 +75,14 @@ class BayesianCommittee:
         *,
         members: int = 5,
         weighting: str = "stacked",
+        workers: int | None = None,
         seed: int = 0,
         prior: NetworkPrior | None = None,
         **options: Any,
     ) -> None:
         count = as_count(members, "members")
         self.weighting = one_of(weighting, WEIGHTINGS, "weighting")
+        self.workers = None if workers is None else as_count(workers, "workers")
         first = BayesianNetwork(n_features, hidden, n_outputs, activation, seed=seed, prior=prior, **options)
         self.members = [first]
         for k in range(1, count):
@@ -99,13 +109,14 @@ class BayesianCommittee:
         evidences = [member.log_evidence for member in self.members]
         return float(logsumexp(evidences) - np.log(len(evidences)))
 
-    def learn(self, X: ArrayLike, y: ArrayLike, *, passes: int = 1, refine: str = "reuse") -> Self:
+    def learn(self, X: ArrayLike, y: ArrayLike, *, passes: int = 1, refine: str = "reuse", batch: int = 1) -> Self:
         """Let every member learn, in its own order after the first pass, and weigh them anew: all rows or none."""
+        n_rows = len(as_rows(X, self.members[0].n_features)[0])
         before = [member._state.copy() for member in self.members]
         weighed = (self._weights.copy(), self._count, self._recent)
         try:
-            runs = [member.learning(X, y, passes=passes, refine=refine) for member in self.members]
-            for number, densities in enumerate(zip(*runs, strict=True)):
+            runs = [member.learning(X, y, passes=passes, refine=refine, batch=batch) for member in self.members]
+            for number, densities in enumerate(self._side_by_side(runs, n_rows, batch)):
                 if number:  # what was known before the pass is known better now
                     self._weights, self._count = np.full_like(self._weights, 1.0 / len(runs)), float(len(runs))
                 self._weigh(np.array(densities))
@@ -115,6 +126,31 @@ class BayesianCommittee:
             self._weights, self._count, self._recent = weighed
             raise
         return self
+
+    def _side_by_side(
+        self, runs: list[Iterator[FloatArray]], n_rows: int, batch: int
+    ) -> Iterator[tuple[FloatArray, ...]]:
+        """All members' passes, one pass at a time; members are independent, so that threads change nothing."""
+        threads = min(self._cores(n_rows, batch), len(runs))
+        if threads == 1:
+            yield from zip(*runs, strict=True)
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            while True:
+                densities = list(pool.map(lambda run: next(run, None), runs))
+                if any(given is None for given in densities):
+                    return
+                yield tuple(given for given in densities if given is not None)
+
+    def _cores(self, n_rows: int, batch: int) -> int:
+        """Threads that learning so many rows is worth."""
+        first = self.members[0]
+        if first._learner.plan is None or batch > 1:  # NumPy holds the lock, and BLAS has threads of its own
+            return 1
+        if self.workers is not None:
+            return self.workers
+        numbers = sum(values.size for values in first._state.belief.arrays.values())
+        return _available_cores() if n_rows * numbers >= _WORTH_THREADS else 1
 
     def _weigh(self, densities: FloatArray) -> None:
         """Take the log densities ``(members, n)`` of new rows into the weights."""
@@ -186,6 +222,7 @@ class BayesianCommittee:
         """Make a committee of networks that have learned already."""
         committee = object.__new__(cls)
         committee.members = members
+        committee.workers = None
         committee.weighting = one_of(weighting, WEIGHTINGS, "weighting")
         committee._weights = sized(weighing, "weights", (len(members),))
         if (committee._weights < 0.0).any() or abs(committee._weights.sum() - 1.0) > 1e-6:
@@ -213,6 +250,11 @@ class BayesianCommittee:
         """Mean and variance of the mixture."""
         mean, var = mixture_moments(self._weights, np.array(means), np.array(variances))
         return mean[()], var[()]
+
+
+def _available_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _variant(prior: NetworkPrior, k: int) -> NetworkPrior:

@@ -12,11 +12,13 @@ from scipy.special import expit, logsumexp, softmax
 from onepass.activations import Sigmoid
 from onepass.gaussian import FloatArray
 from onepass.validation import as_floats
+from onepass.varying import noise_given, tilt_pair
 
 __all__ = [
     "BERNOULLI",
     "CATEGORICAL",
     "GAUSSIAN",
+    "HEADS",
     "NOISE",
     "NOISE_FLOOR",
     "NOISE_WEIGHT",
@@ -26,10 +28,13 @@ __all__ = [
     "SCALE_GAIN",
     "SCALE_WEIGHT",
     "SITE_MARGIN",
+    "VARYING",
     "Predictive",
     "Reading",
     "as_network_targets",
     "check_outputs",
+    "choose_head",
+    "expected_noise",
     "learn_scales",
     "marginals",
     "predictive",
@@ -37,9 +42,11 @@ __all__ = [
     "removal",
     "restart_calibration",
     "start_scales",
+    "widened",
 ]
 
-GAUSSIAN, BERNOULLI, CATEGORICAL = range(3)
+GAUSSIAN, BERNOULLI, CATEGORICAL, VARYING = range(4)
+HEADS = {"gaussian": GAUSSIAN, "bernoulli": BERNOULLI, "categorical": CATEGORICAL}  # by the name of the observation
 
 # What runs along for every output, a row each of one array (4, K): the noise variance, how much information it rests
 # on (0: it is fixed), the predictive scale and the rows it rests on (0: it is fixed).
@@ -68,11 +75,18 @@ class Reading(NamedTuple):
     shift: FloatArray  # (K,)
 
 
-def start_scales(n_outputs: int, noise: float | None, calibrate: bool) -> FloatArray:
-    """Noise and predictive scale before the first row; ``noise=None`` has it learned."""
-    scales = np.zeros((4, n_outputs))
-    scales[NOISE], scales[SCALE] = noise if noise is not None else _NOISE_START, 1.0
-    scales[NOISE_WEIGHT] = _NOISE_START_WEIGHT if noise is None else 0.0
+def choose_head(observation: str, *, varying: bool) -> int:
+    """What reads targets of this kind; ``varying`` has their noise depend on the input."""
+    if varying and observation != "gaussian":
+        raise ValueError(f"noise='heteroscedastic' is for observation='gaussian', got observation={observation!r}")
+    return VARYING if varying else HEADS[observation]
+
+
+def start_scales(n_outputs: int, noise: float | str, calibrate: bool) -> FloatArray:
+    """Noise and predictive scale before the first row; a ``noise`` that is no number is learned."""
+    scales, learned = np.zeros((4, n_outputs)), isinstance(noise, str)
+    scales[NOISE], scales[SCALE] = _NOISE_START if learned else noise, 1.0
+    scales[NOISE_WEIGHT] = _NOISE_START_WEIGHT if learned else 0.0
     scales[SCALE_WEIGHT] = _SCALE_START_WEIGHT if calibrate else 0.0
     return scales
 
@@ -93,7 +107,7 @@ def check_outputs(kind: int, n_outputs: int) -> None:
 
 def as_network_targets(value: Any, n_rows: int, n_outputs: int, kind: int, single: bool) -> FloatArray:
     """``value`` as targets ``(n_rows, K)``, or ``(n_rows, 1)`` labels."""
-    columns = n_outputs if kind == GAUSSIAN else 1
+    columns = n_outputs if kind in (GAUSSIAN, VARYING) else 1
     targets = as_floats(value, "y")
     allowed: list[tuple[int, ...]] = [(n_rows,)] if columns == 1 else []
     allowed += [(n_rows, columns), *([(columns,)] if single else []), *([()] if single and columns == 1 else [])]
@@ -103,7 +117,7 @@ def as_network_targets(value: Any, n_rows: int, n_outputs: int, kind: int, singl
     targets = np.ascontiguousarray(targets.reshape(n_rows, columns))
     most = 1 if kind == BERNOULLI else n_outputs - 1
     bad = (targets < 0) | (targets > most) | (targets != np.floor(targets))
-    if kind != GAUSSIAN and bad.any():
+    if kind in (BERNOULLI, CATEGORICAL) and bad.any():
         where = int(np.flatnonzero(bad)[0])
         raise ValueError(f"y must hold labels 0 to {most}, got {targets[where, 0]:g} at index {where}")
     return targets
@@ -119,7 +133,7 @@ class Predictive(NamedTuple):
 
 def predictive(kind: int, mean: FloatArray, var: FloatArray, noise: FloatArray, scale: FloatArray) -> Predictive:
     """What is predicted from `marginals`, ``(n, K)``; for classes their probabilities."""
-    if kind == GAUSSIAN:
+    if kind in (GAUSSIAN, VARYING):
         return Predictive(mean, scale * var, scale * noise)
     output = _SIGMOID.moments(mean, var)
     p = output.mean if kind == BERNOULLI else output.mean / output.mean.sum(axis=1, keepdims=True)
@@ -132,6 +146,8 @@ def read(kind: int, mean: FloatArray, cov: FloatArray, target: FloatArray, noise
         return _read_label(float(mean[0]), float(cov[0, 0]), float(target[0]))
     if kind == CATEGORICAL:
         return _read_class(mean, cov, int(target[0]))
+    if kind == VARYING:
+        return _read_pairs(mean, cov, target)
     error = target - mean
     total = cov + np.diag(noise)
     drop = np.asarray(np.linalg.inv(total), dtype=np.float64)
@@ -143,6 +159,44 @@ def _read_label(mean: float, var: float, label: float) -> Reading:
     tilt = _SIGMOID.tilt_by_label(mean, var, label)
     alpha, kappa = np.array([float(tilt.alpha)]), np.array([[float(tilt.kappa)]])
     return Reading(float(tilt.log_z), alpha, kappa, kappa / tilt.left, alpha / tilt.left)
+
+
+def _read_pairs(mean: FloatArray, cov: FloatArray, target: FloatArray) -> Reading:
+    """Numbers whose noise depends on the input: one pair ``(f, log noise)`` after the other."""
+    n = len(target)
+    log_density, pull, drop = 0.0, np.zeros(2 * n), np.zeros((2 * n, 2 * n))
+    for k in range(n):
+        pair = [k, n + k]
+        now = mean[pair] + cov[pair] @ pull
+        left = cov[pair] - cov[pair] @ drop @ cov  # after the pairs before
+        tilt = tilt_pair(float(target[k] - now[0]), left[:, pair], float(now[1]))
+        through = np.eye(2 * n)[:, pair] - drop @ cov[:, pair]
+        pull += through @ tilt.pull
+        drop += through @ tilt.drop @ through.T
+        log_density += tilt.log_z
+    back = np.linalg.inv(np.eye(2 * n) - drop @ cov)
+    precision = back @ drop
+    return Reading(log_density, pull, drop, 0.5 * (precision + precision.T), back @ pull)
+
+
+def expected_noise(kind: int, mean: FloatArray, var: FloatArray, noise: FloatArray) -> FloatArray:
+    """Variance of the noise that outputs with these means and variances, ``(..., outputs)``, have around them."""
+    if kind != VARYING:
+        return np.broadcast_to(noise, mean.shape)
+    n = mean.shape[-1] // 2
+    return noise_given(mean[..., n:], var[..., n:])
+
+
+def widened(
+    kind: int, mean: FloatArray, cov: FloatArray, noise: FloatArray, scale: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Outputs and noise as predictions have them: all variances of a target times the predictive scale."""
+    n = len(scale)
+    root, moved = np.ones(mean.shape[-1]), mean.copy()
+    root[:n] = np.sqrt(scale)
+    if kind == VARYING:
+        moved[..., n:] += np.log(scale)
+    return moved, cov * np.outer(root, root), noise * scale
 
 
 def _read_class(mean: FloatArray, cov: FloatArray, label: int) -> Reading:
@@ -255,20 +309,35 @@ def removal(
     return shrink @ (precision @ values - h), 0.5 * (drop + drop.T)
 
 
-def learn_scales(scales: FloatArray, error: FloatArray, var: FloatArray, gain: float, most: float) -> None:
+def learn_scales(
+    kind: int,
+    scales: FloatArray,
+    mean: FloatArray,
+    cov: FloatArray,
+    target: FloatArray,
+    gain: float,
+    most: float,
+) -> None:
     """Let a row's errors, with the variances they were predicted with, move the noise and the predictive scale.
 
     The noise moves as in `onepass.observations.learn_noise`: ``share² (error² - total)`` is exactly how far the row's
     expected squared residual after the step is from the noise now, and ``share²`` what the row knows about it. A
     ``gain`` above 1 lets early rows fade, whose errors came of the network's own ignorance.
     """
-    noise = scales[NOISE].copy()
-    total = var + noise
+    if kind not in (GAUSSIAN, VARYING):
+        return
+    n = len(target)
+    error, var = target - mean[:n], np.diag(cov)
+    noise = expected_noise(kind, mean, var, scales[NOISE])
+    total = var[:n] + noise
     if scales[NOISE_WEIGHT, 0] > 0.0:
         information = (noise / total) ** 2
+        away = information * (error**2 - total)
+        if kind == VARYING:  # the noise has a head of its own, and this is but its mean over the rows
+            information, away = np.ones(n), noise - scales[NOISE]
         scales[NOISE_WEIGHT] = np.minimum(scales[NOISE_WEIGHT] + information, most)
         step = np.minimum(gain / scales[NOISE_WEIGHT], 1.0)
-        scales[NOISE] = np.maximum(noise + step * information * (error**2 - total), NOISE_FLOOR)
+        scales[NOISE] = np.maximum(scales[NOISE] + step * away, NOISE_FLOOR)
     if scales[SCALE_WEIGHT, 0] > 0.0:
         scales[SCALE_WEIGHT] += 1.0
         step = np.minimum(SCALE_GAIN / scales[SCALE_WEIGHT], 1.0)

@@ -13,6 +13,7 @@ import numpy as np
 from onepass.activations import Activation, as_activation
 from onepass.belief import Blocks
 from onepass.gaussian import FloatArray
+from onepass.learning import Pass
 from onepass.network import BayesianNetwork
 from onepass.priors import UNIT, NetworkPrior
 from onepass.propagation import evaluate
@@ -74,8 +75,7 @@ class KalmanNetwork(BayesianNetwork):
     def _output_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Moments through all layers instead of slopes."""
         assert isinstance(self._state.belief, Blocks)
-        assert self.noise is not None
-        layers = forward(self._state.belief, self.activation, rows, self.noise)
+        layers = forward(self._state.belief, self.activation, rows, float(self.noise))
         var = layers[-1].pre_var
         return layers[-1].pre_mean, var[:, :, None] * np.eye(var.shape[1])
 
@@ -84,26 +84,16 @@ class KalmanNetwork(BayesianNetwork):
         layers = self._state.belief.layout.layers(weights)
         return np.stack([evaluate([layer[i] for layer in layers], self.activation, rows) for i in range(len(weights))])
 
-    def _run(
-        self,
-        rows: FloatArray,
-        targets: FloatArray,
-        order: Any,
-        number: int,
-        sites: Any,
-        densities: FloatArray,
-        record: FloatArray | None = None,
-    ) -> int:
-        belief = self._state.belief
+    def _run(self, work: Pass) -> int:
+        belief, noise = self._state.belief, float(self.noise)
         assert isinstance(belief, Blocks)
-        assert self.noise is not None
-        for i in order:
-            mean, var = backward(belief, self.activation, rows[i], targets[i], self.noise)
-            total = var + self.noise
-            densities[i] = -0.5 * (np.log(2.0 * np.pi * total) + (targets[i] - mean) ** 2 / total).sum()
-            if record is not None:
-                record[i] = mean, var, np.full_like(mean, self.noise), np.ones_like(mean)
-        return len(rows)
+        for i in work.order:
+            mean, var = backward(belief, self.activation, work.rows[i], work.targets[i], noise)
+            total = var + noise
+            work.densities[i] = -0.5 * (np.log(2.0 * np.pi * total) + (work.targets[i] - mean) ** 2 / total).sum()
+            if work.record is not None:
+                work.record[i] = mean, var, np.full_like(mean, noise), np.ones_like(mean)
+        return len(work.rows)
 
 
 class Layer:

@@ -1,76 +1,49 @@
 """The Bayesian network: perceptrons in layers, learned whole in closed form, one observation at a time.
 
-`onepass.propagation` turns a row and the belief over all weights into the mean of the outputs and their expected slope
-in every weight; `onepass.heads` turns that and the target into one rank-K step; `onepass.belief` takes it. `_learn_row`
-joins the three, readably: the reference for `onepass.engine.network`, which does the same compiled.
+What a network is, what it predicts and how it is saved. How a row moves its belief stands in `onepass.learning`.
 """
 
-import warnings
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri, softmax
 
 from onepass.activations import Sigmoid, as_activation
-from onepass.belief import STRUCTURES, Blocks, Independent, Layout, choose_structure, make_belief
+from onepass.belief import STRUCTURES, Blocks, Layout, choose_structure, make_belief
 from onepass.gaussian import FloatArray
 from onepass.heads import (
     BERNOULLI,
     CATEGORICAL,
-    GAUSSIAN,
+    HEADS,
     NOISE,
     SCALE,
+    VARYING,
     as_network_targets,
     check_outputs,
-    learn_scales,
+    choose_head,
+    expected_noise,
     marginals,
     predictive,
     read,
-    removal,
     restart_calibration,
     start_scales,
+    widened,
 )
-from onepass.observations import Gaussian
+from onepass.learning import Learner, Pass, State, compile_plan
 from onepass.perceptron import Prediction
-from onepass.priors import CLASSIFICATION, REGRESSION, NetworkPrior, start_weights
-from onepass.propagation import Signals, moved, output_moments, parts_of_rows, propagate, slopes
+from onepass.priors import NetworkPrior, choose_prior, start_weights
+from onepass.propagation import moved, output_moments, parts_of_rows, propagate
 from onepass.state import as_number, as_tally, check_definite, check_network
 from onepass.validation import as_count, as_generator, as_nonnegative, as_positive, as_rows, as_seed, as_share, one_of
 
 __all__ = ["BayesianNetwork"]
 
-_KINDS = {"gaussian": GAUSSIAN, "bernoulli": BERNOULLI, "categorical": CATEGORICAL}
+_LEARNED = ("learn", "heteroscedastic")
 _SIGMOID = Sigmoid()
-# While rows are new, early ones fade from the noise's estimate: their errors came of the network's own ignorance.
-_FIRST_GAIN, _LATER_GAIN = 3.0, 1.0
-
-
-class _Site(NamedTuple):
-    """What a row once said about the outputs, so that it can be taken back."""
-
-    signals: Signals
-    precision: FloatArray
-    h: FloatArray
-
-
-@dataclass
-class _State:
-    """All that learning changes."""
-
-    belief: Blocks | Independent
-    scales: FloatArray  # see onepass.heads
-    evidence: float
-    seen: int
-
-    def copy(self) -> "_State":
-        return _State(self.belief.copy(), self.scales.copy(), self.evidence, self.seen)
-
-    def is_finite(self) -> bool:
-        return all(bool(np.isfinite(values).all()) for values in (*self.belief.arrays.values(), self.scales))
 
 
 class BayesianNetwork:
@@ -90,15 +63,17 @@ class BayesianNetwork:
         Of the hidden units, as for `BayesianPerceptron`.
     observation : {"auto", "gaussian", "bernoulli", "categorical"}
         Gaussian noise around the outputs; labels 0/1; classes 0 to ``n_outputs - 1``. By default Gaussian.
-    noise : float or "learn"
-        Variance of the Gaussian noise.
+    noise : float, "learn" or "heteroscedastic"
+        Variance of the Gaussian noise: fixed; learned, one for all rows; or learned as a function of the input, by a
+        second output of the network for each of the first ones.
     covariance : {"auto", "full", "layer", "neuron", "diagonal"}
         Between which weights correlations are kept: all, those of a layer, of a neuron, none. By default the richest
         that is not too large.
     prior : NetworkPrior, optional
-        Spread of the prior's means and its standard deviations; one for regression and one for labels by default.
+        Spread of the prior's means and its standard deviations. By default one for regression, another one for it with
+        several hidden layers, and one for labels.
     prior_scale : float
-        Multiplies all standard deviations of the prior.
+        Multiplies all standard deviations of the prior, but for those of a noise that depends on the input.
     seed : int
         Of the prior's means, and of the order of the rows in passes after the first.
     forgetting : float
@@ -129,7 +104,7 @@ class BayesianNetwork:
         activation: Any = "relu",
         *,
         observation: str = "auto",
-        noise: float | Literal["learn"] = "learn",
+        noise: float | Literal["learn", "heteroscedastic"] = "learn",
         covariance: str = "auto",
         prior: NetworkPrior | None = None,
         prior_scale: float = 1.0,
@@ -144,28 +119,29 @@ class BayesianNetwork:
         self.n_outputs = as_count(n_outputs, "n_outputs")
         self.activation = as_activation(activation)
         self._activation_name = activation if isinstance(activation, str) else None
-        one_of(observation, ("auto", *_KINDS), "observation")
+        one_of(observation, ("auto", *HEADS), "observation")
         self.observation = "gaussian" if observation == "auto" else observation
-        self._kind = _KINDS[self.observation]
+        self.noise = noise if noise in _LEARNED else as_positive(noise, "noise", "or 'learn' or 'heteroscedastic'")
+        self._kind = choose_head(self.observation, varying=self.noise == "heteroscedastic")
         check_outputs(self._kind, self.n_outputs)
-        self.noise = None if noise == "learn" else as_positive(noise, "noise", "or 'learn'")
         self.forgetting = as_share(forgetting, "forgetting")
         self.prior_scale = as_nonnegative(prior_scale, "prior_scale")
-        self.prior = prior if prior is not None else REGRESSION if self._kind == GAUSSIAN else CLASSIFICATION
+        self.prior = prior if prior is not None else choose_prior(self.observation == "gaussian", len(self.hidden))
         self.seed = as_seed(seed)
-        learned = self.noise is None and bool(self.hidden) and self._kind == GAUSSIAN
+        learned = self.noise in _LEARNED and bool(self.hidden) and self.observation == "gaussian"
         self.calibrate = learned if calibrate == "auto" else bool(calibrate)
         self.dtype = one_of(dtype, ("float64", "float32"), "dtype")
         self.engine = one_of(engine, ("auto", "reference"), "engine")
-        widths = (self.n_features, *self.hidden, self.n_outputs)
+        n_noise = self.n_outputs if self._kind == VARYING else 0
+        widths = (self.n_features, *self.hidden, self.n_outputs + n_noise)
         one_of(covariance, ("auto", *STRUCTURES), "covariance")
         self.covariance = choose_structure(widths) if covariance == "auto" else covariance
         layout = Layout(widths, input_major=self.covariance == "diagonal")
         rng = np.random.default_rng(self.seed)
-        mean, variance = start_weights(layout, self.prior, self.prior_scale, rng)
+        mean, variance = start_weights(layout, self.prior, self.prior_scale, n_noise, rng)
         self._prior_trace = float(variance.sum())
         belief = make_belief(layout, self.covariance, mean.astype(self.dtype), variance.astype(self.dtype))
-        self._state = _State(belief, start_scales(self.n_outputs, self.noise, self.calibrate), 0.0, 0)
+        self._state = State(belief, start_scales(self.n_outputs, self.noise, self.calibrate), 0.0, 0)
 
     @property
     def mean(self) -> FloatArray:
@@ -190,7 +166,7 @@ class BayesianNetwork:
 
     @property
     def noise_var(self) -> FloatArray:
-        """Variance of the noise of each output as it is now, ``(K,)``."""
+        """Variance of the noise of each output as it is now, ``(K,)``; its mean over rows where it depends on them."""
         return np.array(self._state.scales[NOISE])
 
     @property
@@ -212,10 +188,11 @@ class BayesianNetwork:
         """
         rows, single = as_rows(X, self.n_features)
         mean, var = marginals(self._kind, *self._output_moments(rows))
-        noise, scale = (np.broadcast_to(self._state.scales[row], mean.shape) for row in (NOISE, SCALE))
-        return self._prediction(mean, var, noise, scale, single)
+        noise = expected_noise(self._kind, mean, var, self._state.scales[NOISE])
+        own = slice(self.n_outputs)
+        return self._prediction(mean[:, own], var[:, own], noise, self._state.scales[SCALE], single)
 
-    def learn(self, X: ArrayLike, y: ArrayLike, *, passes: int = 1, refine: str = "reuse") -> Self:
+    def learn(self, X: ArrayLike, y: ArrayLike, *, passes: int = 1, refine: str = "reuse", batch: int = 1) -> Self:
         """Learn one row and its target, or many in their order: all of them or, if anything is wrong, none.
 
         Parameters
@@ -228,12 +205,17 @@ class BayesianNetwork:
             What more passes do. ``"reuse"`` counts the data again, which is fast and grows overconfident. ``"ep"``
             (expectation propagation) takes back what a row has said before it speaks again, so that every row counts
             once; it needs ``covariance="full"``.
+        batch : int
+            Rows that make one step: all of a batch see the network as it was before it. More rows a second where the
+            covariance is large, for somewhat less learned from each; not for ``"ep"`` or a diagonal covariance.
         """
-        for _ in self.learning(X, y, passes=passes, refine=refine):
+        for _ in self.learning(X, y, passes=passes, refine=refine, batch=batch):
             pass
         return self
 
-    def learning(self, X: ArrayLike, y: ArrayLike, *, passes: int = 1, refine: str = "reuse") -> Iterator[FloatArray]:
+    def learning(
+        self, X: ArrayLike, y: ArrayLike, *, passes: int = 1, refine: str = "reuse", batch: int = 1
+    ) -> Iterator[FloatArray]:
         """Learn as `learn` does, and yield after each pass the log density that each row had before it was learned.
 
         In a refining pass that is the density given all other rows. Made for weighing networks against each other.
@@ -241,16 +223,16 @@ class BayesianNetwork:
         rows, targets, single = self._pairs(X, y)
         as_count(passes, "passes")
         one_of(refine, ("reuse", "ep"), "refine")
-        self._check_refinement(passes, refine)
-        before = None if single and passes == 1 and self._is_safe else self._state.copy()
-        sites = self._start_sites(len(rows)) if refine == "ep" and passes > 1 else None
+        self._check_refinement(passes, refine, as_count(batch, "batch"))
+        before = None if single and passes == batch == 1 and self._is_safe else self._state.copy()
+        sites = self._learner.start_sites(len(rows)) if refine == "ep" and passes > 1 else None
         for number in range(passes):
             order = np.arange(len(rows))
             if number:
                 order = np.random.default_rng([self.seed, self.n_seen, number]).permutation(len(rows))
                 restart_calibration(self._state.scales)
             densities = np.empty(len(rows))
-            learned = self._run(rows, targets, order, number, sites, densities)
+            learned = self._run(Pass(rows, targets, order, number, batch, sites, densities))
             self._check_learned(learned, before, rows, targets)
             if number == 0:
                 self._state.evidence += float(densities.sum())
@@ -262,7 +244,7 @@ class BayesianNetwork:
         rows, targets, single = self._pairs(X, y)
         before = self._state.copy()
         record, densities = np.empty((len(rows), 4, self.n_outputs)), np.empty(len(rows))
-        learned = self._run(rows, targets, np.arange(len(rows)), 0, None, densities, record)
+        learned = self._run(Pass(rows, targets, np.arange(len(rows)), 0, 1, None, densities, record))
         self._check_learned(learned, before, rows, targets)
         self._state.evidence += float(densities.sum())
         self._state.seen += len(rows)
@@ -277,7 +259,7 @@ class BayesianNetwork:
         as_share(level, "level", open_above=True)
         prediction = self.predict(X)
         reach = ndtri(0.5 + level / 2)
-        if self._kind != GAUSSIAN:
+        if self._kind in (BERNOULLI, CATEGORICAL):
             spread = reach * np.sqrt(prediction.pre_var)
             return _SIGMOID(prediction.pre_mean - spread)[()], _SIGMOID(prediction.pre_mean + spread)[()]
         spread = reach * np.sqrt(prediction.var + prediction.noise_var)
@@ -286,11 +268,10 @@ class BayesianNetwork:
     def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Log density (or probability) of a target, one number a row."""
         rows, targets, single = self._pairs(X, y)
-        means, covs = self._output_moments(rows)
-        scale = self._state.scales[SCALE]
-        widen = np.sqrt(np.outer(scale, scale))
+        scales = self._state.scales
+        means, covs, noise = widened(self._kind, *self._output_moments(rows), scales[NOISE], scales[SCALE])
         logs = [
-            read(self._kind, mean, cov * widen, target, self._state.scales[NOISE] * scale).log_density
+            read(self._kind, mean, cov, target, noise).log_density
             for mean, cov, target in zip(means, covs, targets, strict=True)
         ]
         return logs[0] if single else np.array(logs)
@@ -317,15 +298,16 @@ class BayesianNetwork:
         return np.asarray(outputs[..., 0] if self._one_column else outputs)
 
     def _drawn(self, rows: FloatArray, weights: FloatArray) -> FloatArray:
-        """Outputs ``(n, rows, K)`` that weights ``(n, p)`` have, linearised."""
-        belief = self._state.belief
+        """Outputs ``(n, rows, K)`` that weights ``(n, p)`` have, linearised; a head of the noise is no part of them."""
+        belief, own = self._state.belief, slice(self.n_outputs)
         spread = np.sqrt(self._state.scales[SCALE])
         gaps = belief.layout.layers(weights - belief.mean)
         outputs = np.empty((len(weights), len(rows), self.n_outputs))
         for part in parts_of_rows(belief, len(rows)):
             signals = propagate(belief, self.activation, rows[part])
             for i in range(len(weights)):
-                outputs[i, part] = signals.mean + spread * moved(signals, [gap[i] for gap in gaps])
+                shift = moved(signals, [gap[i] for gap in gaps])
+                outputs[i, part] = signals.mean[:, own] + spread * shift[:, own]
         return outputs
 
     def export_state(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
@@ -334,6 +316,7 @@ class BayesianNetwork:
             "n_features",
             "n_outputs",
             "observation",
+            "noise",
             "covariance",
             "prior_scale",
             "seed",
@@ -348,7 +331,6 @@ class BayesianNetwork:
         parameters |= {
             "hidden": list(self.hidden),
             "activation": self._activation_name,
-            "noise": "learn" if self.noise is None else self.noise,
             "prior": asdict(self.prior),
             "log_evidence": self._state.evidence,
             "n_seen": self._state.seen,
@@ -381,94 +363,21 @@ class BayesianNetwork:
         """Means and covariances of the outputs, ``(n, K)`` and ``(n, K, K)``."""
         return output_moments(self._state.belief, self.activation, rows)
 
-    # Learning, row by row, readably.
-
-    def _learn_row(
-        self, x: FloatArray, target: FloatArray, gain: float, most: float, site: _Site | None
-    ) -> tuple[float, _Site, FloatArray]:
-        """Learn one row; its log density, what it said, and what was predicted before it."""
-        belief, scales = self._state.belief, self._state.scales
-        signals = propagate(belief, self.activation, x[None])
-        slope = slopes(belief, signals)[0]
-        mean = signals.mean[0]
-        if site is not None:
-            # Linearised where the belief is with the row, then seen from where it is without it.
-            offset = mean - slope @ belief.mean
-            old = slopes(belief, site.signals)[0]
-            old_gain, old_cov = belief.project(old)
-            back = removal(old_cov, site.precision, site.h, old @ belief.mean)
-            if back is None:
-                cov = belief.project(slope)[1]
-                density = read(self._kind, mean, cov, target, scales[NOISE]).log_density
-                return density, site, np.empty((4, self.n_outputs))
-            belief.step(old_gain, old, *back)
-            mean = offset + slope @ belief.mean
-        gains, cov = belief.project(slope)
-        reading = read(self._kind, mean, cov, target, scales[NOISE])
-        before, var = marginals(self._kind, mean[None], cov[None])
-        seen = np.array([before[0], var[0], scales[NOISE], scales[SCALE]])
-        said = _Site(signals, reading.precision, reading.precision @ slope @ belief.mean + reading.shift)
-        belief.step(gains, slope, reading.pull, reading.drop)
-        if self._kind == GAUSSIAN:
-            learn_scales(scales, target - mean, np.diag(cov), gain, most)
-        return reading.log_density, said, seen
-
-    def _forget(self) -> None:
-        belief = self._state.belief
-        if self.forgetting < 1.0 and belief.marginal_variances().sum() <= self.forgetting * self._prior_trace:
-            belief.inflate(1.0 / self.forgetting)
-
-    # Then a whole pass, compiled if that can be.
-
-    def _run(
-        self,
-        rows: FloatArray,
-        targets: FloatArray,
-        order: Any,
-        number: int,
-        sites: Any,
-        densities: FloatArray,
-        record: FloatArray | None = None,
-    ) -> int:
-        gain, most = (_LATER_GAIN, float(len(rows))) if number else (_FIRST_GAIN, np.inf)
-        if self._plan is not None:
-            refine = 0.0 if sites is None else 1.0 + (number > 0)
-            settings = np.array([self._kind, self.forgetting, self._prior_trace, gain, most, refine])
-            state = self._state
-            return int(
-                self._plan.learn(state.belief, state.scales, rows, targets, order, settings, sites, record, densities)
-            )
-        with np.errstate(over="ignore", invalid="ignore"):  # answered by the check of what was learned
-            for i in order:
-                self._forget()
-                site = sites[i] if sites is not None and number else None
-                densities[i], said, seen = self._learn_row(rows[i], targets[i], gain, most, site)
-                if sites is not None:
-                    sites[i] = said
-                if record is not None:
-                    record[i] = seen
-        return len(rows)
+    def _run(self, work: Pass) -> int:
+        """Learn one pass; how many rows could be learned."""
+        return self._learner.run(self._state, work)
 
     @cached_property
-    def _plan(self) -> Any:
-        """The compiled learner, or None where only the reference can do it."""
-        if self.engine == "reference":
-            return None
-        try:
-            from onepass import engine
-            from onepass.engine.networks import NetworkPlan
-        except ImportError as error:
-            warnings.warn(f"Numba can't be imported, learning is slow ({error})", stacklevel=5)
-            return None
-        rule = engine.encode(self.activation, Gaussian(1.0), "kalman", 0, 1.0, 1.0)
-        return None if rule is None else NetworkPlan(rule, self._state.belief)
+    def _learner(self) -> Learner:
+        plan = None if self.engine == "reference" else compile_plan(self.activation, self._state.belief)
+        return Learner(self._kind, self.activation, self.forgetting, self._prior_trace, plan)
 
     @property
     def _is_safe(self) -> bool:
         """Whether a row that can't be learned is found before anything of it is written."""
-        return self._plan is not None and self.forgetting == 1.0 and self.dtype == "float64"
+        return self._learner.plan is not None and self.forgetting == 1.0 and self.dtype == "float64"
 
-    def _check_learned(self, learned: int, before: _State | None, rows: FloatArray, targets: FloatArray) -> None:
+    def _check_learned(self, learned: int, before: State | None, rows: FloatArray, targets: FloatArray) -> None:
         """Go back to what was ``before`` if not all rows could be learned; without one nothing was written."""
         if learned == len(rows) and (before is None or self._state.is_finite()):
             return
@@ -477,9 +386,6 @@ class BayesianNetwork:
             f"X and y overflow {self.dtype}: their largest magnitudes are {np.abs(rows).max():.3g} and "
             f"{np.abs(targets).max():.3g}; rescale them. Nothing was learned."
         )
-
-    def _start_sites(self, n: int) -> Any:
-        return [None] * n if self._plan is None else self._plan.start_sites(n)
 
     # What comes in and what goes out.
 
@@ -491,7 +397,12 @@ class BayesianNetwork:
         rows, single = as_rows(X, self.n_features)
         return rows, as_network_targets(y, len(rows), self.n_outputs, self._kind, single), single
 
-    def _check_refinement(self, passes: int, refine: str) -> None:
+    def _check_refinement(self, passes: int, refine: str, batch: int) -> None:
+        if batch > 1 and self.covariance == "diagonal":
+            raise ValueError(
+                f"batch must be 1 with covariance='diagonal', got {batch}: its rows touch every weight once, and "
+                "learning them together would save nothing"
+            )
         if refine != "ep" or passes == 1:
             return
         if self.covariance != "full":
@@ -501,6 +412,8 @@ class BayesianNetwork:
             )
         if self.forgetting < 1.0:
             raise ValueError(f"refine='ep' needs forgetting=1, got {self.forgetting:g}; use refine='reuse'")
+        if batch > 1:
+            raise ValueError(f"refine='ep' takes rows back one by one and needs batch=1, got {batch}")
 
     def _prediction(
         self, mean: FloatArray, var: FloatArray, noise: FloatArray, scale: FloatArray, single: bool

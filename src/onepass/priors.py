@@ -15,7 +15,7 @@ import numpy as np
 from onepass.belief import Layout
 from onepass.gaussian import FloatArray
 
-__all__ = ["CLASSIFICATION", "REGRESSION", "UNIT", "NetworkPrior", "start_weights"]
+__all__ = ["CLASSIFICATION", "DEEP_REGRESSION", "REGRESSION", "UNIT", "NetworkPrior", "choose_prior", "start_weights"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class NetworkPrior:
     bias_means: float = 5.0
     bias_std: float = 1.5
     deep_std: float = 0.7
-    """Of weights between hidden layers."""
+    """Of weights between hidden layers; these share it, so that each has less the more there are."""
     deep_bias_std: float = 1.0
     output_means: float = 1.7
     output_std: float = 1.1
@@ -38,21 +38,37 @@ class NetworkPrior:
     """Features count as at most so many: very wide rows, such as images, are redundant and mostly zero."""
     fan_in: bool = True
     """Whether all else is divided by the square root of a layer's inputs."""
+    noise: float = 0.02
+    """Where the noise starts, if it depends on the input."""
+    log_noise_std: float = 1.0
+    """Of the weights into the log of that noise; their means are zero."""
+    log_noise_bias_std: float = 1.5
+    """Never scaled by the fan-in."""
 
 
 REGRESSION = NetworkPrior()
+# A kink of a deep network is made by all its layers; the first of them must be free to move, and those between too.
+DEEP_REGRESSION = NetworkPrior(weight_std=2.2, deep_std=1.5, deep_bias_std=1.5)
 # A label says less than a reading, so more of what is learned must come from the prior's width.
 CLASSIFICATION = NetworkPrior(weight_std=3.0, bias_means=3.0, output_std=4.0)
 # Standard normal means and unit variances for every weight: the published prior of the Kalman Bayesian neural network.
 UNIT = NetworkPrior(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, fan_in=False)
 
 
+def choose_prior(numbers: bool, n_hidden: int) -> NetworkPrior:
+    """The prior of a network for numbers or for labels, with so many hidden layers."""
+    if not numbers:
+        return CLASSIFICATION
+    return DEEP_REGRESSION if n_hidden > 1 else REGRESSION
+
+
 def start_weights(
-    layout: Layout, prior: NetworkPrior, scale: float, rng: np.random.Generator
+    layout: Layout, prior: NetworkPrior, scale: float, n_noise: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     """Prior mean and variance of every weight, ``(p,)`` each; ``scale`` multiplies all standard deviations.
 
     Without hidden layers there is no symmetry to break: means are zero and variances ``scale²``, as in a perceptron.
+    The last ``n_noise`` outputs are logs of noise variances, to whose weights ``scale`` has nothing to say.
     """
     mean, std = np.zeros(layout.size), np.ones(layout.size)
     if layout.n_layers > 1:
@@ -67,6 +83,12 @@ def start_weights(
                 stds[:, :-1], stds[:, -1] = prior.output_std / root, prior.output_bias_std
                 continue
             means[:, -1] = rng.standard_normal(n_out) * prior.bias_means / root
-            stds[:, :-1] = (prior.deep_std if layer else prior.weight_std) / root
-            stds[:, -1] = (prior.deep_bias_std if layer else prior.bias_std) / root
-    return mean, np.square(scale * std)
+            among = np.sqrt(max(layout.n_layers - 2, 1))
+            stds[:, :-1] = (prior.deep_std / among if layer else prior.weight_std) / root
+            stds[:, -1] = (prior.deep_bias_std / among if layer else prior.bias_std) / root
+    std *= scale
+    if n_noise:
+        means, stds = layout.layers(mean)[-1][-n_noise:], layout.layers(std)[-1][-n_noise:]
+        means[:, :-1], means[:, -1] = 0.0, np.log(prior.noise)
+        stds[:, :-1], stds[:, -1] = prior.log_noise_std / np.sqrt(layout.widths[-2]), prior.log_noise_bias_std
+    return mean, np.square(std)

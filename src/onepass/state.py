@@ -154,6 +154,9 @@ def check_network(parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> N
     """Refuse a network whose arrays are not what its layers need, before anything of their size is made."""
     layers = [parameters["n_features"], *parameters["hidden"], parameters["n_outputs"]]
     widths = [as_count(width, "the width of a layer") for width in layers]
+    n_outputs = widths[-1]
+    if parameters["noise"] == "heteroscedastic":
+        widths[-1] *= 2  # each number is followed by its noise
     fans = [(n_in + 1, n_out) for n_in, n_out in pairwise(widths)]
     size = sum(n_in * n_out for n_in, n_out in fans)
     sizes = {
@@ -168,7 +171,7 @@ def check_network(parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> N
     spread = sized(arrays, "covariance", (sizes[structure],), dtype)
     if structure == "diagonal":
         _not_negative(spread, "covariance")
-    _not_negative(sized(arrays, "scales", (4, widths[-1])), "scales")
+    _not_negative(sized(arrays, "scales", (4, n_outputs)), "scales")
 
 
 def valid_running(running: np.ndarray) -> FloatArray:

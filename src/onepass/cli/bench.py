@@ -12,6 +12,19 @@ if TYPE_CHECKING:
 __all__ = ["bench"]
 
 
+class Widths(click.ParamType[tuple[int, ...]]):
+    """Units of the hidden layers, one number each: 50 or 50,50."""
+
+    name = "N[,N...]"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        """Take the numbers apart."""
+        parts = [part.strip() for part in str(value).split(",")]
+        if not all(part.isdecimal() and int(part) > 0 for part in parts):
+            self.fail(f"{value!r} is no list of whole numbers above 0, such as 50 or 50,50", param, ctx)
+        return tuple(int(part) for part in parts)
+
+
 @click.group()
 def bench() -> None:
     """Measure the library on your own data."""
@@ -27,7 +40,7 @@ def bench() -> None:
 @click.option("--datasets", default="", help="Names of sets, separated by commas; all by default.")
 @click.option("--splits", type=click.IntRange(min=1), help="The first so many splits; all by default.")
 @click.option("--passes", type=click.IntRange(min=1), default=1, show_default=True, help="Passes over the data.")
-@click.option("--hidden", type=click.IntRange(min=1), default=50, show_default=True, help="Units of the hidden layer.")
+@click.option("--hidden", type=Widths(), default="50", show_default=True, help="Units of each hidden layer: 50,50.")
 @click.option("--members", type=click.IntRange(min=1), default=5, show_default=True, help="Networks of a committee.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same numbers.")
 @click.option("--json", "file", type=click.Path(dir_okay=False, path_type=Path), help="Write the numbers there.")
@@ -36,7 +49,7 @@ def uci(
     datasets: str,
     splits: int | None,
     passes: int,
-    hidden: int,
+    hidden: tuple[int, ...],
     members: int,
     seed: int,
     file: Path | None,

@@ -7,10 +7,12 @@ import numpy as np
 from onepass.engine.compiled import compiled
 from onepass.engine.moments import SIGMOID, make_rule, sigmoid
 from onepass.engine.tilts import ADF_SIGMOID, tilt
+from onepass.engine.varying import noise_given, tilt_pair
 from onepass.gaussian import FloatArray
 from onepass.heads import (
     BERNOULLI,
     CATEGORICAL,
+    GAUSSIAN,
     NOISE,
     NOISE_FLOOR,
     NOISE_WEIGHT,
@@ -20,6 +22,7 @@ from onepass.heads import (
     SCALE_GAIN,
     SCALE_WEIGHT,
     SITE_MARGIN,
+    VARYING,
 )
 
 __all__ = ["learn_scales", "note", "read", "removal"]
@@ -76,6 +79,8 @@ def read(
         pull[0], drop[0, 0] = alpha, kappa
         precision[0, 0], shift[0] = kappa / left, alpha / left
         return log_z
+    if kind == VARYING:
+        return _read_pairs(mean, cov, target, pull, drop, precision, shift)
     precision[:] = 0.0
     for k in range(n):
         precision[k, k] = 1.0 / noise[k]
@@ -96,6 +101,59 @@ def read(
             pull[k] += inverted[k, m] * (target[m] - mean[m])
         square += pull[k] * (target[k] - mean[k])
     return float(-0.5 * (n * log(2.0 * pi) + log_det + square))
+
+
+@compiled
+def _read_pairs(
+    mean: FloatArray,
+    cov: FloatArray,
+    target: FloatArray,
+    pull: FloatArray,
+    drop: FloatArray,
+    precision: FloatArray,
+    shift: FloatArray,
+) -> float:
+    """One pair ``(f, log noise)`` after the other; ``drop`` and ``pull`` add up what all of them say."""
+    size, n = mean.shape[0], target.shape[0]
+    own_pull, own_drop, through, whole = np.empty(2), np.empty((2, 2)), np.empty((size, 2)), np.empty((size, size))
+    left, now, log_density = np.empty((2, 2)), np.empty(2), 0.0
+    pull[:] = 0.0
+    drop[:] = 0.0
+    for k in range(n):
+        # What the pairs before have left of this one: I - drop cov, its columns.
+        for i in range(size):
+            for side in range(2):
+                column = k + side * n
+                entry = 1.0 if i == column else 0.0
+                for j in range(size):
+                    entry -= drop[i, j] * cov[j, column]
+                through[i, side] = entry
+        for side in range(2):
+            row = k + side * n
+            now[side] = mean[row]
+            for j in range(size):
+                now[side] += cov[row, j] * pull[j]
+            for other in range(2):
+                total = 0.0
+                for j in range(size):
+                    total += cov[row, j] * through[j, other]
+                left[side, other] = total
+        log_density += tilt_pair(target[k] - now[0], left[0, 0], left[0, 1], left[1, 1], now[1], own_pull, own_drop)
+        for i in range(size):
+            pull[i] += through[i, 0] * own_pull[0] + through[i, 1] * own_pull[1]
+            first = through[i, 0] * own_drop[0, 0] + through[i, 1] * own_drop[1, 0]
+            second = through[i, 0] * own_drop[0, 1] + through[i, 1] * own_drop[1, 1]
+            for j in range(size):
+                drop[i, j] += first * through[j, 0] + second * through[j, 1]
+    for i in range(size):
+        for j in range(size):
+            entry = 1.0 if i == j else 0.0
+            for m in range(size):
+                entry -= drop[i, m] * cov[m, j]
+            whole[i, j] = entry
+    back, _ = _inverse(whole)
+    _reading(back, drop, pull, shift, precision)
+    return float(log_density)
 
 
 @compiled
@@ -300,20 +358,38 @@ def _is_positive(matrix: FloatArray) -> bool:
 
 
 @compiled
+def _expected_noise(kind: int, mean: FloatArray, cov: FloatArray, scales: FloatArray, k: int) -> float:
+    if kind != VARYING:
+        return float(scales[NOISE, k])
+    at = scales.shape[1] + k
+    return noise_given(mean[at], cov[at, at])
+
+
+@compiled
 def learn_scales(
-    scales: FloatArray, mean: FloatArray, cov: FloatArray, target: FloatArray, gain: float, most: float
+    kind: int,
+    scales: FloatArray,
+    mean: FloatArray,
+    cov: FloatArray,
+    target: FloatArray,
+    gain: float,
+    most: float,
 ) -> None:
     """Let a row's errors move the noise and the predictive scale."""
-    for k in range(mean.shape[0]):
-        noise = scales[NOISE, k]
+    if kind != GAUSSIAN and kind != VARYING:
+        return
+    for k in range(target.shape[0]):
+        noise = _expected_noise(kind, mean, cov, scales, k)
         total = cov[k, k] + noise
         square = (target[k] - mean[k]) ** 2
         if scales[NOISE_WEIGHT, k] > 0.0:
             information = (noise / total) ** 2
+            away = information * (square - total)
+            if kind == VARYING:  # the noise has a head of its own, and this is but its mean over the rows
+                information, away = 1.0, noise - scales[NOISE, k]
             weight = min(scales[NOISE_WEIGHT, k] + information, most)
             scales[NOISE_WEIGHT, k] = weight
-            step = min(gain / weight, 1.0) * information * (square - total)
-            scales[NOISE, k] = max(noise + step, NOISE_FLOOR)
+            scales[NOISE, k] = max(scales[NOISE, k] + min(gain / weight, 1.0) * away, NOISE_FLOOR)
         if scales[SCALE_WEIGHT, k] > 0.0:
             scales[SCALE_WEIGHT, k] += 1.0
             step = min(SCALE_GAIN / scales[SCALE_WEIGHT, k], 1.0)
@@ -321,13 +397,13 @@ def learn_scales(
 
 
 @compiled
-def note(record: FloatArray, i: int, kind: int, mean: FloatArray, cov: FloatArray, scales: FloatArray) -> None:
+def note(kind: int, record: FloatArray, i: int, mean: FloatArray, cov: FloatArray, scales: FloatArray) -> None:
     """Write down what a row is predicted from, the noise and the scale, if there is room."""
     if record.shape[0]:
-        for k in range(mean.shape[0]):
+        for k in range(scales.shape[1]):
             record[i, 0, k] = mean[k]
             record[i, 1, k] = cov[k, k]
-            record[i, 2, k] = scales[NOISE, k]
+            record[i, 2, k] = _expected_noise(kind, mean, cov, scales, k)
             record[i, 3, k] = scales[SCALE, k]
         if kind == CATEGORICAL:
             _rest_odds(mean, cov, record[i, 0], record[i, 1])

@@ -15,14 +15,16 @@ from onepass.engine.moments import moments
 from onepass.gaussian import FloatArray
 from onepass.heads import NOISE
 
-__all__ = ["learn_blocks"]
+__all__ = ["Shape", "fill_slopes", "forward", "learn_blocks"]
 
 Indices = NDArray[np.int64]
 Shape = tuple[Indices, ...]
+# Up to so many outputs are projected two at a time; more of them unit by unit, in short runs of a unit's weights.
+_FEW_OUTPUTS = 6
 
 
 @compiled
-def _forward(
+def forward(
     shape: Shape,
     rule: FloatArray,
     mean: FloatArray,
@@ -96,7 +98,7 @@ def _forward(
 
 
 @compiled
-def _fill_slopes(shape: Shape, z: FloatArray, reach: FloatArray, slopes: FloatArray) -> None:
+def fill_slopes(shape: Shape, z: FloatArray, reach: FloatArray, slopes: FloatArray) -> None:
     """``J = D ⊗ z``, ``(K, p)``."""
     widths, starts = shape[0], shape[1]
     for layer in range(widths.shape[0] - 1):
@@ -124,6 +126,27 @@ def _project_one(shape: Shape, cov: FloatArray, slope: FloatArray, gain: FloatAr
                 dot += row[j] * s[j]
                 g[j] += row[j] * here
             g[i] += dot + row[i] * here
+
+
+@compiled
+def _project_two(shape: Shape, cov: FloatArray, s0: FloatArray, s1: FloatArray, g0: FloatArray, g1: FloatArray) -> None:
+    """``c = C J`` for two outputs at a time."""
+    cuts, offsets = shape[4], shape[5]
+    g0[:] = 0.0
+    g1[:] = 0.0
+    for b in range(cuts.shape[0] - 1):
+        low, size = cuts[b], cuts[b + 1] - cuts[b]
+        a0, a1, b0, b1 = s0[low:], s1[low:], g0[low:], g1[low:]
+        for i in range(size):
+            row = cov[offsets[b] + i * size : offsets[b] + i * size + i + 1]
+            here0, here1, dot0, dot1 = a0[i], a1[i], 0.0, 0.0
+            for j in range(i):
+                dot0 += row[j] * a0[j]
+                dot1 += row[j] * a1[j]
+                b0[j] += row[j] * here0
+                b1[j] += row[j] * here1
+            b0[i] += dot0 + row[i] * here0
+            b1[i] += dot1 + row[i] * here1
 
 
 @compiled
@@ -201,11 +224,16 @@ def _downdate(shape: Shape, cov: FloatArray, gain: FloatArray, weighted: FloatAr
                 for j in range(i + 1):
                     row[j] -= a0 * g0[j] + a1 * g1[j] + a2 * g2[j] + a3 * g3[j]
                 k += 4
-            while k < n_outputs:
+            if k + 2 <= n_outputs:
+                a0, a1 = weighted[k, low + i], weighted[k + 1, low + i]
+                g0, g1 = gain[k, low:], gain[k + 1, low:]
+                for j in range(i + 1):
+                    row[j] -= a0 * g0[j] + a1 * g1[j]
+                k += 2
+            if k < n_outputs:
                 a0, g0 = weighted[k, low + i], gain[k, low:]
                 for j in range(i + 1):
                     row[j] -= a0 * g0[j]
-                k += 1
             row[i] = max(row[i], 0.0)
 
 
@@ -238,10 +266,13 @@ def _gains(
     out_cov: FloatArray,
 ) -> None:
     """``J``, ``c = C J`` and ``S = J'c``."""
-    _fill_slopes(shape, z, reach, slopes)
+    fill_slopes(shape, z, reach, slopes)
     n_outputs = gain.shape[0]
-    if n_outputs == 1:
-        _project_one(shape, cov, slopes[0], gain[0])
+    if n_outputs <= _FEW_OUTPUTS:
+        for k in range(0, n_outputs - 1, 2):
+            _project_two(shape, cov, slopes[k], slopes[k + 1], gain[k], gain[k + 1])
+        if n_outputs % 2:
+            _project_one(shape, cov, slopes[n_outputs - 1], gain[n_outputs - 1])
     else:
         _project_many(shape, cov, z, reach, units, gain)
     for k in range(n_outputs):
@@ -331,7 +362,7 @@ def learn_blocks(
     z, z_var, steep = np.zeros((n_layers, wide)), np.zeros((n_layers, wide)), np.zeros((n_layers, wide))
     reach, old_z, old_reach = np.zeros((n_layers, n_outputs, wide)), z.copy(), np.zeros((n_layers, n_outputs, wide))
     slopes, gain, weighted = np.zeros((n_outputs, size)), np.zeros((n_outputs, size)), np.zeros((n_outputs, size))
-    units = np.zeros((n_units if n_outputs > 1 else 0, size))
+    units = np.zeros((n_units if n_outputs > _FEW_OUTPUTS else 0, size))
     out, values, pull, shift = np.zeros(n_outputs), np.zeros(n_outputs), np.zeros(n_outputs), np.zeros(n_outputs)
     out_cov, drop, precision = (
         np.zeros((n_outputs, n_outputs)),
@@ -342,10 +373,10 @@ def learn_blocks(
         i = order[t]
         if forgetting < 1.0 and _trace(shape, cov) <= forgetting * prior_trace:
             _multiply(shape, cov, 1.0 / forgetting)
-        _forward(shape, rule, mean, cov, X[i], z, z_var, steep, reach, out)
+        forward(shape, rule, mean, cov, X[i], z, z_var, steep, reach, out)
         if refine == 2:
             # Linearised where the belief is with the row, then seen from where it is without it.
-            _fill_slopes(shape, z, reach, slopes)
+            fill_slopes(shape, z, reach, slopes)
             _values(slopes, mean, values)
             for k in range(n_outputs):
                 out[k] -= values[k]
@@ -353,7 +384,7 @@ def learn_blocks(
             _gains(shape, cov, old_z, old_reach, slopes, units, gain, out_cov)
             _values(slopes, mean, values)
             if not removal(out_cov, sites[1][i], sites[2][i], values, pull, drop):
-                _fill_slopes(shape, z, reach, slopes)
+                fill_slopes(shape, z, reach, slopes)
                 _values(slopes, mean, values)
                 for k in range(n_outputs):
                     out[k] += values[k]
@@ -361,7 +392,7 @@ def learn_blocks(
                 densities[i] = read(kind, out, out_cov, Y[i], scales[NOISE], pull, drop, precision, shift)
                 continue
             _apply(shape, mean, cov, gain, weighted, pull, drop)
-            _fill_slopes(shape, z, reach, slopes)
+            fill_slopes(shape, z, reach, slopes)
             _values(slopes, mean, values)
             for k in range(n_outputs):
                 out[k] += values[k]
@@ -370,7 +401,7 @@ def learn_blocks(
         if not isfinite(density) or not isfinite(_magnitude(gain, pull)):
             return t
         densities[i] = density
-        note(record, i, kind, out, out_cov, scales)
+        note(kind, record, i, out, out_cov, scales)
         if refine > 0:
             _pack(widths, sites[0][i], z, reach)
             _values(slopes, mean, values)
@@ -381,8 +412,7 @@ def learn_blocks(
                     h += precision[k, m] * values[m]
                 sites[2][i, k] = h
         _apply(shape, mean, cov, gain, weighted, pull, drop)
-        if kind == 0:
-            learn_scales(scales, out, out_cov, Y[i], settings[3], settings[4])
+        learn_scales(kind, scales, out, out_cov, Y[i], settings[3], settings[4])
     return len(order)
 
 

@@ -144,11 +144,10 @@ def learn_independent(
         if not isfinite(density) or not _is_finite(pull):
             return t
         densities[row] = density
-        note(record, row, kind, out, out_cov, scales)
+        note(kind, record, row, out, out_cov, scales)
         _gather(widths, reach, pull, drop, pulls, drops)
         _apply(widths, starts, z, pulls, drops, mean, variance)
-        if kind == 0:
-            learn_scales(scales, out, out_cov, Y[row], settings[3], settings[4])
+        learn_scales(kind, scales, out, out_cov, Y[row], settings[3], settings[4])
     return len(order)
 
 

@@ -1,17 +1,37 @@
 """What a network hands to compiled code, for each structure of its belief."""
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from onepass.belief import Blocks, Independent
 from onepass.engine.network import learn_blocks
+from onepass.engine.network_batch import learn_batch
 from onepass.engine.network_diagonal import learn_independent
 from onepass.gaussian import FloatArray
 
 __all__ = ["NetworkPlan"]
 
 _NO_RECORD = np.empty((0, 4, 1))
+
+
+class Work(Protocol):
+    """A pass as `onepass.learning.Pass` describes it."""
+
+    @property
+    def rows(self) -> FloatArray: ...
+    @property
+    def targets(self) -> FloatArray: ...
+    @property
+    def order(self) -> Any: ...
+    @property
+    def batch(self) -> int: ...
+    @property
+    def sites(self) -> Any: ...
+    @property
+    def densities(self) -> FloatArray: ...
+    @property
+    def record(self) -> FloatArray | None: ...
 
 
 class NetworkPlan:
@@ -37,23 +57,26 @@ class NetworkPlan:
         length = int(widths[:-1].sum() + n_outputs * widths[1:-1].sum())
         return np.zeros((n, length)), np.zeros((n, n_outputs, n_outputs)), np.zeros((n, n_outputs))
 
-    def learn(
-        self,
-        belief: Blocks | Independent,
-        scales: FloatArray,
-        rows: FloatArray,
-        targets: FloatArray,
-        order: Any,
-        settings: FloatArray,
-        sites: Any,
-        record: FloatArray | None,
-        densities: FloatArray,
-    ) -> int:
-        """Learn rows in order into the belief and the scales, in place; how many could be."""
-        seen = _NO_RECORD if record is None else record
+    def learn(self, belief: Blocks | Independent, scales: FloatArray, work: Work, settings: FloatArray) -> int:
+        """Learn a pass into the belief and the scales, in place; how many rows could be."""
+        record = _NO_RECORD if work.record is None else work.record
+        given = (work.rows, work.targets, work.order)
         if isinstance(belief, Independent):
-            shared = (self._rule, settings, belief.mean, belief.variance, scales, seen, densities)
-            return int(learn_independent(rows, targets, order, self._widths, self._starts, *shared))
-        kept = self.start_sites(0) if sites is None else sites
-        changing = (belief.mean, belief.values, scales, kept, seen, densities)
-        return int(learn_blocks(rows, targets, order, self._shape, self._rule, settings, *changing))
+            changing = (belief.mean, belief.variance, scales, record, work.densities)
+            return int(learn_independent(*given, self._widths, self._starts, self._rule, settings, *changing))
+        if work.batch > 1:
+            return self._learn_batches(belief, scales, work, settings, record)
+        sites = self.start_sites(0) if work.sites is None else work.sites
+        beliefs, notes = (belief.mean, belief.values, scales), (record, work.densities)
+        return int(learn_blocks(*given, self._shape, self._rule, settings, *beliefs, sites, *notes))
+
+    def _learn_batches(
+        self, belief: Blocks, scales: FloatArray, work: Work, settings: FloatArray, record: FloatArray
+    ) -> int:
+        for start in range(0, len(work.order), work.batch):
+            taken = work.order[start : start + work.batch]
+            shared = (self._shape, self._rule, settings, belief, scales, record, work.densities)
+            learned = learn_batch(work.rows, work.targets, taken, *shared)
+            if learned < len(taken):
+                return start + learned
+        return len(work.order)

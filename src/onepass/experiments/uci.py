@@ -49,7 +49,7 @@ class Setting:
     """What is run: the library's defaults but for these."""
 
     passes: int = 1
-    hidden: int = 50
+    hidden: tuple[int, ...] = (50,)
     members: int = 5
     seed: int = 0
 
@@ -111,17 +111,20 @@ def load_split(folder: Path, number: int) -> Split:
 
 def score(split: Split, setting: Setting) -> Score:
     """Learn a split's training part with the library's defaults and look at its test part."""
+    # Splits are learned in as many processes as there are cores: threads on top would only get in their way.
     committee = BayesianCommittee(
-        split.X.shape[1], (setting.hidden,), members=setting.members, seed=setting.seed, covariance="auto"
+        split.X.shape[1], setting.hidden, members=setting.members, seed=setting.seed, workers=1
     )
     refine = "ep" if committee.members[0].covariance == "full" else "reuse"
     return evaluate_on(split, committee, setting.passes, refine)
 
 
-def evaluate_on(split: Split, model: BayesianCommittee | BayesianNetwork, passes: int, refine: str) -> Score:
+def evaluate_on(
+    split: Split, model: BayesianCommittee | BayesianNetwork, passes: int, refine: str, batch: int = 1
+) -> Score:
     """Let a model learn a split's training part and look at its test part."""
     begin = perf_counter()
-    model.learn(split.X, split.y, passes=passes, refine=refine)
+    model.learn(split.X, split.y, passes=passes, refine=refine, batch=batch)
     seconds = (perf_counter() - begin) / passes
     error = (model.predict(split.X_test).mean - split.y_test) * split.unit
     low, high = model.interval(split.X_test)

@@ -204,6 +204,20 @@ def _project_many(
 
 
 @compiled
+def _downdate_one(shape: Shape, cov: FloatArray, gain: FloatArray, weighted: FloatArray) -> None:
+    """``C -= c' weighted`` for one output."""
+    cuts, offsets = shape[4], shape[5]
+    for b in range(cuts.shape[0] - 1):
+        low, size = cuts[b], cuts[b + 1] - cuts[b]
+        g = gain[low : low + size]
+        for i in range(size):
+            row, factor = cov[offsets[b] + i * size : offsets[b] + i * size + i + 1], weighted[low + i]
+            for j in range(i + 1):
+                row[j] -= factor * g[j]
+            row[i] = max(row[i], 0.0)
+
+
+@compiled
 def _downdate(shape: Shape, cov: FloatArray, gain: FloatArray, weighted: FloatArray) -> None:
     """``C -= c' weighted`` on the lower triangles, four outputs at a time."""
     cuts, offsets = shape[4], shape[5]
@@ -307,7 +321,10 @@ def _apply(
             h, factor = gain[m], drop[k, m]
             for i in range(w.shape[0]):
                 w[i] += factor * h[i]
-    _downdate(shape, cov, gain, weighted)
+    if n_outputs == 1:
+        _downdate_one(shape, cov, gain[0], weighted[0])
+    else:
+        _downdate(shape, cov, gain, weighted)
 
 
 @compiled

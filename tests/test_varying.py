@@ -75,7 +75,7 @@ def test_no_target_spoils_a_pair(
     move, shrink = S @ tilt.pull / deviations, S @ tilt.drop @ S / units
     np.testing.assert_allclose(S @ pull / deviations, move, atol=1e-6 * max(1.0, np.abs(move).max()))
     np.testing.assert_allclose(S @ drop @ S / units, shrink, atol=1e-6 * max(1.0, np.abs(shrink).max()))
-    assert abs((S @ tilt.pull)[1]) <= 7.001 * spreads[1]
+    assert abs((S @ tilt.pull)[1]) <= 7.001 * max(spreads[1], 1e-4)  # below that it counts as known
     after = S - S @ tilt.drop @ S
     assert after[1, 1] + 1e-6 * S[1, 1] >= 0.0
     assert after[0, 0] + 1e-6 * (S[0, 0] + (S @ np.abs(tilt.drop) @ S)[0, 0]) >= 0.0

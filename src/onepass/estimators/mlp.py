@@ -183,8 +183,9 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
     hidden_layer_sizes : tuple of int
     activation : str or Activation
         Of the hidden units, as for `onepass.BayesianPerceptron`.
-    noise : float or "learn"
-        Variance of the targets' noise; by default it is estimated on the way.
+    noise : float, "learn" or "heteroscedastic"
+        Variance of the targets' noise; by default it is estimated on the way. ``"heteroscedastic"`` learns one that
+        depends on the input, with outputs of the network's own.
     prior_scale : float or "auto"
         Multiplies the standard deviations that weights have before the first row. ``"auto"`` has several learn side by
         side, weighted by how well each foretold the last rows.
@@ -211,7 +212,7 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
     Attributes
     ----------
     noise_ : float or (q,) array
-        Variance of the noise as it is now.
+        Variance of the noise as it is now; where it depends on the input, its mean over the rows.
     log_evidence_ : float
         Sum of the log predictive densities of all rows, each before it was learned.
     n_seen_ : int

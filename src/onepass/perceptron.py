@@ -5,6 +5,7 @@ paper's source. `BayesianPerceptron.predict` is the forward pass, `_learn_row` t
 the reference for `onepass.engine`, which does the same for many rows at a time and is used wherever it can be.
 """
 
+import hashlib
 import warnings
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -191,6 +192,7 @@ class BayesianPerceptron:
         one_of(covariance, ("full", "diagonal"), "covariance")
         prior = as_prior(mean, cov, size, covariance, one_of(dtype, ("float64", "float32"), "dtype"))
         self._prior_variances = prior.marginal_variances()
+        self._start = _fingerprint(prior)
         self._state = _State(prior, running)
 
     def __repr__(self) -> str:
@@ -312,6 +314,7 @@ class BayesianPerceptron:
             "forgetting": self.forgetting,
             "engine": self.engine,
             "belief": belief,
+            "start": self._start,
         }
         arrays["running"] = self._state.running.copy()
         arrays["prior_variances"] = self._prior_variances.copy()
@@ -334,6 +337,7 @@ class BayesianPerceptron:
         )
         variances = sized(arrays, "prior_variances", (size,), posterior.mean.dtype)
         model._prior_variances = as_variances(variances, size, "prior_variances").astype(variances.dtype)
+        model._start = str(parameters.get("start", ""))[:32]  # which older files don't name
         model._state = _State(posterior, valid_running(sized(arrays, "running", (5,))))
         return model
 
@@ -515,6 +519,14 @@ class BayesianPerceptron:
 @cache
 def _warn_once(message: str) -> None:
     warnings.warn(message, stacklevel=6)
+
+
+def _fingerprint(prior: Posterior) -> str:
+    """Tell priors apart, so that only models of one prior are merged: see `onepass.merge`."""
+    digest = hashlib.blake2b(np.ascontiguousarray(prior.mean), digest_size=8)
+    held = prior.variance if isinstance(prior, Diagonal) else prior.root if isinstance(prior, Full) else prior.cov
+    digest.update(np.ascontiguousarray(held))
+    return digest.hexdigest()
 
 
 def _input_variance(posterior: Posterior, row_vars: FloatArray) -> FloatArray:

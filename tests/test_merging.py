@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.merging import distance, distances, problems
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import onepass
-from benchmarks.merging import distance, distances, problems
 from onepass import BayesianNetwork, BayesianPerceptron, Quadrature, merge
 from onepass.merging import Merging, Rounds
 from onepass.posterior import Diagonal, Full

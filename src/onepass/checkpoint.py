@@ -35,6 +35,7 @@ _HOME = {
     "BayesianPerceptronClassifier": "onepass.estimators",
     "BayesianPerceptronRegressor": "onepass.estimators",
     "PerceptronClassifier": "onepass.river",
+    "PerceptronFleet": "onepass.fleet",
     "PerceptronRegressor": "onepass.river",
 }
 _FIELDS = ("checksum", "class", "feature_names", "format_version", "library_version", "parameters")

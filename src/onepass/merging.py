@@ -1,17 +1,19 @@
 """Beliefs that were learned apart and are put together: by adding what each shard's rows changed.
 
 A Gaussian in natural parameters, precision ``P`` and ``h = P m``, turns learning into addition, so models that started
-from one prior merge by adding their changes over it. That is exact where a row's change does not depend on the belief it
-meets, as for a linear output with fixed noise. Elsewhere it does, and `Rounds` mends it by expectation propagation over
-shards: every shard keeps its change as its *site*, learns again from the merged belief without that site (the
+from one prior merge by adding their changes over it. That is exact where a row's change does not depend on the belief
+it meets, as for a linear output with fixed noise. Elsewhere it does, and `Rounds` mends it by expectation propagation
+over shards: every shard keeps its change as its *site*, learns again from the merged belief without that site (the
 *cavity*), and replaces the site by what it changed this time.
 
 Everything here works on the plain data of `export_state`, so that one piece of code serves perceptrons, networks and
 estimators. All that adds up is in a `Site`; sites are a commutative group.
 """
 
+import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,8 +38,8 @@ def merge(prior: Any, models: Sequence[Any]) -> Any:
 
     Adds each model's change over the prior, in natural parameters. Exact, to rounding, for perceptrons with a linear
     output and fixed noise: the same as learning all rows in one model. For everything else an approximation, which gets
-    better the more rows the prior has learned already, and by `onepass.merging.Rounds`. The order of the models makes no
-    difference but for rounding, nor does merging some of them first.
+    better the more rows the prior has learned already, and by `onepass.merging.Rounds`. The order of the models makes
+    no difference but for rounding, nor does merging some of them first.
 
     What becomes of the rest:
 
@@ -231,13 +233,15 @@ class Merging:
         return self._class.from_state(*self._kind.write(self._parameters, self._arrays, beliefs))
 
     def _settings(self, parameters: Parameters, arrays: Arrays) -> dict[str, Any]:
-        return self._kind.settings(parameters, arrays)
+        settings: dict[str, Any] = self._kind.settings(parameters, arrays)
+        return settings
 
     def _read(self, parameters: Parameters, arrays: Arrays, name: str) -> list["_Belief"]:
         try:
-            return self._kind.read(parameters, arrays)
+            beliefs: list[_Belief] = self._kind.read(parameters, arrays)
         except ValueError as error:
             raise ValueError(f"{name} can't be merged: {error}") from None
+        return beliefs
 
 
 class Rounds:
@@ -281,7 +285,7 @@ class Rounds:
     def starts(self) -> list[Any | None]:
         """Give the model that each shard is to learn its rows from this round; None for one that keeps its site."""
         self._starts = [self._merging.cavity(self._total, site) for site in self._sites]
-        return [None if start is None else _copied(start) for start in self._starts]
+        return copy.deepcopy(self._starts)
 
     def take(self, learned: Sequence[Any | None]) -> Any:
         """Take back the models of `starts`, taught, in their order; the merged model is returned."""
@@ -446,7 +450,7 @@ class _NetworkState:
         """The weights of each block, and a view of it."""
         layout = Layout((parameters["n_features"], *parameters["hidden"], parameters["n_outputs"]))
         cuts, offset = layout.cuts(parameters["covariance"]).tolist(), 0
-        for begin, end in zip(cuts[:-1], cuts[1:], strict=True):
+        for begin, end in pairwise(cuts):
             size = end - begin
             yield slice(begin, end), values[offset : offset + size * size].reshape(size, size)
             offset += size * size
@@ -469,8 +473,8 @@ class _EstimatorState:
     def read(cls, parameters: Parameters, arrays: Arrays) -> list[_Belief]:
         if "waiting/rows" in arrays:
             raise ValueError(
-                f"it is still in its warm-up of {parameters['arguments']['warm_up']} rows, whose statistics standardise "
-                "all that come after; teach the prior so many rows before copies of it part"
+                f"it is still in its warm-up of {parameters['arguments']['warm_up']} rows, whose statistics standardise"
+                " all that come after; teach the prior so many rows before copies of it part"
             )
         rows, beliefs = float(parameters["n_rows"]), []
         for place, kind, state, numbers in cls._members(parameters, arrays):
@@ -528,10 +532,6 @@ def _exported(model: Any) -> tuple[Parameters, Arrays]:
     except TypeError as error:
         raise TypeError(f"only what can be saved can be compared, and so be merged: {error}") from None
     return exported
-
-
-def _copied(model: Any) -> Any:
-    return type(model).from_state(*model.export_state())
 
 
 def _same_settings(given: dict[str, Any], wanted: dict[str, Any], name: str) -> None:

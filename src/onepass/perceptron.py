@@ -523,9 +523,10 @@ def _warn_once(message: str) -> None:
 
 def _fingerprint(prior: Posterior) -> str:
     """Tell priors apart, so that only models of one prior are merged: see `onepass.merge`."""
-    digest = hashlib.blake2b(np.ascontiguousarray(prior.mean), digest_size=8)
-    held = prior.variance if isinstance(prior, Diagonal) else prior.root if isinstance(prior, Full) else prior.cov
-    digest.update(np.ascontiguousarray(held))
+    held = prior.root if isinstance(prior, Full) else prior.cov
+    digest = hashlib.blake2b(digest_size=8)
+    for array in (prior.mean, held):
+        digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
 

@@ -63,7 +63,7 @@ def rates(n_keys: int) -> None:
         print(f"{what:12s} {1.0 / median(times):12,.0f} a second")
     share = (peak() - before) / fleet.nbytes
     print(
-        f"arrays {fleet.nbytes / 1e6:,.0f} MB for {len(fleet):,} keys; the process grew {share:.2f} times that at its peak"
+        f"arrays {fleet.nbytes / 1e6:,.0f} MB for {len(fleet):,} keys; peak growth of the process {share:.2f} times that"
     )
     evicting(fleet)
 

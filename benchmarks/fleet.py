@@ -13,6 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,7 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def batch(rng: np.random.Generator, keys: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def batch(rng: np.random.Generator, keys: Any) -> tuple[Any, FloatArray, FloatArray]:
     X = rng.normal(size=(len(keys), FEATURES))
     return keys, X, (X.sum(axis=1) + rng.logistic(size=len(keys)) > 0).astype(np.float64)
 
@@ -62,9 +63,7 @@ def rates(n_keys: int) -> None:
     for what, times in seconds.items():
         print(f"{what:12s} {1.0 / median(times):12,.0f} a second")
     share = (peak() - before) / fleet.nbytes
-    print(
-        f"arrays {fleet.nbytes / 1e6:,.0f} MB for {len(fleet):,} keys; peak growth of the process {share:.2f} times that"
-    )
+    print(f"arrays {fleet.nbytes / 1e6:,.0f} MB for {len(fleet):,} keys; the process grew by {share:.2f} times that")
     evicting(fleet)
 
 
@@ -92,7 +91,7 @@ def population() -> None:
     """Log-loss of the first rows of new keys, each before it is learned."""
     rng = np.random.default_rng(0)
 
-    def rows(n_keys: int, each: int, first: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def rows(n_keys: int, each: int, first: int) -> tuple[Any, FloatArray, FloatArray]:
         weights = rng.normal(np.linspace(-1.0, 1.0, FEATURES), 0.5, size=(n_keys, FEATURES))
         keys = rng.permutation(np.repeat(np.arange(n_keys), each))
         X = rng.normal(size=(len(keys), FEATURES))

@@ -19,7 +19,7 @@ from distributed import Client, LocalCluster
 from numpy.typing import NDArray
 
 import onepass
-from onepass import BayesianNetwork, BayesianPerceptron, distributed
+from onepass import BayesianNetwork, BayesianPerceptron, PerceptronFleet, distributed
 from onepass.merging import Rounds
 
 N, D = 4000, 3
@@ -183,6 +183,22 @@ def test_numbers_are_evaluated_by_their_coverage() -> None:
     assert found.coverage == pytest.approx(0.95, abs=0.015)
     assert found.rmse == pytest.approx(1.0, abs=0.05)
     assert np.isnan(found.accuracy)
+
+
+def test_a_fleet_learns_by_key_as_one_process_would(client: Any) -> None:
+    table = frame().assign(shop=np.random.default_rng(3).integers(50, size=N).astype(str))
+    before = PerceptronFleet(D).learn(table["shop"][:500], table[["a", "b", "c"]][:500], table["y"][:500])
+    data = dd.from_pandas(table[500:], npartitions=4)
+    fleet = distributed.fit_fleet(before, data, "shop", "y", client=client)
+    whole = copy.deepcopy(before).learn(table["shop"][500:], table[["a", "b", "c"]][500:], table["y"][500:])
+    assert len(fleet) == len(whole) == 50
+    for key in whole.keys():  # noqa: SIM118 (it is no dictionary)
+        close(fleet.perceptron(key), whole.perceptron(key))
+    assert before.perceptron("7").n_seen < fleet.perceptron("7").n_seen
+    with pytest.raises(ValueError, match="no column 'user'"):
+        distributed.fit_fleet(before, data, "user", "y", client=client)
+    with pytest.raises(TypeError, match="must be a Dask data frame"):
+        distributed.fit_fleet(before, table, "shop", "y", client=client)
 
 
 def test_bad_input_is_refused_with_the_shard_it_is_in(client: Any, tmp_path: Path) -> None:

@@ -298,8 +298,12 @@ def test_the_population_is_found_again_also_from_keys_of_different_priors(noise:
     for population, tolerance in ((first, 0.1), (fleet.population(), 0.07)):
         np.testing.assert_allclose(population.mean, MEANS, atol=tolerance)
         np.testing.assert_allclose(np.sqrt(np.diag(population.cov)), SPREADS, atol=tolerance)
-        assert population.noise == pytest.approx(1.0, rel=0.15)
         assert population.n_seen == 0
+    if noise == "learn":
+        keys = [fleet.perceptron(key) for key in fleet.keys()]  # noqa: SIM118 (it is no dictionary)
+        weights = [model.export_state()[1]["running"][1] for model in keys]
+        pooled = np.average([model.noise for model in keys], weights=weights)
+        assert fleet.population().noise == pytest.approx(pooled)
 
 
 def test_a_prior_must_suit_the_fleet() -> None:
@@ -328,3 +332,16 @@ def test_fleets_that_share_no_key_join() -> None:
         joined.absorb([one])
     with pytest.raises(ValueError, match="same settings and prior"):
         joined.absorb([PerceptronFleet(D, cov=2.0)])
+
+
+@pytest.mark.parametrize("texts", [False, True])
+def test_a_split_fleet_has_every_key_once(texts: bool) -> None:
+    keys, X, y = stream({})
+    named: Any = [str(key) for key in keys] if texts else keys
+    whole = PerceptronFleet(D).learn(named, X, y)
+    parts = whole.split(3)
+    assert sorted(key for part in parts for key in part.keys()) == sorted(whole.keys())  # noqa: SIM118
+    assert all(len(part) > 3 for part in parts)
+    joined = PerceptronFleet(D).absorb(parts)
+    for key in set(named):
+        same(joined.perceptron(key), whole.perceptron(key))

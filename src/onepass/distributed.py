@@ -16,6 +16,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from onepass.fleet import PerceptronFleet
+from onepass.keys import as_keys, parts_of
 from onepass.merging import Merging, Site
 from onepass.perceptron import Prediction
 from onepass.validation import as_count
@@ -27,7 +29,7 @@ try:
 except ImportError as error:
     raise ImportError(f"onepass.distributed needs Dask: pip install 'onepass[dask]' ({error})") from None
 
-__all__ = ["Evaluation", "evaluate", "fit", "predict"]
+__all__ = ["Evaluation", "evaluate", "fit", "fit_fleet", "predict"]
 
 Batch: TypeAlias = tuple[Any, Any]
 Read: TypeAlias = Callable[[str], Iterable[Batch]]
@@ -225,6 +227,51 @@ def evaluate(
         return Evaluation(int(sums[0]), -means[0], float(np.sqrt(means[1])), means[2], means[3], current.result())
 
 
+def fit_fleet(
+    fleet: PerceptronFleet,
+    data: Any,
+    key: str,
+    target: str,
+    *,
+    features: Sequence[str] | None = None,
+    client: Any = None,
+    parts: int | None = None,
+) -> PerceptronFleet:
+    """Teach a fleet the rows of a Dask data frame: the rows of a key go to one worker, in their order.
+
+    The fleet given stays as it is; the one learned is returned, the same as one process would have learned. Unlike in
+    `fit` it is the rows that move, once, since a perceptron of few rows is no smaller than they are.
+
+    Parameters
+    ----------
+    fleet : PerceptronFleet
+    data : Dask data frame
+    key, target : str
+        Names of columns.
+    features : list of str, optional
+        Columns to learn from; all others by default.
+    client : distributed.Client, optional
+        As for `fit`.
+    parts : int, optional
+        How many parts the keys are divided into; by default one for each worker's thread.
+    """
+    if not isinstance(data, dd.DataFrame):
+        raise TypeError(f"data must be a Dask data frame, got {type(data).__name__}")
+    names = [name for name in _columns(list(data.columns), target, features) if name != key]
+    _columns(list(data.columns), key, None)
+    with _client(client) as client:
+        n = as_count(parts or sum(client.nthreads().values()), "parts")
+        frames = client.compute(data[[key, *names, target]].to_delayed())
+        cut = [client.submit(_by_key, frame, key, names, target, n, pure=False) for frame in frames]
+        learned = []
+        for part, own in enumerate(fleet.split(n)):
+            pieces = [client.submit(_item, one, part, pure=False) for one in cut]
+            learned.append(client.submit(_learn_part, own, pieces, pure=False))
+        joined, *others = client.gather(learned)
+        assert isinstance(joined, PerceptronFleet)
+        return joined.absorb(others)
+
+
 # Rounds, in tasks.
 
 
@@ -292,6 +339,26 @@ def _second(pair: tuple[Any, Any]) -> Any:
 
 def _itself(value: Any) -> Any:
     return value
+
+
+def _by_key(frame: Any, key: str, names: list[str], target: str, n_parts: int) -> list[Any]:
+    """Cut a frame into the rows of each part of the keys."""
+    keys = as_keys(frame[key].to_numpy(), len(frame))
+    X, y, whose = frame[names].to_numpy(np.float64), frame[target].to_numpy(np.float64), parts_of(keys, n_parts)
+    given = np.asarray(keys)
+    return [(given[own], X[own], y[own]) for own in (np.flatnonzero(whose == part) for part in range(n_parts))]
+
+
+def _item(parts: list[Any], number: int) -> Any:
+    return parts[number]
+
+
+def _learn_part(fleet: PerceptronFleet, pieces: list[Any]) -> PerceptronFleet:
+    fleet = copy.deepcopy(fleet)
+    for keys, X, y in pieces:
+        if len(y):
+            fleet.learn(keys, X, y)
+    return fleet
 
 
 def _test_then_train(merging: Merging, model: Any, shard: Iterable[Batch], number: int, blocks: int) -> Any:

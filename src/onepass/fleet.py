@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from onepass.activations import Activation
 from onepass.gaussian import FloatArray
-from onepass.keys import KeyIndex, Keys, Spill, as_keys, make_index
+from onepass.keys import KeyIndex, Keys, Spill, as_keys, make_index, parts_of
 from onepass.observations import (
     EVIDENCE,
     NOISE,
@@ -458,6 +458,21 @@ class PerceptronFleet:
     def __reduce__(self) -> Any:
         # A copy is whole, and holds no file: so all keys of a bounded fleet come to memory in it.
         return type(self).from_state, self.export_state()
+
+    def split(self, n_parts: int) -> list["PerceptronFleet"]:
+        """Make fleets of which each has a part of the keys; which part is a key's depends on the key alone."""
+        as_count(n_parts, "n_parts")
+        parameters, arrays = self.export_state()
+        records = arrays["records"]
+        keys = _decoded_keys(arrays, len(records)) if len(records) else _slots([])
+        whose, fleets = parts_of(keys, n_parts), []
+        bare = {name: array for name, array in arrays.items() if not name.startswith("key")}
+        for part in range(n_parts):
+            own = np.flatnonzero(whose == part)
+            fleets.append(type(self).from_state(parameters, {**bare, "records": records[:0]}))
+            if len(own):
+                fleets[-1]._records[fleets[-1]._settled(_take(keys, own))[0]] = records[own]
+        return fleets
 
     def absorb(self, others: Sequence["PerceptronFleet"]) -> Self:
         """Take over the keys of fleets with the same settings and prior; no key may be in two of them."""

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onepass.gaussian import FloatArray
 
-__all__ = ["IntIndex", "KeyIndex", "Keys", "Spill", "StrIndex", "as_keys", "make_index"]
+__all__ = ["IntIndex", "KeyIndex", "Keys", "Spill", "StrIndex", "as_keys", "make_index", "parts_of"]
 
 Keys: TypeAlias = Any  # (n,) int64 array, or a list of str
 Slots = NDArray[np.int64]
@@ -44,6 +45,14 @@ def as_keys(value: Any, n: int) -> Keys:
         return as_keys(np.array([int(key) for key in keys], dtype=np.int64), n)
     odd = next((key for key in keys if not isinstance(key, str)), keys[0])
     raise TypeError(f"keys must be all whole numbers or all texts, got {odd!r} ({type(odd).__name__})")
+
+
+def parts_of(keys: Keys, n_parts: int) -> Slots:
+    """Which of ``n_parts`` parts each key belongs to: always the same, in every process."""
+    if isinstance(keys, np.ndarray):
+        mixed = keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        return ((mixed >> np.uint64(32)) % np.uint64(n_parts)).astype(np.int64)
+    return np.array([crc32(key.encode("utf-8", "surrogatepass")) % n_parts for key in keys], dtype=np.int64)
 
 
 class KeyIndex(Protocol):

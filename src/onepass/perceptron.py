@@ -345,6 +345,11 @@ class BayesianPerceptron:
         # The short cut for one row holds on to this very belief, which a copy must not.
         return {name: value for name, value in self.__dict__.items() if name != "_learn_one"}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if not self._state.running.flags.writeable:  # from shared memory, as clusters hand models over
+            self._state = self._state.copy()
+
     # The backward pass, first as the paper has it.
 
     def _learn_row(self, state: _State, x: FloatArray, y: float, x_var: FloatArray | None) -> tuple[float, float]:

@@ -73,7 +73,7 @@ def taught(model: BayesianPerceptron, X: Any, y: Any) -> BayesianPerceptron:
 
 
 def cluster(workers: int) -> Any:
-    return LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None, memory_limit=0)
+    return LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0", memory_limit=0)
 
 
 def measurement(name: str, seconds: dict[str, list[float]], rows: int) -> Measurement:

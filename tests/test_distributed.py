@@ -27,7 +27,7 @@ N, D = 4000, 3
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(**options) as cluster, Client(cluster) as client:
         yield client
 
@@ -104,7 +104,6 @@ def test_a_worker_killed_in_mid_round_costs_a_retry_and_not_a_bit(client: Any, t
     np.testing.assert_array_equal(survived.mean, undisturbed.mean)
     np.testing.assert_array_equal(survived.cov, undisturbed.cov)
     assert survived.log_evidence == undisturbed.log_evidence
-    client.wait_for_workers(2, timeout=60)
 
 
 @pytest.mark.slow
@@ -169,16 +168,16 @@ def test_evaluation_foretells_every_row_before_it_is_learned(client: Any) -> Non
     assert one.accuracy == pytest.approx(np.mean((means > 0.5) == y))
     assert np.isnan(one.coverage)
     close(one.model, onepass.merge(prior, alone))
-    ten = distributed.evaluate(prior, data, client=client, blocks=5)
+    five = distributed.evaluate(prior, data, client=client, blocks=5)
     sequence = -copy.deepcopy(prior).learn(X, y).log_evidence / N
-    assert abs(ten.log_loss - sequence) < 0.5 * abs(one.log_loss - sequence)
+    assert abs(five.log_loss - sequence) < 0.8 * abs(one.log_loss - sequence)
 
 
 def test_numbers_are_evaluated_by_their_coverage() -> None:
     X, _ = rows()
     y = X[:, 0] + np.random.default_rng(1).normal(size=N)
     data = da.from_array(X, chunks=(N // 2, D)), da.from_array(y, chunks=N // 2)
-    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None):  # taken as the current one
+    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0"):  # taken as the current one
         found = distributed.evaluate(BayesianPerceptron(D, "linear", noise=1.0), data, blocks=2)
     assert found.coverage == pytest.approx(0.95, abs=0.015)
     assert found.rmse == pytest.approx(1.0, abs=0.05)
@@ -242,6 +241,9 @@ def test_empty_shards_say_nothing(client: Any) -> None:
     data = dd.concat([dd.from_pandas(part, npartitions=1, sort=False) for part in parts])
     model = distributed.fit(BayesianPerceptron(D), data, "y", client=client)
     close(model, in_one_process(BayesianPerceptron(D), 2, 2))
+    regressor = onepass.BayesianPerceptronRegressor().fit(frame()[["a", "b", "c"]], frame()["y"])
+    for one in (model, regressor):
+        assert len(distributed.predict(one, data, "y").compute(scheduler="sync")) == N
 
 
 def test_without_dask_one_line_says_what_to_install() -> None:

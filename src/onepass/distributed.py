@@ -87,7 +87,7 @@ def fit(
     >>> y = X @ [1.0, -2.0, 0.5] + rng.normal(size=2000)
     >>> prior = onepass.BayesianPerceptron(3, "linear", noise=1.0)
     >>> data = da.from_array(X, chunks=(500, 3)), da.from_array(y, chunks=500)
-    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
     ...     model = fit(prior, data, client=client)
     >>> bool(np.allclose(model.mean, prior.learn(X, y).mean)), model.n_seen
     (True, 2000)
@@ -136,16 +136,14 @@ def predict(
     Returns
     -------
     prediction
-        Of a perceptron or network with one output a `Prediction` of Dask arrays for an array, a Dask data frame with
-        its parts as columns for a data frame. Of an estimator, or a network with several outputs (its means), a Dask
-        array.
+        For a data frame a Dask data frame: of a perceptron or network with one output the parts of a `Prediction`, of
+        an estimator a column ``method`` or one a class, of a network with more outputs their means. For an array a
+        `Prediction` of Dask arrays, or a Dask array.
     """
     if isinstance(data, dd.DataFrame):
-        names = _columns(list(data.columns), target, features)
-        if _gives_prediction(model):
-            meta = dict.fromkeys(Prediction._fields, "f8")
-            return data[names].map_partitions(_predicted_frame, model, meta=meta)
-        data = data[names].to_dask_array(lengths=False)
+        chosen = data[_columns(list(data.columns), target, features)]
+        meta = _predicted_frame(_sample(chosen), model, method)
+        return chosen.map_partitions(_predicted_frame, model, method, meta=meta)
     if not isinstance(data, da.Array) or data.ndim != 2:
         raise TypeError(f"data must be a Dask data frame or a Dask array (n, d), got {type(data).__name__}")
     rows = data.rechunk({1: -1})
@@ -223,8 +221,8 @@ def evaluate(
             _, total = _settled(client, merging, ([nothing] * len(shards), nothing), learned)
             current = client.submit(Merging.merged, merging, total, pure=False)
         sums = np.sum(client.gather(tallies), axis=0)
-        means = sums[1:] / max(sums[0], 1.0)
-        return Evaluation(int(sums[0]), -means[0], float(np.sqrt(means[1])), means[2], means[3], current.result())
+        log_loss, square, hits, inside = (sums[1:] / max(sums[0], 1.0)).tolist()
+        return Evaluation(int(sums[0]), -log_loss, square**0.5, hits, inside, current.result())
 
 
 def fit_fleet(
@@ -539,7 +537,7 @@ def _client(given: Any) -> Iterator[Any]:
         try:
             given = default_client()
         except ValueError:
-            with Client(threads_per_worker=1, dashboard_address=None) as own:
+            with Client(threads_per_worker=1, dashboard_address=":0") as own:
                 yield own
             return
     if not isinstance(given, Client):
@@ -602,6 +600,9 @@ def _sample(data: Any) -> Any:
 
 
 def _asked(rows: Any, model: Any, method: str) -> Any:
+    if not len(rows):  # which estimators refuse
+        one = _sample(rows) if hasattr(rows, "columns") else np.zeros((1, rows.shape[1]))
+        return _asked(one, model, method)[:0]
     if hasattr(model, "partial_fit"):
         return getattr(model, method)(rows)
     return model.predict(rows).mean

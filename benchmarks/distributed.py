@@ -143,8 +143,7 @@ def joined(batches: Iterator[Shard]) -> Shard:
 # The cost model.
 
 
-def seconds_a_round(client: Any, rows: int, shards: int) -> float:
-    data = in_the_workers(client, rows, shards)
+def seconds_a_round(client: Any, data: tuple[Any, Any]) -> float:
     prior = BayesianPerceptron(FEATURES)
 
     def run(rounds: int) -> float:
@@ -152,20 +151,25 @@ def seconds_a_round(client: Any, rows: int, shards: int) -> float:
         distributed.fit(prior, data, client=client, rounds=rounds)
         return time.perf_counter() - start
 
-    run(1)
-    # The difference leaves out what a call costs once.
-    return median(run(3) - run(1) for _ in range(TURNS)) / 2
+    return (run(3) - run(1)) / 2  # the difference leaves out what a call costs once
 
 
 def cost_model(rows: int) -> None:
-    with cluster(1) as local, Client(local) as client:
-        few, many = (seconds_a_round(client, shards, shards) for shards in (8, 72))
-        shard = (many - few) / 64
-        fixed = max(few - 8 * shard, 0.0)
-        row = (seconds_a_round(client, rows, SHARDS) - fixed - SHARDS * shard) / rows
-        one = seconds_a_round(client, rows // 2, SHARDS)
-    with cluster(2) as local, Client(local) as client:
-        two = seconds_a_round(client, rows, SHARDS)
+    with cluster(1) as single, cluster(2) as double, Client(single) as alone, Client(double) as both:
+        runs = {
+            "few": (alone, in_the_workers(alone, 8, 8)),
+            "many": (alone, in_the_workers(alone, 72, 72)),
+            "half": (alone, in_the_workers(alone, rows // 2)),
+            "all": (alone, in_the_workers(alone, rows)),
+            "two": (both, in_the_workers(both, rows)),
+        }
+        for run in runs.values():
+            seconds_a_round(*run)  # warm
+        turns = [{name: seconds_a_round(*run) for name, run in runs.items()} for _ in range(TURNS)]
+    measured = {name: median(turn[name] for turn in turns) for name in runs}
+    shard = (measured["many"] - measured["few"]) / 64
+    fixed = max(measured["few"] - 8 * shard, 0.0)
+    row = (measured["all"] - fixed - SHARDS * shard) / rows
     prior = BayesianPerceptron(FEATURES)
     size = Merging(prior).nothing().nbytes
 
@@ -176,8 +180,8 @@ def cost_model(rows: int) -> None:
         f"a row {1e6 * row:.3f} us; a shard {1e3 * shard:.2f} ms; a round {1e3 * fixed:.0f} ms; a site {size:,} bytes"
     )
     print("\n| run | predicted, s a round | measured |\n|---|---|---|")
-    print(f"| {rows // 2:,} rows, 1 worker | {predicted(rows // 2, SHARDS, 1):.2f} | {one:.2f} |")
-    print(f"| {rows:,} rows, 2 workers | {predicted(rows, SHARDS, 2):.2f} | {two:.2f} |")
+    print(f"| {rows // 2:,} rows, 1 worker | {predicted(rows // 2, SHARDS, 1):.2f} | {measured['half']:.2f} |")
+    print(f"| {rows:,} rows, 2 workers | {predicted(rows, SHARDS, 2):.2f} | {measured['two']:.2f} |")
     print("\n| workers = shards | s a round, 10^9 rows | of linear | moved a round |\n|---|---|---|---|")
     for workers in (1, 4, 16, 64, 256, 1024, 4096):
         time_ = predicted(10**9, workers, workers)

@@ -310,6 +310,8 @@ def test_a_prior_must_suit_the_fleet() -> None:
     fleet = PerceptronFleet(D, "linear", noise="learn")
     with pytest.raises(ValueError, match="two keys with rows at least, got 0"):
         fleet.population()
+    with pytest.raises(ValueError, match="known exactly"):
+        PerceptronFleet(D, cov=0.0).learn([1, 2], np.ones((2, D)), [1, 0]).population()
     with pytest.raises(TypeError, match="must be a BayesianPerceptron"):
         fleet.prior = 1.0  # type: ignore[assignment]
     with pytest.raises(ValueError, match="prior has n_features=2 where the fleet has 3"):

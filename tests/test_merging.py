@@ -211,9 +211,10 @@ def test_a_cavity_that_is_no_gaussian_keeps_the_old_site() -> None:
     prior = BayesianPerceptron(1, "linear", noise=1.0, bias=False)
     merging = Merging(prior)
     strong = merging.site(prior, copy.deepcopy(prior).learn([[2.0]], [1.0]))
-    assert merging.cavity(0.5 * strong, strong) is None  # precision 1 + 2 - 4 < 0
+    half = merging.nothing().toward(strong, 0.5)
+    assert merging.cavity(half, strong) is None  # precision 1 + 2 - 4 < 0
     rounds = Rounds(prior, 2)
-    rounds._sites, rounds._total = [strong, -0.5 * strong], 0.5 * strong
+    rounds._sites, rounds._total = [strong, half - strong], half
     before = rounds.merged()
     starts = rounds.starts()
     assert starts[0] is None
@@ -226,9 +227,13 @@ def test_sites_that_sum_to_no_gaussian_are_taken_in_part() -> None:
     merging = Merging(prior)
     nothing, site = merging.nothing(), merging.site(prior, copy.deepcopy(prior).learn([[2.0]], [1.0]))
     assert merging.settled(nothing, site) == 1.0
-    assert merging.settled(nothing, -1.0 * site) == 0.125  # 1 - 4 t > 0, and t = 1/4 leaves nothing
+    negative = nothing - site
+    assert merging.settled(nothing, negative) == 0.125  # 1 - 4 t > 0, and t = 1/4 leaves nothing
+    part = nothing.toward(negative, 0.125)
+    assert merging.merged(part).cov == pytest.approx(2.0)
+    assert part.rows == negative.rows
     with pytest.raises(ValueError, match="not positive definite"):
-        merging.merged(-1.0 * site)
+        merging.merged(negative)
 
 
 @pytest.mark.parametrize("covariance", ["full", "layer", "neuron", "diagonal"])

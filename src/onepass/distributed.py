@@ -98,7 +98,7 @@ def fit(
         shards = _shards(client, data, target, features, read, keep)
         model, shards = _started(client, model, shards)
         report = stack.enter_context(_progress(progress, rounds * len(shards)))
-        merging = client.submit(Merging, model, pure=False)
+        merging = client.submit(_itself, Merging(model), pure=False)  # made here, to refuse at once what can't be
         total = client.submit(Merging.nothing, merging, pure=False)
         sites = [total] * len(shards)
         for number in range(rounds):
@@ -307,8 +307,8 @@ def _settled(client: Any, merging: Any, old: tuple[list[Any], Any], new: list[An
     share = client.submit(Merging.settled, merging, old[1], total, pure=False).result()
     if share == 1.0:
         return new, total
-    sites = [client.submit(_toward, a, b, share, pure=False) for a, b in zip(old[0], new, strict=True)]
-    return sites, client.submit(_toward, old[1], total, share, pure=False)
+    sites = [client.submit(Site.toward, a, b, share, pure=False) for a, b in zip(old[0], new, strict=True)]
+    return sites, client.submit(Site.toward, old[1], total, share, pure=False)
 
 
 def _summed(client: Any, sites: list[Any]) -> Any:
@@ -321,10 +321,6 @@ def _summed(client: Any, sites: list[Any]) -> Any:
 
 def _sum(sites: list[Site]) -> Site:
     return sum(sites[1:], sites[0])
-
-
-def _toward(old: Site, new: Site, share: float) -> Site:
-    return old + share * (new - old)
 
 
 def _first(pair: tuple[Any, Any]) -> Any:

@@ -104,7 +104,7 @@ class _Change:
 
 @dataclass(frozen=True)
 class Site:
-    """What a shard's rows changed. Sites add and subtract, and can be scaled; they hold no rows.
+    """What a shard's rows changed. Sites add and subtract; they hold no rows.
 
     Examples
     --------
@@ -124,9 +124,16 @@ class Site:
     def __sub__(self, other: "Site") -> "Site":
         return self._joined(other, -1.0)
 
-    def __rmul__(self, factor: float) -> "Site":
-        changes = tuple(change.with_numbers([factor * one for one in change.numbers()]) for change in self.changes)
-        return Site(changes)
+    def toward(self, new: "Site", share: float) -> "Site":
+        """Go part of the way to a new site; rows, and what running means rest on, are those of the new one at once."""
+        if share == 1.0:
+            return new
+        mixed = []
+        for old, change in zip(self.changes, new.changes, strict=True):
+            pairs = zip(old.numbers(), change.numbers(), strict=True)
+            part = change.with_numbers([(1.0 - share) * a + share * b for a, b in pairs])
+            mixed.append(replace(part, rows=change.rows, weights=change.weights, weighted=change.weighted))
+        return Site(tuple(mixed))
 
     def _joined(self, other: "Site", sign: float) -> "Site":
         pairs = zip(self.changes, other.changes, strict=True)
@@ -217,7 +224,7 @@ class Merging:
         share = 1.0
         for _ in range(_HALVINGS):
             try:
-                self._with(new if share == 1.0 else old + share * (new - old))
+                self._with(old.toward(new, share))
                 return share
             except ValueError:
                 share /= 2.0
@@ -299,10 +306,8 @@ class Rounds:
         ]
         total = sum(sites[1:], sites[0])
         share = self._merging.settled(self._total, total)
-        if share < 1.0:
-            sites = [old + share * (new - old) for old, new in zip(self._sites, sites, strict=True)]
-            total = self._total + share * (total - self._total)
-        self._sites, self._total, self._starts = sites, total, None
+        self._sites = [old.toward(new, share) for old, new in zip(self._sites, sites, strict=True)]
+        self._total, self._starts = self._total.toward(total, share), None
         return self.merged()
 
     def merged(self) -> Any:

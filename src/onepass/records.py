@@ -63,7 +63,10 @@ def roots_of(records: FloatArray, size: int) -> FloatArray:
 
 def natural_of(records: FloatArray, size: int) -> tuple[FloatArray, FloatArray]:
     """Precisions ``P``, ``(n, p, p)``, and ``P m``, ``(n, p)``."""
-    factors = np.linalg.inv(roots_of(records, size))
+    try:
+        factors = np.linalg.inv(roots_of(records, size))
+    except np.linalg.LinAlgError:
+        raise ValueError("a covariance is singular, so it has no precision: some weights are known exactly") from None
     precisions = factors @ factors.swapaxes(1, 2)
     return precisions, np.einsum("nij,nj->ni", precisions, means_of(records, size))
 

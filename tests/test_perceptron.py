@@ -567,3 +567,13 @@ def test_a_saturated_label_is_no_reason_to_leap() -> None:
     for mean, label in [(38.0, 0.0), (-38.0, 1.0)]:
         model = BayesianPerceptron(1, bias=False, mean=[mean], cov=0.01, update="kalman").learn([1.0], label)
         assert abs(model.mean[0] - mean) < 1.0
+
+
+def test_a_perceptron_unpickled_from_shared_memory_learns_on() -> None:
+    X, y = np.eye(2), np.array([1.0, 0.0])
+    for covariance in ("full", "diagonal"):
+        model = BayesianPerceptron(2, covariance=covariance).learn(X, y)
+        buffers: list[pickle.PickleBuffer] = []
+        content = pickle.dumps(model, protocol=5, buffer_callback=buffers.append)
+        twin = pickle.loads(content, buffers=[bytes(buffer) for buffer in buffers])  # which can't be written to
+        np.testing.assert_array_equal(twin.learn(X, y).mean, model.learn(X, y).mean)

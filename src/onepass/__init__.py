@@ -16,6 +16,8 @@ if TYPE_CHECKING:
         BayesianPerceptronClassifier,
         BayesianPerceptronRegressor,
     )
+    from onepass.fleet import PerceptronFleet
+    from onepass.merging import merge
     from onepass.network import BayesianNetwork
     from onepass.perceptron import BayesianPerceptron, Prediction
 
@@ -32,12 +34,14 @@ __all__ = [
     "BayesianPerceptronRegressor",
     "CheckpointError",
     "Moments",
+    "PerceptronFleet",
     "PiecewiseLinear",
     "Prediction",
     "Quadrature",
     "__version__",
     "load",
     "max_linear",
+    "merge",
     "save",
 ]
 
@@ -52,11 +56,13 @@ _HOME = {
     "BayesianPerceptronRegressor": "estimators",
     "CheckpointError": "checkpoint",
     "Moments": "activations",
+    "PerceptronFleet": "fleet",
     "PiecewiseLinear": "activations",
     "Prediction": "perceptron",
     "Quadrature": "activations",
     "load": "checkpoint",
     "max_linear": "activations",
+    "merge": "merging",
     "save": "checkpoint",
 }
 

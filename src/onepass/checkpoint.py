@@ -36,6 +36,7 @@ _HOME = {
     "BayesianPerceptronRegressor": "onepass.estimators",
     "KalmanNetwork": "onepass.kbnn",
     "PerceptronClassifier": "onepass.river",
+    "PerceptronFleet": "onepass.fleet",
     "PerceptronRegressor": "onepass.river",
 }
 _FIELDS = ("checksum", "class", "feature_names", "format_version", "library_version", "parameters")

@@ -5,6 +5,7 @@ paper's source. `BayesianPerceptron.predict` is the forward pass, `_learn_row` t
 the reference for `onepass.engine`, which does the same for many rows at a time and is used wherever it can be.
 """
 
+import hashlib
 import warnings
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -191,6 +192,7 @@ class BayesianPerceptron:
         one_of(covariance, ("full", "diagonal"), "covariance")
         prior = as_prior(mean, cov, size, covariance, one_of(dtype, ("float64", "float32"), "dtype"))
         self._prior_variances = prior.marginal_variances()
+        self._start = _fingerprint(prior)
         self._state = _State(prior, running)
 
     def __repr__(self) -> str:
@@ -312,6 +314,7 @@ class BayesianPerceptron:
             "forgetting": self.forgetting,
             "engine": self.engine,
             "belief": belief,
+            "start": self._start,
         }
         arrays["running"] = self._state.running.copy()
         arrays["prior_variances"] = self._prior_variances.copy()
@@ -334,12 +337,18 @@ class BayesianPerceptron:
         )
         variances = sized(arrays, "prior_variances", (size,), posterior.mean.dtype)
         model._prior_variances = as_variances(variances, size, "prior_variances").astype(variances.dtype)
+        model._start = str(parameters.get("start", ""))[:32]  # which older files don't name
         model._state = _State(posterior, valid_running(sized(arrays, "running", (5,))))
         return model
 
     def __getstate__(self) -> dict[str, Any]:
         # The short cut for one row holds on to this very belief, which a copy must not.
         return {name: value for name, value in self.__dict__.items() if name != "_learn_one"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if not self._state.running.flags.writeable:  # from shared memory, as clusters hand models over
+            self._state = self._state.copy()
 
     # The backward pass, first as the paper has it.
 
@@ -515,6 +524,15 @@ class BayesianPerceptron:
 @cache
 def _warn_once(message: str) -> None:
     warnings.warn(message, stacklevel=6)
+
+
+def _fingerprint(prior: Posterior) -> str:
+    """Tell priors apart, so that only models of one prior are merged: see `onepass.merge`."""
+    held = prior.root if isinstance(prior, Full) else prior.cov
+    digest = hashlib.blake2b(digest_size=8)
+    for array in (prior.mean, held):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
 
 
 def _input_variance(posterior: Posterior, row_vars: FloatArray) -> FloatArray:

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg.blas import dsymm, ssymm
+from scipy.linalg.lapack import dtrtri
 from scipy.sparse import csr_array
 
 from onepass.gaussian import FloatArray
 from onepass.validation import as_covariance, as_floats, as_variances
 
-__all__ = ["Diagonal", "Full", "Posterior", "Projection", "as_prior"]
+__all__ = ["Diagonal", "Full", "Natural", "Posterior", "Projection", "as_prior"]
 
 _TINY = 1e-200  # a share of the variance that is none; beyond, quotients would overflow
 
@@ -28,6 +29,17 @@ class Projection(NamedTuple):
     var: float  # v = J'C J
     gain: FloatArray  # c = C J, (p,)
     coords: FloatArray  # J in the coordinates of the posterior's own form, (p,)
+
+
+class Natural(NamedTuple):
+    """A Gaussian in the parameters that add up when beliefs are multiplied, in float64."""
+
+    precision: FloatArray
+    """``P``, the inverse of the covariance: ``(p, p)``, or ``(p,)`` of independent weights."""
+    pull: FloatArray
+    """``P (m - centre)``, ``(p,)``."""
+    log_volume: float
+    """Log of the integral of ``exp(pull'u - u'P u/2)`` over ``u``, but for a constant."""
 
 
 class Posterior(Protocol):
@@ -69,6 +81,15 @@ class Posterior(Protocol):
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw weights, ``(n, p)``."""
+        ...
+
+    def natural(self, centre: FloatArray) -> "Natural":
+        """Restate the belief by its precision, with the mean seen from ``centre``."""
+        ...
+
+    @classmethod
+    def from_natural(cls, precision: FloatArray, pull: FloatArray, centre: FloatArray) -> Self:
+        """Make the belief whose `natural` parameters these are; a ValueError where there is none."""
         ...
 
     def is_finite(self) -> bool:
@@ -230,6 +251,30 @@ class Full:
         root = _square_root(self.cov) if self._root is None else self._root
         return np.asarray(self.mean + rng.standard_normal((n, len(self.mean))) @ root)
 
+    def natural(self, centre: FloatArray) -> Natural:
+        """Restate the belief by its precision, with the mean seen from ``centre``."""
+        root = np.asarray(self.root, dtype=np.float64)
+        # C = R'R makes the inverse of R the Cholesky factor of P, lower triangular too.
+        factor, singular = dtrtri(root, lower=1)
+        if singular or not np.isfinite(factor).all():
+            raise ValueError("the covariance is singular, so it has no precision: some weights are known exactly")
+        gap = factor.T @ (self.mean - centre)
+        log_volume = float(0.5 * gap @ gap + np.log(np.abs(np.diag(root))).sum())
+        return Natural(factor @ factor.T, factor @ gap, log_volume)
+
+    @classmethod
+    def from_natural(cls, precision: FloatArray, pull: FloatArray, centre: FloatArray) -> Self:
+        """Make the belief whose `natural` parameters these are; a ValueError where there is none."""
+        try:
+            factor = np.linalg.cholesky(precision)
+        except np.linalg.LinAlgError:
+            raise ValueError("the precision is not positive definite") from None
+        # A pivot that is all rounding would make a variance out of nothing.
+        if (np.diag(factor) ** 2 < 8.0 * len(pull) * np.finfo(np.float64).eps * np.diag(precision)).any():
+            raise ValueError("the precision is not positive definite")
+        root = dtrtri(factor, lower=1)[0]
+        return cls.held(centre + root.T @ (root @ pull), root=np.ascontiguousarray(np.tril(root)))
+
     def is_finite(self) -> bool:
         """Whether every number of the state is finite."""
         held = self.root if self._dense is None else self._dense
@@ -296,6 +341,22 @@ class Diagonal:
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw weights, ``(n, p)``."""
         return np.asarray(self.mean + rng.standard_normal((n, len(self.mean))) * np.sqrt(self.variance))
+
+    def natural(self, centre: FloatArray) -> Natural:
+        """Restate the belief by its precision, with the mean seen from ``centre``."""
+        variance = self.variance.astype(np.float64)
+        if (variance <= 0.0).any():
+            raise ValueError("a variance is zero, so it has no precision: some weights are known exactly")
+        gap = self.mean - centre
+        log_volume = 0.5 * float((gap**2 / variance + np.log(variance)).sum())
+        return Natural(1.0 / variance, gap / variance, log_volume)
+
+    @classmethod
+    def from_natural(cls, precision: FloatArray, pull: FloatArray, centre: FloatArray) -> Self:
+        """Make the belief whose `natural` parameters these are; a ValueError where there is none."""
+        if not (precision > 0.0).all():
+            raise ValueError("the precision is not positive definite")
+        return cls(centre + pull / precision, 1.0 / precision)
 
     def is_finite(self) -> bool:
         """Whether every number of the state is finite."""

@@ -16,7 +16,7 @@ from onepass.engine.tilts import scalar_step, suits
 from onepass.gaussian import FloatArray
 from onepass.observations import NOISE
 
-__all__ = ["CANCELLED", "row_root", "rows_dense", "rows_diagonal", "rows_root", "rows_sparse"]
+__all__ = ["CANCELLED", "learn_row_root", "row_root", "rows_dense", "rows_diagonal", "rows_root", "rows_sparse"]
 
 IntArray = NDArray[np.integer[Any]]
 # Below these shares of its own terms a variance has lost so many digits that ``C`` itself can't hold it.
@@ -51,7 +51,7 @@ _TINY = 1e-100  # the square root of a share of the variance that is none; beyon
 
 
 @compiled
-def _row_root(
+def learn_row_root(
     X: FloatArray,
     X_var: FloatArray,
     i: int,
@@ -147,7 +147,7 @@ def row_root(
     if x.shape[0] != space.shape[1] - rule[2, 0] or not suits(rule, y):
         return False
     X = x.reshape(1, -1)
-    learned, _, _ = _row_root(X, X[:, :0], 0, y, rule, running, space, root)
+    learned, _, _ = learn_row_root(X, X[:, :0], 0, y, rule, running, space, root)
     return learned
 
 
@@ -165,7 +165,7 @@ def rows_root(
     """Learn rows into ``C = R'R``, ``R`` lower triangular: Carlson's update, see `onepass.posterior.Full`."""
     for i in range(X.shape[0]):
         noise = running[NOISE]
-        learned, pre_mean, pre_var = _row_root(X, X_var, i, y[i], rule, running, space, root)
+        learned, pre_mean, pre_var = learn_row_root(X, X_var, i, y[i], rule, running, space, root)
         if not learned:
             return i
         _note(out, i, pre_mean, pre_var, noise)

@@ -36,6 +36,7 @@ _HOME = {
     "BayesianPerceptronRegressor": "onepass.estimators",
     "PerceptronClassifier": "onepass.river",
     "PerceptronRegressor": "onepass.river",
+    "TabularModel": "onepass.tabular",
 }
 _FIELDS = ("checksum", "class", "feature_names", "format_version", "library_version", "parameters")
 

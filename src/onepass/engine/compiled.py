@@ -13,8 +13,12 @@ __all__ = ["compiled", "inlined"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Sums may be reordered and fused, so that they vectorise; infinities and NaN keep their meaning, and a division by zero
-# gives one instead of raising.
-_OPTIONS: dict[str, Any] = {"fastmath": {"reassoc", "contract", "nsz", "arcp"}, "error_model": "numpy"}
+# gives one instead of raising. While it runs other threads may, such as one that reads the next rows.
+_OPTIONS: dict[str, Any] = {
+    "fastmath": {"reassoc", "contract", "nsz", "arcp"},
+    "error_model": "numpy",
+    "nogil": True,
+}
 _warned = False
 
 

@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from onepass.activations import Activation
-from onepass.estimators.scales import Committee
+from onepass.estimators.scales import Committee, Foretold
 from onepass.estimators.scaling import Scaling, warn_of_scales
 from onepass.gaussian import FloatArray
 from onepass.state import Arrays, Parameters, as_tally, decode_activation, encode_activation, nested, sized, under
@@ -68,6 +68,30 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
         if X.shape[0]:
             self._absorb(X, targets, weights)
         return self
+
+    def _foretell(self, X: Any, y: Any, classes: Any = None) -> Foretold:
+        """Predict every row just before learning it."""
+        self._check_parameters()
+        afresh = not self.__sklearn_is_fitted__()
+        if self.standardize and (afresh or self._n_rows < self.warm_up):
+            raise ValueError(
+                f"predict_then_learn needs standardize=False, or the {self.warm_up} rows of the warm-up learned "
+                "before: their scale is known only after the last of them"
+            )
+        X, y = self._validated(X, y, afresh)
+        targets = self._encoded(y, classes, afresh=afresh)
+        if afresh:
+            self._restart(X)
+        parts, start = [], 0
+        for rows in self._in_chunks(X):
+            parts.append(self._foretell_rows(rows, targets[start : start + rows.shape[0]]))
+            start += rows.shape[0]
+        self._n_rows += start
+        return parts[0] if len(parts) == 1 else Foretold(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def _foretell_rows(self, rows: Any, targets: FloatArray) -> Foretold:
+        """Predict and teach one chunk of standardised rows."""
+        raise NotImplementedError
 
     def _restart(self, X: Any) -> None:
         if not self.standardize:

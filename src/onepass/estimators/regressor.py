@@ -8,7 +8,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from onepass.activations import as_activation
 from onepass.estimators.base import OnePassEstimator
-from onepass.estimators.scales import Committee, gaussian_densities, mixture_moments, mixture_quantile
+from onepass.estimators.scales import (
+    Committee,
+    Foretold,
+    foretold,
+    gaussian_densities,
+    mixture_moments,
+    mixture_quantile,
+)
 from onepass.estimators.scaling import Scaling
 from onepass.gaussian import FloatArray
 from onepass.perceptron import BayesianPerceptron
@@ -33,6 +40,13 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
             whole numbers, and the row is learned so many times in its place.
         """
         return self._learn(X, y, sample_weight, afresh=False)
+
+    def predict_then_learn(self, X: Any, y: Any) -> Foretold:
+        """Predict every row just before learning it: test-then-train evaluation, at the speed of learning.
+
+        Rows of a warm-up that is not over can't be predicted so: their scale is known only after the last of them.
+        """
+        return self._foretell(X, y)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Expected targets, ``(n,)`` or ``(n, q)``; with ``return_std`` the standard deviations of new ones too."""
@@ -109,6 +123,15 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     def _teach_rows(self, rows: Any, targets: FloatArray, weights: FloatArray | None) -> None:
         for committee, column in zip(self._committees, self._targets(targets).T, strict=True):
             committee.learn(rows, column)
+
+    def _foretell_rows(self, rows: Any, targets: FloatArray) -> Foretold:
+        columns = []
+        for committee, column in zip(self._committees, self._targets(targets).T, strict=True):
+            shares = committee.weights
+            columns.append(foretold(shares, committee.predict_then_learn(rows, column)))
+        mean, var, noise = (np.column_stack(part) for part in zip(*columns, strict=True))
+        squared = self._targets.spread**2
+        return Foretold(*map(self._shaped, (self._targets.undo(mean), var * squared, noise * squared)))
 
     def _densities(self) -> Any:
         return gaussian_densities

@@ -6,18 +6,38 @@ soon settle on one member for good; evidence that fades keeps the choice open an
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import ndtr, ndtri, softmax
 
 from onepass.gaussian import FloatArray
 
-__all__ = ["MEMORY", "Committee", "class_densities", "gaussian_densities", "mixture_moments", "mixture_quantile"]
+__all__ = [
+    "MEMORY",
+    "Committee",
+    "Foretold",
+    "class_densities",
+    "foretold",
+    "gaussian_densities",
+    "mixture_moments",
+    "mixture_quantile",
+]
 
 Densities: TypeAlias = Callable[[Any, FloatArray], FloatArray]
 
 MEMORY = 200.0  # rows after which evidence counts 1/e
+
+
+class Foretold(NamedTuple):
+    """What was predicted for rows just before each was learned."""
+
+    mean: FloatArray
+    """Expected targets, ``(n,)`` or ``(n, q)``; for classes their probabilities, ``(n, K)``."""
+    var: FloatArray
+    """The variance that comes from not knowing the weights."""
+    noise_var: FloatArray
+    """The variance that stays."""
 
 
 class Committee:
@@ -49,12 +69,28 @@ class Committee:
         """Teach all members the rows, or none of them if one can't learn them."""
         if len(self.members) == 1:
             self.members[0].learn(X, y)
-            return
+        else:
+            self.predict_then_learn(X, y)
+
+    def predict_then_learn(self, X: Any, y: FloatArray) -> list[Any]:
+        """What each member predicted for every row just before learning it; all learn, or none."""
+        if len(self.members) == 1:
+            return [self.members[0].predict_then_learn(X, y)]
         members = copy.deepcopy(self.members)
-        logs = np.array([self.densities(member.predict_then_learn(X, y), y) for member in members])
+        seen = [member.predict_then_learn(X, y) for member in members]
+        logs = np.array([self.densities(one, y) for one in seen])
         ages = np.arange(len(y) - 1, -1, -1)
         self.evidence = self.evidence * np.exp(-len(y) / MEMORY) + logs @ np.exp(-ages / MEMORY)
         self.members = members
+        return seen
+
+
+def foretold(shares: FloatArray, seen: Sequence[Any]) -> Foretold:
+    """What a committee foretold, from what its members did."""
+    if len(seen) == 1:
+        return Foretold(seen[0].mean, seen[0].var, seen[0].noise_var)
+    mean, var = mixture_moments(shares, *(np.array([getattr(one, name) for one in seen]) for name in ("mean", "var")))
+    return Foretold(mean, var, np.tensordot(shares, np.array([one.noise_var for one in seen]), 1))
 
 
 def class_densities(seen: Any, y: FloatArray) -> FloatArray:

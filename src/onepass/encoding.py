@@ -22,6 +22,7 @@ from onepass.state import Parameters, as_number
 
 __all__ = [
     "KINDS",
+    "Bad",
     "Boolean",
     "Category",
     "Column",

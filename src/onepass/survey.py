@@ -87,6 +87,7 @@ def check_columns(model: TabularModel, source: Source, *, target: bool) -> None:
 
 
 def check_has(needed: Sequence[str], source: Source) -> None:
+    """Refuse a file that lacks some columns."""
     names = source.columns()
     missing = [] if names is None else [name for name in needed if name not in names]
     if missing:

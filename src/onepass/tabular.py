@@ -24,7 +24,17 @@ from onepass.gaussian import FloatArray
 from onepass.state import Arrays, Parameters, as_number, as_tally, nested, under
 from onepass.stream import Piece
 
-__all__ = ["ClassTarget", "NumberTarget", "Reject", "Rows", "Settings", "TabularModel", "Target", "Weight"]
+__all__ = [
+    "ClassTarget",
+    "NumberTarget",
+    "Reject",
+    "Rows",
+    "Settings",
+    "TabularModel",
+    "Target",
+    "Weight",
+    "rejects_of",
+]
 
 _ESTIMATORS: dict[str, Any] = {
     cls.__name__: cls
@@ -296,6 +306,21 @@ class TabularModel:
         drawn = drawn[:, None] if drawn.ndim == 2 else drawn
         change = drawn[:d] - drawn[d:]
         return change.mean(axis=-1).T, change.std(axis=-1).T
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """What has come of it so far, a line each."""
+        yield "rows learned", f"{self.n_rows:,}"
+        yield "rows rejected", f"{self.n_rejected:,}"
+        if self.noise is not None:
+            yield "noise now", f"standard deviation {self.noise:.4g} of {self.target.name}"
+        yield "evidence", f"{self.estimator.log_evidence_ / max(self.n_rows, 1):.4f} a row (log density, scaled target)"
+        if self.estimator.prior_scale == "auto":
+            shares = np.atleast_2d(self.estimator.prior_weights_)[0]
+            yield "prior weights", ", ".join(f"{share:.2f}" for share in shares)
+        if self.last_run is not None:
+            yield "last run", ", ".join(str(file["name"]) for file in self.last_run["files"])
+        if self.progress is not None:
+            yield "progress", "of a run that has not ended"
 
     def choices(self) -> Iterator[tuple[str, str]]:
         """All that was chosen for the model, a line each."""

@@ -10,6 +10,7 @@ from onepass.cli.rejects import Rejects
 from onepass.cli.voice import Voice
 
 if TYPE_CHECKING:
+    from onepass.encoding import Bad
     from onepass.stream import Piece
     from onepass.tabular import TabularModel
 
@@ -54,18 +55,22 @@ def predict(
 ) -> int:
     """Foretell the target of every row, with its uncertainty.
 
-    For numbers the columns are mean, std, lower and upper, between which a new target lies with probability --level; for
-    classes label, and a probability p_... for each class. There is one row for each row of the input, in the same order;
-    one that can't be predicted is left empty, counted, and with --rejects written down.
+    For numbers the columns are mean, std, lower and upper, between which a new target lies with probability --level;
+    for classes label, and a probability p_... for each. There is one row for each row of the input, in the same order;
+    one that can't be predicted is left empty, counted, and with --rejects written down. A line that is no row at all,
+    such as one with too few fields, has none.
 
     A file is there when all of it is written, or not at all.
     """
     from onepass.cli.running import REJECTED, check_writable, load_model, one_sentence
 
     with one_sentence(), Voice(as_json=as_json, quiet=quiet, to_stderr=out is None) as voice:
+        import pyarrow as pa
+
         from onepass.stream import ahead, expand, open_source
         from onepass.survey import check_columns, check_has
         from onepass.tables import TableWriter, format_of
+        from onepass.tabular import rejects_of
 
         known = load_model(model)
         if out is not None:
@@ -78,43 +83,44 @@ def predict(
             check_columns(known, source, target=False)
             check_has(keep, source)
         log = Rejects(rejects, strict=strict)
-        types = known.types(target=False) | {name: None for name in keep if name not in known.types(target=False)}
+        types = known.types(target=False)
+        types = dict.fromkeys(keep, pa.string()) | types
         voice.start()
-        rows = 0
+        rows = empty = 0
         with TableWriter(out, kind) as writer:
             for number, source in enumerate(sources):
                 for piece in ahead(source.pieces(types, 0)):
-                    writer.write(_predicted(known, piece, level, keep, source.name, log))
-                    rows += len(piece)
+                    if not len(piece):
+                        log.add(source.name, rejects_of(piece, {}))
+                        continue
+                    batch, bad = _predicted(known, piece, level, keep)
+                    log.add(source.name, rejects_of(piece, bad))
+                    writer.write(batch)
+                    rows, empty = rows + len(piece), empty + len(bad)
                     voice.advance(len(piece), (number + piece.share) / len(sources), log.count)
         log.close()
         log.tell(voice)
         voice.done(
-            {"rows": rows, "rejected": log.count, "out": None if out is None else str(out)},
-            f"predicted {rows - log.count:,} rows, {log.count:,} rejected",
+            {"rows": rows - empty, "rejected": log.count, "out": None if out is None else str(out)},
+            f"predicted {rows - empty:,} rows, {log.count:,} rejected",
             *([f"predictions: {out}"] if out is not None else []),
         )
         return REJECTED if log.count else 0
 
 
-def _predicted(
-    model: "TabularModel", piece: "Piece", level: float, keep: tuple[str, ...], file: str, log: Rejects
-) -> Any:
+def _predicted(model: "TabularModel", piece: "Piece", level: float, keep: tuple[str, ...]) -> "tuple[Any, Bad]":
+    """A batch of predictions, and the rows that are empty in it."""
     import numpy as np
     import pyarrow as pa
 
-    from onepass.tabular import rejects_of
-
     encoded = model.encoding.encode(piece.batch)
-    log.add(file, rejects_of(piece, encoded.bad))
-    good = np.ones(len(piece), dtype=bool)
-    good[list(encoded.bad)] = False
-    columns: dict[str, Any] = {name: piece.batch.column(name) for name in keep}
-    table = (
-        model.predictions(encoded.X, level)
-        if len(piece)
-        else model.predictions(np.zeros((1, encoded.X.shape[1])), level)
-    )
-    for name, values in table.items():
-        columns[name] = pa.array(values[: len(piece)], mask=~good)
-    return pa.RecordBatch.from_pydict(columns)
+    gone = np.zeros(len(piece), dtype=bool)
+    gone[list(encoded.bad)] = True
+    columns: dict[str, Any] = {}
+    for name in keep:
+        place = piece.batch.schema.get_field_index(name)
+        columns[name] = piece.batch.column(place) if place >= 0 else pa.nulls(len(piece), pa.string())
+    X = np.where(gone[:, None], 0.0, encoded.X)
+    for name, values in model.predictions(X, level).items():
+        columns[name] = pa.array(values, mask=gone)
+    return pa.RecordBatch.from_pydict(columns), encoded.bad

@@ -185,16 +185,12 @@ class Number:
     spread: float
     missing: bool
     kind: ClassVar[str] = "number"
+    exclusive: ClassVar[tuple[int, tuple[float, ...]]] = (0, ())
 
     @property
     def features(self) -> list[str]:
         """Names of the numbers made of it."""
         return [self.name, *([f"{self.name} is missing"] if self.missing else [])]
-
-    @property
-    def units(self) -> list[float]:
-        """What a step of 1 in each feature is in the column's own units."""
-        return [self.spread, *([1.0] if self.missing else [])]
 
     def words(self) -> str:
         """Say what is done with it."""
@@ -218,16 +214,12 @@ class Boolean:
 
     name: str
     kind: ClassVar[str] = "boolean"
+    exclusive: ClassVar[tuple[int, tuple[float, ...]]] = (0, ())
 
     @property
     def features(self) -> list[str]:
         """Names of the numbers made of it."""
         return [self.name]
-
-    @property
-    def units(self) -> list[float]:
-        """What a step of 1 in each feature is in the column's own units."""
-        return [1.0]
 
     def words(self) -> str:
         """Say what is done with it."""
@@ -254,6 +246,7 @@ class Category:
 
     name: str
     levels: tuple[str, ...]
+    shares: tuple[float, ...]  # of each among the first rows
     kind: ClassVar[str] = "category"
 
     @property
@@ -262,9 +255,9 @@ class Category:
         return [*(f"{self.name}={level}" for level in self.levels), f"{self.name}=(other)"]
 
     @property
-    def units(self) -> list[float]:
-        """What a step of 1 in each feature is in the column's own units."""
-        return [1.0] * len(self.features)
+    def exclusive(self) -> tuple[int, tuple[float, ...]]:
+        """Features of which just one is on: where they begin, and how often each is."""
+        return 0, self.shares
 
     def words(self) -> str:
         """Say what is done with it."""
@@ -284,6 +277,7 @@ class Hashed:
 
     name: str
     buckets: int
+    shares: tuple[float, ...]  # of each among the first rows
     kind: ClassVar[str] = "hashed"
 
     @property
@@ -292,9 +286,9 @@ class Hashed:
         return [f"{self.name}#{bucket}" for bucket in range(self.buckets)]
 
     @property
-    def units(self) -> list[float]:
-        """What a step of 1 in each feature is in the column's own units."""
-        return [1.0] * self.buckets
+    def exclusive(self) -> tuple[int, tuple[float, ...]]:
+        """Features of which just one is on: where they begin, and how often each is."""
+        return 0, self.shares
 
     def words(self) -> str:
         """Say what is done with it."""
@@ -303,21 +297,22 @@ class Hashed:
     def fill(self, array: Any, out: FloatArray, bad: Bad) -> None:
         """Write the features of all rows."""
         coded = as_texts(array, self.name).dictionary_encode()
-        places = np.array([self.bucket(text) for text in coded.dictionary.to_pylist()], dtype=np.int64)
+        places = np.array([_bucket(text, self.buckets) for text in coded.dictionary.to_pylist()], dtype=np.int64)
         index = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         rows = np.flatnonzero(index >= 0)
         out[rows, places[index[rows]] if len(rows) else []] = 1.0
 
-    def bucket(self, text: str) -> int:
-        """Say which feature a value has a share in.
 
-        Examples
-        --------
-        >>> Hashed("town", 64).bucket("Ulm")
-        46
-        """
-        digest = hashlib.blake2b(text.encode(), digest_size=8, person=b"onepass").digest()
-        return int.from_bytes(digest, "little") % self.buckets
+def _bucket(text: str, buckets: int) -> int:
+    """Say which feature a value has a share in.
+
+    Examples
+    --------
+    >>> _bucket("Ulm", 64)
+    46
+    """
+    digest = hashlib.blake2b(text.encode(), digest_size=8, person=b"onepass").digest()
+    return int.from_bytes(digest, "little") % buckets
 
 
 @dataclass(frozen=True)
@@ -329,6 +324,7 @@ class Date:
     clock: bool
     missing: bool
     kind: ClassVar[str] = "date"
+    exclusive: ClassVar[tuple[int, tuple[float, ...]]] = (1, (1 / 7,) * 7)
 
     @property
     def features(self) -> list[str]:
@@ -338,11 +334,6 @@ class Date:
         names += ["time of day (sin)", "time of day (cos)"] if self.clock else []
         names += ["is missing"] if self.missing else []
         return [f"{self.name} {name}" for name in names]
-
-    @property
-    def units(self) -> list[float]:
-        """What a step of 1 in each feature is in the column's own units."""
-        return [1.0] * len(self.features)
 
     def words(self) -> str:
         """Say what is done with it."""
@@ -401,10 +392,18 @@ class Encoding:
         """Names of all features."""
         return [name for column in self.columns for name in column.features]
 
-    @property
-    def units(self) -> FloatArray:
-        """What a step of 1 in each feature is in its column's own units."""
-        return np.array([unit for column in self.columns for unit in column.units])
+    def contrasts(self) -> FloatArray:
+        """What each feature stands for, ``(d, d)``: itself, or of several of which one is on its gap to an average row.
+
+        A row has just one of them on, so that all could rise together and the bias fall: only the gaps mean something.
+        """
+        matrix, at = np.eye(len(self.features)), 0
+        for column in self.columns:
+            start, shares = column.exclusive
+            group = slice(at + start, at + start + len(shares))
+            matrix[group, group] -= np.array(shares)
+            at += len(column.features)
+        return matrix
 
     def types(self) -> dict[str, Any]:
         """Arrow types in which to ask a reader for the columns."""
@@ -460,6 +459,10 @@ def _column(entry: Any) -> Column:
             raise ValueError(f"{name} must be true or false, got {given[name]!r}")
     if "levels" in given:
         given["levels"] = tuple(_as_text(level) for level in given["levels"])
+    if "shares" in given:
+        given["shares"] = tuple(as_number(share, "a share") for share in given["shares"])
+        if len(given["shares"]) != given.get("buckets", len(given.get("levels", ()))):
+            raise ValueError(f"the column {given['name']!r} has {len(given['shares'])} shares, not one for each value")
     buckets = given.get("buckets", 1)
     if isinstance(buckets, bool) or not isinstance(buckets, int) or not 1 <= buckets <= 2**20:
         raise ValueError(f"buckets must be a whole number from 1 to {2**20}, got {str(buckets)[:40]}")
@@ -561,8 +564,11 @@ def _made(name: str, array: Any, known: Any, kind: str, one_hot: int, buckets: i
     if kind == "hashed" or (kind == "category" and len(levels) > one_hot):
         if len(levels) > 0.9 * len(texts) and len(texts) >= 100 and kind != "hashed":
             return "nearly every row has its own value, as a name or a key has"
-        return Hashed(name, buckets)
-    return Category(name, tuple(sorted(level["values"] for level in levels.to_pylist())))
+        places = [_bucket(text, buckets) for text in levels.field("values").to_pylist()]
+        counts = np.bincount(places, levels.field("counts"), minlength=buckets)
+        return Hashed(name, buckets, tuple((counts / max(counts.sum(), 1)).tolist()))
+    counted = sorted((level["values"], level["counts"] / len(texts)) for level in levels.to_pylist())
+    return Category(name, *(tuple(part) for part in zip(*counted, strict=True)))
 
 
 def _counts_rows(values: FloatArray) -> bool:

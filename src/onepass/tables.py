@@ -3,6 +3,8 @@
 A file is written beside its place and moved there when the last row is in it.
 """
 
+import csv
+import io
 import json
 import os
 import sys
@@ -11,8 +13,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import pyarrow as pa
-import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
 __all__ = ["FORMATS", "TableWriter", "format_of"]
@@ -52,6 +52,7 @@ class TableWriter:
     def __init__(self, path: Path | None, kind: str) -> None:
         self._path, self._kind = path, kind
         self._writer: Any = None
+        self._begun = False
         self._draft: str | None = None
         if path is None:
             self._sink: Any = sys.stdout.buffer
@@ -83,16 +84,19 @@ class TableWriter:
 
     def write(self, batch: Any) -> None:
         """Write some rows; all batches have the columns of the first."""
-        if self._kind == "jsonl":
-            for row in batch.to_pylist():
-                self._sink.write(json.dumps(row).encode() + b"\n")
-        else:
-            if self._writer is None:
-                self._writer = self._opened(batch.schema)
-            self._writer.write_batch(batch)
-
-    def _opened(self, schema: Any) -> Any:
         if self._kind == "parquet":
-            return pq.ParquetWriter(self._sink, schema)
-        sink = pa.PythonFile(self._sink, mode="w")
-        return arrow_csv.CSVWriter(sink, schema, write_options=arrow_csv.WriteOptions(quoting_style="needed"))
+            if self._writer is None:
+                self._writer = pq.ParquetWriter(self._sink, batch.schema)
+            self._writer.write_batch(batch)
+            return
+        if self._kind == "jsonl":
+            text = "".join(json.dumps(row) + "\n" for row in batch.to_pylist())
+        else:
+            lines = io.StringIO()
+            writer = csv.writer(lines, lineterminator="\n")
+            if not self._begun:
+                writer.writerow(batch.schema.names)
+            writer.writerows(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+            text = lines.getvalue()
+        self._begun = True
+        self._sink.write(text.encode())

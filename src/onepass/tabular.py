@@ -275,7 +275,7 @@ class TabularModel:
         """What each feature does, for the target or for each class, the largest first.
 
         For numbers the change of the target, for classes of the log odds, that one standard deviation of a number, or a
-        category being there, brings about; in a network for a row in the middle of the first rows.
+        category in place of an average row's, brings about; in a network for a row in the middle of the first rows.
         """
         means, stds = self._effects() if self.is_network else self._coefficients()
         names = self.encoding.features
@@ -289,15 +289,21 @@ class TabularModel:
     def _coefficients(self) -> tuple[FloatArray, FloatArray]:
         mean = np.atleast_2d(self.estimator.coef_)
         cov = self.estimator.coef_cov_
-        var = cov if cov.shape == mean.shape or cov.ndim == 1 else np.diagonal(cov)
+        contrasts = self.encoding.contrasts()
+        if cov.ndim == 2 and cov.shape[0] == cov.shape[1] == mean.shape[1] and len(mean) == 1:
+            var = np.einsum("ij,jk,ik->i", contrasts, cov, contrasts)
+        else:
+            var = np.atleast_2d(cov) @ (contrasts**2).T
         scale = self.target.spread if isinstance(self.target, NumberTarget) else 1.0
-        return mean * scale, np.atleast_2d(np.sqrt(np.maximum(var, 0.0))) * scale
+        return mean @ contrasts.T * scale, np.atleast_2d(np.sqrt(np.maximum(var, 0.0))) * scale
 
     def _effects(self) -> tuple[FloatArray, FloatArray]:
         """Differences between functions drawn from the belief, half a step to either side of the middle."""
         d = len(self.encoding.features)
-        steps = np.vstack([0.5 * np.eye(d), -0.5 * np.eye(d)])
-        drawn = self.estimator.sample_y(steps, _DRAWS, random_state=0)  # (2d, draws) or (2d, K, draws)
+        steps = 0.5 * self.encoding.contrasts()
+        drawn = self.estimator.sample_y(
+            np.vstack([steps, -steps]), _DRAWS, random_state=0
+        )  # (2d, draws), (2d, K, draws)
         if isinstance(self.target, NumberTarget):
             drawn = drawn * self.target.spread
         else:
@@ -313,7 +319,10 @@ class TabularModel:
         yield "rows rejected", f"{self.n_rejected:,}"
         if self.noise is not None:
             yield "noise now", f"standard deviation {self.noise:.4g} of {self.target.name}"
-        yield "evidence", f"{self.estimator.log_evidence_ / max(self.n_rows, 1):.4f} a row (log density, scaled target)"
+        evidence = self.estimator.log_evidence_ / max(self.n_rows, 1)
+        if isinstance(self.target, NumberTarget):
+            evidence -= float(np.log(self.target.spread))
+        yield "evidence", f"{evidence:.4f}, the mean log density of a row before it was learned"
         if self.estimator.prior_scale == "auto":
             shares = np.atleast_2d(self.estimator.prior_weights_)[0]
             yield "prior weights", ", ".join(f"{share:.2f}" for share in shares)

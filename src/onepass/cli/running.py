@@ -1,5 +1,6 @@
 """What `fit` and `learn` share: a run over the input that can be interrupted, and every failure in one sentence."""
 
+import os
 import shlex
 import signal
 import sys
@@ -37,6 +38,9 @@ def one_sentence() -> Iterator[None]:
         yield
     except (CheckpointError, SchemaError, StreamError) as error:
         raise click.ClickException(f"{str(error).rstrip('.')}.") from None
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
     except FileNotFoundError as error:
         raise click.ClickException(f"{error.filename} does not exist.") from None
     except OSError as error:

@@ -2,10 +2,10 @@
 
     python -m benchmarks.tables
 
-Makes 2,000,000 rows of 20 numbers and a label as Parquet, and throws them away afterwards. Reading, learning (`onepass
-fit`) and test-then-train (`onepass evaluate`) take turns in one process, with the same reader settings and a warm cache;
-what counts is the ratio of their rates. Peak memory is that of the real command, in a process of its own, over all rows
-and over a tenth of them.
+Makes 2,000,000 rows of 20 numbers and a target as Parquet, and throws them away afterwards. Reading, learning (`onepass
+fit`) and test-then-train (`onepass evaluate`) take turns in one process, with the same reader settings and a warm
+cache; what counts is the ratio of their rates. Peak memory is that of the real command, in a process of its own, over
+all rows and over a tenth of them.
 """
 
 import subprocess

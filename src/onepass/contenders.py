@@ -77,7 +77,7 @@ class _Sgd:
         if not self._n_classes:
             return np.asarray(self._model.predict(X))
         with np.errstate(all="ignore"):
-            return np.nan_to_num(self._model.predict_proba(X), nan=1.0 / self._n_classes)
+            return np.asarray(np.nan_to_num(self._model.predict_proba(X), nan=1.0 / self._n_classes))
 
 
 class _River:

@@ -140,8 +140,8 @@ def _trust(trial: Trial) -> Section:
     if isinstance(trial.ours, ClassScores):
         what = f"the probability of {trial.model.labels[1]}" if trial.ours.n_classes == 2 else "the most probable class"
         caption = (
-            f"(a) Rows by {what}: how often it came true, with bars of two standard errors; on the dotted line foretold "
-            "and true agree. (b) How many rows were given which probability."
+            f"(a) Rows by {what}: how often it came true, with bars of two standard errors; on the dotted line "
+            "foretold and true agree. (b) How many rows were given which probability."
         )
         question = "Of all rows given 70 %, did 70 % come true?"
         tables: tuple[Table, ...] = ()
@@ -265,7 +265,10 @@ def _certainty(trial: Trial) -> Section:
         caption = (
             "The standard deviation that is foretold for targets, and the error that was made (RMSE), along the stream."
         )
-        reading = "Where the two part, the model is surer or less sure than it should be; where both rise, something has changed."
+        reading = (
+            "Where the two part, the model is surer or less sure than it should be; where both rise, the data have "
+            "changed."
+        )
     return Section(
         name="certainty",
         title="How sure it is over time",

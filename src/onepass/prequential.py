@@ -71,7 +71,7 @@ class Trial:
     def check(self) -> None:
         """Refuse to speak of nothing."""
         if not self.rows:
-            raise StreamError("no row could be scored: all were rejected")
+            raise StreamError("no row could be scored: there is none, or all were rejected")
 
     def scores(self) -> dict[str, dict[str, float]]:
         """Scores of every model, by name."""

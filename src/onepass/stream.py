@@ -115,7 +115,6 @@ class Piece:
 class Block:
     """The rows of one step of learning."""
 
-    file: int  # which of the files
     pieces: tuple[Piece, ...]
 
     @property
@@ -608,9 +607,7 @@ class _JsonLines(_File):
 
 def _text(value: Any) -> str | None:
     """A JSON value as CSV would have it."""
-    if value is None or isinstance(value, str):
-        return None if value in NULLS else value
-    return json.dumps(value)
+    return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
 def _rows_without_columns(n: int) -> Any:
@@ -689,7 +686,7 @@ def _first_sentence(error: Exception) -> str:
 # Blocks.
 
 
-def blocks(pieces: Iterable[Piece], file: int, size: int, *, aligned: bool = True) -> Iterator[Block]:
+def blocks(pieces: Iterable[Piece], size: int, *, aligned: bool = True) -> Iterator[Block]:
     """Cut pieces where the number of the row in the file is a multiple of ``size``.
 
     Without ``aligned`` rows don't wait until a block is full: for streams that may pause.
@@ -702,13 +699,13 @@ def blocks(pieces: Iterable[Piece], file: int, size: int, *, aligned: bool = Tru
             if len(rest) < room:
                 held.append(rest)
                 break
-            yield Block(file, (*held, rest.first(room)))
+            yield Block((*held, rest.first(room)))
             held, rest = [], rest.rest(room)
         if held and not aligned:
-            yield Block(file, tuple(held))
+            yield Block(tuple(held))
             held = []
     if held:
-        yield Block(file, tuple(held))
+        yield Block(tuple(held))
 
 
 def ahead(items: Iterable[T], depth: int = 2) -> Iterator[T]:

@@ -4,6 +4,7 @@
 meaning of a row depends on is part of it, so whoever has the file can go on learning or predict.
 """
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, NamedTuple, Self
@@ -224,25 +225,32 @@ class TabularModel:
 
     def learn(self, rows: Rows) -> None:
         """Learn rows, in their order."""
-        if len(rows.y):
-            self.estimator.partial_fit(rows.X, rows.y, **self._classes)
+        if len(rows.y) and self.n_rows:
+            self.estimator.learn_encoded(rows.X, rows.y)
+        elif len(rows.y):
+            self._begin("partial_fit", rows)
         self._count(rows)
 
     def predict_then_learn(self, rows: Rows) -> Any:
         """Predict every row just before learning it; None if there is no row."""
         foretold = None
-        if len(rows.y):
-            foretold = self.estimator.predict_then_learn(rows.X, rows.y, **self._classes)
+        if len(rows.y) and self.n_rows:
+            foretold = self.estimator.foretell_encoded(rows.X, rows.y)
+        elif len(rows.y):
+            foretold = self._begin("predict_then_learn", rows)
         self._count(rows)
         return foretold
+
+    def _begin(self, method: str, rows: Rows) -> Any:
+        """Have the estimator look at its first rows and classes."""
+        classes = {"classes": np.arange(len(self.labels))} if self.labels else {}
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "features differ in scale")  # the encoding has seen to that
+            return getattr(self.estimator, method)(rows.X, rows.y, **classes)
 
     def _count(self, rows: Rows) -> None:
         self.n_rows += len(rows.y)
         self.n_rejected += len(rows.rejects)
-
-    @property
-    def _classes(self) -> dict[str, Any]:
-        return {"classes": np.arange(len(self.labels))} if self.labels else {}
 
     def predictions(self, X: FloatArray, level: float) -> dict[str, Any]:
         """Columns of a table of predictions for encoded rows, in their order."""

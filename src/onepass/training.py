@@ -6,10 +6,10 @@ model of one that was not. Standard input can't be read again; there the model i
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from onepass.checkpoint import CheckpointError, load, save
 from onepass.state import as_tally
@@ -17,6 +17,8 @@ from onepass.stream import STDIN, Source, StreamError, ahead, blocks, fingerprin
 from onepass.tabular import Rows, TabularModel
 
 __all__ = ["Every", "Inputs", "Interrupted", "Position", "Step", "partial_path", "resume", "steps", "train"]
+
+T = TypeVar("T")
 
 
 class Position(NamedTuple):
@@ -94,16 +96,30 @@ def _steps(model: TabularModel, inputs: Inputs, sources: Sequence[Source], start
         for file, source in enumerate(sources):
             if (turn, file) >= start[:2]:
                 skip = start.row if (turn, file) == start[:2] else 0
-                pieces = source.pieces(types, skip)
-                for block in blocks(pieces, file, model.block, aligned=not inputs.is_stream):
+                found = blocks(source.pieces(types, skip), model.block, aligned=not inputs.is_stream)
+                for block, last in _with_end(found, wait=not inputs.is_stream):
                     share = (done + block.share * sizes[file]) / total
-                    position = Position(turn, file, block.end)
+                    position = Position(turn, file + 1) if last else Position(turn, file, block.end)
                     yield Step(model.rows(block.pieces), source.name, position, share)
             done += sizes[file]
 
 
-def resume(path: Path, inputs: Inputs) -> tuple[TabularModel, Position] | None:
-    """Take up the run whose progress is kept, if there is one, and if it was over the same input."""
+def _with_end(items: Iterable[T], *, wait: bool) -> Iterator[tuple[T, bool]]:
+    """Items, and whether each is the last, as far as it is worth waiting to know."""
+    coming = iter(items)
+    if not wait:
+        yield from ((item, False) for item in coming)
+        return
+    for item in coming:
+        held = item
+        for following in coming:
+            yield held, False
+            held = following
+        yield held, True
+
+
+def resume(path: Path, inputs: Inputs, asked: dict[str, Any]) -> tuple[TabularModel, Position] | None:
+    """Take up the run whose progress is kept, if there is one, and if it was asked for the same over the same input."""
     partial = partial_path(path)
     if not partial.exists():
         return None
@@ -117,6 +133,10 @@ def resume(path: Path, inputs: Inputs) -> tuple[TabularModel, Position] | None:
             f"({', '.join(str(file['name']) for file in progress['input']['files'])}, {progress['input']['passes']} "
             f"pass(es)); to start over delete {partial}"
         )
+    changed = [name for name in asked if progress["asked"].get(name) != asked[name]]
+    if changed:
+        options = ", ".join("--" + name.replace("_", "-") for name in changed)
+        raise StreamError(f"{options} is not what the interrupted run was given; to start over delete {partial}")
     place = progress["position"]
     return model, Position(*(as_tally(place[name], name) for name in Position._fields))
 
@@ -147,9 +167,10 @@ def train(
     note : what else to keep with the progress
     """
     keeper = _Keeper(model, path, inputs, every or Every(), note)
-    stopped = False
+    stopped, n_read = False, 0
     for step in steps(model, inputs, sources, start):
         model.learn(step.rows)
+        n_read += step.rows.lines
         listen(step)
         if stopping() and not inputs.is_stream:
             keeper.keep(step.position)
@@ -159,7 +180,9 @@ def train(
             stopped = True
         keeper.after(step)
     if not model.n_rows:
-        raise StreamError("no row could be learned: all were rejected")
+        raise StreamError(
+            "no row could be learned: all of them were rejected" if n_read else "there is no row to learn"
+        )
     model.progress = None
     model.last_run = None if inputs.is_stream else inputs.identity()
     save(model, path)

@@ -106,7 +106,7 @@ def evaluate(
 
 def _tell(voice: Voice, trial: "Trial", log: Rejects, html: Path | None) -> None:
     table = trial.table()
-    facts = {"rows": trial.rows, "rejected": log.count, "seconds": round(voice.seconds, 3)}
+    facts: dict[str, Any] = {"rows": trial.rows, "rejected": log.count, "seconds": round(voice.seconds, 3)}
     facts |= {"scores": trial.scores(), "over_time": trial.over_time()}
     words = [
         f"{trial.rows:,} rows in {voice.seconds:.1f} s ({trial.rows / max(voice.seconds, 1e-9):,.0f} rows/s), "

@@ -1,5 +1,6 @@
 """``onepass fit``: a model from files, everything chosen and told."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,8 @@ def fit(
 
         check_writable(path, "--model")
         inputs = Inputs(tuple(expand(files)), passes, delimiter)
-        begun = take_up(path, inputs, resume, voice)
+        asked = json.loads(json.dumps({"target": target, **shape}))  # as a file will give it back
+        begun = take_up(path, inputs, resume, asked, voice)
         sources = inputs.sources()
         if begun is not None:
             model, start = begun
@@ -79,7 +81,7 @@ def fit(
             if passes > 1:
                 voice.fact("passes", f"{passes}: every row counts {passes} times, so intervals come out too narrow")
         log = Rejects(rejects, strict=strict, progress=model.progress)
-        return run(model, path, inputs, sources, log, voice, start=start, every=every)
+        return run(model, path, inputs, sources, log, voice, start=start, every=every, asked=asked)
 
 
 def request_from(target: str, shape: dict[str, Any]) -> Any:

@@ -56,7 +56,7 @@ def learn(
         learned = load_model(model)
         check_writable(model, "MODEL")
         inputs = Inputs(tuple(expand(files)), passes, delimiter)
-        begun = take_up(model, inputs, resume, voice)
+        begun = take_up(model, inputs, resume, {}, voice)
         if begun is None and resume and learned.last_run == inputs.identity():
             voice.done({"model": str(model), "rows": 0, "rejected": 0}, f"{model} has learned these files already")
             return 0
@@ -65,4 +65,4 @@ def learn(
         for source in sources:
             check_columns(learned, source, target=True)
         log = Rejects(rejects, strict=strict, progress=learned.progress)
-        return run(learned, model, inputs, sources, log, voice, start=start, every=every)
+        return run(learned, model, inputs, sources, log, voice, start=start, every=every, asked={})

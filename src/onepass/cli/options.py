@@ -47,78 +47,53 @@ def _all(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-class _Names(click.ParamType):
+def names(value: Any) -> tuple[str, ...]:
     """Names separated by commas."""
-
-    name = "names"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        if isinstance(value, tuple):
-            return value
-        return tuple(name.strip() for name in str(value).split(",") if name.strip())
+    return value if isinstance(value, tuple) else tuple(name.strip() for name in value.split(",") if name.strip())
 
 
-class _Hidden(click.ParamType):
+def _widths(value: Any) -> tuple[int, ...]:
     """Widths of hidden layers."""
-
-    name = "widths"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        if isinstance(value, tuple):
-            return value
-        try:
-            widths = tuple(int(width) for width in str(value).split(","))
-        except ValueError:
-            widths = ()
-        if not widths or min(widths) < 1:
-            self.fail(f"{value!r} is not a list of whole numbers such as 50 or 50,50.", param, ctx)
-        return widths
+    if isinstance(value, tuple):
+        return value
+    try:
+        widths = tuple(int(width) for width in value.split(","))
+    except ValueError:
+        widths = ()
+    if not widths or min(widths) < 1:
+        raise click.BadParameter(f"{value!r} is not a list of whole numbers such as 50 or 50,50.")
+    return widths
 
 
-class _Every(click.ParamType):
-    """Rows, or a time."""
-
-    name = "rows|time"
-    _seconds = {"s": 1.0, "m": 60.0, "h": 3600.0}  # noqa: RUF012
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float]:
-        text = str(value).replace("_", "")
-        unit = self._seconds.get(text[-1:])
-        try:
-            amount = float(text[:-1]) if unit else float(int(text))
-        except ValueError:
-            amount = 0.0
-        if not 0.0 < amount < float("inf"):
-            self.fail(
-                f"{value!r} is neither a number of rows such as 100000 nor a time such as 30s, 5m or 1h.", param, ctx
-            )
-        return ("seconds", amount * unit) if unit else ("rows", amount)
+def _rows_or_time(value: str) -> tuple[str, float]:
+    """Rows, or seconds."""
+    unit = {"s": 1.0, "m": 60.0, "h": 3600.0}.get(value[-1:])
+    try:
+        amount = float(value[:-1]) if unit else float(int(value))
+    except ValueError:
+        amount = 0.0
+    if not 0.0 < amount < float("inf"):
+        raise click.BadParameter(
+            f"{value!r} is neither a number of rows such as 100000 nor a time such as 30s, 5m or 1h."
+        )
+    return ("seconds", amount * unit) if unit else ("rows", amount)
 
 
-class _Positive(click.ParamType):
+def _positive_or(word: str) -> Callable[[str], float | str]:
     """A positive number, or a word."""
 
-    name = "number"
-
-    def __init__(self, *words: str) -> None:
-        self.words = words
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
-        if value in self.words:
-            return str(value)
+    def convert(value: str) -> float | str:
+        if value == word:
+            return word
         try:
             number = float(value)
         except ValueError:
             number = 0.0
         if not 0.0 < number < float("inf"):
-            words = "".join(f" or {word!r}" for word in self.words)
-            self.fail(f"{value!r} is not a positive number{words}.", param, ctx)
+            raise click.BadParameter(f"{value!r} is neither a positive number nor {word!r}.")
         return number
 
-
-def names() -> click.ParamType:
-    """Names separated by commas."""
-    return _Names()
+    return convert
 
 
 def files(required: bool = True) -> Callable[[F], F]:
@@ -140,9 +115,9 @@ level = click.option(
 
 shape = _all(
     click.option("--task", type=click.Choice(["regression", "classification"]), help="Found out by default."),
-    click.option("--classes", type=_Names(), default=(), metavar="A,B,...", help="All classes that will ever come."),
-    click.option("--columns", type=_Names(), default=(), metavar="A,B,...", help="Learn from these columns only."),
-    click.option("--ignore", type=_Names(), default=(), metavar="A,B,...", help="Don't learn from these columns."),
+    click.option("--classes", type=names, default=(), metavar="A,B,...", help="All classes that will ever come."),
+    click.option("--columns", type=names, default=(), metavar="A,B,...", help="Learn from these columns only."),
+    click.option("--ignore", type=names, default=(), metavar="A,B,...", help="Don't learn from these columns."),
     click.option(
         "--as",
         "kinds",
@@ -172,7 +147,11 @@ shape = _all(
         help="First rows that say what columns hold and how large numbers are.",
     ),
     click.option(
-        "--hidden", type=_Hidden(), default=(), help="Units of the hidden layers, e.g. 50 or 50,50; none by default."
+        "--hidden",
+        type=_widths,
+        metavar="N,N,...",
+        default=(),
+        help="Units of the hidden layers, e.g. 50 or 50,50; none by default.",
     ),
     click.option(
         "--activation",
@@ -184,11 +163,17 @@ shape = _all(
         help="Between which weights correlations are kept; by default as many as the size allows.",
     ),
     click.option(
-        "--noise", type=_Positive("learn"), default="learn", show_default=True, help="Variance of the target's noise."
+        "--noise",
+        type=_positive_or("learn"),
+        metavar="NUMBER|learn",
+        default="learn",
+        show_default=True,
+        help="Variance of the target's noise.",
     ),
     click.option(
         "--prior-scale",
-        type=_Positive("auto"),
+        type=_positive_or("auto"),
+        metavar="NUMBER|auto",
         default="1",
         show_default=True,
         help="Standard deviation of the weights before the first row; 'auto' weighs several, and takes longer.",
@@ -207,7 +192,8 @@ learning = _all(
     click.option(
         "--checkpoint-every",
         "every",
-        type=_Every(),
+        type=_rows_or_time,
+        metavar="ROWS|TIME",
         default="60s",
         show_default=True,
         help="Keep the progress of a run after so many rows or so much time.",

@@ -36,7 +36,7 @@ __all__ = ["predict"]
     "--format", "kind", type=click.Choice(["csv", "jsonl", "parquet"]), help="Where the file's name does not say."
 )
 @options.level
-@click.option("--keep", type=options.names(), default=(), metavar="A,B,...", help="Columns of the input to copy.")
+@click.option("--keep", type=options.names, default=(), metavar="A,B,...", help="Columns of the input to copy.")
 @options.rejecting
 @options.delimiter
 @options.reporting
@@ -67,7 +67,7 @@ def predict(
     with one_sentence(), Voice(as_json=as_json, quiet=quiet, to_stderr=out is None) as voice:
         import pyarrow as pa
 
-        from onepass.stream import ahead, expand, open_source
+        from onepass.stream import StreamError, ahead, expand, open_source
         from onepass.survey import check_columns, check_has
         from onepass.tables import TableWriter, format_of
         from onepass.tabular import rejects_of
@@ -98,6 +98,8 @@ def predict(
                     writer.write(batch)
                     rows, empty = rows + len(piece), empty + len(bad)
                     voice.advance(len(piece), (number + piece.share) / len(sources), log.count)
+            if not rows and not log.count:
+                raise StreamError("there is no row to predict")
         log.close()
         log.tell(voice)
         voice.done(

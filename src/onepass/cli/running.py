@@ -73,7 +73,9 @@ def load_model(path: Path) -> "TabularModel":
     return model
 
 
-def take_up(path: Path, inputs: "Inputs", resume: bool, voice: Voice) -> "tuple[TabularModel, Position] | None":
+def take_up(
+    path: Path, inputs: "Inputs", resume: bool, asked: dict[str, Any], voice: Voice
+) -> "tuple[TabularModel, Position] | None":
     """Take up an interrupted run if that is asked for; never start over in silence."""
     from onepass.stream import StreamError
     from onepass.training import partial_path
@@ -89,7 +91,7 @@ def take_up(path: Path, inputs: "Inputs", resume: bool, voice: Voice) -> "tuple[
             f"{partial_path(path)} is the progress of a run that was interrupted: go on with it by --resume, or delete "
             "it to start over"
         )
-    found = taken_up(path, inputs) if resume else None
+    found = taken_up(path, inputs, asked) if resume else None
     if found is not None:
         voice.aside(f"going on after {found[0].n_rows:,} rows")
     return found
@@ -124,6 +126,7 @@ def run(
     *,
     start: "Position | None",
     every: tuple[str, float],
+    asked: dict[str, Any],
 ) -> int:
     """Learn everything, say how it went, and give the exit code."""
     from onepass.training import Every, Interrupted, train
@@ -147,12 +150,16 @@ def run(
                 every=pace,
                 listen=listen,
                 stopping=stopping,
-                note=rejects.note,
+                note=lambda: {"asked": asked, **rejects.note()},
             )
     except Interrupted as stop:
         rejects.close()
         voice.aside(f"interrupted after {stop.rows:,} rows; go on with: {_again()}")
         return _INTERRUPTED
+    except OSError as error:
+        raise click.ClickException(
+            f"cannot write {error.filename or path}: {error.strerror}; what was there is as it was."
+        ) from None
     rejects.close()
     rejects.tell(voice)
     learned = model.n_rows - before

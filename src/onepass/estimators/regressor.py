@@ -103,6 +103,9 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     def _target_size(self) -> int:
         return self._n_outputs
 
+    def _shaped_targets(self, targets: FloatArray) -> FloatArray:
+        return targets.reshape(len(targets), -1)
+
     def _committees_for(self, n_features: int) -> list[Committee]:
         return [
             Committee([self._member(n_features, scale, spread) for scale in self._scales], gaussian_densities)

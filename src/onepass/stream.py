@@ -458,9 +458,12 @@ class _Csv(_File):
         self.name = raw.name
         head = raw.peek(2**16).removeprefix(b"\xef\xbb\xbf")
         self._bom = len(raw.peek(3)) - len(raw.peek(3).removeprefix(b"\xef\xbb\xbf"))
-        first = next((line for line in head.decode("utf-8", errors="replace").splitlines() if line.strip()), "")
-        self._delimiter = delimiter or max(",;\t|", key=first.count)
-        self._names = [name.strip() for name in next(csv.reader([first], delimiter=self._delimiter))]
+        lines = [line for line in head.decode("utf-8", errors="replace").split("\n")[:10] if line.strip()]
+        # What stands between fields stands in every line; the last may have been cut.
+        self._delimiter = delimiter or max(
+            ",;\t|", key=lambda sign: min(line.count(sign) for line in lines[:-1] or lines)
+        )
+        self._names = [name.strip() for name in next(csv.reader(lines[:1], delimiter=self._delimiter))]
         twice = sorted({name for name in self._names if self._names.count(name) > 1})
         if twice:
             raise StreamError(f"{self.name} has more than one column {twice[0]!r}; the first line must name each once")

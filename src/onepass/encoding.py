@@ -43,6 +43,7 @@ __all__ = [
 KINDS = ("number", "boolean", "category", "hashed", "date")
 ONE_HOT = 20  # categories that get a feature each
 BUCKETS = 64  # features that more of them share
+_WRONG = 0.02  # share of the first rows that may hold what their column does not
 _DAY = 86400e6  # microseconds
 _YEAR = 365.25
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
@@ -559,28 +560,31 @@ def _kind_of(name: str, known: Any) -> str:
     if _reads_as(as_numbers, known, name):
         return "number"
     texts = pc.utf8_lower(pc.utf8_trim_whitespace(as_texts(known, name)))
-    if _member(texts, (*_TRUE, *_FALSE)).all():
+    if _member(texts, (*_TRUE, *_FALSE)).mean() >= 1.0 - _WRONG:
         return "boolean"
     return "date" if _reads_as(_as_days, known, name) else "category"
 
 
 def _reads_as(reader: Any, array: Any, name: str) -> bool:
+    """Whether all values read so, but for a few that are simply wrong."""
     bad: Bad = {}
     reader(array, name, bad)
-    return not any(why.find(" is infinite") < 0 for why in bad.values())
+    return sum(not why.endswith(" is infinite") for why in bad.values()) <= _WRONG * len(array)
 
 
 def _made(name: str, array: Any, known: Any, kind: str, one_hot: int, buckets: int) -> Column | str:
     missing = len(known) < len(array)
     if kind == "number":
-        values = as_numbers(array, name, {})
+        bad: Bad = {}
+        values = as_numbers(array, name, bad)
+        missing = bool(np.isnan(np.delete(values, list(bad))).any())
         values = values[np.isfinite(values)]
         if _counts_rows(values):
             return "it numbers the rows"
         spread = float(values.std()) if len(values) else 0.0
         constant = spread <= 1e-12 * np.abs(values).max(initial=0.0)
         centre = float(values.mean()) if len(values) else 0.0
-        return Number(name, centre, 1.0 if constant else spread, missing or len(values) < len(array))
+        return Number(name, centre, 1.0 if constant else spread, missing)
     if kind == "boolean":
         return Boolean(name)
     if kind == "date":

@@ -145,7 +145,7 @@ def _task(column: Any, request: Request) -> tuple[str, str]:
     values = as_numbers(known, request.target, bad) if numeric else np.empty(0)
     if not numeric or any("no number" in reason for reason in bad.values()):
         # A few bad values don't make a class of every number.
-        if numeric and len(bad) < 0.05 * len(known):
+        if numeric and len(bad) <= 0.02 * len(known):
             return "regression", "numbers"
         return "classification", "texts"
     distinct = np.unique(values[np.isfinite(values)])

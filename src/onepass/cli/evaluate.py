@@ -84,10 +84,9 @@ def evaluate(
             voice.fact("task", task)
             for name, words in model.choices():
                 voice.fact(name, words)
-        log = Rejects(rejects, strict=strict)
         trial = Trial(model, compare=compare)
         voice.start()
-        with stoppable() as stopping:
+        with stoppable() as stopping, Rejects(rejects, strict=strict) as log:
             for step in steps(model, inputs, sources):
                 trial.add(step.rows)
                 log.add(step.file, step.rows.rejects)
@@ -95,7 +94,6 @@ def evaluate(
                 if stopping():
                     voice.aside("interrupted; these are the scores so far")
                     break
-        log.close()
         log.tell(voice)
         trial.check()
         if html is not None:

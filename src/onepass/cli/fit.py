@@ -80,8 +80,8 @@ def fit(
                 voice.fact(name, words)
             if passes > 1:
                 voice.fact("passes", f"{passes}: every row counts {passes} times, so intervals come out too narrow")
-        log = Rejects(rejects, strict=strict, progress=model.progress)
-        return run(model, path, inputs, sources, log, voice, start=start, every=every, asked=asked)
+        with Rejects(rejects, strict=strict, progress=model.progress) as log:
+            return run(model, path, inputs, sources, log, voice, start=start, every=every, asked=asked)
 
 
 def request_from(target: str, shape: dict[str, Any]) -> Any:

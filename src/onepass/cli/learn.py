@@ -64,5 +64,5 @@ def learn(
         learned, start = begun or (learned, None)
         for source in sources:
             check_columns(learned, source, target=True)
-        log = Rejects(rejects, strict=strict, progress=learned.progress)
-        return run(learned, model, inputs, sources, log, voice, start=start, every=every, asked={})
+        with Rejects(rejects, strict=strict, progress=learned.progress) as log:
+            return run(learned, model, inputs, sources, log, voice, start=start, every=every, asked={})

@@ -82,12 +82,11 @@ def predict(
         for source in sources:
             check_columns(known, source, target=False)
             check_has(keep, source)
-        log = Rejects(rejects, strict=strict)
         types = known.types(target=False)
         types = dict.fromkeys(keep, pa.string()) | types
         voice.start()
         rows = empty = 0
-        with TableWriter(out, kind) as writer:
+        with Rejects(rejects, strict=strict) as log, TableWriter(out, kind) as writer:
             for number, source in enumerate(sources):
                 for piece in ahead(source.pieces(types, 0)):
                     if not len(piece):
@@ -100,7 +99,6 @@ def predict(
                     voice.advance(len(piece), (number + piece.share) / len(sources), log.count)
             if not rows and not log.count:
                 raise StreamError("there is no row to predict")
-        log.close()
         log.tell(voice)
         voice.done(
             {"rows": rows - empty, "rejected": log.count, "out": None if out is None else str(out)},

@@ -4,7 +4,8 @@ import csv
 import io
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
@@ -18,7 +19,7 @@ _SHOWN = 5
 
 
 class Rejects:
-    """All rejected records of a run.
+    """All rejected records of a run; as a context, which closes the file.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ class Rejects:
         self._first: list[str] = []
         if path is not None:
             try:
-                self._file = open(path, "r+b" if length and path.exists() else "wb")  # noqa: SIM115 (closed in close)
+                self._file = open(path, "r+b" if length and path.exists() else "wb")  # noqa: SIM115 (closed in __exit__)
             except OSError as error:
                 raise click.ClickException(f"cannot write to --rejects {path}: {error.strerror}.") from None
             if length:
@@ -67,8 +68,12 @@ class Rejects:
         os.fsync(self._file.fileno())
         return {"rejects": self.count, "rejects_bytes": self._file.tell()}
 
-    def close(self) -> None:
-        """Write all of it out."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._file is not None:
             self._file.close()
 

@@ -153,14 +153,12 @@ def run(
                 note=lambda: {"asked": asked, **rejects.note()},
             )
     except Interrupted as stop:
-        rejects.close()
         voice.aside(f"interrupted after {stop.rows:,} rows; go on with: {_again()}")
         return _INTERRUPTED
     except OSError as error:
         raise click.ClickException(
             f"cannot write {error.filename or path}: {error.strerror}; what was there is as it was."
         ) from None
-    rejects.close()
     rejects.tell(voice)
     learned = model.n_rows - before
     facts = {

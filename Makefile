@@ -39,6 +39,7 @@ $(VENV)/.bench: $(READY) requirements-bench.lock
 
 bench: $(VENV)/.bench  ## time the engine against bare arithmetic and against others
 	$(BIN)/python -m benchmarks.engine
+	$(BIN)/python -m benchmarks.tables
 
 format: $(READY)  ## mend what the linter can mend by itself
 	$(BIN)/ruff check --fix .

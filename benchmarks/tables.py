@@ -11,7 +11,7 @@ all rows and over a tenth of them.
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -103,7 +103,7 @@ def speed(folder: Path) -> Iterator[Figure]:
         what = "labels" if labels else "numbers"
         file = folder / f"{what}.parquet"
         write_table(file, ROWS, labels=labels)
-        contenders = {
+        contenders: dict[str, Callable[[], object]] = {
             name: partial(run, file) for name, run in (("read", read), ("learn", learn), ("evaluate", evaluate))
         }
         seconds = race(contenders, ROUNDS)

@@ -3,7 +3,8 @@
     python scripts/transcript.py          # run them and write the page
     python scripts/transcript.py --check  # run them and fail if the page says something else
 
-Figures that depend on the machine (seconds, rows a second) are shown as a machine that needed no time at all would.
+Figures that depend on the machine (seconds, rows a second) are shown as a machine that needed no time at all would, and
+numbers are cut behind six decimals.
 """
 
 import contextlib
@@ -76,6 +77,7 @@ def _lines() -> Iterator[str]:
             yield str(code)
         else:
             lines = Path(arguments[-1]).read_text().splitlines()
+            lines = [re.sub(r"(\d\.\d{6})\d+", r"\1", line) for line in lines]
             yield from lines[:3] if program == "head" else lines
         yield ""
 

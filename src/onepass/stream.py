@@ -534,7 +534,8 @@ class _Csv(_File):
                 continue
             reason = "is no sound UTF-8 or has a quote that is never closed"
             if fields is not None:
-                reason = f"has {len(fields)} fields where the first line has {width}"
+                count = f"{len(fields)} field" + "s" * (len(fields) != 1)
+                reason = f"has {count} where the first line has {width}"
             malformed.append(Malformed(place, reason, _shown(record), rows + len(good)))
         columns = [[None if row[i] in nulls else row[i] for row in good] for i in map(self._names.index, wanted)]
         batch = pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], names=wanted)

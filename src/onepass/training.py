@@ -126,19 +126,23 @@ def resume(path: Path, inputs: Inputs, asked: dict[str, Any]) -> tuple[TabularMo
     model = load(partial)
     if not isinstance(model, TabularModel) or model.progress is None:
         raise CheckpointError(f"{partial} holds no progress of a run")
-    progress = model.progress
-    if progress["input"] != inputs.identity():
+    try:
+        known, was_asked = model.progress["input"], model.progress["asked"]
+        place = model.progress["position"]
+        position = Position(*(as_tally(place[name], name) for name in Position._fields))
+        names = ", ".join(str(file["name"]) for file in known["files"])
+    except (KeyError, TypeError, ValueError):
+        raise CheckpointError(f"{partial} holds no progress of a run") from None
+    if known != inputs.identity():
         raise StreamError(
-            f"the input is not that of the run that was interrupted, or has changed since "
-            f"({', '.join(str(file['name']) for file in progress['input']['files'])}, {progress['input']['passes']} "
-            f"pass(es)); to start over delete {partial}"
+            f"the input is not that of the run that was interrupted, or has changed since ({names}, "
+            f"{known['passes']} pass(es)); to start over delete {partial}"
         )
-    changed = [name for name in asked if progress["asked"].get(name) != asked[name]]
+    changed = [name for name in asked if was_asked.get(name) != asked[name]]
     if changed:
         options = ", ".join("--" + name.replace("_", "-") for name in changed)
         raise StreamError(f"{options} is not what the interrupted run was given; to start over delete {partial}")
-    place = progress["position"]
-    return model, Position(*(as_tally(place[name], name) for name in Position._fields))
+    return model, position
 
 
 def train(

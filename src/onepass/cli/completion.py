@@ -9,6 +9,7 @@ __all__ = ["completion"]
 
 @click.command(
     cls=options.Command,
+    short_help="Have the shell complete what you type.",
     examples=(
         'eval "$(onepass completion bash)"                                  # in ~/.bashrc',
         'eval "$(onepass completion zsh)"                                   # in ~/.zshrc',

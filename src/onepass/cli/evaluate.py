@@ -18,6 +18,7 @@ __all__ = ["evaluate"]
 
 @click.command(
     cls=options.Command,
+    short_help="Test every row, then learn it, and say how good the tests were.",
     examples=(
         "onepass evaluate trips.csv --target price --html report.html",
         "onepass evaluate 'logs/*.parquet' --target clicked --compare",

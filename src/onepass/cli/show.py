@@ -12,6 +12,7 @@ __all__ = ["show"]
 
 @click.command(
     cls=options.Command,
+    short_help="Say what a model is and what it has learned.",
     examples=(
         "onepass show price.onepass",
         "onepass show price.onepass --weights 50",

@@ -41,6 +41,7 @@ bench: $(VENV)/.bench  ## time the engine against bare arithmetic and against ot
 	$(BIN)/python -m benchmarks.engine
 	$(BIN)/python -m benchmarks.distributed
 	$(BIN)/python -m benchmarks.fleet
+	$(BIN)/python -m benchmarks.tables
 
 format: $(READY)  ## mend what the linter can mend by itself
 	$(BIN)/ruff check --fix .

@@ -144,3 +144,18 @@ def test_a_bad_row_is_learned_by_no_member_in_threads() -> None:
     with pytest.raises(ValueError, match="Nothing was learned"):
         committee.learn(spoiled, y)
     np.testing.assert_array_equal(committee.predict(X), before)
+
+
+def test_predicting_before_learning_learns_the_same() -> None:
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(60, 2)), rng.normal(size=60)
+    first, second = (BayesianCommittee(2, (5,), members=3).learn(X[:40], y[:40]) for _ in range(2))
+    expected = first.predict(X[40])
+    seen = second.predict_then_learn(X[40:], y[40:])
+    np.testing.assert_allclose([seen.mean[0], seen.var[0]], [expected.mean, expected.var], rtol=1e-10)
+    first.learn(X[40:], y[40:])
+    np.testing.assert_allclose(second.weights, first.weights, rtol=1e-10)
+    np.testing.assert_allclose(second.predict(X).mean, first.predict(X).mean, rtol=1e-10)
+    with pytest.raises(ValueError, match="finite"):
+        second.predict_then_learn(X[:2], [1.0, np.nan])
+    assert second.n_seen == 60

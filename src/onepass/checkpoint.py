@@ -38,6 +38,7 @@ _HOME = {
     "PerceptronClassifier": "onepass.river",
     "PerceptronFleet": "onepass.fleet",
     "PerceptronRegressor": "onepass.river",
+    "TabularModel": "onepass.tabular",
 }
 _FIELDS = ("checksum", "class", "feature_names", "format_version", "library_version", "parameters")
 
@@ -119,10 +120,21 @@ def _encoded(name: str, parameters: Parameters, arrays: Arrays) -> bytes:
         "parameters": json.dumps(parameters, allow_nan=False),
     }
     metadata["checksum"] = _checksum(metadata, held)
-    content = to_bytes(held, metadata)
+    content = _in_order(to_bytes(held, metadata))
     if int.from_bytes(content[:8], "little") > _LONGEST_HEADER:
         raise ValueError("the model's parameters and feature names are too long for a file: they take more than 8 MiB")
     return content
+
+
+def _in_order(content: bytes) -> bytes:
+    """The same file with the entries of its header in a fixed order, so that equal models are equal files."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:end])
+    metadata = dict(sorted(header.pop("__metadata__").items()))
+    table = dict(sorted(header.items(), key=lambda item: (item[1]["data_offsets"], item[0])))
+    text = json.dumps({"__metadata__": metadata, **table}, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # the arrays begin at a multiple of eight bytes
+    return len(text).to_bytes(8, "little") + text + content[end:]
 
 
 def _checked_header(text: bytes, payload: int) -> tuple[dict[str, str], dict[str, Any]]:

@@ -8,6 +8,7 @@ validation data are needed.
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
 
@@ -112,20 +113,34 @@ class BayesianCommittee:
     def learn(self, X: ArrayLike, y: ArrayLike, *, passes: int = 1, refine: str = "reuse", batch: int = 1) -> Self:
         """Let every member learn, in its own order after the first pass, and weigh them anew: all rows or none."""
         n_rows = len(as_rows(X, self.members[0].n_features)[0])
-        before = [member._state.copy() for member in self.members]
-        weighed = (self._weights.copy(), self._count, self._recent)
-        try:
+        with self._all_or_none():
             runs = [member.learning(X, y, passes=passes, refine=refine, batch=batch) for member in self.members]
             for number, densities in enumerate(self._side_by_side(runs, n_rows, batch)):
                 if number:  # what was known before the pass is known better now
                     self._weights, self._count = np.full_like(self._weights, 1.0 / len(runs)), float(len(runs))
                 self._weigh(np.array(densities))
+        return self
+
+    def predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> Prediction:
+        """Predict every row just before learning it; members count as they did before the first of them."""
+        with self._all_or_none():
+            parts, densities = zip(*(member._foretell(X, y) for member in self.members), strict=True)
+            seen = self._together(list(parts))
+            self._weigh(np.array(densities))
+        return seen
+
+    @contextmanager
+    def _all_or_none(self) -> Iterator[None]:
+        """Take back whatever was learned if something can't be."""
+        before = [member._state.copy() for member in self.members]
+        weighed = (self._weights.copy(), self._count, self._recent)
+        try:
+            yield
         except ValueError:
             for member, state in zip(self.members, before, strict=True):
                 member._state = state
             self._weights, self._count, self._recent = weighed
             raise
-        return self
 
     def _side_by_side(
         self, runs: list[Iterator[FloatArray]], n_rows: int, batch: int
@@ -168,7 +183,9 @@ class BayesianCommittee:
 
     def predict(self, X: ArrayLike) -> Prediction:
         """Moments of the mixture; what the members disagree about counts as not knowing."""
-        parts = [member.predict(X) for member in self.members]
+        return self._together([member.predict(X) for member in self.members])
+
+    def _together(self, parts: list[Prediction]) -> Prediction:
         mean, var = self._mix([p.mean for p in parts], [p.var for p in parts])
         pre_mean, pre_var = self._mix([p.pre_mean for p in parts], [p.pre_var for p in parts])
         if self.members[0].observation == "gaussian":

@@ -241,6 +241,10 @@ class BayesianNetwork:
 
     def predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> Prediction:
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone."""
+        return self._foretell(X, y)[0]
+
+    def _foretell(self, X: ArrayLike, y: ArrayLike) -> tuple[Prediction, FloatArray]:
+        """Predict every row just before learning it, and give the log density that it had too."""
         rows, targets, single = self._pairs(X, y)
         before = self._state.copy()
         record, densities = np.empty((len(rows), 4, self.n_outputs)), np.empty(len(rows))
@@ -249,7 +253,7 @@ class BayesianNetwork:
         self._state.evidence += float(densities.sum())
         self._state.seen += len(rows)
         mean, var, noise, scale = record.swapaxes(0, 1).copy()
-        return self._prediction(mean, var, noise, scale, single)
+        return self._prediction(mean, var, noise, scale, single), densities
 
     def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
         """Central interval that holds with probability ``level``: of a new target; for labels of their probability.

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
-from onepass.activations import Activation, Tilt, as_activation
+from onepass.activations import Activation, Moments, Tilt, as_activation
 from onepass.gaussian import FloatArray
 from onepass.observations import (
     EVIDENCE,
@@ -269,7 +269,12 @@ class BayesianPerceptron:
         record = np.empty((len(targets), 3))
         self._learn(rows, row_vars, targets, record)
         pre_mean, pre_var, noise = record.T.copy()
-        return self._prediction(pre_mean, pre_var, _with_noise(self._observation, noise), single)
+        output = None
+        if self._plan is not None:
+            from onepass import engine
+
+            output = engine.outputs(self._plan, pre_mean, pre_var)
+        return self._prediction(pre_mean, pre_var, _with_noise(self._observation, noise), single, output)
 
     def interval(self, X: Rows, level: float = 0.95, *, X_var: ArrayLike | None = None) -> tuple[Any, Any]:
         """Central interval that holds with probability ``level``: of a new target, or for labels of their probability.
@@ -514,9 +519,14 @@ class BayesianPerceptron:
         return pre_mean, pre_var
 
     def _prediction(
-        self, pre_mean: FloatArray, pre_var: FloatArray, observation: Observation, single: bool
+        self,
+        pre_mean: FloatArray,
+        pre_var: FloatArray,
+        observation: Observation,
+        single: bool,
+        output: Moments | None = None,
     ) -> Prediction:
-        output = self.activation.moments(pre_mean, pre_var)
+        output = output or self.activation.moments(pre_mean, pre_var)
         columns = (output.mean, output.var, pre_mean, pre_var, observation.noise_var(output))
         return Prediction(*(_one_or_many(column, single) for column in columns))
 

@@ -16,7 +16,7 @@ from onepass import __version__
 
 __all__ = ["main"]
 
-_COMMANDS = ("bench", "reproduce")
+_COMMANDS = ("fit", "learn", "predict", "evaluate", "show", "completion", "bench", "reproduce")
 
 
 class _Commands(click.Group):

@@ -25,6 +25,7 @@ __all__ = [
     "STEP",
     "make_rule",
     "moments",
+    "moments_of_rows",
     "sigmoid",
 ]
 
@@ -100,6 +101,13 @@ def moments(rule: FloatArray, mean: float, var: float) -> Triple:
         std = min(mu * sqrt(expm1(min(v, 300.0))), 1e150)
         var_y, slope = std * std, mu
     return rule[2, 1] + outer * mu, outer * outer * var_y, outer * inner * slope
+
+
+@compiled
+def moments_of_rows(rule: FloatArray, mean: FloatArray, var: FloatArray, out: FloatArray) -> None:
+    """Write mean, variance and expected slope of every row to ``out``, ``(3, n)``."""
+    for i in range(mean.shape[0]):
+        out[0, i], out[1, i], out[2, i] = moments(rule, mean[i], var[i])
 
 
 @compiled

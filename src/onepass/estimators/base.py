@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from onepass.activations import Activation
-from onepass.estimators.scales import Committee
+from onepass.estimators.scales import Committee, Foretold
 from onepass.estimators.scaling import Scaling, warn_of_scales
 from onepass.gaussian import FloatArray
 from onepass.state import Arrays, Parameters, as_tally, decode_activation, encode_activation, nested, sized, under
@@ -101,6 +101,52 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
         if len(lesson):
             self._absorb(lesson)
         return self
+
+    def _foretell(self, X: Any, y: Any, classes: Any = None) -> Foretold:
+        """Predict every row just before learning it."""
+        self._check_parameters()
+        afresh = not self.__sklearn_is_fitted__()
+        self._check_warm()
+        X, y = self._validated(X, y, afresh)
+        targets = self._encoded(y, classes, afresh=afresh)
+        if afresh:
+            self._restart(X)
+        parts, start = [], 0
+        for rows in self._in_chunks(X, _CHUNK):
+            parts.append(self._foretell_rows(rows, targets[start : start + rows.shape[0]]))
+            start += rows.shape[0]
+        self._n_rows += start
+        return parts[0] if len(parts) == 1 else Foretold(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def _foretell_rows(self, rows: Any, targets: FloatArray) -> Foretold:
+        """Predict and teach one chunk of standardised rows."""
+        raise NotImplementedError
+
+    def learn_encoded(self, X: FloatArray, targets: FloatArray) -> None:
+        """Learn dense rows ``(n, d)`` and targets ``(n,)`` as the models take them, which the caller has checked.
+
+        For a fitted estimator; what `partial_fit` looks at again costs a third of the time.
+        """
+        check_is_fitted(self)
+        self._absorb(Lesson(X, self._shaped_targets(targets)))
+
+    def foretell_encoded(self, X: FloatArray, targets: FloatArray) -> Foretold:
+        """Predict rows, then learn them, under the same terms."""
+        check_is_fitted(self)
+        self._check_warm()
+        foretold = self._foretell_rows(self._inputs(X) if self.standardize else X, self._shaped_targets(targets))
+        self._n_rows += len(X)
+        return foretold
+
+    def _shaped_targets(self, targets: FloatArray) -> FloatArray:
+        return targets
+
+    def _check_warm(self) -> None:
+        if self.standardize and (not self.__sklearn_is_fitted__() or self._n_rows < self.warm_up):
+            raise ValueError(
+                f"predict_then_learn needs standardize=False, or the {self.warm_up} rows of the warm-up learned "
+                "before: their scale is known only after the last of them"
+            )
 
     def _restart(self, X: Any) -> None:
         if not self.standardize:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from onepass.activations import as_activation
 from onepass.estimators.base import OnePassEstimator
-from onepass.estimators.scales import Committee, class_densities
+from onepass.estimators.scales import Committee, Foretold, class_densities
 from onepass.gaussian import FloatArray
 from onepass.mixtures import mixture_moments, mixture_quantile
 from onepass.network import BayesianNetwork
@@ -40,6 +40,13 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
             A whole weight ``w`` stands for the row learned ``w`` times in its place.
         """
         return self._learn(X, y, sample_weight, afresh=False, classes=classes)
+
+    def predict_then_learn(self, X: Any, y: Any, classes: Any = None) -> Foretold:
+        """Predict every row just before learning it: test-then-train evaluation, at the speed of learning.
+
+        Rows of a warm-up that is not over can't be predicted so: their scale is known only after the last of them.
+        """
+        return self._foretell(X, y, classes)
 
     def predict(self, X: Any) -> Any:
         """Most probable classes, ``(n,)``."""
@@ -127,6 +134,13 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
     def _link(self) -> Any:
         """What turns a pre-activation into the probability of the second class."""
         raise NotImplementedError
+
+    def _foretell_rows(self, rows: Any, targets: FloatArray) -> Foretold:
+        seen = self._committees[0].predict_then_learn(rows, targets)
+        mean, var, noise = seen.mean, seen.var, seen.noise_var
+        if not self._binary:
+            return Foretold(mean, var, noise)
+        return Foretold(np.column_stack([1.0 - mean, mean]), np.column_stack([var, var]), np.column_stack([noise] * 2))
 
     def _densities(self) -> Any:
         return class_densities

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from onepass.activations import as_activation
 from onepass.estimators.base import Lesson, OnePassEstimator
-from onepass.estimators.scales import Committee, gaussian_densities
+from onepass.estimators.scales import Committee, Foretold, gaussian_densities
 from onepass.estimators.scaling import Scaling, warn_of_targets
 from onepass.gaussian import FloatArray
 from onepass.mixtures import mixture_moments, mixture_quantile
@@ -34,6 +34,13 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
             whole numbers, and the row is learned so many times in its place.
         """
         return self._learn(X, y, sample_weight, afresh=False)
+
+    def predict_then_learn(self, X: Any, y: Any) -> Foretold:
+        """Predict every row just before learning it: test-then-train evaluation, at the speed of learning.
+
+        Rows of a warm-up that is not over can't be predicted so: their scale is known only after the last of them.
+        """
+        return self._foretell(X, y)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Expected targets, ``(n,)`` or ``(n, q)``; with ``return_std`` the standard deviations of new ones too."""
@@ -91,6 +98,9 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     def _target_size(self) -> int:
         return self._n_outputs
 
+    def _shaped_targets(self, targets: FloatArray) -> FloatArray:
+        return targets.reshape(len(targets), -1)
+
     def _committees_for(self, n_features: int) -> list[Any]:
         return [
             Committee([self._member(n_features, scale, spread) for scale in self._scales], gaussian_densities)
@@ -116,6 +126,13 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     def _teach_part(self, lesson: Lesson) -> None:
         for committee, column in zip(self._committees, self._targets(lesson.targets).T, strict=True):
             self._instruct(committee, lesson.rows, column, lesson.passes)
+
+    def _foretell_rows(self, rows: Any, targets: FloatArray) -> Foretold:
+        pairs = zip(self._committees, self._targets(targets).T, strict=True)
+        seen = [committee.predict_then_learn(rows, column) for committee, column in pairs]
+        mean, var, noise = (np.column_stack([getattr(one, part) for one in seen]) for part in Foretold._fields)
+        squared = self._targets.spread**2
+        return Foretold(*map(self._shaped, (self._targets.undo(mean), var * squared, noise * squared)))
 
     def _densities(self) -> Any:
         return gaussian_densities

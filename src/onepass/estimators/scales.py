@@ -6,18 +6,30 @@ soon settle on one member for good; evidence that fades keeps the choice open an
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import softmax
 
 from onepass.gaussian import FloatArray
+from onepass.mixtures import mixture_moments
 
-__all__ = ["MEMORY", "Committee", "class_densities", "gaussian_densities"]
+__all__ = ["MEMORY", "Committee", "Foretold", "class_densities", "gaussian_densities"]
 
 Densities: TypeAlias = Callable[[Any, FloatArray], FloatArray]
 
 MEMORY = 200.0  # rows after which evidence counts 1/e
+
+
+class Foretold(NamedTuple):
+    """What was predicted for rows just before each was learned."""
+
+    mean: FloatArray
+    """Expected targets, ``(n,)`` or ``(n, q)``; for classes their probabilities, ``(n, K)``."""
+    var: FloatArray
+    """The variance that comes from not knowing the weights."""
+    noise_var: FloatArray
+    """The variance that stays."""
 
 
 class Committee:
@@ -54,12 +66,23 @@ class Committee:
         """Teach all members the rows, or none of them if one can't learn them; a single one also in more passes."""
         if len(self.members) == 1:
             self.members[0].learn(X, y, **passes)
-            return
+        else:
+            self.predict_then_learn(X, y)
+
+    def predict_then_learn(self, X: Any, y: FloatArray) -> Foretold:
+        """Teach all members the rows, or none; what they together predicted for each just before it was learned."""
+        if len(self.members) == 1:
+            seen = self.members[0].predict_then_learn(X, y)
+            return Foretold(seen.mean, seen.var, seen.noise_var)
+        shares = self.weights
         members = copy.deepcopy(self.members)
-        logs = np.array([self.densities(member.predict_then_learn(X, y), y) for member in members])
+        seen = [member.predict_then_learn(X, y) for member in members]
+        logs = np.array([self.densities(one, y) for one in seen])
         ages = np.arange(len(y) - 1, -1, -1)
         self.evidence = self.evidence * np.exp(-len(y) / MEMORY) + logs @ np.exp(-ages / MEMORY)
         self.members = members
+        means, variances, noises = (np.array([getattr(one, part) for one in seen]) for part in Foretold._fields)
+        return Foretold(*mixture_moments(shares, means, variances), np.tensordot(shares, noises, 1))
 
 
 def class_densities(seen: Any, y: FloatArray) -> FloatArray:

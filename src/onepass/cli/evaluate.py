@@ -1,0 +1,134 @@
+"""``onepass evaluate``: how good predictions are that are made before each row is learned."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from onepass.cli import options
+from onepass.cli.fit import request_from
+from onepass.cli.rejects import Rejects
+from onepass.cli.voice import Voice
+
+if TYPE_CHECKING:
+    from onepass.prequential import Trial
+
+__all__ = ["evaluate"]
+
+
+@click.command(
+    cls=options.Command,
+    short_help="Test every row, then learn it, and say how good the tests were.",
+    examples=(
+        "onepass evaluate trips.csv --target price --html report.html",
+        "onepass evaluate 'logs/*.parquet' --target clicked --compare",
+        "onepass evaluate tonight.parquet --model price.onepass",
+    ),
+)
+@options.files()
+@click.option("--target", help="The column to foretell.")
+@click.option(
+    "--model",
+    "path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Begin with this model, which stays as it is.",
+)
+@options.shape
+@click.option("--compare", is_flag=True, help="Put scikit-learn's and River's one-pass models to the same test.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a report there, in one file.")
+@options.rejecting
+@options.delimiter
+@options.reporting
+def evaluate(
+    files: tuple[str, ...],
+    target: str | None,
+    path: Path | None,
+    compare: bool,
+    html: Path | None,
+    rejects: Path | None,
+    strict: bool,
+    delimiter: str | None,
+    as_json: bool,
+    quiet: bool,
+    **shape: Any,
+) -> int:
+    """Test, then train: predict every row, score the prediction, learn the row.
+
+    So every row is a test of what was learned from all rows before it, and no data have to be held back. For numbers:
+    RMSE, MAE, log-likelihood and the share of targets inside the 50, 80 and 95 % intervals; for classes: accuracy,
+    log-loss, Brier score and the area under the ROC curve; for both the calibration error and all of it over time.
+
+    The model is that which 'onepass fit' would make with the same options, or a saved one. What columns hold, and their
+    centre and spread, is taken from the first rows beforehand.
+    """
+    from onepass.cli.running import REJECTED, check_writable, load_model, one_sentence, stoppable
+
+    if (target is None) == (path is None):
+        raise click.UsageError("Say either --target, for a new model, or --model, for a saved one.")
+    with one_sentence(), Voice(as_json=as_json, quiet=quiet) as voice:
+        from onepass.prequential import Trial
+        from onepass.stream import expand
+        from onepass.survey import check_columns, survey
+        from onepass.training import Inputs, steps
+
+        if html is not None:
+            check_writable(html, "--html")
+        inputs = Inputs(tuple(expand(files)), 1, delimiter)
+        sources = inputs.sources()
+        if path is not None:
+            model = load_model(path)
+            for source in sources:
+                check_columns(model, source, target=True)
+        else:
+            assert target is not None
+            model, task = survey(sources, request_from(target, shape), rereadable=not inputs.is_stream)
+            voice.fact("task", task)
+            for name, words in model.choices():
+                voice.fact(name, words)
+        trial = Trial(model, compare=compare)
+        voice.start()
+        with stoppable() as stopping, Rejects(rejects, strict=strict) as log:
+            for step in steps(model, inputs, sources):
+                trial.add(step.rows)
+                log.add(step.file, step.rows.rejects)
+                voice.advance(step.rows.lines, step.share, log.count)
+                if stopping():
+                    voice.aside("interrupted; these are the scores so far")
+                    break
+        log.tell(voice)
+        trial.check()
+        if html is not None:
+            _write_report(html, trial, files)
+        _tell(voice, trial, log, html)
+        return 130 if stopping() else REJECTED if log.count else 0
+
+
+def _tell(voice: Voice, trial: "Trial", log: Rejects, html: Path | None) -> None:
+    table = trial.table()
+    facts: dict[str, Any] = {"rows": trial.rows, "rejected": log.count, "seconds": round(voice.seconds, 3)}
+    facts |= {"scores": trial.scores(), "over_time": trial.over_time()}
+    words = [
+        f"{trial.rows:,} rows in {voice.seconds:.1f} s ({trial.rows / max(voice.seconds, 1e-9):,.0f} rows/s), "
+        f"{log.count:,} rejected",
+        *_columns(table),
+        *([f"report: {html}"] if html is not None else []),
+    ]
+    voice.done(facts, *words)
+
+
+def _columns(table: list[tuple[str, ...]]) -> list[str]:
+    """A table as lines, its columns below each other."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = []
+    for first, *rest in table:
+        cells = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
+        lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
+    return lines
+
+
+def _write_report(html: Path, trial: "Trial", files: tuple[str, ...]) -> None:
+    from onepass.atomic import write_atomically
+    from onepass.portrait import evaluation_report
+    from onepass.report import render_html
+
+    write_atomically(html, render_html(evaluation_report(trial, files)).encode())

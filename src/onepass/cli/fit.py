@@ -1,0 +1,105 @@
+"""``onepass fit``: a model from files, everything chosen and told."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from onepass.cli import options
+from onepass.cli.rejects import Rejects
+from onepass.cli.voice import Voice
+
+__all__ = ["fit", "request_from"]
+
+
+@click.command(
+    cls=options.Command,
+    examples=(
+        "onepass fit trips.csv --target price --model price.onepass",
+        "onepass fit 'logs/*.parquet' --target clicked --model clicks.onepass --hidden 50",
+        "zcat old.csv.gz | onepass fit - --target kind --classes a,b,c --model kind.onepass",
+    ),
+)
+@options.files()
+@click.option("--target", required=True, help="The column to foretell.")
+@click.option(
+    "--model", "path", type=click.Path(dir_okay=False, path_type=Path), required=True, help="Where to write the model."
+)
+@options.shape
+@click.option("--passes", type=click.IntRange(min=1), default=1, show_default=True, help="Passes over the input.")
+@options.learning
+@options.rejecting
+@options.delimiter
+@options.reporting
+def fit(
+    files: tuple[str, ...],
+    target: str,
+    path: Path,
+    passes: int,
+    every: tuple[str, float],
+    resume: bool,
+    rejects: Path | None,
+    strict: bool,
+    delimiter: str | None,
+    as_json: bool,
+    quiet: bool,
+    **shape: Any,
+) -> int:
+    """Learn a model from files, in one pass.
+
+    FILE... are CSV, JSON lines (both may be gzipped) or Parquet, patterns such as 'data/*.parquet', or - for standard
+    input. They are read in their order, in constant memory whatever their size. The first rows say what each column
+    holds; every choice is printed, and every one has an option that overrules it.
+
+    Without --hidden the model is a perceptron: linear for numbers, sigmoid for two classes, softmax for more. With
+    --hidden 50 it is a network of them.
+
+    Rows that can't be learned are counted and, with --rejects, written down; the exit code is then 3. A run that was
+    killed goes on with the same command and --resume, and ends with the same model bit for bit.
+    """
+    from onepass.cli.running import check_writable, one_sentence, run, take_up
+
+    with one_sentence(), Voice(as_json=as_json, quiet=quiet) as voice:
+        from onepass.stream import expand
+        from onepass.survey import survey
+        from onepass.training import Inputs
+
+        check_writable(path, "--model")
+        inputs = Inputs(tuple(expand(files)), passes, delimiter)
+        asked = json.loads(json.dumps({"target": target, **shape}))  # as a file will give it back
+        begun = take_up(path, inputs, resume, asked, voice)
+        sources = inputs.sources()
+        if begun is not None:
+            model, start = begun
+        else:
+            model, task = survey(sources, request_from(target, shape), rereadable=not inputs.is_stream)
+            start = None
+            voice.fact("task", task)
+            for name, words in model.choices():
+                voice.fact(name, words)
+            if passes > 1:
+                voice.fact("passes", f"{passes}: every row counts {passes} times, so intervals come out too narrow")
+        with Rejects(rejects, strict=strict, progress=model.progress) as log:
+            return run(model, path, inputs, sources, log, voice, start=start, every=every, asked=asked)
+
+
+def request_from(target: str, shape: dict[str, Any]) -> Any:
+    """What was asked for, checked as far as that goes without the data."""
+    from onepass.encoding import KINDS
+    from onepass.survey import Request
+    from onepass.tabular import Settings
+
+    kinds = {}
+    for entry in shape["kinds"]:
+        column, _, kind = entry.rpartition("=")
+        if kind not in KINDS or not column:
+            raise click.UsageError(f"--as {entry!r} is not COLUMN=KIND, with KIND one of {', '.join(KINDS)}.")
+        kinds[column] = kind
+    noise = None if shape["noise"] == "learn" else shape["noise"]
+    settings = Settings(
+        noise=noise,
+        **{name: shape[name] for name in ("hidden", "activation", "covariance", "forgetting", "prior_scale", "seed")},
+    )
+    plain = {name: shape[name] for name in ("task", "classes", "columns", "ignore", "one_hot", "buckets", "sample")}
+    return Request(target, kinds=kinds, settings=settings, **plain)

@@ -1,0 +1,68 @@
+"""``onepass learn``: a model goes on where it stopped."""
+
+from pathlib import Path
+
+import click
+
+from onepass.cli import options
+from onepass.cli.rejects import Rejects
+from onepass.cli.voice import Voice
+
+__all__ = ["learn"]
+
+
+@click.command(
+    cls=options.Command,
+    examples=(
+        "onepass learn price.onepass tonight.parquet",
+        "onepass learn price.onepass 'new/*.csv.gz' --rejects bad.csv",
+        "tail -f events.jsonl | onepass learn clicks.onepass - --checkpoint-every 30s",
+    ),
+)
+@options.model_argument
+@options.files()
+@click.option("--passes", type=click.IntRange(min=1), default=1, show_default=True, help="Passes over the input.")
+@options.learning
+@options.rejecting
+@options.delimiter
+@options.reporting
+def learn(
+    model: Path,
+    files: tuple[str, ...],
+    passes: int,
+    every: tuple[str, float],
+    resume: bool,
+    rejects: Path | None,
+    strict: bool,
+    delimiter: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Go on learning where a model stopped.
+
+    The rows are encoded as those that MODEL was made from; columns it does not know are left alone. Until all files are
+    learned MODEL stays as it is and the progress is kept beside it, in MODEL.partial; after an interruption the same
+    command with --resume goes on. With --resume files that the last run learned to their end are not learned again.
+
+    From standard input (-) rows are learned as they come, and MODEL itself is brought up to date at every checkpoint.
+    """
+    from onepass.cli.running import check_writable, load_model, one_sentence, run, take_up
+
+    with one_sentence(), Voice(as_json=as_json, quiet=quiet) as voice:
+        from onepass.stream import expand
+        from onepass.survey import check_columns
+        from onepass.training import Inputs
+
+        learned = load_model(model)
+        check_writable(model, "MODEL")
+        inputs = Inputs(tuple(expand(files)), passes, delimiter)
+        begun = take_up(model, inputs, resume, {}, voice)
+        if begun is None and resume and learned.last_run == inputs.identity():
+            voice.done({"model": str(model), "rows": 0, "rejected": 0}, f"{model} has learned these files already")
+            return 0
+        sources = inputs.sources()
+        learned, start = begun or (learned, None)
+        for source in sources:
+            check_columns(learned, source, target=True)
+        with Rejects(rejects, strict=strict, progress=learned.progress) as log:
+            return run(learned, model, inputs, sources, log, voice, start=start, every=every, asked={})

@@ -1,0 +1,126 @@
+"""``onepass predict``: what a model foretells for rows, and how sure it is."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from onepass.cli import options
+from onepass.cli.rejects import Rejects
+from onepass.cli.voice import Voice
+
+if TYPE_CHECKING:
+    from onepass.encoding import Bad
+    from onepass.stream import Piece
+    from onepass.tabular import TabularModel
+
+__all__ = ["predict"]
+
+
+@click.command(
+    cls=options.Command,
+    examples=(
+        "onepass predict price.onepass new.csv --out predictions.csv",
+        "onepass predict price.onepass 'new/*.parquet' --level 0.8 --keep id --out predictions.parquet",
+        "cat new.jsonl | onepass predict clicks.onepass - > probabilities.csv",
+    ),
+)
+@options.model_argument
+@options.files()
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to write: .csv, .jsonl or .parquet; standard output by default.",
+)
+@click.option(
+    "--format", "kind", type=click.Choice(["csv", "jsonl", "parquet"]), help="Where the file's name does not say."
+)
+@options.level
+@click.option("--keep", type=options.names, default=(), metavar="A,B,...", help="Columns of the input to copy.")
+@options.rejecting
+@options.delimiter
+@options.reporting
+def predict(
+    model: Path,
+    files: tuple[str, ...],
+    out: Path | None,
+    kind: str | None,
+    level: float,
+    keep: tuple[str, ...],
+    rejects: Path | None,
+    strict: bool,
+    delimiter: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Foretell the target of every row, with its uncertainty.
+
+    For numbers the columns are mean, std, lower and upper, between which a new target lies with probability --level;
+    for classes label, and a probability p_... for each. There is one row for each row of the input, in the same order;
+    one that can't be predicted is left empty, counted, and with --rejects written down. A line that is no row at all,
+    such as one with too few fields, has none.
+
+    A file is there when all of it is written, or not at all.
+    """
+    from onepass.cli.running import REJECTED, check_writable, load_model, one_sentence
+
+    with one_sentence(), Voice(as_json=as_json, quiet=quiet, to_stderr=out is None) as voice:
+        import pyarrow as pa
+
+        from onepass.stream import StreamError, ahead, expand, open_source
+        from onepass.survey import check_columns, check_has
+        from onepass.tables import TableWriter, format_of
+        from onepass.tabular import rejects_of
+
+        known = load_model(model)
+        if out is not None:
+            check_writable(out, "--out")
+        kind = kind or ("csv" if out is None else format_of(out))
+        if kind is None:
+            raise click.UsageError(f"--out {out} ends in none of .csv, .jsonl and .parquet; say --format.")
+        sources = [open_source(file, delimiter) for file in expand(files)]
+        for source in sources:
+            check_columns(known, source, target=False)
+            check_has(keep, source)
+        types = known.types(target=False)
+        types = dict.fromkeys(keep, pa.string()) | types
+        voice.start()
+        rows = empty = 0
+        with Rejects(rejects, strict=strict) as log, TableWriter(out, kind) as writer:
+            for number, source in enumerate(sources):
+                for piece in ahead(source.pieces(types, 0)):
+                    if not len(piece):
+                        log.add(source.name, rejects_of(piece, {}))
+                        continue
+                    batch, bad = _predicted(known, piece, level, keep)
+                    log.add(source.name, rejects_of(piece, bad))
+                    writer.write(batch)
+                    rows, empty = rows + len(piece), empty + len(bad)
+                    voice.advance(len(piece), (number + piece.share) / len(sources), log.count)
+            if not rows and not log.count:
+                raise StreamError("there is no row to predict")
+        log.tell(voice)
+        voice.done(
+            {"rows": rows - empty, "rejected": log.count, "out": None if out is None else str(out)},
+            f"predicted {rows - empty:,} rows, {log.count:,} rejected",
+            *([f"predictions: {out}"] if out is not None else []),
+        )
+        return REJECTED if log.count else 0
+
+
+def _predicted(model: "TabularModel", piece: "Piece", level: float, keep: tuple[str, ...]) -> "tuple[Any, Bad]":
+    """A batch of predictions, and the rows that are empty in it."""
+    import numpy as np
+    import pyarrow as pa
+
+    encoded = model.encoding.encode(piece.batch)
+    gone = np.zeros(len(piece), dtype=bool)
+    gone[list(encoded.bad)] = True
+    columns: dict[str, Any] = {}
+    for name in keep:
+        place = piece.batch.schema.get_field_index(name)
+        columns[name] = piece.batch.column(place) if place >= 0 else pa.nulls(len(piece), pa.string())
+    X = np.where(gone[:, None], 0.0, encoded.X)
+    for name, values in model.predictions(X, level).items():
+        columns[name] = pa.array(values, mask=gone)
+    return pa.RecordBatch.from_pydict(columns), encoded.bad

@@ -1,0 +1,91 @@
+"""Rows that were turned away: written down, counted, and shown if there are few."""
+
+import csv
+import io
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import click
+
+if TYPE_CHECKING:
+    from onepass.cli.voice import Voice
+    from onepass.tabular import Reject
+
+__all__ = ["Rejects"]
+
+_SHOWN = 5
+
+
+class Rejects:
+    """All rejected records of a run; as a context, which closes the file.
+
+    Parameters
+    ----------
+    path : where to write them, if anywhere
+    strict : bool
+        Fail at the first.
+    progress : dict, optional
+        What `note` gave an interrupted run; anything written after that is cut off.
+    """
+
+    def __init__(self, path: Path | None, *, strict: bool, progress: dict[str, Any] | None = None) -> None:
+        length = (progress or {}).get("rejects_bytes", 0)
+        self._strict = strict
+        self._path = path
+        self._file: Any = None
+        self.count = int((progress or {}).get("rejects", 0))
+        self._first: list[str] = []
+        if path is not None:
+            try:
+                self._file = open(path, "r+b" if length and path.exists() else "wb")  # noqa: SIM115 (closed in __exit__)
+            except OSError as error:
+                raise click.ClickException(f"cannot write to --rejects {path}: {error.strerror}.") from None
+            if length:
+                self._file.truncate(length)
+                self._file.seek(0, os.SEEK_END)
+            else:
+                self._write(("file", "line", "reason", "text"))
+
+    def add(self, file: str, rejects: "tuple[Reject, ...]") -> None:
+        """Take down some more."""
+        for reject in rejects:
+            sentence = f"{file}, line {reject.line}: {reject.reason}"
+            if self._strict:
+                raise click.ClickException(f"{sentence} (--strict).")
+            if len(self._first) < _SHOWN:
+                self._first.append(sentence)
+            if self._file is not None:
+                self._write((file, str(reject.line), reject.reason, reject.text))
+        self.count += len(rejects)
+
+    def note(self) -> dict[str, Any]:
+        """What has to be kept with a run's progress, so that no record is written down twice."""
+        if self._file is None:
+            return {"rejects": self.count}
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return {"rejects": self.count, "rejects_bytes": self._file.tell()}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def tell(self, voice: "Voice") -> None:
+        """Show the first of them."""
+        for sentence in self._first:
+            voice.aside(f"rejected: {sentence}")
+        if self.count > len(self._first):
+            rest = f"see {self._path}" if self._path else "--rejects FILE writes all of them down"
+            voice.aside(f"rejected: {self.count - len(self._first):,} more; {rest}")
+
+    def _write(self, fields: tuple[str, ...]) -> None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerow(fields)
+        self._file.write(text.getvalue().encode("utf-8", "replace"))

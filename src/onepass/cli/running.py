@@ -1,0 +1,183 @@
+"""What `fit` and `learn` share: a run over the input that can be interrupted, and every failure in one sentence."""
+
+import os
+import shlex
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from onepass.cli.rejects import Rejects
+from onepass.cli.voice import Voice
+
+if TYPE_CHECKING:
+    from onepass.stream import Source
+    from onepass.tabular import TabularModel
+    from onepass.training import Inputs, Position, Step
+
+__all__ = ["REJECTED", "check_writable", "load_model", "one_sentence", "run", "stoppable", "take_up"]
+
+REJECTED = 3  # exit code of a run that ended but turned rows away
+_INTERRUPTED = 130
+
+
+@contextmanager
+def one_sentence() -> Iterator[None]:
+    """Turn what the library refuses into a message for the user."""
+    from onepass.checkpoint import CheckpointError
+    from onepass.encoding import SchemaError
+    from onepass.stream import StreamError
+
+    try:
+        yield
+    except (CheckpointError, SchemaError, StreamError) as error:
+        raise click.ClickException(f"{str(error).rstrip('.')}.") from None
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
+    except FileNotFoundError as error:
+        raise click.ClickException(f"{error.filename} does not exist.") from None
+    except OSError as error:
+        raise click.ClickException(f"{error.filename or 'a file'}: {error.strerror or error}.") from None
+    except (ValueError, TypeError) as error:  # e.g. an activation that the library does not know
+        raise click.ClickException(f"{str(error).rstrip('.')}.") from None
+
+
+def check_writable(path: Path, option: str) -> None:
+    """See to it before the work begins that a file can be written there."""
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(21, "it is a folder")
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise click.ClickException(f"cannot write to {option} {path}: {error.strerror}.") from None
+
+
+def load_model(path: Path) -> "TabularModel":
+    """Read a model that this command line made."""
+    from onepass.checkpoint import CheckpointError, load
+    from onepass.tabular import TabularModel
+
+    model = load(path)
+    if not isinstance(model, TabularModel):
+        raise CheckpointError(
+            f"{path} holds a {type(model).__name__}, not a model of a table as 'onepass fit' makes them"
+        )
+    return model
+
+
+def take_up(
+    path: Path, inputs: "Inputs", resume: bool, asked: dict[str, Any], voice: Voice
+) -> "tuple[TabularModel, Position] | None":
+    """Take up an interrupted run if that is asked for; never start over in silence."""
+    from onepass.stream import StreamError
+    from onepass.training import partial_path
+    from onepass.training import resume as taken_up
+
+    if inputs.is_stream:
+        for given, option in ((resume, "--resume"), (inputs.passes > 1, "--passes")):
+            if given:
+                raise click.UsageError(f"{option} needs files; standard input can't be read again.")
+        return None
+    if not resume and partial_path(path).exists():
+        raise StreamError(
+            f"{partial_path(path)} is the progress of a run that was interrupted: go on with it by --resume, or delete "
+            "it to start over"
+        )
+    found = taken_up(path, inputs, asked) if resume else None
+    if found is not None:
+        voice.aside(f"going on after {found[0].n_rows:,} rows")
+    return found
+
+
+@contextmanager
+def stoppable() -> Iterator[Any]:
+    """Give a function that says whether the user wants to stop; whoever asks twice is heard at once."""
+    asked = False
+
+    def ask(signum: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    before = {sign: signal.signal(sign, ask) for sign in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: asked
+    finally:
+        for sign, handler in before.items():
+            signal.signal(sign, handler)
+
+
+def run(
+    model: "TabularModel",
+    path: Path,
+    inputs: "Inputs",
+    sources: "list[Source]",
+    rejects: Rejects,
+    voice: Voice,
+    *,
+    start: "Position | None",
+    every: tuple[str, float],
+    asked: dict[str, Any],
+) -> int:
+    """Learn everything, say how it went, and give the exit code."""
+    from onepass.training import Every, Interrupted, train
+
+    before = model.n_rows
+
+    def listen(step: "Step") -> None:
+        rejects.add(step.file, step.rows.rejects)
+        voice.advance(step.rows.lines, step.share, rejects.count)
+
+    pace = Every(rows=int(every[1]), seconds=None) if every[0] == "rows" else Every(seconds=every[1])
+    voice.start()
+    try:
+        with stoppable() as stopping:
+            train(
+                model,
+                path,
+                inputs,
+                sources,
+                start=start,
+                every=pace,
+                listen=listen,
+                stopping=stopping,
+                note=lambda: {"asked": asked, **rejects.note()},
+            )
+    except Interrupted as stop:
+        voice.aside(f"interrupted after {stop.rows:,} rows; go on with: {_again()}")
+        return _INTERRUPTED
+    except OSError as error:
+        raise click.ClickException(
+            f"cannot write {error.filename or path}: {error.strerror}; what was there is as it was."
+        ) from None
+    rejects.tell(voice)
+    learned = model.n_rows - before
+    facts = {
+        "model": str(path),
+        "rows": learned,
+        "rejected": rejects.count,
+        "rows_in_all": model.n_rows,
+        "seconds": round(voice.seconds, 3),
+        "rows_per_second": round(learned / max(voice.seconds, 1e-9)),
+    }
+    voice.done(
+        facts,
+        f"learned {learned:,} rows in {voice.seconds:.1f} s ({facts['rows_per_second']:,} rows/s), "
+        f"{rejects.count:,} rejected; the model has seen {model.n_rows:,}",
+        f"model: {path}",
+    )
+    return REJECTED if rejects.count else 0
+
+
+def _again() -> str:
+    arguments = [argument for argument in sys.argv[1:] if argument != "--resume"]
+    return shlex.join(["onepass", *arguments, "--resume"])

@@ -1,0 +1,53 @@
+"""``onepass show``: what a model is and what it has learned."""
+
+from pathlib import Path
+
+import click
+
+from onepass.cli import options
+from onepass.cli.voice import Voice
+
+__all__ = ["show"]
+
+
+@click.command(
+    cls=options.Command,
+    short_help="Say what a model is and what it has learned.",
+    examples=(
+        "onepass show price.onepass",
+        "onepass show price.onepass --weights 50",
+        "onepass show price.onepass --html report.html",
+    ),
+)
+@options.model_argument
+@click.option(
+    "--weights", type=click.IntRange(min=0), default=10, show_default=True, help="How many of the largest to show."
+)
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a report there, in one file.")
+@click.option("--json", "as_json", is_flag=True, help="Speak in JSON lines, for machines.")
+def show(model: Path, weights: int, html: Path | None, as_json: bool) -> None:
+    """Say what a model is: columns, choices, rows seen, noise and the largest weights with their uncertainty.
+
+    A weight is what one standard deviation of a number, or a category being there, does to the target, or to the log
+    odds of a class; behind ± stands its standard deviation.
+    """
+    from onepass.cli.running import check_writable, load_model, one_sentence
+
+    with one_sentence(), Voice(as_json=as_json) as voice:
+        if html is not None:
+            check_writable(html, "--html")
+        known = load_model(model)
+        for name, words in known.facts():
+            voice.fact(name, words, "fact")
+        for name, words in known.choices():
+            voice.fact(name, words)
+        for key, found in known.weights().items():
+            for weight in found[:weights]:
+                voice.fact(f"weight {weight.feature}", f"{weight.mean:+.4g} ± {weight.std:.2g} ({key})", "weight")
+        if html is not None:
+            from onepass.atomic import write_atomically
+            from onepass.portrait import model_report
+            from onepass.report import render_html
+
+            write_atomically(html, render_html(model_report(known, str(model))).encode())
+            voice.fact("report", str(html), "report")

@@ -1,0 +1,134 @@
+"""How a command speaks: to a person at a terminal, into a log, to a machine, or not at all.
+
+What came out goes to standard output, how far a run has come to standard error.
+"""
+
+import json
+import sys
+import time
+from types import TracebackType
+from typing import Any, Self
+
+import click
+
+__all__ = ["Voice"]
+
+_SECONDS = 10.0  # between two lines of a log
+
+
+class Voice:
+    """Says what was chosen, how far a run has come and how it ended.
+
+    Parameters
+    ----------
+    as_json, quiet : bool
+        As the options say.
+    to_stderr : bool
+        Standard output is taken by the result itself.
+    """
+
+    def __init__(self, *, as_json: bool = False, quiet: bool = False, to_stderr: bool = False) -> None:
+        self._json = as_json and not quiet
+        self._plain = not as_json and not quiet
+        self._to_stderr = to_stderr
+        self._bar: Any = None
+        self._task: Any = None
+        self._begin = self._told = time.monotonic()
+        self._rows = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def fact(self, name: str, words: str, event: str = "choice") -> None:
+        """Say one thing in one line."""
+        if self._json:
+            self._emit({"event": event, "name": name, "value": words})
+        elif self._plain:
+            self._say(f"{name + ':':<14} {words}")
+
+    def line(self, words: str) -> None:
+        """Say something to people only."""
+        if self._plain:
+            self._say(words)
+
+    def aside(self, words: str) -> None:
+        """Say something that is not part of the result."""
+        if self._json:
+            self._emit({"event": "note", "text": words})
+        elif self._plain:
+            self._close()
+            click.echo(words, err=True)
+
+    def start(self) -> None:
+        """From here on rows count."""
+        self._begin = self._told = time.monotonic()
+        if self._plain and sys.stderr.isatty():
+            self._open()
+
+    def advance(self, rows: int, share: float, rejected: int) -> None:
+        """So many rows more, and so much of all input read."""
+        self._rows += rows
+        now = time.monotonic()
+        if self._bar is not None:
+            speed = f"{self._rows / max(now - self._begin, 1e-9):,.0f} rows/s"
+            self._bar.update(self._task, completed=share if share else None, rows=f"{self._rows:,}", speed=speed)
+        elif now - self._told >= _SECONDS:
+            self._told = now
+            self._tell(now - self._begin, share, rejected)
+
+    def done(self, facts: dict[str, Any], *words: str) -> None:
+        """Say how it ended."""
+        self._close()
+        if self._json:
+            self._emit({"event": "done", **facts})
+        elif self._plain:
+            for sentence in words:
+                self._say(sentence)
+
+    @property
+    def seconds(self) -> float:
+        """Since the first row."""
+        return time.monotonic() - self._begin
+
+    def _tell(self, seconds: float, share: float, rejected: int) -> None:
+        speed = self._rows / max(seconds, 1e-9)
+        left = seconds * (1.0 - share) / share if share else None
+        if self._json:
+            facts = {"rows": self._rows, "rows_per_second": round(speed), "rejected": rejected}
+            self._emit({"event": "progress", **facts, "share": round(share, 4), "seconds_left": left and round(left)})
+        elif self._plain:
+            rest = f", {share:.0%}, {left:,.0f} s left" if left is not None else ""
+            click.echo(f"{self._rows:,} rows, {speed:,.0f} rows/s{rest}", err=True)
+
+    def _open(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (
+            TextColumn("{task.fields[rows]} rows"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TextColumn("{task.fields[speed]}"),
+            TimeRemainingColumn(),
+        )
+        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task("", total=1.0, rows="0", speed="")
+        self._bar.start()
+
+    def _close(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def _say(self, words: str) -> None:
+        self._close()
+        click.echo(words, err=self._to_stderr)
+
+    def _emit(self, facts: dict[str, Any]) -> None:
+        click.echo(json.dumps(facts), err=self._to_stderr)
+        sys.stdout.flush()

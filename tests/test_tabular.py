@@ -1,0 +1,116 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import onepass
+from onepass import (
+    BayesianMLPClassifier,
+    BayesianPerceptronClassifier,
+    BayesianPerceptronRegressor,
+    CheckpointError,
+)
+from onepass.survey import Request, survey
+from onepass.tabular import Settings, TabularModel
+from onepass.training import Inputs, steps
+from tests.tables import clicks, trips, write_csv
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(120, 3))
+Y = X @ [1.0, -2.0, 0.5] + RNG.normal(0.0, 0.3, 120)
+
+
+def learned(folder: Path, rows: list[dict[str, Any]], target: str, **settings: Any) -> TabularModel:
+    inputs = Inputs((str(write_csv(folder / "a.csv", rows)),))
+    sources = inputs.sources()
+    model, _ = survey(sources, Request(target, settings=Settings(**settings)), rereadable=True)
+    for step in steps(model, inputs, sources):
+        model.learn(step.rows)
+    return model
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        BayesianPerceptronRegressor(),
+        BayesianPerceptronRegressor(prior_scale="auto"),
+        BayesianPerceptronClassifier(),
+        BayesianMLPClassifier((3,), standardize=False),
+    ],
+    ids=lambda estimator: f"{type(estimator).__name__}-{estimator.prior_scale}",
+)
+def test_rows_are_foretold_by_what_was_learned_before_them(estimator: Any) -> None:
+    classes = hasattr(estimator, "predict_proba")
+    y = np.digitize(Y, [-1.0, 1.0]) if classes else Y
+    first = {"classes": [0, 1, 2]} if classes else {}
+    estimator.partial_fit(X[:100], y[:100], **first)
+    expected = []
+    copy = type(estimator).from_state(*estimator.export_state())
+    for i in range(100, 105):
+        expected.append(copy.predict_proba(X[i : i + 1])[0] if classes else copy.predict(X[i : i + 1])[0])
+        copy.partial_fit(X[i : i + 1], y[i : i + 1])
+    foretold = estimator.predict_then_learn(X[100:105], y[100:105])
+    # Several priors are weighed once a call, so only the first row sees the very same weights.
+    same = 1 if estimator.prior_scale == "auto" else 5
+    np.testing.assert_allclose(foretold.mean[:same], np.array(expected)[:same], rtol=1e-7)
+    assert estimator.n_seen_ == 105
+    assert (foretold.var > 0).all()
+
+
+def test_rows_of_a_warm_up_are_not_foretold() -> None:
+    model = BayesianPerceptronRegressor(standardize=True, warm_up=50)
+    with pytest.raises(ValueError, match="the 50 rows of the warm-up"):
+        model.predict_then_learn(X, Y)
+    model.partial_fit(X[:60], Y[:60])
+    assert model.predict_then_learn(X[60:], Y[60:]).mean.shape == (60,)
+
+
+def test_a_model_of_a_table_survives_its_file_and_equal_models_are_equal_files(tmp_path: Path) -> None:
+    model = learned(tmp_path, trips(300), "price")
+    onepass.save(model, tmp_path / "a")
+    again = onepass.load(tmp_path / "a")
+    onepass.save(again, tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert list(again.choices()) == list(model.choices())
+    assert again.weights() == model.weights()
+    rows = RNG.normal(size=(4, len(model.encoding.features)))
+    for name, column in model.predictions(rows, 0.9).items():
+        np.testing.assert_array_equal(again.predictions(rows, 0.9)[name], column)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("encoding", {"columns": [], "ignored": {}}),
+        ("encoding", {"columns": [{"kind": "boolean", "name": "a"}], "ignored": {}}),
+        ("target", {"kind": "number", "name": "price", "centre": 0.0, "spread": -1.0}),
+        ("target", {"kind": "class", "name": "price", "labels": ["a", "b"], "numeric": False}),
+        ("target", {"kind": "magic"}),
+        ("estimator", {"class": "os.system", "state": {}}),
+        ("n_rows", -1),
+        ("n_rejected", None),
+    ],
+)
+def test_a_hostile_file_is_refused(change: tuple[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = learned(tmp_path, trips(50), "price")
+    parameters, arrays = model.export_state()
+    parameters[change[0]] = change[1]
+    monkeypatch.setattr(model, "export_state", lambda: (parameters, arrays))
+    onepass.save(model, tmp_path / "a")
+    with pytest.raises(CheckpointError):
+        onepass.load(tmp_path / "a")
+
+
+def test_weights_of_a_network_point_where_the_data_do(tmp_path: Path) -> None:
+    model = learned(tmp_path, clicks(3000), "clicked", hidden=(3,))
+    (weights,) = model.weights().values()
+    found = {weight.feature: weight for weight in weights}
+    assert found["kind=none"].mean < 0 < found["kind=ad"].mean
+    assert all(weight.std > 0 for weight in weights if weight.mean)
+
+
+def test_what_is_chosen_is_plain_data(tmp_path: Path) -> None:
+    parameters, _ = learned(tmp_path, clicks(50), "kind").export_state()
+    assert json.loads(json.dumps(parameters))["target"]["labels"] == ["ad", "news", "none"]

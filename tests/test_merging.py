@@ -236,7 +236,7 @@ def test_a_cavity_that_is_no_gaussian_keeps_the_old_site() -> None:
 
 
 def test_sites_that_sum_to_no_gaussian_are_taken_in_part() -> None:
-    prior = BayesianPerceptron(1, "linear", noise=1.0, bias=False)
+    prior = BayesianPerceptron(1, "linear", noise=1.0, bias=False).learn([[0.0]], [0.0])  # a row that says nothing
     merging = Merging(prior)
     nothing, site = merging.nothing(), merging.site(prior, copy.deepcopy(prior).learn([[2.0]], [1.0]))
     assert merging.settled(nothing, site) == 1.0

@@ -206,6 +206,19 @@ def test_a_float32_model_stays_one() -> None:
     np.testing.assert_allclose(merged.mean, copy.deepcopy(prior).learn(X, y).mean, rtol=1e-4)
 
 
+def test_a_cavity_is_what_the_other_shards_say() -> None:
+    X, y = labelled_rows(300)
+    prior = BayesianPerceptron(4)
+    models = learned_apart(prior, X, y, 3)
+    merging = Merging(prior)
+    sites = [merging.site(prior, model) for model in models]
+    others = merge(prior, models[1:])
+    cavity = merging.cavity(sites[0] + sites[1] + sites[2], sites[0])
+    assert cavity is not None
+    np.testing.assert_allclose(cavity.mean, others.mean, rtol=1e-9)
+    np.testing.assert_allclose(cavity.cov, others.cov, rtol=1e-9, atol=1e-12)
+
+
 def test_a_cavity_that_is_no_gaussian_keeps_the_old_site() -> None:
     """A site with more precision than all sites together, as a negative one elsewhere makes it, can't be taken out."""
     prior = BayesianPerceptron(1, "linear", noise=1.0, bias=False)
@@ -223,7 +236,7 @@ def test_a_cavity_that_is_no_gaussian_keeps_the_old_site() -> None:
 
 
 def test_sites_that_sum_to_no_gaussian_are_taken_in_part() -> None:
-    prior = BayesianPerceptron(1, "linear", noise=1.0, bias=False)
+    prior = BayesianPerceptron(1, "linear", noise=1.0, bias=False).learn([[0.0]], [0.0])  # a row that says nothing
     merging = Merging(prior)
     nothing, site = merging.nothing(), merging.site(prior, copy.deepcopy(prior).learn([[2.0]], [1.0]))
     assert merging.settled(nothing, site) == 1.0

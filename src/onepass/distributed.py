@@ -25,11 +25,11 @@ from onepass.validation import as_count
 try:
     import dask.array as da
     import dask.dataframe as dd
-    from distributed import Client, as_completed, default_client
+    from distributed import Client, as_completed, default_client, get_worker
 except ImportError as error:
     raise ImportError(f"onepass.distributed needs Dask: pip install 'onepass[dask]' ({error})") from None
 
-__all__ = ["Evaluation", "evaluate", "fit", "fit_fleet", "predict"]
+__all__ = ["Batch", "Client", "Evaluation", "evaluate", "fit", "fit_fleet", "get_worker", "predict"]
 
 Batch: TypeAlias = tuple[Any, Any]
 Read: TypeAlias = Callable[[str], Iterable[Batch]]

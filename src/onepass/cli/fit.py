@@ -18,6 +18,7 @@ __all__ = ["fit", "request_from"]
     examples=(
         "onepass fit trips.csv --target price --model price.onepass",
         "onepass fit 'logs/*.parquet' --target clicked --model clicks.onepass --hidden 50",
+        "onepass fit 'data/*.parquet' --target y --model y.onepass --engine dask --workers 4",
         "zcat old.csv.gz | onepass fit - --target kind --classes a,b,c --model kind.onepass",
     ),
 )
@@ -29,6 +30,7 @@ __all__ = ["fit", "request_from"]
 @options.shape
 @click.option("--passes", type=click.IntRange(min=1), default=1, show_default=True, help="Passes over the input.")
 @options.learning
+@options.clustering
 @options.rejecting
 @options.delimiter
 @options.reporting
@@ -39,6 +41,10 @@ def fit(
     passes: int,
     every: tuple[str, float],
     resume: bool,
+    engine: str,
+    workers: int | None,
+    scheduler: str | None,
+    rounds: int,
     rejects: Path | None,
     strict: bool,
     delimiter: str | None,
@@ -57,7 +63,15 @@ def fit(
 
     Rows that can't be learned are counted and, with --rejects, written down; the exit code is then 3. A run that was
     killed goes on with the same command and --resume, and ends with the same model bit for bit.
+
+    With --engine dask every file is learned by a worker of its own, --workers processes on this machine or those of
+    --scheduler, and what they learned is merged; --rounds 2 brings that as close to one process as another order of the
+    rows would.
     """
+    if engine == "dask":
+        _refuse_on_dask(passes, resume)
+    elif workers is not None or scheduler is not None:
+        raise click.UsageError("--workers and --scheduler are for --engine dask.")
     from onepass.cli.running import check_writable, one_sentence, run, take_up
 
     with one_sentence(), Voice(as_json=as_json, quiet=quiet) as voice:
@@ -81,7 +95,53 @@ def fit(
             if passes > 1:
                 voice.fact("passes", f"{passes}: every row counts {passes} times, so intervals come out too narrow")
         with Rejects(rejects, strict=strict, progress=model.progress) as log:
+            if engine == "dask":
+                return _fit_on_dask(model, path, inputs, log, voice, workers, scheduler, rounds)
             return run(model, path, inputs, sources, log, voice, start=start, every=every, asked=asked)
+
+
+def _refuse_on_dask(passes: int, resume: bool) -> None:
+    for given, option, reason in (
+        (passes > 1, "--passes", "is for one process; --rounds says how often a cluster goes over the files"),
+        (
+            resume,
+            "--resume",
+            "is for one process; a run on a cluster begins anew, and mends the loss of workers itself",
+        ),
+    ):
+        if given:
+            raise click.UsageError(f"{option} {reason}.")
+
+
+def _fit_on_dask(
+    model: Any,
+    path: Path,
+    inputs: Any,
+    log: Rejects,
+    voice: Voice,
+    workers: int | None,
+    scheduler: str | None,
+    rounds: int,
+) -> int:
+    from onepass.checkpoint import save
+    from onepass.cli.running import report
+
+    try:
+        from onepass.spread import cluster, spread
+    except ImportError as error:
+        raise click.ClickException(f"{error}.") from None
+    if inputs.is_stream:
+        raise click.UsageError("--engine dask needs files; standard input can't be shared out.")
+    with cluster(workers, scheduler) as client:
+        voice.fact("cluster", f"{len(client.nthreads())} workers, {len(inputs.files)} files, {rounds} rounds")
+        voice.start()
+        for file, rejected in spread(
+            model, inputs, client, rounds, lambda done, total: voice.advance(0, done / total, 0)
+        ):
+            log.add(file, rejected)
+    model.last_run = inputs.identity()
+    save(model, path)
+    return report(model, path, log, voice, 0)
 
 
 def request_from(target: str, shape: dict[str, Any]) -> Any:

@@ -8,6 +8,7 @@ import click
 
 __all__ = [
     "Command",
+    "clustering",
     "delimiter",
     "files",
     "learning",
@@ -199,6 +200,27 @@ learning = _all(
         help="Keep the progress of a run after so many rows or so much time.",
     ),
     click.option("--resume", is_flag=True, help="Go on with a run over the same files that was interrupted."),
+)
+
+clustering = _all(
+    click.option(
+        "--engine",
+        type=click.Choice(["process", "dask"]),
+        default="process",
+        show_default=True,
+        help="Learn in this process, or on a Dask cluster, a file a shard.",
+    ),
+    click.option(
+        "--workers", type=click.IntRange(min=1), help="Dask processes on this machine; one a core by default."
+    ),
+    click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler that is running already."),
+    click.option(
+        "--rounds",
+        type=click.IntRange(min=1),
+        default=2,
+        show_default=True,
+        help="How often a cluster goes over the files.",
+    ),
 )
 
 rejecting = _all(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from onepass.tabular import TabularModel
     from onepass.training import Inputs, Position, Step
 
-__all__ = ["REJECTED", "check_writable", "load_model", "one_sentence", "run", "stoppable", "take_up"]
+__all__ = ["REJECTED", "check_writable", "load_model", "one_sentence", "report", "run", "stoppable", "take_up"]
 
 REJECTED = 3  # exit code of a run that ended but turned rows away
 _INTERRUPTED = 130
@@ -159,6 +159,11 @@ def run(
         raise click.ClickException(
             f"cannot write {error.filename or path}: {error.strerror}; what was there is as it was."
         ) from None
+    return report(model, path, rejects, voice, before)
+
+
+def report(model: "TabularModel", path: Path, rejects: Rejects, voice: Voice, before: int) -> int:
+    """Say how a run ended that began with so many rows, and give the exit code."""
     rejects.tell(voice)
     learned = model.n_rows - before
     facts = {

@@ -4,6 +4,7 @@
 meaning of a row depends on is part of it, so whoever has the file can go on learning or predict.
 """
 
+import copy
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -47,6 +48,7 @@ _ESTIMATORS: dict[str, Any] = {
     )
 }
 _FULL = 500  # features up to which all correlations between weights are kept
+_REHEARSED = 256  # rows, enough for blocks
 _DRAWS = 400  # functions that stand for a network's belief
 
 
@@ -240,6 +242,14 @@ class TabularModel:
             foretold = self._begin("predict_then_learn", rows)
         self._count(rows)
         return foretold
+
+    def rehearse(self) -> None:
+        """Have a copy learn some rows and one row, so that all code for it is there."""
+        rng = np.random.default_rng(0)
+        copied = copy.deepcopy(self)
+        for n in (_REHEARSED, 1):
+            X = rng.standard_normal((n, len(self.encoding.features)))
+            copied.learn(Rows(X, np.zeros(n), (), n))
 
     def _begin(self, method: str, rows: Rows) -> Any:
         """Have the estimator look at its first rows and classes."""

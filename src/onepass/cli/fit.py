@@ -72,7 +72,7 @@ def fit(
         _refuse_on_dask(passes, resume)
     elif workers is not None or scheduler is not None:
         raise click.UsageError("--workers and --scheduler are for --engine dask.")
-    from onepass.cli.running import check_writable, one_sentence, run, take_up
+    from onepass.cli.running import check_writable, one_sentence, run, settle_code, take_up
 
     with one_sentence(), Voice(as_json=as_json, quiet=quiet) as voice:
         from onepass.stream import expand
@@ -82,13 +82,15 @@ def fit(
         check_writable(path, "--model")
         inputs = Inputs(tuple(expand(files)), passes, delimiter)
         asked = json.loads(json.dumps({"target": target, **shape}))  # as a file will give it back
-        begun = take_up(path, inputs, resume, asked, voice)
+        begun = take_up(path, inputs, resume, asked)
         sources = inputs.sources()
         if begun is not None:
             model, start = begun
         else:
             model, task = survey(sources, request_from(target, shape), rereadable=not inputs.is_stream)
             start = None
+        settle_code(model, inputs)
+        if start is None:
             voice.fact("task", task)
             for name, words in model.choices():
                 voice.fact(name, words)

@@ -46,7 +46,7 @@ def learn(
 
     From standard input (-) rows are learned as they come, and MODEL itself is brought up to date at every checkpoint.
     """
-    from onepass.cli.running import check_writable, load_model, one_sentence, run, take_up
+    from onepass.cli.running import check_writable, load_model, one_sentence, run, settle_code, take_up
 
     with one_sentence(), Voice(as_json=as_json, quiet=quiet) as voice:
         from onepass.stream import expand
@@ -56,7 +56,7 @@ def learn(
         learned = load_model(model)
         check_writable(model, "MODEL")
         inputs = Inputs(tuple(expand(files)), passes, delimiter)
-        begun = take_up(model, inputs, resume, {}, voice)
+        begun = take_up(model, inputs, resume, {})
         if begun is None and resume and learned.last_run == inputs.identity():
             voice.done({"model": str(model), "rows": 0, "rejected": 0}, f"{model} has learned these files already")
             return 0
@@ -64,5 +64,6 @@ def learn(
         learned, start = begun or (learned, None)
         for source in sources:
             check_columns(learned, source, target=True)
+        settle_code(learned, inputs)
         with Rejects(rejects, strict=strict, progress=learned.progress) as log:
             return run(learned, model, inputs, sources, log, voice, start=start, every=every, asked={})

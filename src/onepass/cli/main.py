@@ -38,10 +38,10 @@ def onepass() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and end the process."""
+    """Run the command line and end the process; without arguments those of the process itself."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        code = onepass.main(arguments, prog_name="onepass", standalone_mode=False)
+        code = onepass.main(arguments, prog_name="onepass", standalone_mode=False, obj=arguments is None)
     except click.ClickException as error:
         sys.exit(_fail(_sentence(error), error.exit_code))
     except (click.Abort, KeyboardInterrupt):

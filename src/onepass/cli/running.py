@@ -21,10 +21,21 @@ if TYPE_CHECKING:
     from onepass.tabular import TabularModel
     from onepass.training import Inputs, Position, Step
 
-__all__ = ["REJECTED", "check_writable", "load_model", "one_sentence", "report", "run", "stoppable", "take_up"]
+__all__ = [
+    "REJECTED",
+    "check_writable",
+    "load_model",
+    "one_sentence",
+    "report",
+    "run",
+    "settle_code",
+    "stoppable",
+    "take_up",
+]
 
 REJECTED = 3  # exit code of a run that ended but turned rows away
 _INTERRUPTED = 130
+_RESTARTED = "ONEPASS_RESTARTED"  # once is enough, also where nothing can be kept on the disk
 
 
 @contextmanager
@@ -74,7 +85,7 @@ def load_model(path: Path) -> "TabularModel":
 
 
 def take_up(
-    path: Path, inputs: "Inputs", resume: bool, asked: dict[str, Any], voice: Voice
+    path: Path, inputs: "Inputs", resume: bool, asked: dict[str, Any]
 ) -> "tuple[TabularModel, Position] | None":
     """Take up an interrupted run if that is asked for; never start over in silence."""
     from onepass.stream import StreamError
@@ -92,9 +103,23 @@ def take_up(
             "it to start over"
         )
     found = taken_up(path, inputs, asked) if resume else None
-    if found is not None:
-        voice.aside(f"going on after {found[0].n_rows:,} rows")
     return found
+
+
+def settle_code(model: "TabularModel", inputs: "Inputs") -> None:
+    """Start anew with all code from the disk if this process had to compile some.
+
+    What was compiled just now differs in last bits from the same code loaded, and a run that is cut and taken up again
+    must not show it. Nothing has been learned or written yet, so nobody but the clock notices.
+    """
+    if inputs.is_stream or _RESTARTED in os.environ or not click.get_current_context().find_root().obj:
+        return  # read once, done already, or called by another program, which can't start anew
+    model.rehearse()
+    from onepass.engine.compiled import compiled_now
+
+    if compiled_now():
+        os.environ[_RESTARTED] = "1"
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 @contextmanager
@@ -132,6 +157,8 @@ def run(
     from onepass.training import Every, Interrupted, train
 
     before = model.n_rows
+    if start is not None:
+        voice.aside(f"going on after {before:,} rows")
 
     def listen(step: "Step") -> None:
         rejects.add(step.file, step.rows.rejects)

@@ -5,12 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
+from threadpoolctl import threadpool_info
 
 from onepass import BayesianPerceptron, PiecewiseLinear
 from onepass.activations import NAMES, as_activation
 from onepass.engine import moments as compiled_moments
 from onepass.engine import special, tilts
 from onepass.engine.moments import make_rule
+from onepass.engine.threads import threads_for
 from onepass.gaussian import log_cdf_slopes, truncated
 
 RULES: list[dict[str, Any]] = [
@@ -249,3 +251,11 @@ def test_compiled_tilts_are_those_of_the_reference(rule: dict[str, Any]) -> None
                 scale = np.sqrt(var)
                 np.testing.assert_allclose(ours[0] * scale, float(theirs.alpha) * scale, rtol=1e-7, atol=1e-9)
                 np.testing.assert_allclose(ours[1] * var, float(theirs.kappa) * var, rtol=1e-7, atol=1e-9)
+
+
+def test_small_products_are_not_shared_among_threads() -> None:
+    before = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    with threads_for(200):
+        assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {1}
+    with threads_for(5000):
+        assert [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"] == before

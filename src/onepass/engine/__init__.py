@@ -28,6 +28,7 @@ from onepass.activations import (
 from onepass.engine import moments, tilts
 from onepass.engine.blocks import block_size, learn_block
 from onepass.engine.rows import CANCELLED, row_root, rows_dense, rows_diagonal, rows_root, rows_sparse
+from onepass.engine.threads import threads_for
 from onepass.gaussian import FloatArray
 from onepass.observations import Bernoulli, Gaussian, Observation
 from onepass.posterior import Diagonal, Full, Posterior
@@ -120,7 +121,8 @@ def learn(
     assert isinstance(posterior, Full)
     assert not isinstance(X, csr_array)
     if X_var is None and not posterior.fragile and _blocks_pay(plan, len(posterior.mean), len(X)):
-        return _learn_blocks(plan, posterior, running, X, y, out)
+        with threads_for(len(posterior.mean)):
+            return _learn_blocks(plan, posterior, running, X, y, out)
     return _learn_rows(plan, posterior, running, X, y, row_vars, out)
 
 

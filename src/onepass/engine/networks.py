@@ -8,6 +8,7 @@ from onepass.belief import Blocks, Independent
 from onepass.engine.network import learn_blocks
 from onepass.engine.network_batch import learn_batch
 from onepass.engine.network_diagonal import learn_independent
+from onepass.engine.threads import threads_for
 from onepass.gaussian import FloatArray
 
 __all__ = ["NetworkPlan"]
@@ -65,7 +66,8 @@ class NetworkPlan:
             changing = (belief.mean, belief.variance, scales, record, work.densities)
             return int(learn_independent(*given, self._widths, self._starts, self._rule, settings, *changing))
         if work.batch > 1:
-            return self._learn_batches(belief, scales, work, settings, record)
+            with threads_for(len(belief.mean)):
+                return self._learn_batches(belief, scales, work, settings, record)
         sites = self.start_sites(0) if work.sites is None else work.sites
         beliefs, notes = (belief.mean, belief.values, scales), (record, work.densities)
         return int(learn_blocks(*given, self._shape, self._rule, settings, *beliefs, sites, *notes))

@@ -1,3 +1,4 @@
+import csv
 import gzip
 import os
 import subprocess
@@ -63,6 +64,37 @@ def test_bad_lines_are_named_and_cost_only_themselves(tmp_path: Path) -> None:
     assert bad[0].text == "1,2"
     lines = [line for piece in open_source(str(file)).pieces(None, 0) for line in piece.lines]
     assert lines == [2, 5, 9, 10]
+
+
+def test_an_unclosed_quote_in_the_last_column_costs_its_line_only(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    lines = [f"{i},{i}" for i in range(411)]
+    for stray in ([10], [10, 200], [10, 200, 410]):
+        broken = [f'{i},"{i}' if i in stray else line for i, line in enumerate(lines)]
+        file.write_text("a,b\n" + "\n".join(broken) + "\n")
+        assert [int(row["a"]) for row in read(file)] == [i for i in range(411) if i not in stray]
+        bad = malformed(file)
+        assert [one.line for one in bad] == [i + 2 for i in stray]
+        assert all(one.reason == "has a quote that is never closed, or one inside a field" for one in bad)
+
+
+def test_a_long_field_is_read_and_one_beyond_all_bounds_costs_its_line_only(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(f"a,b\n1,2\n3\n4,{'x' * 200_000}\n5,6\n")
+    assert [row["a"] for row in read(file)] == ["1", "4", "5"]
+    before = csv.field_size_limit(100_000)
+    try:
+        assert [row["a"] for row in read(file)] == ["1", "5"]
+        assert malformed(file)[1].reason == "has a field of more than 100,000 characters"
+    finally:
+        csv.field_size_limit(before)
+
+
+def test_what_is_no_utf8_is_told_from_a_stray_quote(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_bytes("a,b\nMünchen,1\nUlm,2\n".encode("latin-1"))
+    (bad,) = malformed(file)
+    assert bad.reason == "is no sound UTF-8; if the file is in Latin-1, convert it first: iconv -f LATIN1 -t UTF-8"
 
 
 def test_lines_are_right_where_records_have_several(tmp_path: Path) -> None:

@@ -48,6 +48,10 @@ _READ = 2**18
 _IDLE = 0.5  # seconds after which rows of a slow stream are handed on
 _PARQUET_ROWS = 8192
 _SHOWN = 200  # characters of a bad record that are kept
+_NOT_UTF8 = "is no sound UTF-8; if the file is in Latin-1, convert it first: iconv -f LATIN1 -t UTF-8"
+_STRAY_QUOTE = "has a quote that is never closed, or one inside a field"
+# Python's own limit of 131,072 would refuse fields that Arrow reads.
+csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_RECORD))
 
 T = TypeVar("T")
 
@@ -383,6 +387,10 @@ def _chunks(raw: _Raw, boundary: Callable[[bytes], int]) -> Iterator[bytes]:
             return
 
 
+def _n_lines(text: bytes) -> int:
+    return text.count(b"\n") + (not text.endswith(b"\n"))
+
+
 # CSV.
 
 
@@ -409,36 +417,50 @@ class _CsvPlaces:
 
     def __call__(self) -> Sequence[int]:
         if self.known is None:
-            if self.text.count(b"\n") + (not self.text.endswith(b"\n")) == self.n_rows:
+            if _n_lines(self.text) == self.n_rows:
                 return range(self.first, self.first + self.n_rows)
             self.known = [line for line, _, _ in _records(self.text, self.first, self.delimiter, None)]
         return self.known
 
 
-def _records(text: bytes, first: int, delimiter: str, width: int | None) -> Iterator[tuple[int, list[str] | None, str]]:
-    """Line, fields and text of every record.
+def _records(text: bytes, first: int, delimiter: str, width: int | None) -> Iterator[tuple[int, list[str] | str, str]]:
+    """Line, fields and text of every record; in place of fields that can't be read the reason.
 
-    If a record of several lines has the wrong number of fields a stray quote is to blame, and only its first line.
+    If a record of several lines can't be read, or has the wrong number of fields, a stray quote is to blame, and only
+    its first line.
     """
-    lines = text.decode("utf-8", errors="surrogateescape").splitlines(keepends=True)
-    lines = _joined(lines)
+    lines = _joined(text.decode("utf-8", errors="surrogateescape").splitlines(keepends=True))
     at = 0
     while at < len(lines):
-        reader = csv.reader(lines[at:], delimiter=delimiter)
+        # Not a slice, which would be copied once for every bad line.
+        reader = csv.reader(map(lines.__getitem__, range(at, len(lines))), delimiter=delimiter, strict=True)
         start = at
-        for fields in reader:
-            used = start + reader.line_num - at
-            if used > 1 and width is not None and len(fields) != width:
-                yield first + at, None, lines[at]
-                at += 1
-                break
-            if fields and any("\udc80" <= sign <= "\udcff" for value in fields for sign in value):
-                yield first + at, None, lines[at]
-            elif fields:
-                yield first + at, fields, "".join(lines[at : at + used])
-            at += used
-        else:
-            return
+        try:
+            for fields in reader:
+                used = start + reader.line_num - at
+                if used > 1 and width is not None and len(fields) != width:
+                    raise csv.Error
+                if any("\udc80" <= sign <= "\udcff" for value in fields for sign in value):
+                    yield first + at, _NOT_UTF8, lines[at]
+                elif fields:
+                    yield first + at, fields, "".join(lines[at : at + used])
+                at += used
+        except csv.Error as error:
+            too_long = f"has a field of more than {csv.field_size_limit():,} characters"
+            yield first + at, too_long if "field limit" in str(error) else _STRAY_QUOTE, lines[at]
+            at += 1
+
+
+def _quotes_pair(text: bytes, delimiter: str) -> bool:
+    """Whether every quote begins a field, ends it, or is one of two in the midst of it."""
+    view = np.frombuffer(text, dtype=np.uint8)
+    quotes = np.flatnonzero(view == ord('"'))
+    if len(quotes) % 2:
+        return False
+    around = np.frombuffer(f'\n\r"{delimiter}'.encode(), dtype=np.uint8)
+    before = view[np.maximum(quotes[::2] - 1, 0)]
+    behind = view[np.minimum(quotes[1::2] + 1, len(view) - 1)]
+    return bool(np.isin(before, around).all() and np.isin(behind, around).all())
 
 
 def _joined(lines: list[str]) -> list[str]:
@@ -516,11 +538,17 @@ class _Csv(_File):
             table = arrow_csv.read_csv(pa.BufferReader(text), **options)
         except pa.ArrowInvalid:
             table = None
-        if table is None or bad:
+        if table is None or bad or self._swallows(text, table.num_rows):
             return self._one_by_one(text, wanted, line, rows)
         batch = _one_batch(table)
         places = _CsvPlaces(text, line, batch.num_rows, self._delimiter)
         return Piece(batch, rows, places, share=self._raw.share)
+
+    def _swallows(self, text: bytes, n_rows: int) -> bool:
+        """Whether a stray quote may have made one record of many lines, which Arrow does not mind."""
+        if text.count(b'"') % 2:
+            return True
+        return n_rows != _n_lines(text) and not _quotes_pair(text, self._delimiter)
 
     def _one_by_one(self, text: bytes, wanted: list[str], line: int, rows: int) -> Piece:
         width, nulls = len(self._names), set(NULLS)
@@ -528,12 +556,13 @@ class _Csv(_File):
         places: list[int] = []
         malformed: list[Malformed] = []
         for place, fields, record in _records(text, line, self._delimiter, width):
-            if fields is not None and len(fields) == width:
+            if isinstance(fields, str):
+                reason = fields
+            elif len(fields) == width:
                 good.append(fields)
                 places.append(place)
                 continue
-            reason = "is no sound UTF-8 or has a quote that is never closed"
-            if fields is not None:
+            else:
                 count = f"{len(fields)} field" + "s" * (len(fields) != 1)
                 reason = f"has {count} where the first line has {width}"
             malformed.append(Malformed(place, reason, _shown(record), rows + len(good)))
@@ -580,7 +609,7 @@ class _JsonLines(_File):
             )
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             return None
-        if table.num_rows != text.count(b"\n") + (not text.endswith(b"\n")):
+        if table.num_rows != _n_lines(text):
             return None  # empty lines, or several objects in one
         batch = _one_batch(table)
         n = batch.num_rows

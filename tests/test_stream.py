@@ -1,6 +1,8 @@
 import csv
 import gzip
 import os
+import resource
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -200,6 +202,34 @@ def test_rows_of_a_slow_stream_are_handed_on_without_waiting_for_more() -> None:
         os.write(process.stdin.fileno(), b"4\n")
         assert process.stdout.readline() == b"[{'a': '34'}]\n"
         process.stdin.close()
+
+
+def test_a_first_line_that_comes_in_parts_is_waited_for() -> None:
+    code = "from onepass.stream import open_source; print(open_source('-').columns(), flush=True)"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        os.write(process.stdin.fileno(), b"one,tw")
+        assert not select.select([process.stdout], [], [], 3.0)[0]
+        os.write(process.stdin.fileno(), b"o,three\n")
+        assert process.stdout.readline() == b"['one', 'two', 'three']\n"
+        process.stdin.close()
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.jsonl", "a.parquet"])
+def test_files_are_open_only_while_they_are_read(name: str, tmp_path: Path) -> None:
+    write = {"a.jsonl": write_jsonl, "a.parquet": write_parquet}.get(name, write_csv)
+    file = write(tmp_path / name, ROWS[:20])
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = max(map(int, os.listdir("/dev/fd"))) + 20
+    resource.setrlimit(resource.RLIMIT_NOFILE, (few, hard))
+    try:
+        sources = [open_source(str(file)) for _ in range(few)]
+        for _ in range(2):
+            assert [sum(map(len, source.pieces(None, 0))) for source in sources] == [20] * few
+            assert [sum(map(len, source.head(3))) for source in sources] == [3] * few
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_thread_ahead_passes_on_everything_and_stops_when_nobody_listens() -> None:

@@ -12,7 +12,7 @@ from onepass import (
     BayesianPerceptronRegressor,
     CheckpointError,
 )
-from onepass.encoding import FARTHEST
+from onepass.encoding import FARTHEST, SchemaError
 from onepass.survey import Request, survey
 from onepass.tabular import Rows, Settings, TabularModel
 from onepass.training import Inputs, steps
@@ -149,3 +149,11 @@ def test_what_is_just_not_too_far_is_learned_with_finite_numbers(settings: dict[
         model.learn(Rows(np.full((1, d), x), np.full(1, y), (), 1))
     answers = model.predictions(np.eye(d), 0.9)
     assert all(np.isfinite(answer).all() for answer in answers.values())
+
+
+def test_a_target_of_one_number_may_be_meant_as_a_number(tmp_path: Path) -> None:
+    inputs = Inputs((str(write_csv(tmp_path / "a.csv", [{"a": i * i, "y": 3} for i in range(30)])),))
+    with pytest.raises(SchemaError, match=r"only one class, '3'.*or is it a number \(--task regression\)\?"):
+        survey(inputs.sources(), Request("y"), rereadable=True)
+    _, words = survey(inputs.sources(), Request("y", task="regression"), rereadable=True)
+    assert words.startswith("regression")

@@ -192,7 +192,10 @@ def fingerprint(file: str) -> dict[str, Any]:
 def open_source(file: str, delimiter: str | None = None) -> Source:
     """Look at how a file begins, and take it for what it is."""
     raw = _Raw(file)
-    source = _recognised(raw, file, delimiter)
+    try:
+        source = _recognised(raw, file, delimiter)
+    finally:
+        raw.close()  # there may be more files than can be open at once
     return _Once(source, raw) if file == STDIN else source
 
 
@@ -282,14 +285,24 @@ class _Raw:
         self.name = "standard input" if file == STDIN else file
         self.stopping = threading.Event()
         self.consumed = 0
-        try:
-            self._handle = sys.stdin.fileno() if file == STDIN else os.open(file, os.O_RDONLY)
-            self.size = os.fstat(self._handle).st_size if file != STDIN else 0
-        except OSError as error:
-            raise StreamError(f"{self.name} can't be read: {error.strerror}") from None
+        self._handle: int | None = None
         self._held = b""
         self._inflate: Any = None
         self._ended = False
+        self._open()
+
+    def _open(self) -> None:
+        try:
+            self._handle = sys.stdin.fileno() if self.file == STDIN else os.open(self.file, os.O_RDONLY)
+            self.size = os.fstat(self._handle).st_size if self.file != STDIN else 0
+        except OSError as error:
+            raise StreamError(f"{self.name} can't be read: {error.strerror}") from None
+
+    def close(self) -> None:
+        """Let go of a file until it is read again; standard input would be lost."""
+        if self.file != STDIN and self._handle is not None:
+            os.close(self._handle)
+            self._handle, self._held, self._ended = None, b"", True
 
     def unzip(self) -> None:
         held, self._held = self._held, b""
@@ -297,8 +310,8 @@ class _Raw:
         self._held = self._inflated(held)
 
     def peek(self, n: int) -> bytes:
-        """Look at the first bytes, as many as there are."""
-        while len(self._held) < n and not self._ended and not (self._held and not self._ready(_IDLE)):
+        """Look at the first bytes, as many as there are, and a whole line at least."""
+        while len(self._held) < n and not self._ended and not (b"\n" in self._held.lstrip() and not self._ready(_IDLE)):
             self._held += self._more()
         return self._held[:n]
 
@@ -318,19 +331,19 @@ class _Raw:
     def share(self) -> float:
         return min(self.consumed / self.size, 1.0) if self.size else 0.0
 
-    def rewind(self) -> None:
-        """Start again; standard input can only go on."""
-        if self.file != STDIN:
-            zipped = self._inflate is not None
-            os.lseek(self._handle, 0, os.SEEK_SET)
-            self.consumed, self._held, self._ended = 0, b"", False
-            self._inflate = zlib.decompressobj(31) if zipped else None
+    def again(self) -> "_Raw":
+        """The same from its beginning, for one reader; standard input can only go on."""
+        if self.file == STDIN:
+            return self
+        fresh = _Raw(self.file)
+        fresh._inflate = None if self._inflate is None else zlib.decompressobj(31)
+        return fresh
 
     def _ready(self, seconds: float) -> bool:
-        return self.file != STDIN or bool(select.select([self._handle], [], [], seconds)[0])
+        return self.file != STDIN or bool(select.select([sys.stdin.fileno()], [], [], seconds)[0])
 
     def _more(self) -> bytes:
-        while not self._ended:
+        while not self._ended and self._handle is not None:
             while not self._ready(0.2):
                 if self.stopping.is_set():
                     self._ended = True
@@ -362,29 +375,31 @@ class _Raw:
         return b"".join(out)
 
     def __del__(self) -> None:
-        if getattr(self, "file", STDIN) != STDIN and hasattr(self, "_handle"):
-            os.close(self._handle)
+        self.close()
 
 
 def _chunks(raw: _Raw, boundary: Callable[[bytes], int]) -> Iterator[bytes]:
     """Text in chunks of whole records; ``boundary`` says where the last whole one ends."""
     parts: list[bytes] = []
     size = 0
-    while True:
-        content = raw.read()
-        parts.append(content)
-        size += len(content)
-        if content and size < _CHUNK and not raw.waits:
-            continue
-        text = b"".join(parts)
-        end = boundary(text) if content else len(text)
-        if end == 0 and len(text) > _LONGEST_RECORD:
-            end = text.rfind(b"\n") + 1 or len(text)
-        if end:
-            yield text[:end]
-        parts, size = [text[end:]], len(text) - end
-        if not content:
-            return
+    try:
+        while True:
+            content = raw.read()
+            parts.append(content)
+            size += len(content)
+            if content and size < _CHUNK and not raw.waits:
+                continue
+            text = b"".join(parts)
+            end = boundary(text) if content else len(text)
+            if end == 0 and len(text) > _LONGEST_RECORD:
+                end = text.rfind(b"\n") + 1 or len(text)
+            if end:
+                yield text[:end]
+            parts, size = [text[end:]], len(text) - end
+            if not content:
+                return
+    finally:
+        raw.close()
 
 
 def _n_lines(text: bytes) -> int:
@@ -495,9 +510,9 @@ class _Csv(_File):
 
     def pieces(self, types: dict[str, Any] | None, skip: int) -> Iterator[Piece]:
         wanted = self._names if types is None else [name for name in self._names if name in types]
-        self._raw.rewind()
+        raw = self._raw.again()
         line, rows, header = 1, 0, True
-        for chunk in _chunks(self._raw, _end_of_records):
+        for chunk in _chunks(raw, _end_of_records):
             text = chunk
             if header:
                 text = text[self._bom :]
@@ -511,7 +526,7 @@ class _Csv(_File):
             piece = self._parsed(text, wanted, line, rows)
             line += text.count(b"\n")
             rows += len(piece)
-            yield from _behind(piece, skip)
+            yield from _behind(replace(piece, share=raw.share), skip)
 
     def _parsed(self, text: bytes, wanted: list[str], line: int, rows: int) -> Piece:
         bad: list[Any] = []
@@ -542,7 +557,7 @@ class _Csv(_File):
             return self._one_by_one(text, wanted, line, rows)
         batch = _one_batch(table)
         places = _CsvPlaces(text, line, batch.num_rows, self._delimiter)
-        return Piece(batch, rows, places, share=self._raw.share)
+        return Piece(batch, rows, places)
 
     def _swallows(self, text: bytes, n_rows: int) -> bool:
         """Whether a stray quote may have made one record of many lines, which Arrow does not mind."""
@@ -568,7 +583,7 @@ class _Csv(_File):
             malformed.append(Malformed(place, reason, _shown(record), rows + len(good)))
         columns = [[None if row[i] in nulls else row[i] for row in good] for i in map(self._names.index, wanted)]
         batch = pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], names=wanted)
-        return Piece(batch, rows, lambda: places, share=self._raw.share, malformed=tuple(malformed))
+        return Piece(batch, rows, lambda: places, malformed=tuple(malformed))
 
 
 # JSON lines.
@@ -589,14 +604,14 @@ class _JsonLines(_File):
         return None
 
     def pieces(self, types: dict[str, Any] | None, skip: int) -> Iterator[Piece]:
-        self._raw.rewind()
+        raw = self._raw.again()
         line, rows = 1, 0
-        for text in _chunks(self._raw, _end_of_lines):
+        for text in _chunks(raw, _end_of_lines):
             piece = None if types is None else self._parsed(text, types, line, rows)
             piece = piece or self._one_by_one(text, types, line, rows)
             line += text.count(b"\n")
             rows += len(piece)
-            yield from _behind(piece, skip)
+            yield from _behind(replace(piece, share=raw.share), skip)
 
     def _parsed(self, text: bytes, types: dict[str, Any], line: int, rows: int) -> Piece | None:
         """All of it at once, if all of it has the types that were asked for."""
@@ -613,7 +628,7 @@ class _JsonLines(_File):
             return None  # empty lines, or several objects in one
         batch = _one_batch(table)
         n = batch.num_rows
-        return Piece(batch, rows, lambda: range(line, line + n), share=self._raw.share)
+        return Piece(batch, rows, lambda: range(line, line + n))
 
     def _one_by_one(self, text: bytes, types: dict[str, Any] | None, line: int, rows: int) -> Piece:
         good: list[dict[str, Any]] = []
@@ -635,7 +650,7 @@ class _JsonLines(_File):
         names = list(types) if types is not None else list(dict.fromkeys(name for row in good for name in row))
         columns = [pa.array([_text(row.get(name)) for row in good], pa.string()) for name in names]
         batch = pa.RecordBatch.from_arrays(columns, names=names) if names else _rows_without_columns(len(good))
-        return Piece(batch, rows, lambda: places, share=self._raw.share, malformed=tuple(malformed))
+        return Piece(batch, rows, lambda: places, malformed=tuple(malformed))
 
 
 def _text(value: Any) -> str | None:
@@ -654,31 +669,36 @@ class _Parquet(_File):
     def __init__(self, file: str) -> None:
         self.name = file
         try:
-            # Read through a buffer: a column of a large row group is never in memory as a whole.
-            self._file = pq.ParquetFile(file, buffer_size=2**20, pre_buffer=False)
+            with self._opened() as opened:
+                self._metadata, self._names = opened.metadata, list(opened.schema_arrow.names)
         except (OSError, pa.ArrowInvalid) as error:
             raise StreamError(f"{file} is not sound Parquet: {_first_sentence(error)}") from None
-        if not self._file.metadata.num_rows:
+        if not self._metadata.num_rows:
             raise StreamError(f"{file} is empty")
 
+    def _opened(self, metadata: Any = None) -> Any:
+        # Read through a buffer: a column of a large row group is never in memory as a whole.
+        return pq.ParquetFile(self.name, metadata=metadata, buffer_size=2**20, pre_buffer=False)
+
     def columns(self) -> list[str]:
-        return list(self._file.schema_arrow.names)
+        return list(self._names)
 
     def pieces(self, types: dict[str, Any] | None, skip: int) -> Iterator[Piece]:
         wanted = None if types is None else [name for name in self.columns() if name in types]
-        metadata = self._file.metadata
+        metadata = self._metadata
         groups, rows = list(range(metadata.num_row_groups)), 0
         while groups and rows + metadata.row_group(groups[0]).num_rows <= skip:
             rows += metadata.row_group(groups.pop(0)).num_rows
         if not groups:
             return
         try:
-            for batch in self._file.iter_batches(_PARQUET_ROWS, row_groups=groups, columns=wanted, use_threads=False):
-                begin = rows + 1
-                share = (rows + batch.num_rows) / metadata.num_rows
-                piece = Piece(batch, rows, _RowPlaces(begin, batch.num_rows), share=share)
-                rows += batch.num_rows
-                yield from _behind(piece, skip)
+            with self._opened(metadata) as opened:
+                for batch in opened.iter_batches(_PARQUET_ROWS, row_groups=groups, columns=wanted, use_threads=False):
+                    begin = rows + 1
+                    share = (rows + batch.num_rows) / metadata.num_rows
+                    piece = Piece(batch, rows, _RowPlaces(begin, batch.num_rows), share=share)
+                    rows += batch.num_rows
+                    yield from _behind(piece, skip)
         except (OSError, pa.ArrowInvalid) as error:
             raise StreamError(f"{self.name} is not sound Parquet: {_first_sentence(error)}") from None
 

@@ -193,9 +193,10 @@ def _class_target(column: Any, request: Request, sources: Sequence[Source]) -> C
     if {label.lower() for label in labels} == {"false", "true"}:
         labels = ["false", "true"]
     if len(labels) < 2:
+        number = ", or is it a number (--task regression)?" if labels and numeric else ""
         raise SchemaError(
             f"the target {name!r} has only one class, {labels[0] if labels else ''!r}: nothing to tell apart; "
-            "declare all that will come with --classes a,b"
+            f"declare all that will come with --classes a,b{number}"
         )
     return ClassTarget(name, tuple(labels), numeric)
 

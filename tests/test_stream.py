@@ -232,6 +232,17 @@ def test_files_are_open_only_while_they_are_read(name: str, tmp_path: Path) -> N
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def test_a_pipe_with_a_name_is_refused_since_it_cannot_be_read_twice() -> None:
+    out, into = os.pipe()
+    os.write(into, b"a\n1\n")
+    os.close(into)
+    try:
+        with pytest.raises(StreamError, match="is a pipe, which can be read only once; .*standard input"):
+            open_source(f"/dev/fd/{out}")
+    finally:
+        os.close(out)
+
+
 def test_a_thread_ahead_passes_on_everything_and_stops_when_nobody_listens() -> None:
     assert list(ahead(range(1000))) == list(range(1000))
 

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import select
+import stat
 import sys
 import threading
 import zlib
@@ -289,17 +290,17 @@ class _Raw:
         self._held = b""
         self._inflate: Any = None
         self._ended = False
-        self._open()
-
-    def _open(self) -> None:
         try:
-            self._handle = sys.stdin.fileno() if self.file == STDIN else os.open(self.file, os.O_RDONLY)
-            self.size = os.fstat(self._handle).st_size if self.file != STDIN else 0
+            self._handle = sys.stdin.fileno() if file == STDIN else os.open(file, os.O_RDONLY)
+            found = os.fstat(self._handle)
         except OSError as error:
             raise StreamError(f"{self.name} can't be read: {error.strerror}") from None
+        self.size = found.st_size if file != STDIN else 0
+        if file != STDIN and stat.S_ISFIFO(found.st_mode):
+            raise StreamError(f"{file} is a pipe, which can be read only once; give it as standard input, '-'")
 
     def close(self) -> None:
-        """Let go of a file until it is read again; standard input would be lost."""
+        """Let go of a file; standard input would be lost."""
         if self.file != STDIN and self._handle is not None:
             os.close(self._handle)
             self._handle, self._held, self._ended = None, b"", True

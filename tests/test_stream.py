@@ -237,7 +237,7 @@ def test_a_pipe_with_a_name_is_refused_since_it_cannot_be_read_twice() -> None:
     os.write(into, b"a\n1\n")
     os.close(into)
     try:
-        with pytest.raises(StreamError, match="is a pipe, which can be read only once; .*standard input"):
+        with pytest.raises(StreamError, match=r"is a pipe, which can be read only once; .*standard input"):
             open_source(f"/dev/fd/{out}")
     finally:
         os.close(out)

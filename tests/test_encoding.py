@@ -89,11 +89,54 @@ def test_what_a_column_cannot_be_is_named() -> None:
         encoding.encode(batch(a=pa.array([0], pa.timestamp("s"))))
 
 
+def test_a_number_far_outside_costs_its_row_only() -> None:
+    values = [*(float(i % 7) for i in range(50)), 1e308, -1e308]
+    encoding = infer(batch(a=values, b=[0.0] * 51 + [1e308], c=[1e308, -1e308] * 26), [])
+    (a, b, c) = encoding.columns
+    assert a == Number("a", pytest.approx(np.mean(values[:50])), pytest.approx(np.std(values[:50])), False)
+    assert b == Number("b", 0.0, 1.0, False)
+    assert c == Number("c", 0.0, pytest.approx(1e308), False)
+    later = encoding.encode(batch(a=[1.0, 1e308, -1e200, 2.0], b=[0.0] * 4, c=[1e308] * 4))
+    assert later.bad == {
+        1: "a is 1e+308, far outside anything seen",
+        2: "a is -1e+200, far outside anything seen",
+    }
+    assert np.isfinite(later.X).all()
+
+
 def test_the_user_knows_better() -> None:
     table = batch(zip=[10115, 80331, 10115], note=["a", "b", "a"])
     encoding = infer(table, ["note"], kinds={"zip": "category"})
     assert encoding.features == ["zip=10115", "zip=80331", "zip=(other)"]
     assert encoding.encode(batch(zip=["80331"])).X.tolist() == [[0, 1, 0]]
+
+
+def test_no_guard_objects_to_what_was_asked_for() -> None:
+    table = batch(
+        t=list(range(200)), id=[f"key {i}" for i in range(200)], none=pa.nulls(200), flag=[i % 2 for i in range(200)]
+    )
+    kinds = {"t": "number", "id": "category", "none": "category", "flag": "boolean"}
+    encoding = infer(table, [], kinds=kinds)
+    assert {column.name: column.kind for column in encoding.columns} == kinds | {"id": "hashed"}
+    assert encoding.ignored == {}
+    assert encoding.encode(table).X[:, encoding.features.index("none=(other)")].all()
+    assert encoding.encode(batch(flag=[0, 1, 2])).bad == {2: "flag is '2', neither true nor false"}
+    assert infer(table, []).ignored.keys() == {"t", "id", "none"}
+
+
+def test_numbers_are_written_as_in_files_not_as_in_python() -> None:
+    encoding = infer(batch(a=["1000", "2000"]), [])
+    assert encoding.encode(batch(a=["1_000", "1,5", " 1500 "])).bad == {
+        0: "a is '1_000', no number",
+        1: "a is '1,5', no number: a decimal point is expected, no comma",
+    }
+
+
+def test_dates_that_are_not_iso_are_called_so() -> None:
+    (column,) = infer(batch(a=[f"{1 + i % 4:02}.12.2024" for i in range(50)]), []).columns
+    assert column.words().endswith("; looks like dates, but only ISO 8601 (2024-12-31) is read as such")
+    (column,) = infer(batch(a=["x", "1.12.2024"]), []).columns
+    assert "ISO" not in column.words()
 
 
 def test_an_encoding_survives_its_file() -> None:

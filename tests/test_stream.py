@@ -1,5 +1,8 @@
+import csv
 import gzip
 import os
+import resource
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -63,6 +66,37 @@ def test_bad_lines_are_named_and_cost_only_themselves(tmp_path: Path) -> None:
     assert bad[0].text == "1,2"
     lines = [line for piece in open_source(str(file)).pieces(None, 0) for line in piece.lines]
     assert lines == [2, 5, 9, 10]
+
+
+def test_an_unclosed_quote_in_the_last_column_costs_its_line_only(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    lines = [f"{i},{i}" for i in range(411)]
+    for stray in ([10], [10, 200], [10, 200, 410]):
+        broken = [f'{i},"{i}' if i in stray else line for i, line in enumerate(lines)]
+        file.write_text("a,b\n" + "\n".join(broken) + "\n")
+        assert [int(row["a"]) for row in read(file)] == [i for i in range(411) if i not in stray]
+        bad = malformed(file)
+        assert [one.line for one in bad] == [i + 2 for i in stray]
+        assert all(one.reason == "has a quote that is never closed, or one inside a field" for one in bad)
+
+
+def test_a_long_field_is_read_and_one_beyond_all_bounds_costs_its_line_only(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(f"a,b\n1,2\n3\n4,{'x' * 200_000}\n5,6\n")
+    assert [row["a"] for row in read(file)] == ["1", "4", "5"]
+    before = csv.field_size_limit(100_000)
+    try:
+        assert [row["a"] for row in read(file)] == ["1", "5"]
+        assert malformed(file)[1].reason == "has a field of more than 100,000 characters"
+    finally:
+        csv.field_size_limit(before)
+
+
+def test_what_is_no_utf8_is_told_from_a_stray_quote(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_bytes("a,b\nMünchen,1\nUlm,2\n".encode("latin-1"))
+    (bad,) = malformed(file)
+    assert bad.reason == "is no sound UTF-8; if the file is in Latin-1, convert it first: iconv -f LATIN1 -t UTF-8"
 
 
 def test_lines_are_right_where_records_have_several(tmp_path: Path) -> None:
@@ -168,6 +202,45 @@ def test_rows_of_a_slow_stream_are_handed_on_without_waiting_for_more() -> None:
         os.write(process.stdin.fileno(), b"4\n")
         assert process.stdout.readline() == b"[{'a': '34'}]\n"
         process.stdin.close()
+
+
+def test_a_first_line_that_comes_in_parts_is_waited_for() -> None:
+    code = "from onepass.stream import open_source; print(open_source('-').columns(), flush=True)"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        os.write(process.stdin.fileno(), b"one,tw")
+        assert not select.select([process.stdout], [], [], 3.0)[0]
+        os.write(process.stdin.fileno(), b"o,three\n")
+        assert process.stdout.readline() == b"['one', 'two', 'three']\n"
+        process.stdin.close()
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.jsonl", "a.parquet"])
+def test_files_are_open_only_while_they_are_read(name: str, tmp_path: Path) -> None:
+    write = {"a.jsonl": write_jsonl, "a.parquet": write_parquet}.get(name, write_csv)
+    file = write(tmp_path / name, ROWS[:20])
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = max(map(int, os.listdir("/dev/fd"))) + 20
+    resource.setrlimit(resource.RLIMIT_NOFILE, (few, hard))
+    try:
+        sources = [open_source(str(file)) for _ in range(few)]
+        for _ in range(2):
+            assert [sum(map(len, source.pieces(None, 0))) for source in sources] == [20] * few
+            assert [sum(map(len, source.head(3))) for source in sources] == [3] * few
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_pipe_with_a_name_is_refused_since_it_cannot_be_read_twice() -> None:
+    out, into = os.pipe()
+    os.write(into, b"a\n1\n")
+    os.close(into)
+    try:
+        with pytest.raises(StreamError, match=r"is a pipe, which can be read only once; .*standard input"):
+            open_source(f"/dev/fd/{out}")
+    finally:
+        os.close(out)
 
 
 def test_a_thread_ahead_passes_on_everything_and_stops_when_nobody_listens() -> None:

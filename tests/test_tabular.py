@@ -12,8 +12,9 @@ from onepass import (
     BayesianPerceptronRegressor,
     CheckpointError,
 )
+from onepass.encoding import FARTHEST, SchemaError
 from onepass.survey import Request, survey
-from onepass.tabular import Settings, TabularModel
+from onepass.tabular import Rows, Settings, TabularModel
 from onepass.training import Inputs, steps
 from tests.tables import clicks, trips, write_csv
 
@@ -114,3 +115,45 @@ def test_weights_of_a_network_point_where_the_data_do(tmp_path: Path) -> None:
 def test_what_is_chosen_is_plain_data(tmp_path: Path) -> None:
     parameters, _ = learned(tmp_path, clicks(50), "kind").export_state()
     assert json.loads(json.dumps(parameters))["target"]["labels"] == ["ad", "news", "none"]
+
+
+@pytest.mark.parametrize("settings", [{}, {"hidden": (4,)}], ids=["perceptron", "network"])
+@pytest.mark.parametrize("at", [20, 250])
+def test_huge_values_cost_their_rows_only(at: int, settings: dict[str, Any], tmp_path: Path) -> None:
+    rows = trips(300)
+    rows[at] |= {"km": 1e308}
+    rows[at + 1] |= {"price": 1e300}
+    inputs = Inputs((str(write_csv(tmp_path / "a.csv", rows)),))
+    sources = inputs.sources()
+    model, _ = survey(sources, Request("price", sample=100, settings=Settings(**settings)), rereadable=True)
+    rejects = []
+    for step in steps(model, inputs, sources):
+        model.learn(step.rows)
+        rejects += step.rows.rejects
+    assert [(reject.line, reject.reason) for reject in rejects] == [
+        (at + 2, "km is 1e+308, far outside anything seen"),
+        (at + 3, "the target price is 1e+300, far outside anything seen"),
+    ]
+    assert model.n_rows == 298
+    onepass.save(model, tmp_path / "a.onepass")
+    far = np.full((1, len(model.encoding.features)), FARTHEST)
+    answers = model.predictions(np.vstack([far, -far, 0.0 * far]), 0.9)
+    assert all(np.isfinite(answer).all() for answer in answers.values())
+
+
+@pytest.mark.parametrize("settings", [{}, {"hidden": (4,)}, {"prior_scale": "auto"}], ids=str)
+def test_what_is_just_not_too_far_is_learned_with_finite_numbers(settings: dict[str, Any], tmp_path: Path) -> None:
+    model = learned(tmp_path, trips(300), "price", **settings)
+    d = len(model.encoding.features)
+    for x, y in ((FARTHEST, 1.0), (1.0, FARTHEST), (-FARTHEST, FARTHEST)):
+        model.learn(Rows(np.full((1, d), x), np.full(1, y), (), 1))
+    answers = model.predictions(np.eye(d), 0.9)
+    assert all(np.isfinite(answer).all() for answer in answers.values())
+
+
+def test_a_target_of_one_number_may_be_meant_as_a_number(tmp_path: Path) -> None:
+    inputs = Inputs((str(write_csv(tmp_path / "a.csv", [{"a": i * i, "y": 3} for i in range(30)])),))
+    with pytest.raises(SchemaError, match=r"only one class, '3'.*or is it a number \(--task regression\)\?"):
+        survey(inputs.sources(), Request("y"), rereadable=True)
+    _, words = survey(inputs.sources(), Request("y", task="regression"), rereadable=True)
+    assert words.startswith("regression")

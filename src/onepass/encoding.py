@@ -8,6 +8,8 @@ Numbers are centred and scaled by the first rows, so that one prior suits all we
 """
 
 import hashlib
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -22,6 +24,7 @@ from onepass.gaussian import FloatArray
 from onepass.state import Parameters, as_number
 
 __all__ = [
+    "FARTHEST",
     "KINDS",
     "Bad",
     "Boolean",
@@ -35,8 +38,10 @@ __all__ = [
     "SchemaError",
     "as_numbers",
     "as_texts",
+    "centre_and_spread",
     "describe_type",
     "infer",
+    "note_far",
     "number_text",
 ]
 
@@ -44,8 +49,13 @@ KINDS = ("number", "boolean", "category", "hashed", "date")
 ONE_HOT = 20  # categories that get a feature each
 BUCKETS = 64  # features that more of them share
 _WRONG = 0.02  # share of the first rows that may hold what their column does not
+# Spreads from the centre up to which a number is taken: its powers, and products with others, stay finite. Nothing that
+# was measured is farther away; what is comes from a fault.
+FARTHEST = 1e50
 _DAY = 86400e6  # microseconds
 _YEAR = 365.25
+_COMMA = re.compile(r"\s*[-+]?\d+(\.\d{3})*,\d+\s*")
+_OTHER_DATE = re.compile(r"\s*\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})\b.*")
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
 
 Bad = dict[int, str]  # row -> why it can't be taken
@@ -62,7 +72,7 @@ def as_numbers(array: Any, name: str, bad: Bad) -> FloatArray:
     """Values as numbers, NaN where one is missing; what is none, or infinite, goes to ``bad``."""
     array = _plain(array)
     if _is_text(array):
-        values = _parsed(array, pa.float64(), float, name, "no number", bad)
+        values = _parsed(array, pa.float64(), _number_of, name, "no number", bad)
     elif _is_numeric(array.type) or pa.types.is_null(array.type) or pa.types.is_boolean(array.type):
         if array.type != pa.float64():
             array = pc.cast(array, pa.float64(), safe=False)
@@ -102,6 +112,45 @@ def number_text(value: float) -> str:
     return str(int(value)) if value == np.floor(value) and abs(value) < 2**53 else repr(float(value))
 
 
+def _number_of(text: str) -> float:
+    if "_" in text:  # a number in Python's source only
+        raise ValueError(text)
+    return float(text)
+
+
+def centre_and_spread(values: FloatArray) -> tuple[float, float]:
+    """Mean and standard deviation of all that is not far outside; a spread of 1 where there is none.
+
+    Examples
+    --------
+    >>> centre_and_spread(np.array([1.0, 3.0, 1e308, 1.0, 3.0]))
+    (2.0, 1.0)
+    """
+    if not len(values):
+        return 0.0, 1.0
+    with np.errstate(over="ignore"):
+        middle = _middle(values)
+        distances = np.abs(values - middle)
+        near = values[distances <= FARTHEST * (_middle(distances) or abs(middle) or 1.0)]
+    # A power of two: the same digits, but no square is too large.
+    largest = float(np.abs(near).max())
+    exponent = math.frexp(largest)[1]
+    scaled = np.ldexp(near, -exponent)
+    spread = math.ldexp(float(scaled.std()), exponent)
+    return math.ldexp(float(scaled.mean()), exponent), 1.0 if spread <= 1e-12 * largest else spread
+
+
+def _middle(values: FloatArray) -> float:
+    """Give one of the values, with as many below as above it."""
+    return float(np.partition(values, len(values) // 2)[len(values) // 2])
+
+
+def note_far(scaled: FloatArray, values: FloatArray, name: str, bad: Bad) -> None:
+    """Name the rows whose value, once scaled, is too far away to be taken."""
+    for row in np.flatnonzero(np.abs(scaled) > FARTHEST).tolist():
+        bad.setdefault(row, f"{name} is {values[row]:g}, far outside anything seen")
+
+
 def _as_days(array: Any, name: str, bad: Bad) -> FloatArray:
     """Times as days since 1970 in UTC, NaN where one is missing."""
     array = _plain(array)
@@ -139,7 +188,10 @@ def _parsed(array: Any, kind: Any, one: Any, name: str, wrong: str, bad: Bad) ->
             try:
                 values[row] = one(text.strip())
             except (ValueError, OverflowError):
-                bad.setdefault(row, f"{name} is {_shown(text)}, {wrong}")
+                comma = (
+                    ": a decimal point is expected, no comma" if one is _number_of and _COMMA.fullmatch(text) else ""
+                )
+                bad.setdefault(row, f"{name} is {_shown(text)}, {wrong}{comma}")
     return values
 
 
@@ -229,7 +281,7 @@ class Boolean:
         out[:, 0] = np.where(true, 1.0, np.where(false, 0.0, 0.5))
         odd = ~(true | false) & texts.is_valid().to_numpy(zero_copy_only=False)
         for row in np.flatnonzero(odd).tolist():
-            bad.setdefault(row, f"{self.name} is {_shown(array[row].as_py())}, neither true nor false")
+            bad.setdefault(row, f"{self.name} is {_shown(str(array[row].as_py()))}, neither true nor false")
 
 
 @dataclass(frozen=True)
@@ -254,13 +306,23 @@ class Category:
     def words(self) -> str:
         """Say what is done with it."""
         shown = ", ".join(self.levels[:4]) + (", ..." if len(self.levels) > 4 else "")
-        return f"one of {len(self.levels)} categories ({shown}), a feature each; anything else or missing: one more"
+        what = f"one of {len(self.levels)} categories ({shown}), a feature each; anything else or missing: one more"
+        return what + _mistaken(self.levels)
 
     def fill(self, array: Any, out: FloatArray, bad: Bad) -> None:
         """Write the features of all rows."""
         places = pc.index_in(as_texts(array, self.name), value_set=pa.array(self.levels, pa.string()))
         index = places.fill_null(len(self.levels)).to_numpy(zero_copy_only=False)
         out[np.arange(len(index)), index] = 1.0
+
+
+def _mistaken(texts: Sequence[str]) -> str:
+    """Say so where texts are likely meant to be something else."""
+    if texts and all(map(_OTHER_DATE.fullmatch, texts)):
+        return "; looks like dates, but only ISO 8601 (2024-12-31) is read as such"
+    if texts and all(map(_COMMA.fullmatch, texts)):
+        return "; looks like numbers with a decimal comma, but only a decimal point is read as such"
+    return ""
 
 
 @dataclass(frozen=True)
@@ -433,10 +495,14 @@ class Encoding:
             row[:] = as_numbers(_column_of(batch, column.name), column.name, bad)
             if column.missing:
                 X[:, at + 1] = np.isnan(row)
-        lying -= np.array([[column.centre] for column, _ in numbers])
-        lying *= np.array([[1.0 / column.spread] for column, _ in numbers])
-        if not np.isfinite(lying).all():
-            lying[~np.isfinite(lying)] = 0.0  # the mean
+        with np.errstate(over="ignore"):
+            lying -= np.array([[column.centre] for column, _ in numbers])
+            lying *= np.array([[1.0 / column.spread] for column, _ in numbers])
+        if not (lying.min(initial=0.0) >= -FARTHEST and lying.max(initial=0.0) <= FARTHEST):  # nor if one is missing
+            for row, (column, _) in zip(lying, numbers, strict=True):
+                if (np.abs(row) > FARTHEST).any():
+                    note_far(row, as_numbers(_column_of(batch, column.name), column.name, bad), column.name, bad)
+            lying[~(np.abs(lying) <= FARTHEST)] = 0.0  # the mean
         places = [at for _, at in numbers]
         together = places == list(range(places[0], places[0] + len(places)))
         target: Any = slice(places[0], places[0] + len(places)) if together else places
@@ -547,7 +613,22 @@ def _infer_column(name: str, array: Any, kind: str | None, one_hot: int, buckets
     known = array.drop_null()
     if not len(known) and kind is None:
         return "it has no values among the first rows"
-    return _made(name, array, known, kind or _kind_of(name, known), one_hot, buckets)
+    likely = kind or _kind_of(name, known)
+    return (_objection(name, known, likely, one_hot) if kind is None else "") or _made(
+        name, array, known, likely, one_hot, buckets
+    )
+
+
+def _objection(name: str, known: Any, kind: str, one_hot: int) -> str:
+    """Why there is nothing to be learned from a column, if the user has not asked for it."""
+    if kind == "number":
+        values = as_numbers(known, name, {})
+        return "it numbers the rows" if _counts_rows(values[np.isfinite(values)]) else ""
+    if kind == "category" and len(known) >= 100:
+        levels = as_texts(known, name).unique()
+        if len(levels) > max(one_hot, 0.9 * len(known)):
+            return "nearly every row has its own value, as a name or a key has" + _mistaken(levels.to_pylist())
+    return ""
 
 
 def _kind_of(name: str, known: Any) -> str:
@@ -572,19 +653,14 @@ def _reads_as(reader: Any, array: Any, name: str) -> bool:
     return sum(not why.endswith(" is infinite") for why in bad.values()) <= _WRONG * len(array)
 
 
-def _made(name: str, array: Any, known: Any, kind: str, one_hot: int, buckets: int) -> Column | str:
+def _made(name: str, array: Any, known: Any, kind: str, one_hot: int, buckets: int) -> Column:
     missing = len(known) < len(array)
     if kind == "number":
         bad: Bad = {}
         values = as_numbers(array, name, bad)
         missing = bool(np.isnan(np.delete(values, list(bad))).any())
         values = values[np.isfinite(values)]
-        if _counts_rows(values):
-            return "it numbers the rows"
-        spread = float(values.std()) if len(values) else 0.0
-        constant = spread <= 1e-12 * np.abs(values).max(initial=0.0)
-        centre = float(values.mean()) if len(values) else 0.0
-        return Number(name, centre, 1.0 if constant else spread, missing)
+        return Number(name, *centre_and_spread(values), missing)
     if kind == "boolean":
         return Boolean(name)
     if kind == "date":
@@ -595,17 +671,15 @@ def _made(name: str, array: Any, known: Any, kind: str, one_hot: int, buckets: i
     texts = as_texts(known, name)
     levels = pc.value_counts(texts)
     if kind == "hashed" or (kind == "category" and len(levels) > one_hot):
-        if len(levels) > 0.9 * len(texts) and len(texts) >= 100 and kind != "hashed":
-            return "nearly every row has its own value, as a name or a key has"
         places = [_bucket(text, buckets) for text in levels.field("values").to_pylist()]
         counts = np.bincount(places, levels.field("counts"), minlength=buckets)
         return Hashed(name, buckets, tuple((counts / max(counts.sum(), 1)).tolist()))
     counted = sorted((level["values"], level["counts"] / len(texts)) for level in levels.to_pylist())
-    return Category(name, *(tuple(part) for part in zip(*counted, strict=True)))
+    return Category(name, tuple(level for level, _ in counted), tuple(share for _, share in counted))
 
 
 def _counts_rows(values: FloatArray) -> bool:
-    return len(values) >= 20 and bool((np.diff(values) == 1.0).all())
+    return len(values) >= 20 and bool((values[1:] == values[:-1] + 1.0).all())
 
 
 def _member(texts: Any, values: Sequence[str]) -> Any:

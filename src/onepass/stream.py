@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import select
+import stat
 import sys
 import threading
 import zlib
@@ -48,6 +49,10 @@ _READ = 2**18
 _IDLE = 0.5  # seconds after which rows of a slow stream are handed on
 _PARQUET_ROWS = 8192
 _SHOWN = 200  # characters of a bad record that are kept
+_NOT_UTF8 = "is no sound UTF-8; if the file is in Latin-1, convert it first: iconv -f LATIN1 -t UTF-8"
+_STRAY_QUOTE = "has a quote that is never closed, or one inside a field"
+# Python's own limit of 131,072 would refuse fields that Arrow reads.
+csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_RECORD))
 
 T = TypeVar("T")
 
@@ -188,7 +193,10 @@ def fingerprint(file: str) -> dict[str, Any]:
 def open_source(file: str, delimiter: str | None = None) -> Source:
     """Look at how a file begins, and take it for what it is."""
     raw = _Raw(file)
-    source = _recognised(raw, file, delimiter)
+    try:
+        source = _recognised(raw, file, delimiter)
+    finally:
+        raw.close()  # there may be more files than can be open at once
     return _Once(source, raw) if file == STDIN else source
 
 
@@ -278,14 +286,24 @@ class _Raw:
         self.name = "standard input" if file == STDIN else file
         self.stopping = threading.Event()
         self.consumed = 0
-        try:
-            self._handle = sys.stdin.fileno() if file == STDIN else os.open(file, os.O_RDONLY)
-            self.size = os.fstat(self._handle).st_size if file != STDIN else 0
-        except OSError as error:
-            raise StreamError(f"{self.name} can't be read: {error.strerror}") from None
+        self._handle: int | None = None
         self._held = b""
         self._inflate: Any = None
         self._ended = False
+        try:
+            self._handle = sys.stdin.fileno() if file == STDIN else os.open(file, os.O_RDONLY)
+            found = os.fstat(self._handle)
+        except OSError as error:
+            raise StreamError(f"{self.name} can't be read: {error.strerror}") from None
+        self.size = found.st_size if file != STDIN else 0
+        if file != STDIN and stat.S_ISFIFO(found.st_mode):
+            raise StreamError(f"{file} is a pipe, which can be read only once; give it as standard input, '-'")
+
+    def close(self) -> None:
+        """Let go of a file; standard input would be lost."""
+        if self.file != STDIN and self._handle is not None:
+            os.close(self._handle)
+            self._handle, self._held, self._ended = None, b"", True
 
     def unzip(self) -> None:
         held, self._held = self._held, b""
@@ -293,8 +311,8 @@ class _Raw:
         self._held = self._inflated(held)
 
     def peek(self, n: int) -> bytes:
-        """Look at the first bytes, as many as there are."""
-        while len(self._held) < n and not self._ended and not (self._held and not self._ready(_IDLE)):
+        """Look at the first bytes, as many as there are, and a whole line at least."""
+        while len(self._held) < n and not self._ended and not (b"\n" in self._held.lstrip() and not self._ready(_IDLE)):
             self._held += self._more()
         return self._held[:n]
 
@@ -314,19 +332,19 @@ class _Raw:
     def share(self) -> float:
         return min(self.consumed / self.size, 1.0) if self.size else 0.0
 
-    def rewind(self) -> None:
-        """Start again; standard input can only go on."""
-        if self.file != STDIN:
-            zipped = self._inflate is not None
-            os.lseek(self._handle, 0, os.SEEK_SET)
-            self.consumed, self._held, self._ended = 0, b"", False
-            self._inflate = zlib.decompressobj(31) if zipped else None
+    def again(self) -> "_Raw":
+        """The same from its beginning, for one reader; standard input can only go on."""
+        if self.file == STDIN:
+            return self
+        fresh = _Raw(self.file)
+        fresh._inflate = None if self._inflate is None else zlib.decompressobj(31)
+        return fresh
 
     def _ready(self, seconds: float) -> bool:
-        return self.file != STDIN or bool(select.select([self._handle], [], [], seconds)[0])
+        return self.file != STDIN or bool(select.select([sys.stdin.fileno()], [], [], seconds)[0])
 
     def _more(self) -> bytes:
-        while not self._ended:
+        while not self._ended and self._handle is not None:
             while not self._ready(0.2):
                 if self.stopping.is_set():
                     self._ended = True
@@ -358,29 +376,35 @@ class _Raw:
         return b"".join(out)
 
     def __del__(self) -> None:
-        if getattr(self, "file", STDIN) != STDIN and hasattr(self, "_handle"):
-            os.close(self._handle)
+        self.close()
 
 
 def _chunks(raw: _Raw, boundary: Callable[[bytes], int]) -> Iterator[bytes]:
     """Text in chunks of whole records; ``boundary`` says where the last whole one ends."""
     parts: list[bytes] = []
     size = 0
-    while True:
-        content = raw.read()
-        parts.append(content)
-        size += len(content)
-        if content and size < _CHUNK and not raw.waits:
-            continue
-        text = b"".join(parts)
-        end = boundary(text) if content else len(text)
-        if end == 0 and len(text) > _LONGEST_RECORD:
-            end = text.rfind(b"\n") + 1 or len(text)
-        if end:
-            yield text[:end]
-        parts, size = [text[end:]], len(text) - end
-        if not content:
-            return
+    try:
+        while True:
+            content = raw.read()
+            parts.append(content)
+            size += len(content)
+            if content and size < _CHUNK and not raw.waits:
+                continue
+            text = b"".join(parts)
+            end = boundary(text) if content else len(text)
+            if end == 0 and len(text) > _LONGEST_RECORD:
+                end = text.rfind(b"\n") + 1 or len(text)
+            if end:
+                yield text[:end]
+            parts, size = [text[end:]], len(text) - end
+            if not content:
+                return
+    finally:
+        raw.close()
+
+
+def _n_lines(text: bytes) -> int:
+    return text.count(b"\n") + (not text.endswith(b"\n"))
 
 
 # CSV.
@@ -409,36 +433,50 @@ class _CsvPlaces:
 
     def __call__(self) -> Sequence[int]:
         if self.known is None:
-            if self.text.count(b"\n") + (not self.text.endswith(b"\n")) == self.n_rows:
+            if _n_lines(self.text) == self.n_rows:
                 return range(self.first, self.first + self.n_rows)
             self.known = [line for line, _, _ in _records(self.text, self.first, self.delimiter, None)]
         return self.known
 
 
-def _records(text: bytes, first: int, delimiter: str, width: int | None) -> Iterator[tuple[int, list[str] | None, str]]:
-    """Line, fields and text of every record.
+def _records(text: bytes, first: int, delimiter: str, width: int | None) -> Iterator[tuple[int, list[str] | str, str]]:
+    """Line, fields and text of every record; in place of fields that can't be read the reason.
 
-    If a record of several lines has the wrong number of fields a stray quote is to blame, and only its first line.
+    If a record of several lines can't be read, or has the wrong number of fields, a stray quote is to blame, and only
+    its first line.
     """
-    lines = text.decode("utf-8", errors="surrogateescape").splitlines(keepends=True)
-    lines = _joined(lines)
+    lines = _joined(text.decode("utf-8", errors="surrogateescape").splitlines(keepends=True))
     at = 0
     while at < len(lines):
-        reader = csv.reader(lines[at:], delimiter=delimiter)
+        # Not a slice, which would be copied once for every bad line.
+        reader = csv.reader(map(lines.__getitem__, range(at, len(lines))), delimiter=delimiter, strict=True)
         start = at
-        for fields in reader:
-            used = start + reader.line_num - at
-            if used > 1 and width is not None and len(fields) != width:
-                yield first + at, None, lines[at]
-                at += 1
-                break
-            if fields and any("\udc80" <= sign <= "\udcff" for value in fields for sign in value):
-                yield first + at, None, lines[at]
-            elif fields:
-                yield first + at, fields, "".join(lines[at : at + used])
-            at += used
-        else:
-            return
+        try:
+            for fields in reader:
+                used = start + reader.line_num - at
+                if used > 1 and width is not None and len(fields) != width:
+                    raise csv.Error
+                if any("\udc80" <= sign <= "\udcff" for value in fields for sign in value):
+                    yield first + at, _NOT_UTF8, lines[at]
+                elif fields:
+                    yield first + at, fields, "".join(lines[at : at + used])
+                at += used
+        except csv.Error as error:
+            too_long = f"has a field of more than {csv.field_size_limit():,} characters"
+            yield first + at, too_long if "field limit" in str(error) else _STRAY_QUOTE, lines[at]
+            at += 1
+
+
+def _quotes_pair(text: bytes, delimiter: str) -> bool:
+    """Whether every quote begins a field, ends it, or is one of two in the midst of it."""
+    view = np.frombuffer(text, dtype=np.uint8)
+    quotes = np.flatnonzero(view == ord('"'))
+    if len(quotes) % 2:
+        return False
+    around = np.frombuffer(f'\n\r"{delimiter}'.encode(), dtype=np.uint8)
+    before = view[np.maximum(quotes[::2] - 1, 0)]
+    behind = view[np.minimum(quotes[1::2] + 1, len(view) - 1)]
+    return bool(np.isin(before, around).all() and np.isin(behind, around).all())
 
 
 def _joined(lines: list[str]) -> list[str]:
@@ -473,9 +511,9 @@ class _Csv(_File):
 
     def pieces(self, types: dict[str, Any] | None, skip: int) -> Iterator[Piece]:
         wanted = self._names if types is None else [name for name in self._names if name in types]
-        self._raw.rewind()
+        raw = self._raw.again()
         line, rows, header = 1, 0, True
-        for chunk in _chunks(self._raw, _end_of_records):
+        for chunk in _chunks(raw, _end_of_records):
             text = chunk
             if header:
                 text = text[self._bom :]
@@ -489,7 +527,7 @@ class _Csv(_File):
             piece = self._parsed(text, wanted, line, rows)
             line += text.count(b"\n")
             rows += len(piece)
-            yield from _behind(piece, skip)
+            yield from _behind(replace(piece, share=raw.share), skip)
 
     def _parsed(self, text: bytes, wanted: list[str], line: int, rows: int) -> Piece:
         bad: list[Any] = []
@@ -516,11 +554,17 @@ class _Csv(_File):
             table = arrow_csv.read_csv(pa.BufferReader(text), **options)
         except pa.ArrowInvalid:
             table = None
-        if table is None or bad:
+        if table is None or bad or self._swallows(text, table.num_rows):
             return self._one_by_one(text, wanted, line, rows)
         batch = _one_batch(table)
         places = _CsvPlaces(text, line, batch.num_rows, self._delimiter)
-        return Piece(batch, rows, places, share=self._raw.share)
+        return Piece(batch, rows, places)
+
+    def _swallows(self, text: bytes, n_rows: int) -> bool:
+        """Whether a stray quote may have made one record of many lines, which Arrow does not mind."""
+        if text.count(b'"') % 2:
+            return True
+        return n_rows != _n_lines(text) and not _quotes_pair(text, self._delimiter)
 
     def _one_by_one(self, text: bytes, wanted: list[str], line: int, rows: int) -> Piece:
         width, nulls = len(self._names), set(NULLS)
@@ -528,18 +572,19 @@ class _Csv(_File):
         places: list[int] = []
         malformed: list[Malformed] = []
         for place, fields, record in _records(text, line, self._delimiter, width):
-            if fields is not None and len(fields) == width:
+            if isinstance(fields, str):
+                reason = fields
+            elif len(fields) == width:
                 good.append(fields)
                 places.append(place)
                 continue
-            reason = "is no sound UTF-8 or has a quote that is never closed"
-            if fields is not None:
+            else:
                 count = f"{len(fields)} field" + "s" * (len(fields) != 1)
                 reason = f"has {count} where the first line has {width}"
             malformed.append(Malformed(place, reason, _shown(record), rows + len(good)))
         columns = [[None if row[i] in nulls else row[i] for row in good] for i in map(self._names.index, wanted)]
         batch = pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], names=wanted)
-        return Piece(batch, rows, lambda: places, share=self._raw.share, malformed=tuple(malformed))
+        return Piece(batch, rows, lambda: places, malformed=tuple(malformed))
 
 
 # JSON lines.
@@ -560,14 +605,14 @@ class _JsonLines(_File):
         return None
 
     def pieces(self, types: dict[str, Any] | None, skip: int) -> Iterator[Piece]:
-        self._raw.rewind()
+        raw = self._raw.again()
         line, rows = 1, 0
-        for text in _chunks(self._raw, _end_of_lines):
+        for text in _chunks(raw, _end_of_lines):
             piece = None if types is None else self._parsed(text, types, line, rows)
             piece = piece or self._one_by_one(text, types, line, rows)
             line += text.count(b"\n")
             rows += len(piece)
-            yield from _behind(piece, skip)
+            yield from _behind(replace(piece, share=raw.share), skip)
 
     def _parsed(self, text: bytes, types: dict[str, Any], line: int, rows: int) -> Piece | None:
         """All of it at once, if all of it has the types that were asked for."""
@@ -580,11 +625,11 @@ class _JsonLines(_File):
             )
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             return None
-        if table.num_rows != text.count(b"\n") + (not text.endswith(b"\n")):
+        if table.num_rows != _n_lines(text):
             return None  # empty lines, or several objects in one
         batch = _one_batch(table)
         n = batch.num_rows
-        return Piece(batch, rows, lambda: range(line, line + n), share=self._raw.share)
+        return Piece(batch, rows, lambda: range(line, line + n))
 
     def _one_by_one(self, text: bytes, types: dict[str, Any] | None, line: int, rows: int) -> Piece:
         good: list[dict[str, Any]] = []
@@ -606,7 +651,7 @@ class _JsonLines(_File):
         names = list(types) if types is not None else list(dict.fromkeys(name for row in good for name in row))
         columns = [pa.array([_text(row.get(name)) for row in good], pa.string()) for name in names]
         batch = pa.RecordBatch.from_arrays(columns, names=names) if names else _rows_without_columns(len(good))
-        return Piece(batch, rows, lambda: places, share=self._raw.share, malformed=tuple(malformed))
+        return Piece(batch, rows, lambda: places, malformed=tuple(malformed))
 
 
 def _text(value: Any) -> str | None:
@@ -625,31 +670,36 @@ class _Parquet(_File):
     def __init__(self, file: str) -> None:
         self.name = file
         try:
-            # Read through a buffer: a column of a large row group is never in memory as a whole.
-            self._file = pq.ParquetFile(file, buffer_size=2**20, pre_buffer=False)
+            with self._opened() as opened:
+                self._metadata, self._names = opened.metadata, list(opened.schema_arrow.names)
         except (OSError, pa.ArrowInvalid) as error:
             raise StreamError(f"{file} is not sound Parquet: {_first_sentence(error)}") from None
-        if not self._file.metadata.num_rows:
+        if not self._metadata.num_rows:
             raise StreamError(f"{file} is empty")
 
+    def _opened(self, metadata: Any = None) -> Any:
+        # Read through a buffer: a column of a large row group is never in memory as a whole.
+        return pq.ParquetFile(self.name, metadata=metadata, buffer_size=2**20, pre_buffer=False)
+
     def columns(self) -> list[str]:
-        return list(self._file.schema_arrow.names)
+        return list(self._names)
 
     def pieces(self, types: dict[str, Any] | None, skip: int) -> Iterator[Piece]:
         wanted = None if types is None else [name for name in self.columns() if name in types]
-        metadata = self._file.metadata
+        metadata = self._metadata
         groups, rows = list(range(metadata.num_row_groups)), 0
         while groups and rows + metadata.row_group(groups[0]).num_rows <= skip:
             rows += metadata.row_group(groups.pop(0)).num_rows
         if not groups:
             return
         try:
-            for batch in self._file.iter_batches(_PARQUET_ROWS, row_groups=groups, columns=wanted, use_threads=False):
-                begin = rows + 1
-                share = (rows + batch.num_rows) / metadata.num_rows
-                piece = Piece(batch, rows, _RowPlaces(begin, batch.num_rows), share=share)
-                rows += batch.num_rows
-                yield from _behind(piece, skip)
+            with self._opened(metadata) as opened:
+                for batch in opened.iter_batches(_PARQUET_ROWS, row_groups=groups, columns=wanted, use_threads=False):
+                    begin = rows + 1
+                    share = (rows + batch.num_rows) / metadata.num_rows
+                    piece = Piece(batch, rows, _RowPlaces(begin, batch.num_rows), share=share)
+                    rows += batch.num_rows
+                    yield from _behind(piece, skip)
         except (OSError, pa.ArrowInvalid) as error:
             raise StreamError(f"{self.name} is not sound Parquet: {_first_sentence(error)}") from None
 

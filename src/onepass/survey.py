@@ -13,7 +13,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from onepass.encoding import BUCKETS, ONE_HOT, Bad, SchemaError, as_numbers, as_texts, infer, number_text
+from onepass.encoding import (
+    BUCKETS,
+    ONE_HOT,
+    Bad,
+    SchemaError,
+    as_numbers,
+    as_texts,
+    centre_and_spread,
+    infer,
+    number_text,
+)
 from onepass.stream import Piece, Source
 from onepass.tabular import ClassTarget, NumberTarget, Settings, TabularModel, Target
 
@@ -159,9 +169,7 @@ def _number_target(column: Any, name: str) -> NumberTarget:
     values = values[np.isfinite(values)]
     if not len(values):
         raise SchemaError(f"the target {name!r} has no numbers among the first rows; is it the right column?")
-    spread = float(values.std())
-    constant = spread <= 1e-12 * np.abs(values).max()
-    return NumberTarget(name, float(values.mean()), 1.0 if constant else spread)
+    return NumberTarget(name, *centre_and_spread(values))
 
 
 def _class_target(column: Any, request: Request, sources: Sequence[Source]) -> ClassTarget:
@@ -185,9 +193,10 @@ def _class_target(column: Any, request: Request, sources: Sequence[Source]) -> C
     if {label.lower() for label in labels} == {"false", "true"}:
         labels = ["false", "true"]
     if len(labels) < 2:
+        number = ", or is it a number (--task regression)?" if labels and numeric else ""
         raise SchemaError(
             f"the target {name!r} has only one class, {labels[0] if labels else ''!r}: nothing to tell apart; "
-            "declare all that will come with --classes a,b"
+            f"declare all that will come with --classes a,b{number}"
         )
     return ClassTarget(name, tuple(labels), numeric)
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from onepass.belief import choose_structure
-from onepass.encoding import Bad, Encoding, as_numbers, as_texts, number_text
+from onepass.encoding import Bad, Encoding, as_numbers, as_texts, note_far, number_text
 from onepass.estimators import (
     BayesianMLPClassifier,
     BayesianMLPRegressor,
@@ -74,7 +74,10 @@ class NumberTarget:
         values = as_numbers(array, self.name, bad)
         for row in np.flatnonzero(np.isnan(values)).tolist():
             bad.setdefault(row, f"the target {self.name} is missing")
-        return (values - self.centre) / self.spread
+        with np.errstate(over="ignore"):
+            scaled = (values - self.centre) / self.spread
+        note_far(scaled, values, f"the target {self.name}", bad)
+        return np.asarray(scaled)
 
 
 @dataclass(frozen=True)

@@ -445,7 +445,7 @@ def test_labels_that_were_not_declared_are_rejected(run: Run, data: Path, tmp_pa
         (["fit", "{header}", "--target", "price", "--model", "{out}"], 1, "has no rows"),
         (["learn", "{data}/price.onepass", "{data}/clicks.csv"], 1, "has no column 'km'"),
         (["learn", "{data}/price.onepass", "{header}"], 1, "has no column 'km'"),
-        (["learn", "{data}/trips.csv", "{data}/trips.csv"], 1, "trips.csv"),
+        (["learn", "{data}/clicks.csv", "{data}/trips.csv"], 1, "clicks.csv"),
         (["learn", "{data}/none.onepass", "{data}/trips.csv"], 1, "does not exist"),
         (["learn", "{data}/price.onepass", "-", "--resume"], 2, "can't be read again"),
         (["predict", "{data}/price.onepass", "{data}/clicks.csv"], 1, "has no column 'km'"),
@@ -469,6 +469,38 @@ def test_failures_are_one_clear_sentence(
     assert words in sentence(done, code)
     assert (data / "price.onepass").read_bytes() == before
     assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("fit t.csv --target price --model t.csv", "--model t.csv is also an input"),
+        ("fit t.csv --target price --model new --rejects t.csv", "--rejects t.csv is also an input"),
+        ("fit t.csv --target price --model new --rejects ./new", "--rejects new is also --model"),
+        ("learn m t.csv --rejects m", "--rejects m is also MODEL"),
+        ("learn t.csv t.csv", "MODEL t.csv is also an input"),
+        ("predict m t.csv --out t.csv", "--out t.csv is also an input"),
+        ("predict m *.csv --out link.csv", "--out link.csv is also an input"),
+        ("predict m t.csv --out m --format csv", "--out m is also an input"),
+        ("predict m t.csv --out o.csv --rejects o.csv", "--rejects o.csv is also --out"),
+        ("evaluate t.csv --target price --html t.csv", "--html t.csv is also an input"),
+        ("evaluate t.csv --model m --html m", "--html m is also an input"),
+        ("evaluate t.csv --model m --rejects hard.csv", "--rejects hard.csv is also an input"),
+        ("show m --html m", "--html m is also an input"),
+    ],
+)
+def test_what_is_read_is_never_written_over(
+    run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: str, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    contents = {"t.csv": (data / "trips.csv").read_bytes(), "m": (data / "price.onepass").read_bytes()}
+    for name, content in contents.items():
+        Path(name).write_bytes(content)
+    Path("link.csv").symlink_to("t.csv")
+    os.link("t.csv", "hard.csv")
+    assert words in sentence(run(*arguments.split()), 2)
+    assert {name: Path(name).read_bytes() for name in contents} == contents
+    assert {path.name for path in tmp_path.iterdir()} == {*contents, "link.csv", "hard.csv"}
 
 
 def test_one_class_only_is_nothing_to_learn(run: Run, tmp_path: Path) -> None:

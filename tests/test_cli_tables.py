@@ -194,7 +194,7 @@ def test_standard_input_is_learned_and_predicted(data: Path, tmp_path: Path) -> 
 def test_a_stream_that_goes_on_is_learned_as_it_comes_and_kept(data: Path, tmp_path: Path) -> None:
     model = tmp_path / "m"
     model.write_bytes((data / "clicks.onepass").read_bytes())
-    command = [*COMMAND, "learn", str(model), "-", "--checkpoint-every", "1"]
+    command = [*COMMAND, "learn", str(model), "-", "--checkpoint-every", "5"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as going:
         assert going.stdin is not None
         for row in CLICKS[:7]:
@@ -206,11 +206,31 @@ def test_a_stream_that_goes_on_is_learned_as_it_comes_and_kept(data: Path, tmp_p
         assert onepass.load(model).n_rows == 3007
         going.stdin.write(json.dumps(CLICKS[8]) + "\n")
         going.stdin.flush()
-        time.sleep(0.3)
+        time.sleep(2.0)  # the row is learned, not kept, and no other comes
         going.send_signal(signal.SIGTERM)
-        assert going.wait(60) == 0
+        assert going.wait(10) == 0
     assert onepass.load(model).n_rows == 3008
     assert list(tmp_path.iterdir()) == [model]
+
+
+def test_a_pause_does_not_keep_a_checkpoint_or_a_failure_waiting(data: Path, tmp_path: Path) -> None:
+    model = tmp_path / "m"
+    model.write_bytes((data / "clicks.onepass").read_bytes())
+    command = [*COMMAND, "learn", str(model), "-", "--checkpoint-every", "1s", "--strict"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as going:
+        assert going.stdin is not None
+        going.stdin.write("".join(json.dumps(row) + "\n" for row in CLICKS[:7]).encode())
+        going.stdin.flush()
+        deadline = time.monotonic() + 60
+        while onepass.load(model).n_rows < 3007 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert onepass.load(model).n_rows == 3007
+        going.stdin.write(b'{"age": "old"}\n')
+        going.stdin.flush()
+        try:
+            assert going.wait(10) == 1
+        finally:
+            going.kill()
 
 
 # Predictions.

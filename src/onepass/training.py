@@ -82,10 +82,18 @@ def partial_path(model: Path) -> Path:
 
 
 def steps(
-    model: TabularModel, inputs: Inputs, sources: Sequence[Source], start: Position | None = None
+    model: TabularModel,
+    inputs: Inputs,
+    sources: Sequence[Source],
+    start: Position | None = None,
+    *,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> Iterator[Step]:
-    """Read, encode and hand on all rows behind a position, a thread ahead of whoever learns them."""
-    return ahead(_steps(model, inputs, sources, start or Position()))
+    """Read, encode and hand on all rows behind a position, a thread ahead of whoever learns them.
+
+    ``meanwhile`` is called from time to time while no row comes.
+    """
+    return ahead(_steps(model, inputs, sources, start or Position()), meanwhile=meanwhile)
 
 
 def _steps(model: TabularModel, inputs: Inputs, sources: Sequence[Source], start: Position) -> Iterator[Step]:
@@ -171,18 +179,24 @@ def train(
     note : what else to keep with the progress
     """
     keeper = _Keeper(model, path, inputs, every or Every(), note)
-    stopped, n_read = False, 0
-    for step in steps(model, inputs, sources, start):
+    n_read = 0
+
+    def look_up() -> None:
+        """A stream may pause: whoever wants to stop, and the clock, don't wait for its next row."""
+        if inputs.is_stream:
+            if stopping():
+                sources[0].stop()  # what has come so far is still learned
+            keeper.in_time()
+
+    for step in steps(model, inputs, sources, start, meanwhile=look_up):
         model.learn(step.rows)
         n_read += step.rows.lines
         listen(step)
         if stopping() and not inputs.is_stream:
             keeper.keep(step.position)
             raise Interrupted(model.n_rows, keeper.path)
-        if stopping() and not stopped:
-            sources[0].stop()  # what has come so far is still learned
-            stopped = True
         keeper.after(step)
+        look_up()
     if not model.n_rows:
         raise StreamError(
             "no row could be learned: all of them were rejected" if n_read else "there is no row to learn"
@@ -202,15 +216,20 @@ class _Keeper:
         self.path = path if inputs.is_stream else partial_path(path)
         self._model, self._inputs, self._every, self._note = model, inputs, every, note
         self._identity = None if inputs.is_stream else inputs.identity()
-        self._rows = 0
+        self._rows, self._position = 0, Position()
         self._time = time.monotonic()
 
     def after(self, step: Step) -> None:
-        self._rows += step.rows.lines
-        enough = self._every.rows is not None and self._rows >= self._every.rows
-        late = self._every.seconds is not None and time.monotonic() - self._time >= self._every.seconds
-        if (enough or late) and self._model.n_rows:
+        self._rows, self._position = self._rows + step.rows.lines, step.position
+        if self._every.rows is not None and self._rows >= self._every.rows:
             self.keep(step.position)
+        self.in_time()
+
+    def in_time(self) -> None:
+        """Keep what came since the last time, if that is long ago."""
+        late = self._every.seconds is not None and time.monotonic() - self._time >= self._every.seconds
+        if late and self._rows:
+            self.keep(self._position)
 
     def keep(self, position: Position) -> None:
         if self._model.n_rows:

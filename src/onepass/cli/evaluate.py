@@ -89,13 +89,15 @@ def evaluate(
         trial = Trial(model, compare=compare)
         voice.start()
         with stoppable() as stopping, Rejects(rejects, strict=strict) as log:
-            for step in steps(model, inputs, sources):
+            halt = sources[0].stop  # a stream that pauses; files end by themselves
+            for step in steps(model, inputs, sources, meanwhile=lambda: stopping() and halt()):
                 trial.add(step.rows)
                 log.add(step.file, step.rows.rejects)
                 voice.advance(step.rows.lines, step.share, log.count)
                 if stopping():
-                    voice.aside("interrupted; these are the scores so far")
                     break
+            if stopping():
+                voice.aside("interrupted; these are the scores so far")
         log.tell(voice)
         trial.check()
         if html is not None:

@@ -773,3 +773,19 @@ def test_shells_complete_commands(run: Run, shell: str) -> None:
     }
     offered = process(env=environment | ({"COMP_CWORD": "ev"} if shell == "fish" else {}))
     assert "evaluate" in offered.stdout
+
+
+def test_only_the_rejects_of_the_interrupted_run_are_gone_on_with(tmp_path: Path) -> None:
+    from click import ClickException
+
+    from onepass.cli.rejects import Rejects
+
+    path = tmp_path / "bad.csv"
+    for progress in ({"rejects": 2, "rejects_bytes": 90}, {"rejects": 2, "rejects_bytes": -1}, {"rejects": "two"}):
+        for content in (None, b"short"):
+            path.unlink(missing_ok=True)
+            if content is not None:
+                path.write_bytes(content)
+            with pytest.raises(ClickException, match=r"rejects"):
+                Rejects(path, strict=False, progress=progress)
+            assert (path.read_bytes() if path.exists() else None) == content

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -714,6 +715,19 @@ def test_only_the_same_run_is_gone_on_with(
         with pytest.raises(MemoryError):
             main([str(option) for option in options])
     assert "--seed is not what the interrupted run was given" in sentence(run(*options, "--resume", "--seed", "1"))
+    shutil.copy(data / "clicks.onepass", tmp_path / "m")
+    assert "another command's" in sentence(run("learn", tmp_path / "m", file, "--resume", "-q"))
+    (tmp_path / "m").unlink()
+    assert "the input is not that" in sentence(run(*options, "--resume", "--delimiter", ","))
+    kept = (tmp_path / "m.partial").read_bytes()
+    broken = onepass.load(tmp_path / "m.partial")
+    for name, value in (("asked", [1]), ("input", {"files": []}), ("position", [0])):
+        progress = broken.progress
+        broken.progress = {**progress, name: value}
+        onepass.save(broken, tmp_path / "m.partial")
+        assert "holds no progress of a run" in sentence(run(*options, "--resume"))
+        broken.progress = progress
+    (tmp_path / "m.partial").write_bytes(kept)
     write_csv(file, [*rows, rows[0]])
     assert "or has changed since (a.csv, 1 pass(es))" in sentence(run(*options, "--resume"))
     (tmp_path / "m.partial").unlink()

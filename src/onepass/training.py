@@ -48,7 +48,8 @@ class Inputs:
 
     def identity(self) -> dict[str, Any]:
         """By what the same input is known again."""
-        return {"files": [fingerprint(file) for file in self.files], "passes": self.passes}
+        files = [fingerprint(file) for file in self.files]
+        return {"files": files, "passes": self.passes, "delimiter": self.delimiter}
 
 
 @dataclass(frozen=True)
@@ -135,17 +136,20 @@ def resume(path: Path, inputs: Inputs, asked: dict[str, Any]) -> tuple[TabularMo
     if not isinstance(model, TabularModel) or model.progress is None:
         raise CheckpointError(f"{partial} holds no progress of a run")
     try:
-        known, was_asked = model.progress["input"], model.progress["asked"]
+        known, was_asked = model.progress["input"], dict(model.progress["asked"])
         place = model.progress["position"]
         position = Position(*(as_tally(place[name], name) for name in Position._fields))
         names = ", ".join(str(file["name"]) for file in known["files"])
+        passes = as_tally(known["passes"], "passes")
     except (KeyError, TypeError, ValueError):
         raise CheckpointError(f"{partial} holds no progress of a run") from None
     if known != inputs.identity():
         raise StreamError(
             f"the input is not that of the run that was interrupted, or has changed since ({names}, "
-            f"{known['passes']} pass(es)); to start over delete {partial}"
+            f"{passes} pass(es)); to start over delete {partial}"
         )
+    if was_asked.keys() != asked.keys():
+        raise StreamError(f"{partial} is the progress of another command's run; go on with that one, or delete it")
     changed = [name for name in asked if was_asked.get(name) != asked[name]]
     if changed:
         options = ", ".join("--" + name.replace("_", "-") for name in changed)

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -194,7 +195,7 @@ def test_standard_input_is_learned_and_predicted(data: Path, tmp_path: Path) -> 
 def test_a_stream_that_goes_on_is_learned_as_it_comes_and_kept(data: Path, tmp_path: Path) -> None:
     model = tmp_path / "m"
     model.write_bytes((data / "clicks.onepass").read_bytes())
-    command = [*COMMAND, "learn", str(model), "-", "--checkpoint-every", "1"]
+    command = [*COMMAND, "learn", str(model), "-", "--checkpoint-every", "5"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as going:
         assert going.stdin is not None
         for row in CLICKS[:7]:
@@ -206,11 +207,31 @@ def test_a_stream_that_goes_on_is_learned_as_it_comes_and_kept(data: Path, tmp_p
         assert onepass.load(model).n_rows == 3007
         going.stdin.write(json.dumps(CLICKS[8]) + "\n")
         going.stdin.flush()
-        time.sleep(0.3)
+        time.sleep(2.0)  # the row is learned, not kept, and no other comes
         going.send_signal(signal.SIGTERM)
-        assert going.wait(60) == 0
+        assert going.wait(10) == 0
     assert onepass.load(model).n_rows == 3008
     assert list(tmp_path.iterdir()) == [model]
+
+
+def test_a_pause_does_not_keep_a_checkpoint_or_a_failure_waiting(data: Path, tmp_path: Path) -> None:
+    model = tmp_path / "m"
+    model.write_bytes((data / "clicks.onepass").read_bytes())
+    command = [*COMMAND, "learn", str(model), "-", "--checkpoint-every", "1s", "--strict"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as going:
+        assert going.stdin is not None
+        going.stdin.write("".join(json.dumps(row) + "\n" for row in CLICKS[:7]).encode())
+        going.stdin.flush()
+        deadline = time.monotonic() + 60
+        while onepass.load(model).n_rows < 3007 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert onepass.load(model).n_rows == 3007
+        going.stdin.write(b'{"age": "old"}\n')
+        going.stdin.flush()
+        try:
+            assert going.wait(10) == 1
+        finally:
+            going.kill()
 
 
 # Predictions.
@@ -445,7 +466,7 @@ def test_labels_that_were_not_declared_are_rejected(run: Run, data: Path, tmp_pa
         (["fit", "{header}", "--target", "price", "--model", "{out}"], 1, "has no rows"),
         (["learn", "{data}/price.onepass", "{data}/clicks.csv"], 1, "has no column 'km'"),
         (["learn", "{data}/price.onepass", "{header}"], 1, "has no column 'km'"),
-        (["learn", "{data}/trips.csv", "{data}/trips.csv"], 1, "trips.csv"),
+        (["learn", "{data}/clicks.csv", "{data}/trips.csv"], 1, "clicks.csv"),
         (["learn", "{data}/none.onepass", "{data}/trips.csv"], 1, "does not exist"),
         (["learn", "{data}/price.onepass", "-", "--resume"], 2, "can't be read again"),
         (["predict", "{data}/price.onepass", "{data}/clicks.csv"], 1, "has no column 'km'"),
@@ -469,6 +490,38 @@ def test_failures_are_one_clear_sentence(
     assert words in sentence(done, code)
     assert (data / "price.onepass").read_bytes() == before
     assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("fit t.csv --target price --model t.csv", "--model t.csv is also an input"),
+        ("fit t.csv --target price --model new --rejects t.csv", "--rejects t.csv is also an input"),
+        ("fit t.csv --target price --model new --rejects ./new", "--rejects new is also --model"),
+        ("learn m t.csv --rejects m", "--rejects m is also MODEL"),
+        ("learn t.csv t.csv", "MODEL t.csv is also an input"),
+        ("predict m t.csv --out t.csv", "--out t.csv is also an input"),
+        ("predict m *.csv --out link.csv", "--out link.csv is also an input"),
+        ("predict m t.csv --out m --format csv", "--out m is also an input"),
+        ("predict m t.csv --out o.csv --rejects o.csv", "--rejects o.csv is also --out"),
+        ("evaluate t.csv --target price --html t.csv", "--html t.csv is also an input"),
+        ("evaluate t.csv --model m --html m", "--html m is also an input"),
+        ("evaluate t.csv --model m --rejects hard.csv", "--rejects hard.csv is also an input"),
+        ("show m --html m", "--html m is also an input"),
+    ],
+)
+def test_what_is_read_is_never_written_over(
+    run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: str, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    contents = {"t.csv": (data / "trips.csv").read_bytes(), "m": (data / "price.onepass").read_bytes()}
+    for name, content in contents.items():
+        Path(name).write_bytes(content)
+    Path("link.csv").symlink_to("t.csv")
+    os.link("t.csv", "hard.csv")
+    assert words in sentence(run(*arguments.split()), 2)
+    assert {name: Path(name).read_bytes() for name in contents} == contents
+    assert {path.name for path in tmp_path.iterdir()} == {*contents, "link.csv", "hard.csv"}
 
 
 def test_one_class_only_is_nothing_to_learn(run: Run, tmp_path: Path) -> None:
@@ -662,6 +715,19 @@ def test_only_the_same_run_is_gone_on_with(
         with pytest.raises(MemoryError):
             main([str(option) for option in options])
     assert "--seed is not what the interrupted run was given" in sentence(run(*options, "--resume", "--seed", "1"))
+    shutil.copy(data / "clicks.onepass", tmp_path / "m")
+    assert "another command's" in sentence(run("learn", tmp_path / "m", file, "--resume", "-q"))
+    (tmp_path / "m").unlink()
+    assert "the input is not that" in sentence(run(*options, "--resume", "--delimiter", ","))
+    kept = (tmp_path / "m.partial").read_bytes()
+    broken = onepass.load(tmp_path / "m.partial")
+    for name, value in (("asked", [1]), ("input", {"files": []}), ("position", [0])):
+        progress = broken.progress
+        broken.progress = {**progress, name: value}
+        onepass.save(broken, tmp_path / "m.partial")
+        assert "holds no progress of a run" in sentence(run(*options, "--resume"))
+        broken.progress = progress
+    (tmp_path / "m.partial").write_bytes(kept)
     write_csv(file, [*rows, rows[0]])
     assert "or has changed since (a.csv, 1 pass(es))" in sentence(run(*options, "--resume"))
     (tmp_path / "m.partial").unlink()
@@ -721,3 +787,19 @@ def test_shells_complete_commands(run: Run, shell: str) -> None:
     }
     offered = process(env=environment | ({"COMP_CWORD": "ev"} if shell == "fish" else {}))
     assert "evaluate" in offered.stdout
+
+
+def test_only_the_rejects_of_the_interrupted_run_are_gone_on_with(tmp_path: Path) -> None:
+    from click import ClickException
+
+    from onepass.cli.rejects import Rejects
+
+    path = tmp_path / "bad.csv"
+    for progress in ({"rejects": 2, "rejects_bytes": 90}, {"rejects": 2, "rejects_bytes": -1}, {"rejects": "two"}):
+        for content in (None, b"short"):
+            path.unlink(missing_ok=True)
+            if content is not None:
+                path.write_bytes(content)
+            with pytest.raises(ClickException, match=r"rejects"):
+                Rejects(path, strict=False, progress=progress)
+            assert (path.read_bytes() if path.exists() else None) == content

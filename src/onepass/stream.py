@@ -48,6 +48,7 @@ _LONGEST_RECORD = 2**23  # bytes; what is longer has a quote that was never clos
 _READ = 2**18
 _IDLE = 0.5  # seconds after which rows of a slow stream are handed on
 _PARQUET_ROWS = 8192
+_PATIENCE = 1.0  # seconds for a thread to end
 _SHOWN = 200  # characters of a bad record that are kept
 _NOT_UTF8 = "is no sound UTF-8; if the file is in Latin-1, convert it first: iconv -f LATIN1 -t UTF-8"
 _STRAY_QUOTE = "has a quote that is never closed, or one inside a field"
@@ -762,8 +763,11 @@ def blocks(pieces: Iterable[Piece], size: int, *, aligned: bool = True) -> Itera
         yield Block(tuple(held))
 
 
-def ahead(items: Iterable[T], depth: int = 2) -> Iterator[T]:
-    """Have a thread work out the next items while the last one is used."""
+def ahead(items: Iterable[T], depth: int = 2, *, meanwhile: Callable[[], object] = lambda: None) -> Iterator[T]:
+    """Have a thread work out the next items while the last one is used.
+
+    ``meanwhile`` is called again and again for as long as there is nothing to hand on: streams may pause for ever.
+    """
     queue: Queue[Any] = Queue(depth)
     stop = threading.Event()
     end = object()
@@ -793,6 +797,7 @@ def ahead(items: Iterable[T], depth: int = 2) -> Iterator[T]:
             try:
                 item = queue.get(timeout=0.1)  # in steps, so that Ctrl-C is heard
             except Empty:
+                meanwhile()
                 continue
             if item is end:
                 return
@@ -801,4 +806,4 @@ def ahead(items: Iterable[T], depth: int = 2) -> Iterator[T]:
             yield item
     finally:
         stop.set()
-        thread.join()
+        thread.join(_PATIENCE)  # it may sit in a read that never ends; then it ends with the process

@@ -48,7 +48,8 @@ class Inputs:
 
     def identity(self) -> dict[str, Any]:
         """By what the same input is known again."""
-        return {"files": [fingerprint(file) for file in self.files], "passes": self.passes}
+        files = [fingerprint(file) for file in self.files]
+        return {"files": files, "passes": self.passes, "delimiter": self.delimiter}
 
 
 @dataclass(frozen=True)
@@ -82,10 +83,18 @@ def partial_path(model: Path) -> Path:
 
 
 def steps(
-    model: TabularModel, inputs: Inputs, sources: Sequence[Source], start: Position | None = None
+    model: TabularModel,
+    inputs: Inputs,
+    sources: Sequence[Source],
+    start: Position | None = None,
+    *,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> Iterator[Step]:
-    """Read, encode and hand on all rows behind a position, a thread ahead of whoever learns them."""
-    return ahead(_steps(model, inputs, sources, start or Position()))
+    """Read, encode and hand on all rows behind a position, a thread ahead of whoever learns them.
+
+    ``meanwhile`` is called from time to time while no row comes.
+    """
+    return ahead(_steps(model, inputs, sources, start or Position()), meanwhile=meanwhile)
 
 
 def _steps(model: TabularModel, inputs: Inputs, sources: Sequence[Source], start: Position) -> Iterator[Step]:
@@ -127,17 +136,20 @@ def resume(path: Path, inputs: Inputs, asked: dict[str, Any]) -> tuple[TabularMo
     if not isinstance(model, TabularModel) or model.progress is None:
         raise CheckpointError(f"{partial} holds no progress of a run")
     try:
-        known, was_asked = model.progress["input"], model.progress["asked"]
+        known, was_asked = model.progress["input"], dict(model.progress["asked"])
         place = model.progress["position"]
         position = Position(*(as_tally(place[name], name) for name in Position._fields))
         names = ", ".join(str(file["name"]) for file in known["files"])
+        passes = as_tally(known["passes"], "passes")
     except (KeyError, TypeError, ValueError):
         raise CheckpointError(f"{partial} holds no progress of a run") from None
     if known != inputs.identity():
         raise StreamError(
             f"the input is not that of the run that was interrupted, or has changed since ({names}, "
-            f"{known['passes']} pass(es)); to start over delete {partial}"
+            f"{passes} pass(es)); to start over delete {partial}"
         )
+    if was_asked.keys() != asked.keys():
+        raise StreamError(f"{partial} is the progress of another command's run; go on with that one, or delete it")
     changed = [name for name in asked if was_asked.get(name) != asked[name]]
     if changed:
         options = ", ".join("--" + name.replace("_", "-") for name in changed)
@@ -171,18 +183,24 @@ def train(
     note : what else to keep with the progress
     """
     keeper = _Keeper(model, path, inputs, every or Every(), note)
-    stopped, n_read = False, 0
-    for step in steps(model, inputs, sources, start):
+    n_read = 0
+
+    def look_up() -> None:
+        """A stream may pause: whoever wants to stop, and the clock, don't wait for its next row."""
+        if inputs.is_stream:
+            if stopping():
+                sources[0].stop()  # what has come so far is still learned
+            keeper.in_time()
+
+    for step in steps(model, inputs, sources, start, meanwhile=look_up):
         model.learn(step.rows)
         n_read += step.rows.lines
         listen(step)
         if stopping() and not inputs.is_stream:
             keeper.keep(step.position)
             raise Interrupted(model.n_rows, keeper.path)
-        if stopping() and not stopped:
-            sources[0].stop()  # what has come so far is still learned
-            stopped = True
         keeper.after(step)
+        look_up()
     if not model.n_rows:
         raise StreamError(
             "no row could be learned: all of them were rejected" if n_read else "there is no row to learn"
@@ -202,15 +220,20 @@ class _Keeper:
         self.path = path if inputs.is_stream else partial_path(path)
         self._model, self._inputs, self._every, self._note = model, inputs, every, note
         self._identity = None if inputs.is_stream else inputs.identity()
-        self._rows = 0
+        self._rows, self._position = 0, Position()
         self._time = time.monotonic()
 
     def after(self, step: Step) -> None:
-        self._rows += step.rows.lines
-        enough = self._every.rows is not None and self._rows >= self._every.rows
-        late = self._every.seconds is not None and time.monotonic() - self._time >= self._every.seconds
-        if (enough or late) and self._model.n_rows:
+        self._rows, self._position = self._rows + step.rows.lines, step.position
+        if self._every.rows is not None and self._rows >= self._every.rows:
             self.keep(step.position)
+        self.in_time()
+
+    def in_time(self) -> None:
+        """Keep what came since the last time, if that is long ago."""
+        late = self._every.seconds is not None and time.monotonic() - self._time >= self._every.seconds
+        if late and self._rows:
+            self.keep(self._position)
 
     def keep(self, position: Position) -> None:
         if self._model.n_rows:

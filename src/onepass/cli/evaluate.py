@@ -61,7 +61,7 @@ def evaluate(
     The model is that which 'onepass fit' would make with the same options, or a saved one. What columns hold, and their
     centre and spread, is taken from the first rows beforehand.
     """
-    from onepass.cli.running import REJECTED, check_writable, load_model, one_sentence, stoppable
+    from onepass.cli.running import REJECTED, check_apart, check_writable, load_model, one_sentence, stoppable
 
     if (target is None) == (path is None):
         raise click.UsageError("Say either --target, for a new model, or --model, for a saved one.")
@@ -71,9 +71,10 @@ def evaluate(
         from onepass.survey import check_columns, survey
         from onepass.training import Inputs, steps
 
+        inputs = Inputs(tuple(expand(files)), 1, delimiter)
+        check_apart([*inputs.files, *([path] if path else [])], html=html, rejects=rejects)
         if html is not None:
             check_writable(html, "--html")
-        inputs = Inputs(tuple(expand(files)), 1, delimiter)
         sources = inputs.sources()
         if path is not None:
             model = load_model(path)
@@ -88,13 +89,15 @@ def evaluate(
         trial = Trial(model, compare=compare)
         voice.start()
         with stoppable() as stopping, Rejects(rejects, strict=strict) as log:
-            for step in steps(model, inputs, sources):
+            halt = sources[0].stop  # a stream that pauses; files end by themselves
+            for step in steps(model, inputs, sources, meanwhile=lambda: stopping() and halt()):
                 trial.add(step.rows)
                 log.add(step.file, step.rows.rejects)
                 voice.advance(step.rows.lines, step.share, log.count)
                 if stopping():
-                    voice.aside("interrupted; these are the scores so far")
                     break
+            if stopping():
+                voice.aside("interrupted; these are the scores so far")
         log.tell(voice)
         trial.check()
         if html is not None:

@@ -72,15 +72,16 @@ def fit(
         _refuse_on_dask(passes, resume)
     elif workers is not None or scheduler is not None:
         raise click.UsageError("--workers and --scheduler are for --engine dask.")
-    from onepass.cli.running import check_writable, one_sentence, run, settle_code, take_up
+    from onepass.cli.running import check_apart, check_writable, one_sentence, run, settle_code, take_up
 
     with one_sentence(), Voice(as_json=as_json, quiet=quiet) as voice:
         from onepass.stream import expand
         from onepass.survey import survey
         from onepass.training import Inputs
 
-        check_writable(path, "--model")
         inputs = Inputs(tuple(expand(files)), passes, delimiter)
+        check_apart(inputs.files, model=path, rejects=rejects)
+        check_writable(path, "--model")
         asked = json.loads(json.dumps({"target": target, **shape}))  # as a file will give it back
         begun = take_up(path, inputs, resume, asked)
         sources = inputs.sources()

@@ -46,16 +46,17 @@ def learn(
 
     From standard input (-) rows are learned as they come, and MODEL itself is brought up to date at every checkpoint.
     """
-    from onepass.cli.running import check_writable, load_model, one_sentence, run, settle_code, take_up
+    from onepass.cli.running import check_apart, check_writable, load_model, one_sentence, run, settle_code, take_up
 
     with one_sentence(), Voice(as_json=as_json, quiet=quiet) as voice:
         from onepass.stream import expand
         from onepass.survey import check_columns
         from onepass.training import Inputs
 
+        inputs = Inputs(tuple(expand(files)), passes, delimiter)
+        check_apart(inputs.files, MODEL=model, rejects=rejects)
         learned = load_model(model)
         check_writable(model, "MODEL")
-        inputs = Inputs(tuple(expand(files)), passes, delimiter)
         begun = take_up(model, inputs, resume, {})
         if begun is None and resume and learned.last_run == inputs.identity():
             voice.done({"model": str(model), "rows": 0, "rejected": 0}, f"{model} has learned these files already")

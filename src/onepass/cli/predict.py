@@ -62,7 +62,7 @@ def predict(
 
     A file is there when all of it is written, or not at all.
     """
-    from onepass.cli.running import REJECTED, check_writable, load_model, one_sentence
+    from onepass.cli.running import REJECTED, check_apart, check_writable, load_model, one_sentence
 
     with one_sentence(), Voice(as_json=as_json, quiet=quiet, to_stderr=out is None) as voice:
         import pyarrow as pa
@@ -72,13 +72,15 @@ def predict(
         from onepass.tables import TableWriter, format_of
         from onepass.tabular import rejects_of
 
+        inputs = expand(files)
+        check_apart([model, *inputs], out=out, rejects=rejects)
         known = load_model(model)
         if out is not None:
             check_writable(out, "--out")
         kind = kind or ("csv" if out is None else format_of(out))
         if kind is None:
             raise click.UsageError(f"--out {out} ends in none of .csv, .jsonl and .parquet; say --format.")
-        sources = [open_source(file, delimiter) for file in expand(files)]
+        sources = [open_source(file, delimiter) for file in inputs]
         for source in sources:
             check_columns(known, source, target=False)
             check_has(keep, source)

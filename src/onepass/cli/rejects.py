@@ -31,15 +31,19 @@ class Rejects:
     """
 
     def __init__(self, path: Path | None, *, strict: bool, progress: dict[str, Any] | None = None) -> None:
-        length = (progress or {}).get("rejects_bytes", 0)
+        self.count, length = _noted(progress or {})
         self._strict = strict
         self._path = path
         self._file: Any = None
-        self.count = int((progress or {}).get("rejects", 0))
         self._first: list[str] = []
         if path is not None:
+            if length and (not path.is_file() or path.stat().st_size < length):
+                raise click.ClickException(
+                    f"--rejects {path} is not the file that the interrupted run wrote, or has lost rows since; put it back, "
+                    "or name a new one and delete the progress to start over."
+                )
             try:
-                self._file = open(path, "r+b" if length and path.exists() else "wb")  # noqa: SIM115 (closed in __exit__)
+                self._file = open(path, "r+b" if length else "wb")  # noqa: SIM115 (closed in __exit__)
             except OSError as error:
                 raise click.ClickException(f"cannot write to --rejects {path}: {error.strerror}.") from None
             if length:
@@ -89,3 +93,15 @@ class Rejects:
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerow(fields)
         self._file.write(text.getvalue().encode("utf-8", "replace"))
+
+
+def _noted(progress: dict[str, Any]) -> tuple[int, int]:
+    """How many were rejected, and how long their file was, when the progress was kept."""
+    from onepass.state import as_tally
+
+    try:
+        return as_tally(progress.get("rejects", 0), "rejects"), as_tally(
+            progress.get("rejects_bytes", 0), "rejects_bytes"
+        )
+    except (TypeError, ValueError) as error:
+        raise click.ClickException(f"the progress of the interrupted run is damaged: {error}.") from None

@@ -5,7 +5,7 @@ import shlex
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "REJECTED",
+    "check_apart",
     "check_writable",
     "load_model",
     "one_sentence",
@@ -58,6 +59,32 @@ def one_sentence() -> Iterator[None]:
         raise click.ClickException(f"{error.filename or 'a file'}: {error.strerror or error}.") from None
     except (ValueError, TypeError) as error:  # e.g. an activation that the library does not know
         raise click.ClickException(f"{str(error).rstrip('.')}.") from None
+
+
+def check_apart(read: Iterable[str | Path], **written: Path | None) -> None:
+    """See to it that no file is written that is read, or written twice; by which names they go does not matter.
+
+    Parameters
+    ----------
+    read : all inputs
+    written : all outputs by option, with MODEL for the argument
+    """
+    taken = [(Path(path), "an input") for path in read]
+    for name, path in written.items():
+        if path is None:
+            continue
+        option = name if name.isupper() else f"--{name}"
+        for other, what in taken:
+            if _same_file(path, other):
+                raise click.UsageError(f"{option} {path} is also {what}.")
+        taken.append((path, option))
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    """Whether writing one loses the other; nothing is lost in a device such as /dev/null."""
+    if one.exists() and other.exists():
+        return one.is_file() and one.samefile(other)
+    return one.resolve() == other.resolve()
 
 
 def check_writable(path: Path, option: str) -> None:

@@ -31,9 +31,10 @@ def show(model: Path, weights: int, html: Path | None, as_json: bool) -> None:
     A weight is what one standard deviation of a number, or a category being there, does to the target, or to the log
     odds of a class; behind ± stands its standard deviation.
     """
-    from onepass.cli.running import check_writable, load_model, one_sentence
+    from onepass.cli.running import check_apart, check_writable, load_model, one_sentence
 
     with one_sentence(), Voice(as_json=as_json) as voice:
+        check_apart([model], html=html)
         if html is not None:
             check_writable(html, "--html")
         known = load_model(model)

@@ -136,7 +136,7 @@ class BayesianCommittee:
         weighed = (self._weights.copy(), self._count, self._recent)
         try:
             yield
-        except ValueError:
+        except BaseException:  # Ctrl-C too leaves no member ahead of the others
             for member, state in zip(self.members, before, strict=True):
                 member._state = state
             self._weights, self._count, self._recent = weighed

@@ -453,7 +453,8 @@ class _NetworkState:
     @staticmethod
     def _blocks(parameters: Parameters, values: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
         """The weights of each block, and a view of it."""
-        layout = Layout((parameters["n_features"], *parameters["hidden"], parameters["n_outputs"]))
+        heads = 2 if parameters["noise"] == "heteroscedastic" else 1  # the second tells the noise
+        layout = Layout((parameters["n_features"], *parameters["hidden"], heads * parameters["n_outputs"]))
         cuts, offset = layout.cuts(parameters["covariance"]).tolist(), 0
         for begin, end in pairwise(cuts):
             size = end - begin
@@ -485,17 +486,16 @@ class _EstimatorState:
         for place, kind, state, numbers in cls._members(parameters, arrays):
             (belief,) = kind.read(state, numbers)
             _, i, k = place.split("/")
-            # The fading evidence by which a member is weighed runs along as one more mean.
-            evidence = arrays[f"evidence/{i}"][[int(k)]]
-            means, weights = np.append(belief.means, evidence), np.append(belief.weights, rows)
+            # What a member is weighed by runs along as one more mean: its fading evidence, or its weight itself.
+            weighed = arrays[f"{cls._weighing(i, arrays)}/{i}"][[int(k)]]
+            means, weights = np.append(belief.means, weighed), np.append(belief.weights, rows)
             beliefs.append(replace(belief, means=means, weights=weights))
         return beliefs
 
     @classmethod
     def write(cls, parameters: Parameters, arrays: Arrays, beliefs: list[_Belief]) -> tuple[Parameters, Arrays]:
         members = list(cls._members(parameters, arrays))
-        numbers = {name: array for name, array in arrays.items() if not name.startswith(("member/", "evidence/"))}
-        numbers |= {name: array.copy() for name, array in arrays.items() if name.startswith("evidence/")}
+        numbers = {name: array.copy() for name, array in arrays.items() if not name.startswith("member/")}
         committees = [[dict(entry) for entry in committee] for committee in parameters["committees"]]
         rows = parameters["n_rows"]
         for (place, kind, state, old), belief in zip(members, beliefs, strict=True):
@@ -503,9 +503,15 @@ class _EstimatorState:
             own = replace(belief, means=belief.means[:-1], weights=belief.weights[:-1])
             committees[int(i)][int(k)]["state"], new = kind.write(state, old, [own])
             numbers |= nested(place, new)
-            numbers[f"evidence/{i}"][int(k)] = belief.means[-1]
+            numbers[f"{cls._weighing(i, arrays)}/{i}"][int(k)] = belief.means[-1]
             rows = round(belief.weights[-1])
+            if f"count/{i}" in arrays:  # rows that a committee's weights rest on
+                numbers[f"count/{i}"] = arrays[f"count/{i}"] + rows - parameters["n_rows"]
         return {**parameters, "committees": committees, "n_rows": rows}, numbers
+
+    @staticmethod
+    def _weighing(number: str, arrays: Arrays) -> str:
+        return "evidence" if f"evidence/{number}" in arrays else "weights"
 
     @staticmethod
     def _members(parameters: Parameters, arrays: Arrays) -> Iterator[tuple[str, Any, Parameters, Arrays]]:

@@ -395,7 +395,7 @@ def test_texts_that_are_no_unicode_go_to_the_file_and_come_back(tmp_path: Path) 
 def test_a_record_that_cannot_be_written_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     spill = Spill(tmp_path, 2)
     spill.put(["a"], np.ones((1, 2)))
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="zip"):
         spill.put(["a", "b", "c"], np.zeros((2, 2)))
     assert [(key, record.tolist()) for key, record in spill.all()] == [("a", [1.0, 1.0])]
     spill.put(["d"], np.ones((1, 2)))
@@ -419,9 +419,10 @@ def test_an_interrupt_between_memory_and_file_loses_no_key(
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(holder, name, interrupted)
+    monkeypatch.setattr(holder, name, interrupted)
+    with pytest.raises(KeyboardInterrupt):
         fleet.learn([keys[0]], [[1.0]], [1.0])
+    monkeypatch.undo()
     assert sorted(fleet.keys()) == keys
     assert len(fleet) == 3
     fleet.learn([keys[0]], [[1.0]], [1.0])
@@ -449,12 +450,12 @@ def test_fleets_are_joined_all_or_none(tmp_path: Path) -> None:
 
 def test_a_prior_must_have_the_noise_of_the_fleet() -> None:
     learned = PerceptronFleet(D, "linear", noise="learn", noise_window=50)
-    with pytest.raises(ValueError, match="prior has noise=0.1 where the fleet has noise='learn'"):
+    with pytest.raises(ValueError, match=r"prior has noise=0\.1 where the fleet has noise='learn'"):
         learned.prior = BayesianPerceptron(D, "linear", noise=0.1)
     with pytest.raises(ValueError, match="prior has noise_window=20 where the fleet has 50"):
         learned.prior = BayesianPerceptron(D, "linear", noise="learn", noise_window=20)
     with pytest.raises(ValueError, match="prior has noise_window=None where the fleet has 50"):
         learned.prior = BayesianPerceptron(D, "linear", noise="learn")
-    with pytest.raises(ValueError, match="prior has noise='learn' where the fleet has noise=0.1"):
+    with pytest.raises(ValueError, match=r"prior has noise='learn' where the fleet has noise=0\.1"):
         PerceptronFleet(D, "linear", noise=0.1).prior = BayesianPerceptron(D, "linear", noise="learn")
     learned.prior = BayesianPerceptron(D, "linear", noise="learn", noise_window=50, cov=2.0)

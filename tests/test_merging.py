@@ -385,3 +385,19 @@ def test_estimators_of_several_members_merge_with_their_weights() -> None:
         np.testing.assert_allclose(member.mean, alone.mean, rtol=1e-10, atol=1e-12)
     merged.partial_fit(X, y)
     assert merged.score(X, y) > 0.5
+
+
+def test_merge_says_which_argument_is_wrong() -> None:
+    X, y = linear_rows(40)
+    prior = BayesianPerceptron(4, "linear", noise=0.25)
+    models = learned_apart(prior, X, y, 2)
+    close(merge(prior, (model for model in models)), merge(prior, models), 1e-12)
+    with pytest.raises(ValueError, match="at least one model"):
+        merge(prior, iter(()))
+    with pytest.raises(TypeError, match="models must be a list of models, got BayesianPerceptron"):
+        merge(prior, models[0])
+    with pytest.raises(ValueError, match="model 2 is model 0 again"):
+        merge(prior, [*models, models[0]])
+    cold = onepass.BayesianPerceptronRegressor()
+    with pytest.raises(ValueError, match="the prior has not been fitted; fit it to some rows before copies of it part"):
+        merge(cold, [onepass.BayesianPerceptronRegressor().fit(X, y)])

@@ -65,7 +65,7 @@ class _Networks(OnePassEstimator):
 
     def _shared_options(self, scale: float) -> dict[str, Any]:
         return {
-            "hidden": tuple(self.hidden_layer_sizes),
+            "hidden": self.hidden_layer_sizes,
             "activation": self.activation,
             "covariance": self.covariance,
             "prior_scale": scale,

@@ -145,7 +145,7 @@ class BayesianNetwork:
 
     def __repr__(self) -> str:
         return (
-            f"BayesianNetwork({self.n_features}, {self.hidden}, {self.n_outputs}, {self.activation!r}, "
+            f"BayesianNetwork({self.n_features}, {self.hidden}, {self.n_outputs}, {self._activation_name or self.activation!r}, "
             f"observation={self.observation!r}, covariance={self.covariance!r}, n_seen={self.n_seen})"
         )
 

@@ -144,8 +144,9 @@ class BayesianNetwork:
         self._state = State(belief, start_scales(self.n_outputs, self.noise, self.calibrate), 0.0, 0)
 
     def __repr__(self) -> str:
+        activation = self._activation_name or self.activation
         return (
-            f"BayesianNetwork({self.n_features}, {self.hidden}, {self.n_outputs}, {self._activation_name or self.activation!r}, "
+            f"BayesianNetwork({self.n_features}, {self.hidden}, {self.n_outputs}, {activation!r}, "
             f"observation={self.observation!r}, covariance={self.covariance!r}, n_seen={self.n_seen})"
         )
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from onepass import BayesianCommittee, BayesianNetwork
+from onepass import BayesianCommittee, BayesianMLPRegressor, BayesianNetwork
 from onepass.committee import WEIGHTINGS
 
 
@@ -159,3 +159,29 @@ def test_predicting_before_learning_learns_the_same() -> None:
     with pytest.raises(ValueError, match="finite"):
         second.predict_then_learn(X[:2], [1.0, np.nan])
     assert second.n_seen == 60
+
+
+@pytest.mark.parametrize("method", ["learn", "predict_then_learn"])
+def test_an_interrupt_leaves_no_member_ahead_of_the_others(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = problem()
+    committee = BayesianCommittee(2, (8,), members=3, workers=1).learn(X[:60], y[:60])
+    before = [(member.mean, member.n_seen) for member in committee.members], committee.weights
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(committee, "_weigh", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        getattr(committee, method)(X[60:], y[60:])
+    for member, (mean, n_seen) in zip(committee.members, before[0], strict=True):
+        np.testing.assert_array_equal(member.mean, mean)
+        assert member.n_seen == n_seen
+    np.testing.assert_array_equal(committee.weights, before[1])
+
+
+def test_one_hidden_layer_may_be_given_as_a_number() -> None:
+    X, y = problem()
+    np.testing.assert_array_equal(BayesianNetwork(2, 8).mean, BayesianNetwork(2, (8,)).mean)
+    assert BayesianMLPRegressor(hidden_layer_sizes=8).fit(X, y)._committees[0].members[0].hidden == (8,)
+    assert repr(BayesianNetwork(2, 8)).startswith("BayesianNetwork(2, (8,), 1, ")
+    assert repr(BayesianCommittee(2, 8, members=3)).endswith("members=3, weighting='stacked')")

@@ -250,3 +250,59 @@ def test_without_dask_one_line_says_what_to_install() -> None:
     code = "import sys; sys.modules['dask'] = None; import onepass.distributed"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "ImportError: onepass.distributed needs Dask: pip install 'onepass[dask]'" in out.stderr
+
+
+def test_arguments_are_refused_by_name_before_anything_is_learned(client: Any) -> None:
+    X, y = rows()
+    data = da.from_array(X, chunks=(1000, D)), da.from_array(y, chunks=1000)
+    table = dd.from_pandas(frame().assign(shop=1), npartitions=2)
+    prior, fleet = BayesianPerceptron(D), PerceptronFleet(2)
+    with pytest.raises(TypeError, match="not for estimators: got BayesianPerceptronClassifier"):
+        distributed.evaluate(onepass.BayesianPerceptronClassifier().fit(X, y), data, client=client)
+    with pytest.raises(ValueError, match="'y' is the target, and can't be one of the features"):
+        distributed.fit(prior, table, "y", features=["a", "b", "y"], client=client)
+    with pytest.raises(TypeError, match="features must be a list of names, got the text 'abc'"):
+        distributed.fit(prior, table, "y", features="abc", client=client)
+    with pytest.raises(TypeError, match="fleet must be a PerceptronFleet, got BayesianPerceptron"):
+        distributed.fit_fleet(prior, table, "shop", "y", client=client)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="parts must be"):
+        distributed.fit_fleet(fleet, table, "shop", "y", features=["a", "b"], parts=0, client=client)
+    with pytest.raises(ValueError, match="key and target must be different columns, got 'y'"):
+        distributed.fit_fleet(fleet, table, "y", "y", client=client)
+    empty = dd.from_pandas(frame().iloc[:0], npartitions=1)
+    for call in (distributed.fit, distributed.evaluate):
+        with pytest.raises(ValueError, match="data holds no rows"):
+            call(prior, empty, "y", client=client)
+
+
+def unreadable(path: str) -> Iterator[tuple[Any, Any]]:
+    yield np.zeros((1, D)), np.array([bytes([255]).decode()])
+
+
+def test_an_error_that_takes_more_than_a_text_is_told_with_its_shard(client: Any) -> None:
+    with pytest.raises(ValueError, match=r"shard 0, after 0 rows: .*invalid start byte"):
+        distributed.fit(BayesianPerceptron(D), ["any"], read=unreadable, keep=False, client=client)
+
+
+def in_tens(path: str) -> Iterator[tuple[Any, Any]]:
+    X, y = rows()
+    for begin in range(2000 * int(path), 2000 * int(path) + 2000, 10):
+        yield X[begin : begin + 10], y[begin : begin + 10]
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_an_estimator_is_started_with_enough_rows_of_small_batches(client: Any, members: int) -> None:
+    model = onepass.BayesianMLPClassifier((4,), members=members, warm_up=150)
+    learned = distributed.fit(model, ["0", "1"], read=in_tens, client=client, rounds=1)
+    assert learned.n_seen_ == N
+    assert learned.score(*rows()) > 0.7
+
+
+def test_an_estimator_is_started_with_the_rows_of_several_small_shards(client: Any) -> None:
+    X, y = rows()
+    data = da.from_array(X[:400], chunks=(40, D)), da.from_array(y[:400], chunks=40)
+    model = onepass.BayesianPerceptronRegressor(noise=0.25, standardize=True)
+    whole = onepass.BayesianPerceptronRegressor(noise=0.25, standardize=True).fit(X[:400], y[:400])
+    learned = distributed.fit(model, data, client=client, rounds=1)
+    np.testing.assert_allclose(learned.coef_, whole.coef_, rtol=1e-8)
+    assert learned.n_seen_ == 400

@@ -1,16 +1,18 @@
 import copy
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import onepass
 from onepass import BayesianPerceptron, CheckpointError, PerceptronFleet, Quadrature
-from onepass.keys import IntIndex
+from onepass.keys import IntIndex, Spill, as_keys
 
 N, D, KEYS = 600, 3, 40
 
@@ -347,3 +349,113 @@ def test_a_split_fleet_has_every_key_once(texts: bool) -> None:
     joined = PerceptronFleet(D).absorb(parts)
     for key in set(named):
         same(joined.perceptron(key), whole.perceptron(key))
+
+
+def test_keys_are_what_they_were_given_as() -> None:
+    assert as_keys(["a", "a\x00"], 2) == ["a", "a\x00"]
+    assert as_keys(np.array(["a", "b"]), 2) == ["a", "b"]
+    assert as_keys("one", 1) == ["one"]
+    assert as_keys(7, 1).tolist() == as_keys(np.int32(7), 1).tolist() == [7]
+    assert as_keys(range(3), 3).tolist() == as_keys(pd.Series([0, 1, 2]), 3).tolist() == [0, 1, 2]
+    assert len(as_keys([], 0)) == 0
+    for keys, odd in (
+        ([1, "a"], "'a' (str)"),
+        (["a", 1], "1 (int)"),
+        ([1, True], "True (bool)"),
+        ([1.5], "1.5 (float)"),
+    ):
+        with pytest.raises(TypeError, match=re.escape(f"got {odd}")):
+            as_keys(keys, len(keys))
+        with pytest.raises(TypeError, match=re.escape(f"got {odd}")):
+            as_keys(np.array(keys, dtype=object), len(keys))
+    for large in (2**70, -(2**70), 2**63):
+        with pytest.raises(ValueError, match=f"keys must be whole numbers below 2.63 in size, got {large}"):
+            as_keys([1, large], 2)
+    with pytest.raises(ValueError, match=r"shape \(2,\), one key a row of X, got shape \(0,\)"):
+        as_keys([], 2)
+
+
+@pytest.mark.parametrize("texts", [False, True])
+def test_what_can_be_no_key_is_in_no_fleet(texts: bool) -> None:
+    fleet = PerceptronFleet(1).learn("a" if texts else 1, [[1.0]], [1.0])
+    for key in (None, 1.5, ("a",), 2**70, b"a", 7, "b"):
+        assert key not in fleet
+    assert ("a" if texts else 1) in fleet
+
+
+def test_texts_that_are_no_unicode_go_to_the_file_and_come_back(tmp_path: Path) -> None:
+    fleet = PerceptronFleet(1, capacity=1, spill=tmp_path)
+    names = ["\ud800", "b", "b\x00", "é"]
+    for key in names * 2:
+        fleet.learn([key], [[1.0]], [1.0])
+    assert sorted(fleet.keys()) == sorted(names)
+    assert [fleet.perceptron(key).n_seen for key in names] == [2] * 4
+
+
+def test_a_record_that_cannot_be_written_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    spill = Spill(tmp_path, 2)
+    spill.put(["a"], np.ones((1, 2)))
+    with pytest.raises(ValueError, match="zip"):
+        spill.put(["a", "b", "c"], np.zeros((2, 2)))
+    assert [(key, record.tolist()) for key, record in spill.all()] == [("a", [1.0, 1.0])]
+    spill.put(["d"], np.ones((1, 2)))
+    assert len(spill) == 2
+    with pytest.raises(FileExistsError, match="folder of its own"):
+        Spill(tmp_path, 2)
+
+
+@pytest.mark.parametrize("texts", [False, True])
+@pytest.mark.parametrize("step", ["put", "remove", "leave", "enter"])
+def test_an_interrupt_between_memory_and_file_loses_no_key(
+    step: str, texts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys: list[Any] = ["a", "b", "c"] if texts else [1, 2, 3]
+    fleet = PerceptronFleet(1, capacity=2, spill=tmp_path)
+    for key in keys:
+        fleet.learn([key], [[1.0]], [1.0])
+    holder = fleet._spill if step in ("put", "remove") else fleet._index if step == "enter" else fleet
+    name = {"leave": "_leave", "enter": "put"}.get(step, step)
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(holder, name, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fleet.learn([keys[0]], [[1.0]], [1.0])
+    monkeypatch.undo()
+    assert sorted(fleet.keys()) == keys
+    assert len(fleet) == 3
+    fleet.learn([keys[0]], [[1.0]], [1.0])
+    assert [fleet.perceptron(key).n_seen for key in keys] == [2, 1, 1]
+
+
+def test_fleets_are_joined_all_or_none(tmp_path: Path) -> None:
+    def of(*keys: Any) -> PerceptronFleet:
+        return PerceptronFleet(1).learn(list(keys), np.ones((len(keys), 1)), np.ones(len(keys)))
+
+    joined = of(1, 2)
+    for others, words in (([of(3), of(2)], "key 2 is in two"), ([of(3), of(4, 3)], "key 3 is in two")):
+        with pytest.raises(ValueError, match=words):
+            joined.absorb(others)
+        assert sorted(joined.keys()) == [1, 2]
+    with pytest.raises(TypeError, match="whole numbers"):
+        joined.absorb([of(3), of("a")])
+    with pytest.raises(TypeError, match="texts"):
+        PerceptronFleet(1).absorb([of("a"), of(3)])
+    assert sorted(joined.keys()) == [1, 2]
+    bounded = PerceptronFleet(1, capacity=2, spill=tmp_path).absorb(one for one in (joined, of(*range(3, 10))))
+    assert sorted(bounded.keys()) == list(range(1, 10))
+    assert bounded._resident <= 2
+
+
+def test_a_prior_must_have_the_noise_of_the_fleet() -> None:
+    learned = PerceptronFleet(D, "linear", noise="learn", noise_window=50)
+    with pytest.raises(ValueError, match=r"prior has noise=0\.1 where the fleet has noise='learn'"):
+        learned.prior = BayesianPerceptron(D, "linear", noise=0.1)
+    with pytest.raises(ValueError, match="prior has noise_window=20 where the fleet has 50"):
+        learned.prior = BayesianPerceptron(D, "linear", noise="learn", noise_window=20)
+    with pytest.raises(ValueError, match="prior has noise_window=None where the fleet has 50"):
+        learned.prior = BayesianPerceptron(D, "linear", noise="learn")
+    with pytest.raises(ValueError, match=r"prior has noise='learn' where the fleet has noise=0\.1"):
+        PerceptronFleet(D, "linear", noise=0.1).prior = BayesianPerceptron(D, "linear", noise="learn")
+    learned.prior = BayesianPerceptron(D, "linear", noise="learn", noise_window=50, cov=2.0)

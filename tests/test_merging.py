@@ -359,3 +359,45 @@ def test_rounds_are_taken_one_after_the_other() -> None:
     rounds.starts()
     with pytest.raises(ValueError, match="each of 2 shards, got 1"):
         rounds.take([None])
+
+
+@pytest.mark.parametrize("covariance", ["full", "layer", "neuron", "diagonal"])
+def test_networks_whose_noise_depends_on_the_input_merge_block_by_block(covariance: str) -> None:
+    X, y = linear_rows(400, d=3)
+    prior = BayesianNetwork(3, (5,), covariance=covariance, noise="heteroscedastic", seed=3).learn(X[:200], y[:200])
+    alone = copy.deepcopy(prior).learn(X[200:], y[200:])
+    merged = merge(prior, [alone])  # one model's change over the prior is that model again
+    np.testing.assert_allclose(merged.mean, alone.mean, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(merged.predict(X).noise_var, alone.predict(X).noise_var, rtol=1e-6)
+    assert merge(prior, learned_apart(prior, X[200:], y[200:], 2)).n_seen == 400
+
+
+def test_estimators_of_several_members_merge_with_their_weights() -> None:
+    X, y = linear_rows(400, d=3)
+    prior = onepass.BayesianMLPRegressor((5,), members=3, warm_up=50).fit(X[:100], y[:100])
+    models = [copy.deepcopy(prior).partial_fit(X[part], y[part]) for part in (slice(100, 200), slice(200, 400))]
+    merged = merge(prior, models)
+    one, other, pooled = (model._committees[0].weighing for model in (*models, merged))
+    np.testing.assert_allclose(pooled["weights"], (one["weights"] + 2 * other["weights"]) / 3, rtol=1e-12)
+    assert pooled["count"][0] == 3.0 + 400.0
+    for k, member in enumerate(merged._committees[0].members):
+        alone = merge(prior._committees[0].members[k], [model._committees[0].members[k] for model in models])
+        np.testing.assert_allclose(member.mean, alone.mean, rtol=1e-10, atol=1e-12)
+    merged.partial_fit(X, y)
+    assert merged.score(X, y) > 0.5
+
+
+def test_merge_says_which_argument_is_wrong() -> None:
+    X, y = linear_rows(40)
+    prior = BayesianPerceptron(4, "linear", noise=0.25)
+    models = learned_apart(prior, X, y, 2)
+    close(merge(prior, (model for model in models)), merge(prior, models), 1e-12)
+    with pytest.raises(ValueError, match="at least one model"):
+        merge(prior, iter(()))
+    with pytest.raises(TypeError, match="models must be a list of models, got BayesianPerceptron"):
+        merge(prior, models[0])
+    with pytest.raises(ValueError, match="model 2 is model 0 again"):
+        merge(prior, [*models, models[0]])
+    cold = onepass.BayesianPerceptronRegressor()
+    with pytest.raises(ValueError, match="the prior has not been fitted; fit it to some rows before copies of it part"):
+        merge(cold, [onepass.BayesianPerceptronRegressor().fit(X, y)])

@@ -70,7 +70,7 @@ class BayesianCommittee:
     def __init__(
         self,
         n_features: int,
-        hidden: tuple[int, ...] = (50,),
+        hidden: int | tuple[int, ...] = (50,),
         n_outputs: int = 1,
         activation: Any = "relu",
         *,
@@ -93,6 +93,9 @@ class BayesianCommittee:
             )
         self._weights, self._count = np.full(count, 1.0 / count), float(count)
         self._recent = np.zeros((count, 0))  # log densities of the last rows
+
+    def __repr__(self) -> str:
+        return f"BayesianCommittee({self.members[0]!r}, members={len(self.members)}, weighting={self.weighting!r})"
 
     @property
     def weights(self) -> FloatArray:
@@ -136,7 +139,7 @@ class BayesianCommittee:
         weighed = (self._weights.copy(), self._count, self._recent)
         try:
             yield
-        except ValueError:
+        except BaseException:  # Ctrl-C too leaves no member ahead of the others
             for member, state in zip(self.members, before, strict=True):
                 member._state = state
             self._weights, self._count, self._recent = weighed

@@ -39,6 +39,7 @@ _ROWS = 65_536  # learned at a time: bounds the memory that converting a shard's
 _FAN_IN = 8  # sites added by one task
 _HEAD = 100  # rows that an estimator is started with, at least
 _INTERVAL = 1.959963984540054
+_NO_ROWS = "data holds no rows, so there is nothing to learn"
 
 
 def fit(
@@ -58,7 +59,7 @@ def fit(
     Parameters
     ----------
     model : perceptron, network or estimator
-        As for `onepass.merge`. An estimator that has not been fitted is started with the first rows of the first shard.
+        As for `onepass.merge`. An estimator that has not been fitted is started with the first rows.
     data : Dask data frame, pair of Dask arrays, or list of files
         A shard each partition, chunk of rows, or file: Parquet, or whatever ``read`` reads, where the workers see it.
     target : str, optional
@@ -96,7 +97,7 @@ def fit(
     with ExitStack() as stack:
         client = stack.enter_context(_client(client))
         shards = _shards(client, data, target, features, read, keep)
-        model, shards = _started(client, model, shards)
+        given, (model, shards) = model, _started(client, model, shards)
         report = stack.enter_context(_progress(progress, rounds * len(shards)))
         merging = client.submit(_itself, Merging(model), pure=False)  # made here, to refuse at once what can't be
         total = client.submit(Merging.nothing, merging, pure=False)
@@ -109,6 +110,8 @@ def fit(
             ]
             _await(learned, report, number * len(shards))
             sites, total = _settled(client, merging, (sites, total), learned)
+        if model is given and not client.submit(_rows, total, pure=False).result():
+            raise ValueError(_NO_ROWS)
         return client.submit(Merging.merged, merging, total, pure=False).result()
 
 
@@ -200,10 +203,10 @@ def evaluate(
     blocks : int
     """
     as_count(blocks, "blocks")
-    if not hasattr(model, "predict_then_learn"):
+    if not hasattr(model, "predict_then_learn") or hasattr(model, "partial_fit"):
         raise TypeError(
-            f"evaluate is for models that predict then learn, such as BayesianPerceptron and BayesianNetwork, got "
-            f"{type(model).__name__}"
+            "evaluate is for models that predict then learn, BayesianPerceptron and BayesianNetwork, not for "
+            f"estimators: got {type(model).__name__}"
         )
     with _client(client) as client:
         shards = _shards(client, data, target, features, read, keep=True)
@@ -221,7 +224,9 @@ def evaluate(
             _, total = _settled(client, merging, ([nothing] * len(shards), nothing), learned)
             current = client.submit(Merging.merged, merging, total, pure=False)
         sums = np.sum(client.gather(tallies), axis=0)
-        log_loss, square, hits, inside = (sums[1:] / max(sums[0], 1.0)).tolist()
+        if not sums[0]:
+            raise ValueError(_NO_ROWS)
+        log_loss, square, hits, inside = (sums[1:] / sums[0]).tolist()
         return Evaluation(int(sums[0]), -log_loss, square**0.5, hits, inside, current.result())
 
 
@@ -253,12 +258,16 @@ def fit_fleet(
     parts : int, optional
         How many parts the keys are divided into; by default one for each worker's thread.
     """
+    if not isinstance(fleet, PerceptronFleet):
+        raise TypeError(f"fleet must be a PerceptronFleet, got {type(fleet).__name__}")
     if not isinstance(data, dd.DataFrame):
         raise TypeError(f"data must be a Dask data frame, got {type(data).__name__}")
+    if key == target:
+        raise ValueError(f"key and target must be different columns, got {key!r} for both")
     names = [name for name in _columns(list(data.columns), target, features) if name != key]
     _columns(list(data.columns), key, None)
     with _client(client) as client:
-        n = as_count(parts or sum(client.nthreads().values()), "parts")
+        n = as_count(sum(client.nthreads().values()) if parts is None else parts, "parts")
         frames = client.compute(data[[key, *names, target]].to_delayed())
         cut = [client.submit(_by_key, frame, key, names, target, n, pure=False) for frame in frames]
         learned = []
@@ -284,7 +293,8 @@ def _learn_shard(merging: Merging, total: Site, site: Site, shard: Iterable[Batc
             _teach(model, X, y)
             learned += len(y)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"shard {number}, after {learned} rows: {error}") from error
+        kind = ValueError if isinstance(error, ValueError) else TypeError  # not all kinds are made of a text alone
+        raise kind(f"shard {number}, after {learned} rows: {error}") from error
     return merging.site(start, model) if learned else site
 
 
@@ -329,6 +339,10 @@ def _first(pair: tuple[Any, Any]) -> Any:
 
 def _second(pair: tuple[Any, Any]) -> Any:
     return pair[1]
+
+
+def _rows(site: Site) -> int:
+    return site.rows
 
 
 def _itself(value: Any) -> Any:
@@ -482,6 +496,10 @@ class _Tail:
 
 
 def _columns(names: list[str], target: str | None, features: Sequence[str] | None) -> list[str]:
+    if isinstance(features, str):
+        raise TypeError(f"features must be a list of names, got the text {features!r}")
+    if features is not None and target is not None and target in features:
+        raise ValueError(f"{target!r} is the target, and can't be one of the features")
     for name in [*(features or ()), *([] if target is None else [target])]:
         if name not in names:
             raise ValueError(f"there is no column {name!r}; the columns are {', '.join(map(repr, names))}")
@@ -489,25 +507,41 @@ def _columns(names: list[str], target: str | None, features: Sequence[str] | Non
 
 
 def _started(client: Any, model: Any, shards: list[Any]) -> tuple[Any, list[Any]]:
-    """Give an estimator that has learned nothing its first rows, which the first shard then lacks."""
+    """Give an estimator that has learned nothing its first rows, which the first shards then lack."""
     if not hasattr(model, "__sklearn_is_fitted__") or model.__sklearn_is_fitted__():
         return model, shards
     from sklearn.base import clone, is_classifier
 
     n = max(_HEAD, model.warm_up if model.standardize else 0)
-    X, y = client.submit(_head, shards[0], n, pure=False).result()
     options = {}
     if is_classifier(model):
         labels = client.gather([client.submit(_labels, shard, pure=False) for shard in shards])
         options["classes"] = np.unique(np.concatenate(labels))
-    started = clone(model).partial_fit(X, y, **options)
-    return started, [client.submit(_Tail, shards[0], len(y), pure=False), *shards[1:]]
+    started, left, shards = clone(model), n, list(shards)
+    for k, shard in enumerate(shards):
+        taken = 0
+        for X, y in client.submit(_head, shard, left, pure=False).result():
+            started.partial_fit(X, y, **options)
+            taken += len(y)
+        left -= taken
+        shards[k] = client.submit(_Tail, shard, taken, pure=False) if taken else shard
+        if not left:
+            break
+    if left == n:
+        raise ValueError(_NO_ROWS)
+    return started, shards
 
 
-def _head(shard: Iterable[Batch], n: int) -> Batch:
+def _head(shard: Iterable[Batch], n: int) -> list[Batch]:
+    """The first rows of a shard, ``n`` or as many as it has."""
+    taken: list[Batch] = []
     for X, y in shard:
-        return X[:n], y[:n]
-    raise ValueError("the first shard is empty; put one with rows first, or fit the estimator to some rows before")
+        if len(y):
+            taken.append((X[:n], y[:n]))
+            n -= len(taken[-1][1])
+        if not n:
+            break
+    return taken
 
 
 def _labels(shard: Iterable[Batch]) -> Any:

@@ -5,7 +5,7 @@ so that a fleet is as exact as so many perceptrons, without their objects. A key
 shared prior, which can be learned from the keys there are (`PerceptronFleet.population`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -146,7 +146,10 @@ class PerceptronFleet:
         return self._resident + (0 if self._spill is None else len(self._spill))
 
     def __contains__(self, key: Any) -> bool:
-        keys = as_keys([key], 1)
+        try:
+            keys = as_keys([key], 1)
+        except (TypeError, ValueError):  # what can be no key is none of them
+            return False
         if self._index is None or isinstance(keys, np.ndarray) != isinstance(self._index.held(_slots([])), np.ndarray):
             return False
         return bool(self._index.find(keys)[0] >= 0) or bool(self._spill is not None and self._spill.find(keys)[0])
@@ -196,9 +199,21 @@ class PerceptronFleet:
                 raise ValueError(f"prior has {name}={settings[name]!r} where the fleet has {self._settings[name]!r}")
         if settings["belief"]["form"] != "full" or value.mean.dtype != np.float64:
             raise ValueError("prior must have a full covariance in float64")
+        self._check_noise(value)
         record = _packed(value)
         record[AT_PRIOR] = len(self._priors)
         self._priors = np.vstack([self._priors, record])
+
+    def _check_noise(self, prior: BayesianPerceptron) -> None:
+        """Refuse a prior that learns its noise otherwise."""
+        noise, weight, window = prior.export_state()[1]["running"][[NOISE, NOISE_WEIGHT, NOISE_WINDOW]].tolist()
+        own_noise, own_weight = self._priors[-1, [AT_NOISE, AT_NOISE_WEIGHT]].tolist()
+        if (weight > 0.0) != (own_weight > 0.0):
+            given, wanted = ("'learn'" if w > 0.0 else f"{v:g}" for v, w in ((noise, weight), (own_noise, own_weight)))
+            raise ValueError(f"prior has noise={given} where the fleet has noise={wanted}")
+        if window != self._window:
+            given, wanted = (f"{rows:g}" if np.isfinite(rows) else "None" for rows in (window, self._window))
+            raise ValueError(f"prior has noise_window={given} where the fleet has {wanted}")
 
     def population(self) -> BayesianPerceptron:
         """Learn what keys have in common: the Gaussian that their weights are most probably drawn from.
@@ -339,15 +354,23 @@ class PerceptronFleet:
         self._make_room(len(names), held)
         found, records = ([], np.empty((0, 0))) if self._spill is None else self._spill.find(names)
         given = self._take_slots(len(names))
+        new = np.delete(given, found)
         self._records[given] = self._priors[-1]
         if found:
-            assert self._spill is not None
             self._records[given[found]] = records
-            self._spill.remove(_take(names, np.array(found)))
         self._index = index
-        index.put(names, given)
+        try:
+            index.put(names, given)
+            if found:
+                assert self._spill is not None
+                self._spill.remove(_take(names, np.array(found)))
+        except BaseException:  # Ctrl-C too leaves every key in one place: in the file, as long as it is there
+            back_in_file = self._spill is not None and bool(self._spill.find(names)[0])
+            leaving = np.arange(len(given)) if back_in_file else np.setdiff1d(np.arange(len(given)), found)
+            self._give_back(_take(names, leaving), given[leaving])
+            raise
         slots[missing] = given[back]
-        return slots, np.delete(given, found)
+        return slots, new
 
     def _take_slots(self, n: int) -> Slots:
         """Give slots that nobody uses."""
@@ -370,6 +393,13 @@ class PerceptronFleet:
             assert self._index is not None
             self._index.remove(slots)
             self._free += slots.tolist()
+
+    def _give_back(self, keys: Keys, slots: Slots) -> None:
+        """Give slots back whose keys may not all have been entered yet."""
+        assert self._index is not None
+        entered = self._index.find(keys) == slots
+        self._leave(slots[entered])
+        self._free += slots[~entered].tolist()
 
     # Eviction.
 
@@ -399,8 +429,13 @@ class PerceptronFleet:
         excess = self._resident + n - self._capacity
         excess = min(excess + self._capacity // _SLACK, len(used))
         oldest = used[np.argsort(self._records[used, AT_TOUCHED], kind="stable")[:excess]]
-        self._spill.put(self._index.held(oldest), self._records[oldest])
-        self._leave(oldest)
+        names = self._index.held(oldest)
+        try:
+            self._spill.put(names, self._records[oldest])
+            self._leave(oldest)
+        except BaseException:  # Ctrl-C too leaves no key in both places
+            self._spill.remove(_take(names, np.flatnonzero(self._index.find(names) >= 0)))
+            raise
 
     # Records.
 
@@ -474,22 +509,33 @@ class PerceptronFleet:
                 fleets[-1]._records[fleets[-1]._settled(_take(keys, own))[0]] = records[own]
         return fleets
 
-    def absorb(self, others: Sequence["PerceptronFleet"]) -> Self:
+    def absorb(self, others: Iterable["PerceptronFleet"]) -> Self:
         """Take over the keys of fleets with the same settings and prior; no key may be in two of them."""
-        for other in others:
+        fleets = list(others)
+        for other in fleets:
+            if not isinstance(other, PerceptronFleet):
+                raise TypeError(f"others must hold PerceptronFleets, got {type(other).__name__}")
             if other._settings != self._settings or not np.array_equal(other._priors, self._priors):
                 raise ValueError("fleets must have the same settings and prior to be joined")
-        for other in others:
-            parameters, arrays = other.export_state()
-            if not len(arrays["records"]):
-                continue
-            keys = _decoded_keys(arrays, len(arrays["records"]))
-            if (self._seen(keys)[0] >= 0).any():
-                twice = _take(keys, np.flatnonzero(self._seen(keys)[0] >= 0)[:1])[0]
-                raise ValueError(f"the key {twice!r} is in two fleets, which must share none to be joined")
-            self._records[self._settled(keys)[0]] = arrays["records"]
-            self._clock = max(self._clock, int(parameters["clock"]))
+        moving = [_exported_records(other) for other in fleets if len(other)]
+        self._check_apart([keys for keys, _ in moving])
+        for keys, records in moving:
+            step = self._capacity or len(records)
+            for places in np.split(np.arange(len(records)), range(step, len(records), step)):
+                self._records[self._settled(_take(keys, places))[0]] = records[places]
+        self._clock = max([self._clock, *(other._clock for other in fleets)])
         return self
+
+    def _check_apart(self, groups: list[Keys]) -> None:
+        """Refuse groups of keys that share one, with each other or with the fleet."""
+        met: set[Any] = set()
+        for keys in groups:
+            make_index(groups[0]).check(keys)
+            for key, slot in zip(keys, self._seen(keys)[0].tolist(), strict=True):
+                if slot >= 0 or key in met:
+                    name = key if isinstance(key, str) else int(key)
+                    raise ValueError(f"the key {name!r} is in two fleets, which must share none to be joined")
+                met.add(key)
 
 
 def _em(precisions: FloatArray, pulls: FloatArray, mean: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -544,6 +590,11 @@ def _first_prior(settings: Any, arrays: Arrays, record: FloatArray, size: int) -
         "prior_variances": arrays["prior_variances"],
     }
     return BayesianPerceptron.from_state({**settings, "belief": {"form": "full", "fragile": False}}, numbers)
+
+
+def _exported_records(fleet: PerceptronFleet) -> tuple[Keys, FloatArray]:
+    arrays = fleet.export_state()[1]
+    return _decoded_keys(arrays, len(arrays["records"])), arrays["records"]
 
 
 def _decoded_keys(arrays: Arrays, n: int) -> Keys:

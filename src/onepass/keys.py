@@ -3,6 +3,7 @@
 import sqlite3
 import weakref
 from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -30,21 +31,39 @@ def as_keys(value: Any, n: int) -> Keys:
     >>> as_keys(["a", "b"], 2), as_keys([3, 4], 2)
     (['a', 'b'], array([3, 4]))
     """
-    array = np.asarray(value)
-    if array.shape not in ((n,), ()) or (array.shape == () and n != 1):
-        raise ValueError(f"keys must have shape ({n},), one key a row of X, got shape {array.shape}")
-    array = array.reshape(n)
-    if array.dtype.kind in "iu":
-        if array.dtype == np.uint64 and (array > np.uint64(2**63 - 1)).any():
-            raise ValueError(f"keys must be below 2^63, got {array.max()}")
-        return array.astype(np.int64)
-    keys = array.tolist()
-    if array.dtype.kind == "U" or all(isinstance(key, str) for key in keys):
-        return keys
-    if array.dtype.kind == "O" and all(isinstance(key, Integral) and not isinstance(key, bool) for key in keys):
-        return as_keys(np.array([int(key) for key in keys], dtype=np.int64), n)
-    odd = next((key for key in keys if not isinstance(key, str)), keys[0])
-    raise TypeError(f"keys must be all whole numbers or all texts, got {odd!r} ({type(odd).__name__})")
+    # Never by way of an array of texts, which makes one of every number and drops zeros at the end of a text.
+    given = value if isinstance(value, list) else _listed(value)
+    shape = given.shape if isinstance(given, np.ndarray) else (len(given),)
+    if shape != (n,):
+        raise ValueError(f"keys must have shape ({n},), one key a row of X, got shape {shape}")
+    if isinstance(given, np.ndarray):
+        if given.dtype.kind == "i" or (given.dtype.kind == "u" and given.dtype.itemsize < 8):
+            return given.astype(np.int64)
+        given = given.tolist()
+    kinds = [_kind_of(key) for key in given]
+    if None in kinds or len(set(kinds)) > 1:
+        odd = given[next(place for place, kind in enumerate(kinds) if kind is None or kind is not kinds[0])]
+        raise TypeError(f"keys must be all whole numbers or all texts, got {odd!r} ({type(odd).__name__})")
+    if kinds[:1] == [str]:
+        return [str(key) for key in given]
+    numbers = [int(key) for key in given]
+    for number in numbers:
+        if not -(2**63) <= number < 2**63:
+            raise ValueError(f"keys must be whole numbers below 2^63 in size, got {number}")
+    return np.array(numbers, dtype=np.int64)
+
+
+def _listed(value: Any) -> Any:
+    """Keys as a list, or as the array that they are in."""
+    if isinstance(value, (str, bytes)) or np.ndim(value) == 0:
+        return [value[()] if isinstance(value, np.ndarray) else value]
+    return np.asarray(value) if hasattr(value, "__array__") else list(value)
+
+
+def _kind_of(key: Any) -> type | None:
+    if isinstance(key, str):
+        return str
+    return int if isinstance(key, Integral) and not isinstance(key, bool) else None
 
 
 def parts_of(keys: Keys, n_parts: int) -> Slots:
@@ -89,7 +108,7 @@ class IntIndex:
 
     def check(self, keys: Keys) -> None:
         """Refuse keys of the other kind."""
-        if not isinstance(keys, np.ndarray):
+        if len(keys) and not isinstance(keys, np.ndarray):
             raise TypeError(f"keys must be whole numbers as before, got {keys[0]!r}")
 
     def find(self, keys: Keys) -> Slots:
@@ -135,7 +154,7 @@ class StrIndex:
 
     def check(self, keys: Keys) -> None:
         """Refuse keys of the other kind."""
-        if isinstance(keys, np.ndarray):
+        if len(keys) and isinstance(keys, np.ndarray):
             raise TypeError(f"keys must be texts as before, got {keys[0]!r}")
 
     def find(self, keys: Keys) -> Slots:
@@ -180,13 +199,16 @@ class Spill:
     def __init__(self, folder: Path, width: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / _NAME
-        if path.exists():
-            raise FileExistsError(f"{path} is there already, from another fleet; give spill a folder of its own")
+        try:
+            path.touch(exist_ok=False)  # in one step, so that of two fleets at once one is refused
+        except FileExistsError:
+            text = f"{path} is there already, from another fleet; give spill a folder of its own"
+            raise FileExistsError(text) from None
         self._width = width
         self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._close = weakref.finalize(self, _discard, self._file, path)
-        # Nobody reads it after a crash, so nothing need be safe from one.
-        self._file.execute("PRAGMA journal_mode = OFF")
+        # Nobody reads it after a crash, so nothing need be safe from one; but what fails half-way is taken back.
+        self._file.execute("PRAGMA journal_mode = MEMORY")
         self._file.execute("PRAGMA synchronous = OFF")
         self._file.execute("CREATE TABLE records (key PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID")
 
@@ -196,9 +218,8 @@ class Spill:
     def put(self, keys: Keys, records: FloatArray) -> None:
         """Write records, replacing those of the same keys."""
         pairs = zip(_plain(keys), map(bytes, np.ascontiguousarray(records)), strict=True)
-        self._file.execute("BEGIN")
-        self._file.executemany("INSERT OR REPLACE INTO records VALUES (?, ?)", pairs)
-        self._file.execute("COMMIT")
+        with self._all_or_none():
+            self._file.executemany("INSERT OR REPLACE INTO records VALUES (?, ?)", pairs)
 
     def find(self, keys: Keys) -> tuple[list[int], FloatArray]:
         """Which of the keys are here, by their places among them, and their records."""
@@ -216,19 +237,32 @@ class Spill:
 
     def remove(self, keys: Keys) -> None:
         """Delete the records of these keys."""
-        self._file.execute("BEGIN")
-        self._file.executemany("DELETE FROM records WHERE key = ?", [(key,) for key in _plain(keys)])
-        self._file.execute("COMMIT")
+        with self._all_or_none():
+            self._file.executemany("DELETE FROM records WHERE key = ?", [(key,) for key in _plain(keys)])
 
     def all(self) -> Iterator[tuple[Any, FloatArray]]:
         """Go through all keys and records."""
         for key, record in self._file.execute("SELECT key, record FROM records ORDER BY key"):
-            yield key, np.frombuffer(record, dtype=np.float64)
+            name = key.decode("utf-8", "surrogatepass") if isinstance(key, bytes) else key
+            yield name, np.frombuffer(record, dtype=np.float64)
+
+    @contextmanager
+    def _all_or_none(self) -> Iterator[None]:
+        self._file.execute("BEGIN")
+        try:
+            yield
+            self._file.execute("COMMIT")
+        finally:
+            if self._file.in_transaction:
+                self._file.execute("ROLLBACK")
 
 
 def _plain(keys: Keys) -> list[Any]:
-    plain: list[Any] = keys.tolist() if isinstance(keys, np.ndarray) else keys
-    return plain
+    """Keys as the file holds them; texts as bytes, since not every text is one to it."""
+    if isinstance(keys, np.ndarray):
+        numbers: list[Any] = keys.tolist()
+        return numbers
+    return [key.encode("utf-8", "surrogatepass") for key in keys]
 
 
 def _discard(file: sqlite3.Connection, path: Path) -> None:

@@ -11,7 +11,7 @@ estimators. All that adds up is in a `Site`; sites are a commutative group.
 """
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -33,7 +33,7 @@ __all__ = ["Merging", "Rounds", "Site", "merge"]
 _HALVINGS = 30
 
 
-def merge(prior: Any, models: Sequence[Any]) -> Any:
+def merge(prior: Any, models: Iterable[Any]) -> Any:
     """Put models together that learned different rows from one prior; neither is changed.
 
     Adds each model's change over the prior, in natural parameters. Exact, to rounding, for perceptrons with a linear
@@ -54,7 +54,7 @@ def merge(prior: Any, models: Sequence[Any]) -> Any:
     ----------
     prior : BayesianPerceptron, BayesianNetwork or a fitted perceptron or network estimator
         What all models were when they parted; it may have learned rows before.
-    models : sequence of models of the same class and settings
+    models : list (or any iterable) of models of the same class and settings
         Copies of the prior that learned more rows. Forgetting, process noise and a noise window are refused: they give
         more weight to the last rows, and rows of different models have no order.
 
@@ -70,14 +70,19 @@ def merge(prior: Any, models: Sequence[Any]) -> Any:
     >>> print(f"{merged.log_evidence:.6f} {whole.log_evidence:.6f}")
     -3.735462 -3.735462
     """
-    if not len(models):
-        raise ValueError("models must hold at least one model to be merged, got none")
+    if not isinstance(models, Iterable):
+        raise TypeError(f"models must be a list of models, got {type(models).__name__}")
     merging = Merging(prior)
-    total = None
+    total, places = None, dict[int, int]()
+    kept = []  # a model that is gone could leave its identity to the next
     for i, model in enumerate(models):
+        if (first := places.setdefault(id(model), i)) != i:
+            raise ValueError(f"model {i} is model {first} again, and its rows would count twice")
+        kept.append(model)
         site = merging.site(prior, model, f"model {i}")
         total = site if total is None else total + site
-    assert total is not None
+    if total is None:
+        raise ValueError("models must hold at least one model to be merged, got none")
     return merging.merged(total)
 
 
@@ -167,6 +172,8 @@ class Merging:
     def __init__(self, prior: Any) -> None:
         self._class = type(prior)
         self._kind = _kind(self._class)
+        if hasattr(prior, "__sklearn_is_fitted__") and not prior.__sklearn_is_fitted__():
+            raise ValueError("the prior has not been fitted; fit it to some rows before copies of it part")
         self._parameters, self._arrays = _exported(prior)
         self._prior = self._read(self._parameters, self._arrays, "the prior")
         # All beliefs are seen from the prior's mean, so that a prior far from zero costs no digits.
@@ -453,7 +460,8 @@ class _NetworkState:
     @staticmethod
     def _blocks(parameters: Parameters, values: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
         """The weights of each block, and a view of it."""
-        layout = Layout((parameters["n_features"], *parameters["hidden"], parameters["n_outputs"]))
+        heads = 2 if parameters["noise"] == "heteroscedastic" else 1  # the second tells the noise
+        layout = Layout((parameters["n_features"], *parameters["hidden"], heads * parameters["n_outputs"]))
         cuts, offset = layout.cuts(parameters["covariance"]).tolist(), 0
         for begin, end in pairwise(cuts):
             size = end - begin
@@ -485,17 +493,16 @@ class _EstimatorState:
         for place, kind, state, numbers in cls._members(parameters, arrays):
             (belief,) = kind.read(state, numbers)
             _, i, k = place.split("/")
-            # The fading evidence by which a member is weighed runs along as one more mean.
-            evidence = arrays[f"evidence/{i}"][[int(k)]]
-            means, weights = np.append(belief.means, evidence), np.append(belief.weights, rows)
+            # What a member is weighed by runs along as one more mean: its fading evidence, or its weight itself.
+            weighed = arrays[f"{cls._weighing(i, arrays)}/{i}"][[int(k)]]
+            means, weights = np.append(belief.means, weighed), np.append(belief.weights, rows)
             beliefs.append(replace(belief, means=means, weights=weights))
         return beliefs
 
     @classmethod
     def write(cls, parameters: Parameters, arrays: Arrays, beliefs: list[_Belief]) -> tuple[Parameters, Arrays]:
         members = list(cls._members(parameters, arrays))
-        numbers = {name: array for name, array in arrays.items() if not name.startswith(("member/", "evidence/"))}
-        numbers |= {name: array.copy() for name, array in arrays.items() if name.startswith("evidence/")}
+        numbers = {name: array.copy() for name, array in arrays.items() if not name.startswith("member/")}
         committees = [[dict(entry) for entry in committee] for committee in parameters["committees"]]
         rows = parameters["n_rows"]
         for (place, kind, state, old), belief in zip(members, beliefs, strict=True):
@@ -503,9 +510,15 @@ class _EstimatorState:
             own = replace(belief, means=belief.means[:-1], weights=belief.weights[:-1])
             committees[int(i)][int(k)]["state"], new = kind.write(state, old, [own])
             numbers |= nested(place, new)
-            numbers[f"evidence/{i}"][int(k)] = belief.means[-1]
+            numbers[f"{cls._weighing(i, arrays)}/{i}"][int(k)] = belief.means[-1]
             rows = round(belief.weights[-1])
+            if f"count/{i}" in arrays:  # rows that a committee's weights rest on
+                numbers[f"count/{i}"] = arrays[f"count/{i}"] + rows - parameters["n_rows"]
         return {**parameters, "committees": committees, "n_rows": rows}, numbers
+
+    @staticmethod
+    def _weighing(number: str, arrays: Arrays) -> str:
+        return "evidence" if f"evidence/{number}" in arrays else "weights"
 
     @staticmethod
     def _members(parameters: Parameters, arrays: Arrays) -> Iterator[tuple[str, Any, Parameters, Arrays]]:

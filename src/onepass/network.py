@@ -55,8 +55,8 @@ class BayesianNetwork:
     ----------
     n_features : int
         Length of an input row.
-    hidden : tuple of int
-        Units of each hidden layer; none makes a (softmax) perceptron.
+    hidden : int or tuple of int
+        Units of each hidden layer, or of the only one; none makes a (softmax) perceptron.
     n_outputs : int
         Numbers a target has, or classes it can be.
     activation : str or Activation
@@ -99,7 +99,7 @@ class BayesianNetwork:
     def __init__(
         self,
         n_features: int,
-        hidden: tuple[int, ...] = (50,),
+        hidden: int | tuple[int, ...] = (50,),
         n_outputs: int = 1,
         activation: Any = "relu",
         *,
@@ -115,7 +115,7 @@ class BayesianNetwork:
         engine: str = "auto",
     ) -> None:
         self.n_features = as_count(n_features, "n_features")
-        self.hidden = tuple(as_count(width, "hidden") for width in hidden)
+        self.hidden = tuple(as_count(width, "hidden") for width in (hidden if np.iterable(hidden) else (hidden,)))
         self.n_outputs = as_count(n_outputs, "n_outputs")
         self.activation = as_activation(activation)
         self._activation_name = activation if isinstance(activation, str) else None
@@ -142,6 +142,13 @@ class BayesianNetwork:
         self._prior_trace = float(variance.sum())
         belief = make_belief(layout, self.covariance, mean.astype(self.dtype), variance.astype(self.dtype))
         self._state = State(belief, start_scales(self.n_outputs, self.noise, self.calibrate), 0.0, 0)
+
+    def __repr__(self) -> str:
+        activation = self._activation_name or self.activation
+        return (
+            f"BayesianNetwork({self.n_features}, {self.hidden}, {self.n_outputs}, {activation!r}, "
+            f"observation={self.observation!r}, covariance={self.covariance!r}, n_seen={self.n_seen})"
+        )
 
     @property
     def mean(self) -> FloatArray:

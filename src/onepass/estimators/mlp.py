@@ -23,7 +23,7 @@ _SCALES = (0.5, 1.0, 2.0)  # beside the network's own prior
 class _Networks(OnePassEstimator):
     """What the estimators of networks share: members, and more passes than one."""
 
-    hidden_layer_sizes: tuple[int, ...]
+    hidden_layer_sizes: int | tuple[int, ...]
     activation: Any
     members: int
     passes: int
@@ -65,7 +65,7 @@ class _Networks(OnePassEstimator):
 
     def _shared_options(self, scale: float) -> dict[str, Any]:
         return {
-            "hidden": tuple(self.hidden_layer_sizes),
+            "hidden": self.hidden_layer_sizes,
             "activation": self.activation,
             "covariance": self.covariance,
             "prior_scale": scale,
@@ -85,7 +85,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
 
     Parameters
     ----------
-    hidden_layer_sizes : tuple of int
+    hidden_layer_sizes : int or tuple of int
     activation : str or Activation
         Of the hidden units, as for `onepass.BayesianPerceptron`.
     prior_scale : float or "auto"
@@ -130,7 +130,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
 
     def __init__(
         self,
-        hidden_layer_sizes: tuple[int, ...] = (50,),
+        hidden_layer_sizes: int | tuple[int, ...] = (50,),
         activation: Any = "relu",
         *,
         prior_scale: Any = 1.0,
@@ -180,7 +180,7 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
 
     Parameters
     ----------
-    hidden_layer_sizes : tuple of int
+    hidden_layer_sizes : int or tuple of int
     activation : str or Activation
         Of the hidden units, as for `onepass.BayesianPerceptron`.
     noise : float, "learn" or "heteroscedastic"
@@ -229,7 +229,7 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
 
     def __init__(
         self,
-        hidden_layer_sizes: tuple[int, ...] = (50,),
+        hidden_layer_sizes: int | tuple[int, ...] = (50,),
         activation: Any = "relu",
         *,
         noise: Any = "learn",

@@ -126,7 +126,7 @@ def test_huge_values_cost_their_rows_only(at: int, settings: dict[str, Any], tmp
     inputs = Inputs((str(write_csv(tmp_path / "a.csv", rows)),))
     sources = inputs.sources()
     model, _ = survey(sources, Request("price", sample=100, settings=Settings(**settings)), rereadable=True)
-    rejects = []
+    rejects: list[Any] = []
     for step in steps(model, inputs, sources):
         model.learn(step.rows)
         rejects += step.rows.rejects

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from logging import CRITICAL
 from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
 
 import dask
 
@@ -18,12 +20,19 @@ from onepass.stream import StreamError, blocks, open_source
 from onepass.tabular import Reject, Rows, TabularModel
 from onepass.training import Inputs
 
-__all__ = ["cluster", "spread"]
+__all__ = ["Rejected", "cluster", "spread"]
 
-_TOPIC = "onepass-rejects"
 _HEAD = 100  # rows that the estimator is started with
 _TOLD = 10_000  # rejects of a file that are told one by one
 _BYTES = 10  # of memory that a byte of a file may take once it is read and encoded
+
+
+class Rejected(NamedTuple):
+    """What could not be learned of a file: how many records, and the first of them."""
+
+    file: str
+    total: int
+    rejects: tuple[Reject, ...]
 
 
 @contextmanager
@@ -45,7 +54,7 @@ def cluster(workers: int | None, scheduler: str | None) -> Iterator[Client]:
 
 def spread(
     model: TabularModel, inputs: Inputs, client: Client, rounds: int, listen: Callable[[int, int], None]
-) -> list[tuple[str, tuple[Reject, ...]]]:
+) -> list[Rejected]:
     """Learn all files into a model that has learned nothing yet; what was rejected, by file.
 
     Parameters
@@ -61,10 +70,12 @@ def spread(
     if first is None or rows is None:
         raise StreamError("there is no row to learn")
     X, y = rows.X[:_HEAD], rows.y[:_HEAD]
-    reader = _Reader(copy.deepcopy(model), inputs.delimiter, first, len(y))
+    topics = {file: f"onepass-{uuid4().hex}" for file in inputs.files}
+    reader = _Reader(copy.deepcopy(model), inputs.delimiter, first, len(y), topics)
     model.learn(Rows(X, y, (), len(y)))
     size = sum(Path(file).stat().st_size for file in inputs.files)
-    memory = sum(worker["memory_limit"] for worker in client.scheduler_info(n_workers=-1)["workers"].values())
+    some = client.scheduler_info()["workers"].values()  # newer ones list only a few
+    memory = len(client.nthreads()) * min(worker["memory_limit"] for worker in some)
     found = fit(
         model.estimator,
         list(inputs.files),
@@ -75,9 +86,15 @@ def spread(
         progress=listen,
     )
     model.estimator, model.n_rows = found, found.n_seen_
-    told = {event["file"]: event for _, event in client.get_events(_TOPIC)}  # a file may have been read again
-    model.n_rejected = sum(event["count"] for event in told.values())
-    return [(file, tuple(Reject(*one) for one in told[file]["rejects"])) for file in inputs.files if file in told]
+    rejected = [_told(client, file, topic) for file, topic in topics.items()]
+    model.n_rejected = sum(one.total for one in rejected)
+    return rejected
+
+
+def _told(client: Client, file: str, topic: str) -> Rejected:
+    """What a worker said of a file; it may have been read again, to the same end."""
+    _, event = client.get_events(topic)[-1]
+    return Rejected(file, event["total"], tuple(Reject(*one) for one in event["rejects"]))
 
 
 def _blocks(model: TabularModel, file: str, delimiter: str | None) -> Iterator[Rows]:
@@ -93,6 +110,7 @@ class _Reader:
     delimiter: str | None
     head_file: str
     head_rows: int  # of that file, learned already
+    topics: dict[str, str]  # under which what is wrong with a file is told
 
     def __call__(self, path: str) -> Iterator[Batch]:
         left = self.head_rows if path == self.head_file else 0
@@ -103,4 +121,4 @@ class _Reader:
                 yield rows.X[left:], rows.y[left:]
             left = max(left - len(rows.y), 0)
         told = [tuple(one) for one in rejects[:_TOLD]]
-        get_worker().log_event(_TOPIC, {"file": path, "count": len(rejects), "rejects": told})
+        get_worker().log_event(self.topics[path], {"total": len(rejects), "rejects": told})

@@ -138,10 +138,8 @@ def _fit_on_dask(
     with cluster(workers, scheduler) as client:
         voice.fact("cluster", f"{len(client.nthreads())} workers, {len(inputs.files)} files, {rounds} rounds")
         voice.start()
-        for file, rejected in spread(
-            model, inputs, client, rounds, lambda done, total: voice.advance(0, done / total, 0)
-        ):
-            log.add(file, rejected)
+        for one in spread(model, inputs, client, rounds, lambda done, total: voice.advance(0, done / total, 0)):
+            log.add(one.file, one.rejects, one.total - len(one.rejects))
     model.last_run = inputs.identity()
     save(model, path)
     return report(model, path, log, voice, 0)

@@ -39,8 +39,8 @@ class Rejects:
         if path is not None:
             if length and (not path.is_file() or path.stat().st_size < length):
                 raise click.ClickException(
-                    f"--rejects {path} is not the file that the interrupted run wrote, or has lost rows since; put it back, "
-                    "or name a new one and delete the progress to start over."
+                    f"--rejects {path} is not the file that the interrupted run wrote, or has lost rows since; "
+                    "put it back, or name a new one and delete the progress to start over."
                 )
             try:
                 self._file = open(path, "r+b" if length else "wb")  # noqa: SIM115 (closed in __exit__)
@@ -52,8 +52,8 @@ class Rejects:
             else:
                 self._write(("file", "line", "reason", "text"))
 
-    def add(self, file: str, rejects: "tuple[Reject, ...]") -> None:
-        """Take down some more."""
+    def add(self, file: str, rejects: "tuple[Reject, ...]", unnamed: int = 0) -> None:
+        """Take down some more; ``unnamed`` were only counted."""
         for reject in rejects:
             sentence = f"{file}, line {reject.line}: {reject.reason}"
             if self._strict:
@@ -62,7 +62,7 @@ class Rejects:
                 self._first.append(sentence)
             if self._file is not None:
                 self._write((file, str(reject.line), reject.reason, reject.text))
-        self.count += len(rejects)
+        self.count += len(rejects) + unnamed
 
     def note(self) -> dict[str, Any]:
         """What has to be kept with a run's progress, so that no record is written down twice."""

@@ -97,7 +97,7 @@ def test_a_number_far_outside_costs_its_row_only() -> None:
     assert isinstance(c, Number)
     assert (a.centre, a.spread) == pytest.approx((np.mean(values[:50]), np.std(values[:50])))
     assert b == Number("b", 0.0, 1.0, False)
-    assert (c.centre, c.spread) == (0.0, pytest.approx(1e308))
+    assert (c.centre, c.spread) == pytest.approx((0.0, 1e308))
     later = encoding.encode(batch(a=[1.0, 1e308, -1e200, 2.0], b=[0.0] * 4, c=[1e308] * 4))
     assert later.bad == {
         1: "a is 1e+308, far outside anything seen",

@@ -157,3 +157,10 @@ def test_a_target_of_one_number_may_be_meant_as_a_number(tmp_path: Path) -> None
         survey(inputs.sources(), Request("y"), rereadable=True)
     _, words = survey(inputs.sources(), Request("y", task="regression"), rereadable=True)
     assert words.startswith("regression")
+
+
+def test_what_a_feature_does_to_one_of_several_classes_is_known_after_many_rows(tmp_path: Path) -> None:
+    rows = [{name: row[name] for name in ("age", "device", "kind")} for row in clicks(3000)]
+    found = {weight.feature: weight for weight in learned(tmp_path, rows, "kind").weights()["none"]}
+    assert found["age"].mean < -5.0 * found["age"].std  # who is older clicks more often
+    assert found["age"].std < 0.1

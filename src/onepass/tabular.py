@@ -296,9 +296,11 @@ class TabularModel:
         """What each feature does, for the target or for each class, the largest first.
 
         For numbers the change of the target, for classes of the log odds, that one standard deviation of a number, or a
-        category in place of an average row's, brings about; in a network for a row in the middle of the first rows.
+        category in place of an average row's, brings about; in a network, and for more than two classes, for a row in
+        the middle of the first rows.
         """
-        means, stds = self._effects() if self.is_network else self._coefficients()
+        # What softmax weights have in common moves no probability, and no data can tell it: odds do without.
+        means, stds = self._effects() if self.is_network or len(self.labels) > 2 else self._coefficients()
         names = self.encoding.features
         keys = self.labels if len(means) > 1 else (self.labels[1] if self.labels else self.target.name,)
         out = {}

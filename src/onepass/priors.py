@@ -44,13 +44,19 @@ class NetworkPrior:
     """Of the weights into the log of that noise; their means are zero."""
     log_noise_bias_std: float = 1.5
     """Never scaled by the fan-in."""
+    paired: bool = False
+    """Whether every unit of the last hidden layer starts with a twin whose output weight has the other sign. Together
+    they cancel: the network begins with slopes as large as ever, but with no opinion of its own to unlearn."""
 
 
 REGRESSION = NetworkPrior()
 # A kink of a deep network is made by all its layers; the first of them must be free to move, and those between too.
 DEEP_REGRESSION = NetworkPrior(weight_std=2.2, deep_std=1.5, deep_bias_std=1.5)
-# A label says less than a reading, so more of what is learned must come from the prior's width.
-CLASSIFICATION = NetworkPrior(weight_std=3.0, bias_means=3.0, output_std=4.0)
+# A label says less than a reading, so more of what is learned must come from the prior's width, and a random opinion of
+# several logits would take many labels to unlearn.
+CLASSIFICATION = NetworkPrior(
+    weight_std=3.0, bias_means=3.0, output_means=5.0, output_std=4.0, output_bias_std=3.0, paired=True
+)
 # Standard normal means and unit variances for every weight: the published prior of the Kalman Bayesian neural network.
 UNIT = NetworkPrior(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, fan_in=False)
 
@@ -86,6 +92,11 @@ def start_weights(
             among = np.sqrt(max(layout.n_layers - 2, 1))
             stds[:, :-1] = (prior.deep_std / among if layer else prior.weight_std) / root
             stds[:, -1] = (prior.deep_bias_std / among if layer else prior.bias_std) / root
+        if prior.paired:
+            *_, hidden, output = layout.layers(mean)
+            half = len(hidden) // 2
+            hidden[half : 2 * half] = hidden[:half]
+            output[:, half : 2 * half] = -output[:, :half]
     std *= scale
     if n_noise:
         means, stds = layout.layers(mean)[-1][-n_noise:], layout.layers(std)[-1][-n_noise:]

@@ -328,6 +328,19 @@ def test_evaluate_compares_with_others_on_the_same_rows(run: Run, data: Path) ->
             assert scores["onepass"][main_score] <= found[main_score], name
 
 
+def test_a_model_of_others_that_gives_up_is_left_out(run: Run, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sklearn.linear_model import SGDRegressor
+
+    def overflow(*arguments: Any, **options: Any) -> None:
+        raise ValueError("Floating-point under-/overflow occurred")
+
+    monkeypatch.setattr(SGDRegressor, "partial_fit", overflow)
+    done = run("evaluate", data / "trips.csv", "--target", "price", "--compare", "--json")
+    assert done.code == 0, done
+    assert "scikit-learn SGDRegressor" not in done.events[-1]["scores"]
+    assert any("SGDRegressor could not go on" in event.get("text", "") for event in done.events)
+
+
 def test_evaluate_goes_on_from_a_model_and_leaves_it_alone(run: Run, data: Path) -> None:
     before = (data / "clicks.onepass").read_bytes()
     done = run("evaluate", data / "clicks.csv", "--model", data / "clicks.onepass", "--json")
@@ -473,6 +486,9 @@ def test_labels_that_were_not_declared_are_rejected(run: Run, data: Path, tmp_pa
         (["predict", "{data}/price.onepass", "{data}/trips.csv", "--out", "{out}"], 2, "say --format"),
         (["predict", "{data}/price.onepass", "{data}/trips.csv", "--out", "{out}/x/a.csv"], 1, "cannot write to --out"),
         (["predict", "{data}/price.onepass", "{data}/trips.csv", "--keep", "kn"], 1, "has no column 'kn'"),
+        (["predict", "{data}/price.onepass", "{named}", "--keep", "std"], 2, "the name of a column of the predictions"),
+        (["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--rounds", "3"], 2, "for --engine dask"),
+        (["fit", "-", "--target", "price", "--model", "{out}", "--engine", "dask"], 2, "can't be shared out"),
         (["show", "{other}"], 1, "holds a BayesianPerceptron, not a model of a table"),
     ],
 )
@@ -483,13 +499,24 @@ def test_failures_are_one_clear_sentence(
     onepass.save(onepass.BayesianPerceptron(1), other)
     (tmp_path / "empty").touch()
     (tmp_path / "header").write_text("price,x\n")
+    write_csv(tmp_path / "named", [row | {"std": 1.0} for row in TRIPS[:3]])
     places = {"data": data, "out": tmp_path / "m", "other": other}
-    places |= {name: tmp_path / name for name in ("empty", "header")}
+    places |= {name: tmp_path / name for name in ("empty", "header", "named")}
     before = (data / "price.onepass").read_bytes()
     done = run(*(argument.format(**places) for argument in arguments), *(["-q"] if arguments[0] != "show" else []))
     assert words in sentence(done, code)
     assert (data / "price.onepass").read_bytes() == before
     assert not (tmp_path / "m").exists()
+
+
+def test_machines_hear_of_failures_as_an_event(run: Run, data: Path, tmp_path: Path) -> None:
+    done = run("fit", data / "trips.csv", "--target", "prise", "--model", tmp_path / "m", "--json")
+    assert done.events == [{"event": "error", "text": sentence(done).removeprefix("onepass: ").strip()}]
+
+
+def test_one_row_is_one_row(run: Run, data: Path, tmp_path: Path) -> None:
+    file = write_csv(tmp_path / "one.csv", TRIPS[:1])
+    assert "predicted 1 row," in run("predict", data / "price.onepass", file, "--out", tmp_path / "p.csv").out
 
 
 @pytest.mark.parametrize(
@@ -729,7 +756,7 @@ def test_only_the_same_run_is_gone_on_with(
         broken.progress = progress
     (tmp_path / "m.partial").write_bytes(kept)
     write_csv(file, [*rows, rows[0]])
-    assert "or has changed since (a.csv, 1 pass(es))" in sentence(run(*options, "--resume"))
+    assert "or has changed since (a.csv; passes: 1)" in sentence(run(*options, "--resume"))
     (tmp_path / "m.partial").unlink()
     assert run(*options, "--resume").code == 0  # nothing to go on with: from the first row on
 
@@ -793,10 +820,23 @@ def test_only_the_rejects_of_the_interrupted_run_are_gone_on_with(tmp_path: Path
     from click import ClickException
 
     from onepass.cli.rejects import Rejects
+    from onepass.tabular import Reject
 
     path = tmp_path / "bad.csv"
-    for progress in ({"rejects": 2, "rejects_bytes": 90}, {"rejects": 2, "rejects_bytes": -1}, {"rejects": "two"}):
-        for content in (None, b"short"):
+    with Rejects(path, strict=False) as log:
+        log.add("a.csv", (Reject(1, "is bad"),))
+        note = log.note()
+        log.add("a.csv", (Reject(2, "is lost"),))
+    written = path.read_bytes()
+    with Rejects(path, strict=False, progress=note) as log:
+        assert log.count == 1
+    assert path.read_bytes() == written[: note["rejects_bytes"]]
+    for progress, contents in (
+        (note, (None, b"short", written.replace(b"is bad", b"is gut"))),
+        ({"rejects": 2, "rejects_bytes": -1}, (written,)),
+        ({"rejects": "two"}, (written,)),
+    ):
+        for content in contents:
             path.unlink(missing_ok=True)
             if content is not None:
                 path.write_bytes(content)

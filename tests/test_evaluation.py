@@ -70,4 +70,3 @@ def test_a_curve_keeps_its_sums_whatever_its_length() -> None:
     np.testing.assert_allclose(curve.sums.sum(axis=0), values.sum(axis=0))
     width = curve.rows[0]
     np.testing.assert_allclose(curve.means[1], values[width : 2 * width].mean(axis=0))
-    np.testing.assert_allclose(curve.running[-1], values.mean(axis=0))

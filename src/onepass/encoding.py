@@ -10,7 +10,7 @@ Numbers are centred and scaled by the first rows, so that one prior suits all we
 import hashlib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -446,18 +446,27 @@ class Encoding:
         """Names of all features."""
         return [name for column in self.columns for name in column.features]
 
-    def contrasts(self) -> FloatArray:
+    def contrasts(self, most: int = 2**22) -> Iterator[FloatArray]:
         """What each feature stands for, ``(d, d)``: itself, or of several of which one is on its gap to an average row.
 
         A row has just one of them on, so that all could rise together and the bias fall: only the gaps mean something.
+        The rows of the matrix come in bands of ``most`` numbers, since all of them may be too many.
         """
-        matrix, at = np.eye(len(self.features)), 0
-        for column in self.columns:
+        d = len(self.features)
+        average = np.zeros((2, d))  # of the group that a feature belongs to: its number, and how often each is on
+        at = 0
+        for number, column in enumerate(self.columns, 1):
             start, shares = column.exclusive
             group = slice(at + start, at + start + len(shares))
-            matrix[group, group] -= np.array(shares)
+            average[0, group], average[1, group] = number, shares
             at += len(column.features)
-        return matrix
+        group_of, share = average
+        height = max(most // d, 1)
+        for first in range(0, d, height):
+            rows = np.arange(first, min(first + height, d))
+            band = np.where((group_of == group_of[rows, None]) & (group_of > 0.0), -share, 0.0)
+            band[np.arange(len(rows)), rows] += 1.0
+            yield band
 
     def types(self) -> dict[str, Any]:
         """Arrow types in which to ask a reader for the columns."""

@@ -73,11 +73,6 @@ class Curve:
         counts = np.diff(self.rows, prepend=0)
         return self.sums / counts[:, None]
 
-    @property
-    def running(self) -> FloatArray:
-        """Means over all rows up to the end of each segment, ``(s, size)``."""
-        return np.cumsum(self.sums, axis=0) / self.rows[:, None]
-
 
 @dataclass(frozen=True)
 class Reliability:
@@ -93,8 +88,8 @@ class NumberScores:
 
     Parameters
     ----------
-    spread : float
-        Of the standard deviations foretold; None for a model that foretells none.
+    with_std : bool
+        Whether the model foretells how sure it is.
     """
 
     COLUMNS: ClassVar[tuple[str, ...]] = (

@@ -47,6 +47,8 @@ class Trial:
         if compare:
             found = contenders(len(model.labels))
             self.others = [(contender, scores_for(model.labels, with_std=False)) for contender in found]
+        self.failed: dict[str, str] = {}
+        """Why models of others gave up, by name."""
 
     def add(self, rows: Rows) -> None:
         """Predict the rows, score the predictions, learn the rows."""
@@ -62,11 +64,16 @@ class Trial:
             std = np.sqrt(foretold.var + foretold.noise_var)
             self.ours.add(self._own(rows.y), self._own(foretold.mean), std * self._spread)
         for contender, scores in self.others:
-            guess = contender.predict_then_learn(rows.X, rows.y)
+            try:
+                guess = contender.predict_then_learn(rows.X, rows.y)
+            except (ValueError, ArithmeticError) as error:  # e.g. weights that have grown out of all bounds
+                self.failed[contender.name] = str(error).split("\n")[0].rstrip(".")
+                continue
             if isinstance(scores, ClassScores):
                 scores.add(rows.y, guess)
             else:
                 scores.add(self._own(rows.y), self._own(guess))
+        self.others = [(one, scores) for one, scores in self.others if one.name not in self.failed]
 
     def check(self) -> None:
         """Refuse to speak of nothing."""

@@ -346,10 +346,11 @@ class _Raw:
 
     def _more(self) -> bytes:
         while not self._ended and self._handle is not None:
-            while not self._ready(0.2):
-                if self.stopping.is_set():
-                    self._ended = True
-                    return b""
+            while not self._ready(0.2) and not self.stopping.is_set():
+                pass
+            if self.stopping.is_set():  # also of a stream that never pauses
+                self._ended = True
+                return b""
             try:
                 content = os.read(self._handle, _READ)
             except OSError as error:
@@ -392,7 +393,8 @@ def _chunks(raw: _Raw, boundary: Callable[[bytes], int]) -> Iterator[bytes]:
             if content and size < _CHUNK and not raw.waits:
                 continue
             text = b"".join(parts)
-            end = boundary(text) if content else len(text)
+            # The last record may lack its line break, but one that was cut by whoever stops the stream is no record.
+            end = boundary(text) if content or raw.stopping.is_set() else len(text)
             if end == 0 and len(text) > _LONGEST_RECORD:
                 end = text.rfind(b"\n") + 1 or len(text)
             if end:

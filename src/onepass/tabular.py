@@ -49,6 +49,7 @@ _ESTIMATORS: dict[str, Any] = {
 }
 _FULL = 500  # features up to which all correlations between weights are kept
 _REHEARSED = 256  # rows, enough for blocks
+_BLOCK = 2**23  # numbers of a block of rows
 _DRAWS = 400  # functions that stand for a network's belief
 
 
@@ -184,8 +185,9 @@ class TabularModel:
 
     @property
     def block(self) -> int:
-        """Rows of one step of learning; a step of a network takes longer."""
-        return 1024 if self.is_network else 8192
+        """Rows of one step: fewer for a network, where a step takes longer, and for many features, which take room."""
+        most = 1024 if self.is_network else 8192
+        return max(min(most, _BLOCK // len(self.encoding.features)), 64)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -265,23 +267,25 @@ class TabularModel:
         self.n_rows += len(rows.y)
         self.n_rejected += len(rows.rejects)
 
+    @property
+    def prediction_names(self) -> tuple[str, ...]:
+        """Columns of a table of predictions."""
+        if self.labels:
+            return ("label", *(f"p_{label}" for label in self.labels))
+        return ("mean", "std", "lower", "upper")
+
     def predictions(self, X: FloatArray, level: float) -> dict[str, Any]:
         """Columns of a table of predictions for encoded rows, in their order."""
         if isinstance(self.target, ClassTarget):
             probabilities = self.estimator.predict_proba(X)
             best = probabilities.argmax(axis=1)
-            table: dict[str, Any] = {"label": np.array(self.labels, dtype=object)[best]}
-            table |= {f"p_{label}": probabilities[:, i] for i, label in enumerate(self.labels)}
-            return table
+            columns = (np.array(self.labels, dtype=object)[best], *probabilities.T)
+            return dict(zip(self.prediction_names, columns, strict=True))
         mean, std = self.estimator.predict(X, return_std=True)
         low, high = self.estimator.predict_interval(X, level=level)
         spread, centre = self.target.spread, self.target.centre
-        return {
-            "mean": mean * spread + centre,
-            "std": std * spread,
-            "lower": low * spread + centre,
-            "upper": high * spread + centre,
-        }
+        columns = (mean * spread + centre, std * spread, low * spread + centre, high * spread + centre)
+        return dict(zip(self.prediction_names, columns, strict=True))
 
     # What it has learned.
 
@@ -312,29 +316,30 @@ class TabularModel:
     def _coefficients(self) -> tuple[FloatArray, FloatArray]:
         mean = np.atleast_2d(self.estimator.coef_)
         cov = self.estimator.coef_cov_
-        contrasts = self.encoding.contrasts()
-        if cov.ndim == 2 and cov.shape[0] == cov.shape[1] == mean.shape[1] and len(mean) == 1:
-            var = np.einsum("ij,jk,ik->i", contrasts, cov, contrasts)
-        else:
-            var = np.atleast_2d(cov) @ (contrasts**2).T
+        whole = cov.ndim == 2 and cov.shape[0] == cov.shape[1] == mean.shape[1] and len(mean) == 1
+        means, variances = [], []
+        for band in self.encoding.contrasts():
+            means.append(mean @ band.T)
+            variances.append(np.sum(band @ cov * band, axis=1)[None] if whole else np.atleast_2d(cov) @ (band**2).T)
         scale = self.target.spread if isinstance(self.target, NumberTarget) else 1.0
-        return mean @ contrasts.T * scale, np.atleast_2d(np.sqrt(np.maximum(var, 0.0))) * scale
+        return np.hstack(means) * scale, np.sqrt(np.maximum(np.hstack(variances), 0.0)) * scale
 
     def _effects(self) -> tuple[FloatArray, FloatArray]:
         """Differences between functions drawn from the belief, half a step to either side of the middle."""
-        d = len(self.encoding.features)
-        steps = 0.5 * self.encoding.contrasts()
-        drawn = self.estimator.sample_y(
-            np.vstack([steps, -steps]), _DRAWS, random_state=0
-        )  # (2d, draws), (2d, K, draws)
-        if isinstance(self.target, NumberTarget):
-            drawn = drawn * self.target.spread
-        else:
-            safe = np.clip(drawn, 1e-12, 1.0 - 1e-12)
-            drawn = np.log(safe / (1.0 - safe))
-        drawn = drawn[:, None] if drawn.ndim == 2 else drawn
-        change = drawn[:d] - drawn[d:]
-        return change.mean(axis=-1).T, change.std(axis=-1).T
+        means, stds = [], []
+        for band in self.encoding.contrasts():
+            ends = 0.5 * np.vstack([band, -band])
+            drawn = self.estimator.sample_y(ends, _DRAWS, random_state=0)  # (2k, draws), (2k, K, draws)
+            if isinstance(self.target, NumberTarget):
+                drawn = drawn * self.target.spread
+            else:
+                safe = np.clip(drawn, 1e-12, 1.0 - 1e-12)
+                drawn = np.log(safe / (1.0 - safe))
+            drawn = drawn[:, None] if drawn.ndim == 2 else drawn
+            change = drawn[: len(band)] - drawn[len(band) :]
+            means.append(change.mean(axis=-1).T)
+            stds.append(change.std(axis=-1).T)
+        return np.hstack(means), np.hstack(stds)
 
     def facts(self) -> Iterator[tuple[str, str]]:
         """What has come of it so far, a line each."""
@@ -432,7 +437,7 @@ class TabularModel:
             raise ValueError("the model has not learned the classes of the target")
         model.n_rows = as_tally(parameters["n_rows"], "n_rows")
         model.n_rejected = as_tally(parameters["n_rejected"], "n_rejected")
-        model.progress, model.last_run = parameters["progress"], parameters["last_run"]
+        model.progress, model.last_run = (_record(parameters, name) for name in ("progress", "last_run"))
         return model
 
 
@@ -470,6 +475,15 @@ def _estimator(n_features: int, target: Target, settings: Settings) -> Any:
         return (BayesianMLPClassifier if classes else BayesianMLPRegressor)(**options)
     options["covariance"] = settings.covariance or ("full" if n_features <= _FULL else "diagonal")
     return (BayesianPerceptronClassifier if classes else BayesianPerceptronRegressor)(**options)
+
+
+def _record(parameters: Parameters, name: str) -> Parameters | None:
+    """What is kept of a run: by itself nothing that a model's numbers depend on."""
+    found = parameters[name]
+    files = found.get("files", []) if isinstance(found, dict) else []
+    if not isinstance(found, dict | None) or not all(isinstance(file, dict) and "name" in file for file in files):
+        raise ValueError(f"{name} is no record of a run")
+    return found
 
 
 def _target(state: Any) -> Target:

@@ -145,8 +145,8 @@ def resume(path: Path, inputs: Inputs, asked: dict[str, Any]) -> tuple[TabularMo
         raise CheckpointError(f"{partial} holds no progress of a run") from None
     if known != inputs.identity():
         raise StreamError(
-            f"the input is not that of the run that was interrupted, or has changed since ({names}, "
-            f"{passes} pass(es)); to start over delete {partial}"
+            f"the input is not that of the run that was interrupted, or has changed since ({names}; "
+            f"passes: {passes}); to start over delete {partial}"
         )
     if was_asked.keys() != asked.keys():
         raise StreamError(f"{partial} is the progress of another command's run; go on with that one, or delete it")

@@ -8,7 +8,7 @@ import click
 from onepass.cli import options
 from onepass.cli.fit import request_from
 from onepass.cli.rejects import Rejects
-from onepass.cli.voice import Voice
+from onepass.cli.voice import Voice, counted
 
 if TYPE_CHECKING:
     from onepass.prequential import Trial
@@ -25,7 +25,7 @@ __all__ = ["evaluate"]
         "onepass evaluate tonight.parquet --model price.onepass",
     ),
 )
-@options.files()
+@options.files
 @click.option("--target", help="The column to foretell.")
 @click.option(
     "--model",
@@ -65,7 +65,7 @@ def evaluate(
 
     if (target is None) == (path is None):
         raise click.UsageError("Say either --target, for a new model, or --model, for a saved one.")
-    with one_sentence(), Voice(as_json=as_json, quiet=quiet) as voice:
+    with Voice(as_json=as_json, quiet=quiet) as voice, one_sentence():
         from onepass.prequential import Trial
         from onepass.stream import expand
         from onepass.survey import check_columns, survey
@@ -100,6 +100,8 @@ def evaluate(
                 voice.aside("interrupted; these are the scores so far")
         log.tell(voice)
         trial.check()
+        for name, why in trial.failed.items():
+            voice.aside(f"{name} could not go on and is left out: {why}")
         if html is not None:
             _write_report(html, trial, files)
         _tell(voice, trial, log, html)
@@ -111,7 +113,7 @@ def _tell(voice: Voice, trial: "Trial", log: Rejects, html: Path | None) -> None
     facts: dict[str, Any] = {"rows": trial.rows, "rejected": log.count, "seconds": round(voice.seconds, 3)}
     facts |= {"scores": trial.scores(), "over_time": trial.over_time()}
     words = [
-        f"{trial.rows:,} rows in {voice.seconds:.1f} s ({trial.rows / max(voice.seconds, 1e-9):,.0f} rows/s), "
+        f"{counted(trial.rows, 'row')} in {voice.seconds:.1f} s ({trial.rows / max(voice.seconds, 1e-9):,.0f} rows/s), "
         f"{log.count:,} rejected",
         *_columns(table),
         *([f"report: {html}"] if html is not None else []),

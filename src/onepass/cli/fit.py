@@ -8,7 +8,7 @@ import click
 
 from onepass.cli import options
 from onepass.cli.rejects import Rejects
-from onepass.cli.voice import Voice
+from onepass.cli.voice import Voice, counted
 
 __all__ = ["fit", "request_from"]
 
@@ -22,7 +22,7 @@ __all__ = ["fit", "request_from"]
         "zcat old.csv.gz | onepass fit - --target kind --classes a,b,c --model kind.onepass",
     ),
 )
-@options.files()
+@options.files
 @click.option("--target", required=True, help="The column to foretell.")
 @click.option(
     "--model", "path", type=click.Path(dir_okay=False, path_type=Path), required=True, help="Where to write the model."
@@ -44,7 +44,7 @@ def fit(
     engine: str,
     workers: int | None,
     scheduler: str | None,
-    rounds: int,
+    rounds: int | None,
     rejects: Path | None,
     strict: bool,
     delimiter: str | None,
@@ -69,12 +69,12 @@ def fit(
     rows would.
     """
     if engine == "dask":
-        _refuse_on_dask(passes, resume)
-    elif workers is not None or scheduler is not None:
-        raise click.UsageError("--workers and --scheduler are for --engine dask.")
+        _refuse_on_dask(files, passes, resume)
+    elif workers is not None or scheduler is not None or rounds is not None:
+        raise click.UsageError("--workers, --scheduler and --rounds are for --engine dask.")
     from onepass.cli.running import check_apart, check_writable, one_sentence, run, settle_code, take_up
 
-    with one_sentence(), Voice(as_json=as_json, quiet=quiet) as voice:
+    with Voice(as_json=as_json, quiet=quiet) as voice, one_sentence():
         from onepass.stream import expand
         from onepass.survey import survey
         from onepass.training import Inputs
@@ -99,12 +99,13 @@ def fit(
                 voice.fact("passes", f"{passes}: every row counts {passes} times, so intervals come out too narrow")
         with Rejects(rejects, strict=strict, progress=model.progress) as log:
             if engine == "dask":
-                return _fit_on_dask(model, path, inputs, log, voice, workers, scheduler, rounds)
+                return _fit_on_dask(model, path, inputs, log, voice, workers, scheduler, rounds or 2)
             return run(model, path, inputs, sources, log, voice, start=start, every=every, asked=asked)
 
 
-def _refuse_on_dask(passes: int, resume: bool) -> None:
+def _refuse_on_dask(files: tuple[str, ...], passes: int, resume: bool) -> None:
     for given, option, reason in (
+        ("-" in files, "--engine dask", "needs files; standard input can't be shared out"),
         (passes > 1, "--passes", "is for one process; --rounds says how often a cluster goes over the files"),
         (
             resume,
@@ -133,10 +134,9 @@ def _fit_on_dask(
         from onepass.spread import cluster, spread
     except ImportError as error:
         raise click.ClickException(f"{error}.") from None
-    if inputs.is_stream:
-        raise click.UsageError("--engine dask needs files; standard input can't be shared out.")
     with cluster(workers, scheduler) as client:
-        voice.fact("cluster", f"{len(client.nthreads())} workers, {len(inputs.files)} files, {rounds} rounds")
+        sizes = {"worker": len(client.nthreads()), "file": len(inputs.files), "round": rounds}
+        voice.fact("cluster", ", ".join(counted(n, what) for what, n in sizes.items()))
         voice.start()
         for one in spread(model, inputs, client, rounds, lambda done, total: voice.advance(0, done / total, 0)):
             log.add(one.file, one.rejects, one.total - len(one.rejects))

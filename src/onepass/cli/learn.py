@@ -20,7 +20,7 @@ __all__ = ["learn"]
     ),
 )
 @options.model_argument
-@options.files()
+@options.files
 @click.option("--passes", type=click.IntRange(min=1), default=1, show_default=True, help="Passes over the input.")
 @options.learning
 @options.rejecting
@@ -48,7 +48,7 @@ def learn(
     """
     from onepass.cli.running import check_apart, check_writable, load_model, one_sentence, run, settle_code, take_up
 
-    with one_sentence(), Voice(as_json=as_json, quiet=quiet) as voice:
+    with Voice(as_json=as_json, quiet=quiet) as voice, one_sentence():
         from onepass.stream import expand
         from onepass.survey import check_columns
         from onepass.training import Inputs

@@ -97,10 +97,7 @@ def _positive_or(word: str) -> Callable[[str], float | str]:
     return convert
 
 
-def files(required: bool = True) -> Callable[[F], F]:
-    """Input files."""
-    return click.argument("files", nargs=-1, required=required, metavar="FILE...", type=click.Path())
-
+files = click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
 
 model_argument = click.argument("model", type=click.Path(path_type=Path, dir_okay=False))
 
@@ -217,9 +214,7 @@ clustering = _all(
     click.option(
         "--rounds",
         type=click.IntRange(min=1),
-        default=2,
-        show_default=True,
-        help="How often a cluster goes over the files.",
+        help="How often a cluster goes over the files; twice by default.",
     ),
 )
 

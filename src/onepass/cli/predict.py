@@ -7,7 +7,7 @@ import click
 
 from onepass.cli import options
 from onepass.cli.rejects import Rejects
-from onepass.cli.voice import Voice
+from onepass.cli.voice import Voice, counted
 
 if TYPE_CHECKING:
     from onepass.encoding import Bad
@@ -26,7 +26,7 @@ __all__ = ["predict"]
     ),
 )
 @options.model_argument
-@options.files()
+@options.files
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -64,10 +64,10 @@ def predict(
     """
     from onepass.cli.running import REJECTED, check_apart, check_writable, load_model, one_sentence
 
-    with one_sentence(), Voice(as_json=as_json, quiet=quiet, to_stderr=out is None) as voice:
+    with Voice(as_json=as_json, quiet=quiet, to_stderr=out is None) as voice, one_sentence():
         import pyarrow as pa
 
-        from onepass.stream import StreamError, ahead, expand, open_source
+        from onepass.stream import STDIN, StreamError, ahead, blocks, expand, open_source
         from onepass.survey import check_columns, check_has
         from onepass.tables import TableWriter, format_of
         from onepass.tabular import rejects_of
@@ -84,13 +84,17 @@ def predict(
         for source in sources:
             check_columns(known, source, target=False)
             check_has(keep, source)
+        taken = sorted(set(keep) & set(known.prediction_names))
+        if taken:
+            raise click.UsageError(f"--keep {taken[0]} has the name of a column of the predictions.")
         types = known.types(target=False)
         types = dict.fromkeys(keep, pa.string()) | types
         voice.start()
         rows = empty = 0
         with Rejects(rejects, strict=strict) as log, TableWriter(out, kind) as writer:
             for number, source in enumerate(sources):
-                for piece in ahead(source.pieces(types, 0)):
+                rows_together = blocks(source.pieces(types, 0), known.block, aligned=inputs != [STDIN])
+                for piece in (piece for block in ahead(rows_together) for piece in block.pieces):
                     if not len(piece):
                         log.add(source.name, rejects_of(piece, {}))
                         continue
@@ -104,7 +108,7 @@ def predict(
         log.tell(voice)
         voice.done(
             {"rows": rows - empty, "rejected": log.count, "out": None if out is None else str(out)},
-            f"predicted {rows - empty:,} rows, {log.count:,} rejected",
+            f"predicted {counted(rows - empty, 'row')}, {log.count:,} rejected",
             *([f"predictions: {out}"] if out is not None else []),
         )
         return REJECTED if log.count else 0

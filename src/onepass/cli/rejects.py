@@ -1,6 +1,7 @@
 """Rows that were turned away: written down, counted, and shown if there are few."""
 
 import csv
+import hashlib
 import io
 import os
 from pathlib import Path
@@ -31,17 +32,15 @@ class Rejects:
     """
 
     def __init__(self, path: Path | None, *, strict: bool, progress: dict[str, Any] | None = None) -> None:
-        self.count, length = _noted(progress or {})
+        self.count, length, digest = _noted(progress or {})
         self._strict = strict
         self._path = path
         self._file: Any = None
+        self._digest = hashlib.blake2b(digest_size=16)
         self._first: list[str] = []
         if path is not None:
-            if length and (not path.is_file() or path.stat().st_size < length):
-                raise click.ClickException(
-                    f"--rejects {path} is not the file that the interrupted run wrote, or has lost rows since; "
-                    "put it back, or name a new one and delete the progress to start over."
-                )
+            if length:
+                self._take_up(path, length, digest)
             try:
                 self._file = open(path, "r+b" if length else "wb")  # noqa: SIM115 (closed in __exit__)
             except OSError as error:
@@ -51,6 +50,17 @@ class Rejects:
                 self._file.seek(0, os.SEEK_END)
             else:
                 self._write(("file", "line", "reason", "text"))
+
+    def _take_up(self, path: Path, length: int, digest: str) -> None:
+        """See to it that what is going to be cut is what the interrupted run wrote."""
+        if path.is_file():
+            with path.open("rb") as opened:
+                self._digest.update(opened.read(length))
+        if self._digest.hexdigest() != digest:
+            raise click.ClickException(
+                f"--rejects {path} is not the file that the interrupted run wrote, or has lost rows since; "
+                "put it back, or name a new one and delete the progress to start over."
+            )
 
     def add(self, file: str, rejects: "tuple[Reject, ...]", unnamed: int = 0) -> None:
         """Take down some more; ``unnamed`` were only counted."""
@@ -70,7 +80,8 @@ class Rejects:
             return {"rejects": self.count}
         self._file.flush()
         os.fsync(self._file.fileno())
-        return {"rejects": self.count, "rejects_bytes": self._file.tell()}
+        digest = self._digest.hexdigest()
+        return {"rejects": self.count, "rejects_bytes": self._file.tell(), "rejects_digest": digest}
 
     def __enter__(self) -> Self:
         return self
@@ -92,16 +103,17 @@ class Rejects:
     def _write(self, fields: tuple[str, ...]) -> None:
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerow(fields)
-        self._file.write(text.getvalue().encode("utf-8", "replace"))
+        line = text.getvalue().encode("utf-8", "replace")
+        self._digest.update(line)
+        self._file.write(line)
 
 
-def _noted(progress: dict[str, Any]) -> tuple[int, int]:
-    """How many were rejected, and how long their file was, when the progress was kept."""
+def _noted(progress: dict[str, Any]) -> tuple[int, int, str]:
+    """How many were rejected, how long their file was and its digest, when the progress was kept."""
     from onepass.state import as_tally
 
     try:
-        return as_tally(progress.get("rejects", 0), "rejects"), as_tally(
-            progress.get("rejects_bytes", 0), "rejects_bytes"
-        )
+        count, length = (as_tally(progress.get(name, 0), name) for name in ("rejects", "rejects_bytes"))
+        return count, length, str(progress.get("rejects_digest", ""))
     except (TypeError, ValueError) as error:
         raise click.ClickException(f"the progress of the interrupted run is damaged: {error}.") from None

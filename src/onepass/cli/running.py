@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from onepass.cli.rejects import Rejects
-from onepass.cli.voice import Voice
+from onepass.cli.voice import Voice, counted
 
 if TYPE_CHECKING:
     from onepass.stream import Source
@@ -185,7 +185,7 @@ def run(
 
     before = model.n_rows
     if start is not None:
-        voice.aside(f"going on after {before:,} rows")
+        voice.aside(f"going on after {counted(before, 'row')}")
 
     def listen(step: "Step") -> None:
         rejects.add(step.file, step.rows.rejects)
@@ -207,7 +207,7 @@ def run(
                 note=lambda: {"asked": asked, **rejects.note()},
             )
     except Interrupted as stop:
-        voice.aside(f"interrupted after {stop.rows:,} rows; go on with: {_again()}")
+        voice.aside(f"interrupted after {counted(stop.rows, 'row')}; go on with: {_again()}")
         return _INTERRUPTED
     except OSError as error:
         raise click.ClickException(
@@ -230,7 +230,7 @@ def report(model: "TabularModel", path: Path, rejects: Rejects, voice: Voice, be
     }
     voice.done(
         facts,
-        f"learned {learned:,} rows in {voice.seconds:.1f} s ({facts['rows_per_second']:,} rows/s), "
+        f"learned {counted(learned, 'row')} in {voice.seconds:.1f} s ({facts['rows_per_second']:,} rows/s), "
         f"{rejects.count:,} rejected; the model has seen {model.n_rows:,}",
         f"model: {path}",
     )

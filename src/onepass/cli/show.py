@@ -33,7 +33,7 @@ def show(model: Path, weights: int, html: Path | None, as_json: bool) -> None:
     """
     from onepass.cli.running import check_apart, check_writable, load_model, one_sentence
 
-    with one_sentence(), Voice(as_json=as_json) as voice:
+    with Voice(as_json=as_json) as voice, one_sentence():
         check_apart([model], html=html)
         if html is not None:
             check_writable(html, "--html")

@@ -11,9 +11,20 @@ from typing import Any, Self
 
 import click
 
-__all__ = ["Voice"]
+__all__ = ["Voice", "counted"]
 
 _SECONDS = 10.0  # between two lines of a log
+
+
+def counted(n: int, what: str) -> str:
+    """A number of things in words.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{n:,} {what}" + ("" if n == 1 else "s")
 
 
 class Voice:
@@ -43,6 +54,8 @@ class Voice:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._close()
+        if self._json and isinstance(error, click.ClickException):  # whoever reads events hears of this one too
+            self._emit({"event": "error", "text": error.format_message()})
 
     def fact(self, name: str, words: str, event: str = "choice") -> None:
         """Say one thing in one line."""
@@ -50,11 +63,6 @@ class Voice:
             self._emit({"event": event, "name": name, "value": words})
         elif self._plain:
             self._say(f"{name + ':':<14} {words}")
-
-    def line(self, words: str) -> None:
-        """Say something to people only."""
-        if self._plain:
-            self._say(words)
 
     def aside(self, words: str) -> None:
         """Say something that is not part of the result."""

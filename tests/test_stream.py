@@ -204,6 +204,22 @@ def test_rows_of_a_slow_stream_are_handed_on_without_waiting_for_more() -> None:
         process.stdin.close()
 
 
+def test_a_stream_that_never_pauses_can_be_stopped_and_the_record_that_is_cut_is_none() -> None:
+    code = (
+        "from onepass.stream import open_source\n"
+        "source, rows = open_source('-'), 0\n"
+        "for piece in source.pieces(None, 0):\n"
+        "    source.stop()\n"
+        "    rows += len(piece)\n"
+        "    assert set(piece.batch.column(0).to_pylist()) == {'123456789'}, piece\n"
+        "print(rows)"
+    )
+    text = "x" + "\n123456789" * 5_000_000
+    done = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert 100_000 < int(done.stdout) < 5_000_000
+
+
 def test_a_first_line_that_comes_in_parts_is_waited_for() -> None:
     code = "from onepass.stream import open_source; print(open_source('-').columns(), flush=True)"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:

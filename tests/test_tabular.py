@@ -1,4 +1,5 @@
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,8 @@ def test_a_model_of_a_table_survives_its_file_and_equal_models_are_equal_files(t
         ("estimator", {"class": "os.system", "state": {}}),
         ("n_rows", -1),
         ("n_rejected", None),
+        ("last_run", {"files": ["a.csv"]}),
+        ("progress", "much"),
     ],
 )
 def test_a_hostile_file_is_refused(change: tuple[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,6 +105,22 @@ def test_a_hostile_file_is_refused(change: tuple[str, Any], tmp_path: Path, monk
     onepass.save(model, tmp_path / "a")
     with pytest.raises(CheckpointError):
         onepass.load(tmp_path / "a")
+
+
+def test_many_features_are_learned_and_shown_in_bounded_memory(tmp_path: Path) -> None:
+    rows = [{"word": f"w{i}", "y": float(i % 7)} for i in range(500)]
+    sources = Inputs((str(write_csv(tmp_path / "a.csv", rows)),)).sources()
+    model, _ = survey(sources, Request("y", kinds={"word": "hashed"}, buckets=2**14), rereadable=True)
+    assert model.block * len(model.encoding.features) <= 2**23
+    wide = RNG.normal(size=(5, 2**14))
+    model.learn(Rows(wide, np.arange(5.0), (), 5))
+    tracemalloc.start()
+    try:
+        (weights,) = model.weights().values()
+        assert tracemalloc.get_traced_memory()[1] < 3e8  # all contrasts at once would take 2 GB
+    finally:
+        tracemalloc.stop()
+    assert len(weights) == 2**14
 
 
 def test_weights_of_a_network_point_where_the_data_do(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ def learners(X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     classes = np.unique(y)
     return {
         "onepass": BayesianMLPClassifier(standardize=False).partial_fit(X, y, classes=classes),
+        "onepass, five members": BayesianMLPClassifier(members=5, standardize=False).partial_fit(X, y, classes=classes),
         "scikit-learn's MLP, one epoch": MLPClassifier((50,), random_state=0).partial_fit(X, y, classes=classes),
         BATCH: LogisticRegression(max_iter=2000).fit(X, y),
     }

@@ -28,6 +28,7 @@ VARIANTS: list[tuple[str, int, str, dict[str, Any]]] = [
     ("one network", 1, "reuse", {}),
     ("hidden biases start at zero", 1, "reuse", {"prior": replace(REGRESSION, bias_means=0.0)}),
     ("output weights start small", 1, "reuse", {"prior": replace(REGRESSION, output_means=0.5)}),
+    ("hidden units start as twins", 1, "reuse", {"prior": replace(REGRESSION, paired=True)}),
     ("all prior deviations halved", 1, "reuse", {"prior_scale": 0.5}),
     ("all prior deviations doubled", 1, "reuse", {"prior_scale": 2.0}),
     ("noise fixed at 0.1", 1, "reuse", {"noise": 0.1, "calibrate": True}),

@@ -173,6 +173,43 @@ def test_evaluation_foretells_every_row_before_it_is_learned(client: Any) -> Non
     assert abs(five.log_loss - sequence) < 0.8 * abs(one.log_loss - sequence)
 
 
+def test_estimators_are_evaluated_as_the_models_they_hold(client: Any) -> None:
+    X, y = rows()
+    table = pd.DataFrame(X, columns=["a", "b", "c"])
+    labels = np.where(y > 0, "yes", "no")
+    classes = np.array(["low", "mid", "top"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+    for target, model, accuracy in (
+        (labels, onepass.BayesianPerceptronClassifier(), 0.7),
+        (classes, onepass.BayesianPerceptronClassifier(standardize=False), 0.8),
+        (classes, onepass.BayesianMLPClassifier((4,)), 0.8),
+    ):
+        data = dd.from_pandas(table.assign(y=target), npartitions=3)
+        found = distributed.evaluate(model, data, "y", client=client, blocks=3)
+        assert found.rows == N - 100  # those that it is started with
+        assert found.accuracy > accuracy
+        assert found.log_loss < 0.6
+        assert found.model.n_seen_ == N
+        assert set(found.model.classes_) == set(target)
+        assert not hasattr(model, "classes_")
+    # Scored by hand, with one shard and one block.
+    model = onepass.BayesianPerceptronClassifier(standardize=False).partial_fit(table[:100], labels[:100])
+    found = distributed.evaluate(
+        model, dd.from_pandas(table[100:].assign(y=labels[100:]), npartitions=1), "y", client=client, blocks=1
+    )
+    yes = copy.deepcopy(model).predict_then_learn(table[100:], labels[100:]).mean[:, 1]
+    truth = labels[100:] == "yes"
+    assert found.rmse == pytest.approx(np.sqrt(np.mean((yes - truth) ** 2)))
+    assert found.accuracy == pytest.approx(np.mean((yes > 0.5) == truth))
+    assert found.log_loss == pytest.approx(-np.log(np.where(truth, yes, 1 - yes)).mean())
+    numbers = 100.0 + 10.0 * X[:, 0] + np.random.default_rng(1).normal(size=N)
+    data = dd.from_pandas(table.assign(y=numbers), npartitions=3)
+    found = distributed.evaluate(
+        onepass.BayesianPerceptronRegressor(standardize=True), data, "y", client=client, blocks=3
+    )
+    assert found.coverage == pytest.approx(0.95, abs=0.02)
+    assert found.rmse == pytest.approx(1.0, abs=0.05)
+
+
 def test_numbers_are_evaluated_by_their_coverage() -> None:
     X, _ = rows()
     y = X[:, 0] + np.random.default_rng(1).normal(size=N)
@@ -230,8 +267,8 @@ def test_bad_input_is_refused_with_the_shard_it_is_in(client: Any, tmp_path: Pat
         distributed.fit(prior, paths, client=client)
     with pytest.raises(ValueError, match="forgetting"):
         distributed.fit(BayesianPerceptron(D, forgetting=0.9), paths[:1], "y", client=client)
-    with pytest.raises(TypeError, match="predict then learn"):
-        distributed.evaluate(onepass.BayesianPerceptronClassifier(), data, client=client)
+    with pytest.raises(TypeError, match=r"prior must be one of .* got PerceptronFleet"):
+        distributed.evaluate(PerceptronFleet(D), data, client=client)
     with pytest.raises(TypeError, match="Dask array"):
         distributed.predict(prior, X)
 
@@ -253,12 +290,8 @@ def test_without_dask_one_line_says_what_to_install() -> None:
 
 
 def test_arguments_are_refused_by_name_before_anything_is_learned(client: Any) -> None:
-    X, y = rows()
-    data = da.from_array(X, chunks=(1000, D)), da.from_array(y, chunks=1000)
     table = dd.from_pandas(frame().assign(shop=1), npartitions=2)
     prior, fleet = BayesianPerceptron(D), PerceptronFleet(2)
-    with pytest.raises(TypeError, match="not for estimators: got BayesianPerceptronClassifier"):
-        distributed.evaluate(onepass.BayesianPerceptronClassifier().fit(X, y), data, client=client)
     with pytest.raises(ValueError, match="'y' is the target, and can't be one of the features"):
         distributed.fit(prior, table, "y", features=["a", "b", "y"], client=client)
     with pytest.raises(TypeError, match="features must be a list of names, got the text 'abc'"):

@@ -196,20 +196,16 @@ def evaluate(
 
     Parameters
     ----------
-    model : perceptron or network
-        The prior; it stays as it is.
+    model : perceptron, network or estimator
+        The prior; it stays as it is. An estimator that has not been fitted is started with the first rows, which are
+        not scored.
     data, target, features, client, read :
         As for `fit`.
     blocks : int
     """
     as_count(blocks, "blocks")
-    if not hasattr(model, "predict_then_learn") or hasattr(model, "partial_fit"):
-        raise TypeError(
-            "evaluate is for models that predict then learn, BayesianPerceptron and BayesianNetwork, not for "
-            f"estimators: got {type(model).__name__}"
-        )
     with _client(client) as client:
-        shards = _shards(client, data, target, features, read, keep=True)
+        model, shards = _started(client, model, _shards(client, data, target, features, read, keep=True))
         current = client.submit(_itself, model, pure=False)
         tallies = []
         for number in range(blocks):
@@ -378,26 +374,41 @@ def _test_then_train(merging: Merging, model: Any, shard: Iterable[Batch], numbe
     for X, y in _pieces(shard):
         cut = slice(max(begin - at, 0), max(end - at, 0))
         at += len(y)
-        part = np.asarray(y[cut], dtype=np.float64)
+        part = np.asarray(y[cut])
         if len(part):
-            seen = model.predict_then_learn(np.asarray(X[cut]), part)
+            seen = model.predict_then_learn(X[cut], part)
             sums[[0, 2, 3, 4]] += len(part), *_scores(model, seen, part)
-    sums[1] = model.log_evidence - start.log_evidence
+    sums[1] = _evidence(model) - _evidence(start)
     return sums, merging.site(start, model)
 
 
-def _scores(model: Any, seen: Prediction, y: Any) -> tuple[float, float, float]:
+def _evidence(model: Any) -> float:
+    return float(model.log_evidence_ if hasattr(model, "partial_fit") else model.log_evidence)
+
+
+def _scores(model: Any, seen: Any, y: Any) -> tuple[float, float, float]:
     """Sums of squared errors, hits and targets in their interval."""
-    observed = model.observation
-    kind = observed if isinstance(observed, str) else type(observed).__name__.lower()
+    mean, kind = seen.mean, _kind(model)
+    if hasattr(model, "classes_"):
+        y = np.searchsorted(model.classes_, y)
+        mean = mean[:, 1] if kind == "bernoulli" else mean
     if kind == "categorical":
-        gaps = seen.mean - np.eye(seen.mean.shape[1])[y.astype(int)]
-        return float(np.square(gaps).sum()), float((seen.mean.argmax(axis=1) == y).sum()), np.nan
-    squares = np.square(y - seen.mean)
+        gaps = mean - np.eye(mean.shape[1])[y.astype(int)]
+        return float(np.square(gaps).sum()), float((mean.argmax(axis=1) == y).sum()), np.nan
+    squares = np.square(y - mean)
     if kind == "bernoulli":
-        return float(squares.sum()), float(((seen.mean > 0.5) == (y > 0.5)).sum()), np.nan
+        return float(squares.sum()), float(((mean > 0.5) == (y > 0.5)).sum()), np.nan
     inside = squares <= _INTERVAL**2 * (seen.var + seen.noise_var)
     return float(squares.sum()), np.nan, float(inside.sum()) if kind == "gaussian" else np.nan
+
+
+def _kind(model: Any) -> str:
+    """What is foretold: "gaussian" numbers, "bernoulli" labels, "categorical" classes, ..."""
+    if hasattr(model, "partial_fit"):
+        n_classes = len(getattr(model, "classes_", ()))
+        return "gaussian" if not n_classes else "bernoulli" if n_classes == 2 else "categorical"
+    observed = model.observation
+    return observed if isinstance(observed, str) else type(observed).__name__.lower()
 
 
 # Where the rows are.

@@ -1,4 +1,4 @@
-"""What each choice of the classifying networks' prior is worth: one change at a time, on data that are not reported.
+"""What each choice of the classifying networks' prior is worth: one change at a time, on tasks that are not reported.
 
     python -m benchmarks.choices FOLDER
 

@@ -188,7 +188,11 @@ def crossover() -> Iterator[Measurement]:
         models = {kernel: BayesianPerceptron(d, bias=False, engine=kernel) for kernel in ("blocks", "rows")}
         seconds = race({"ours" if k == "blocks" else k: partial(m.learn, X, y) for k, m in models.items()}, 7)
         value = ratio(seconds, "ours", "rows")
-        target, reached = ("above 1", value > 1.0) if d < CROSSOVER else ("at most 1", value <= 1.0)
+        target, reached = {
+            CROSSOVER // 2: ("above 1", value > 1.0),
+            CROSSOVER: ("0.5 to 1", 0.5 <= value <= 1.0),
+            2 * CROSSOVER: ("below 1", value < 1.0),
+        }[d]
         times = median(seconds["ours"]) / n, median(seconds["rows"]) / n
         yield Measurement(f"d = {d}: blocks over rows", *times, value, target, reached)
 

@@ -25,6 +25,7 @@ from tests.test_cli import COMMAND, started
 from tests.test_report import needs_browser, open_in_browser
 
 TRIPS, CLICKS = trips(3000), clicks(3000)
+WIDE = ("--as", "town=hashed", "--buckets", "20000", "--covariance", "full")
 
 
 class Done(NamedTuple):
@@ -489,6 +490,16 @@ def test_labels_that_were_not_declared_are_rejected(run: Run, data: Path, tmp_pa
         (["predict", "{data}/price.onepass", "{named}", "--keep", "std"], 2, "the name of a column of the predictions"),
         (["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--rounds", "3"], 2, "for --engine dask"),
         (["fit", "-", "--target", "price", "--model", "{out}", "--engine", "dask"], 2, "can't be shared out"),
+        (
+            ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--delimiter", "ab"],
+            2,
+            "not one character",
+        ),
+        (
+            ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", *WIDE],
+            1,
+            "a full covariance of 20,0",
+        ),
         (["show", "{other}"], 1, "holds a BayesianPerceptron, not a model of a table"),
     ],
 )

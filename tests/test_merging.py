@@ -401,3 +401,14 @@ def test_merge_says_which_argument_is_wrong() -> None:
     cold = onepass.BayesianPerceptronRegressor()
     with pytest.raises(ValueError, match="the prior has not been fitted; fit it to some rows before copies of it part"):
         merge(cold, [onepass.BayesianPerceptronRegressor().fit(X, y)])
+
+
+def test_models_that_did_not_start_from_the_prior_are_refused_even_if_they_saw_as_many_rows() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = (X[:, 0] > 0).astype(float)
+    siblings = [onepass.BayesianPerceptron(2).learn(X[k::4], y[k::4]) for k in range(4)]
+    with pytest.raises(
+        ValueError, match=r"model 0 has learned no more rows than its prior but believes something else"
+    ):
+        onepass.merge(siblings[0], siblings[1:])

@@ -1,8 +1,9 @@
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onepass.posterior import Full
+from onepass.posterior import Full, _squared
 
 
 def random_belief(seed: int, size: int) -> tuple[Full, np.ndarray, np.ndarray]:
@@ -58,3 +59,9 @@ def test_variances_are_those_of_project() -> None:
     belief, _, _ = random_belief(3, 4)
     rows = np.random.default_rng(0).normal(size=(5, 4))
     np.testing.assert_allclose(belief.variances(rows), [belief.project(row).var for row in rows], rtol=1e-12)
+
+
+def test_large_roots_are_squared_in_bands(monkeypatch: pytest.MonkeyPatch) -> None:
+    root = np.tril(np.random.default_rng(0).normal(size=(11, 11)))
+    monkeypatch.setattr("onepass.posterior._BAND", 4)
+    np.testing.assert_allclose(_squared(root), root.T @ root)

@@ -1,4 +1,5 @@
 import copy
+import math
 import pickle
 import subprocess
 import sys
@@ -173,3 +174,23 @@ def test_a_row_that_is_refused_leaves_no_trace() -> None:
         with pytest.raises(ValueError, match=r"y must be True or False.*OneVsRestClassifier"):
             model.learn_one({"new": 1.0}, bad)
     assert list(model.weights) == ["a"]
+
+
+@pytest.mark.parametrize("name", ["known", "new"])
+@pytest.mark.parametrize("value", [math.nan, math.inf, "x", None])
+def test_what_is_no_number_is_refused_by_name_in_predictions_too(name: str, value: Any) -> None:
+    model = PerceptronClassifier()
+    model.learn_one({"known": 1.0}, True)
+    for call in (model.predict_proba_one, lambda x: model.learn_one(x, True)):
+        with pytest.raises(ValueError, match=f"feature {name!r} must be a finite number"):
+            call({name: value})
+    if isinstance(value, float):
+        with pytest.raises(ValueError, match=f"feature {name!r} must be finite"):
+            model.predict_proba_many(pd.DataFrame({name: [1.0, value]}))
+
+
+def test_a_huge_value_of_a_feature_never_met_says_nothing() -> None:
+    model = PerceptronClassifier()
+    model.learn_one({"known": 1.0}, True)
+    assert model.predict_proba_one({"new": 1e200})[True] == pytest.approx(0.5, abs=0.01)
+    assert PerceptronRegressor().predict_one({"new": 1e200}, with_dist=True).sigma > 1e100

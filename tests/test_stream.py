@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from onepass.stream import Malformed, StreamError, ahead, blocks, expand, fingerprint, open_source
@@ -275,3 +276,27 @@ def test_a_thread_ahead_passes_on_everything_and_stops_when_nobody_listens() -> 
     assert next(iter(endless)) == 0
     endless.close()  # type: ignore[attr-defined]
     assert len(made) < 100
+
+
+def test_rows_behind_a_quote_that_was_never_closed_are_not_lost_when_a_stream_is_stopped() -> None:
+    code = (
+        "import threading\n"
+        "from onepass.stream import open_source\n"
+        "source = open_source('-')\n"
+        "threading.Timer(2.0, source.stop).start()\n"
+        "pieces = list(source.pieces(None, 0))\n"
+        "print(sum(map(len, pieces)), [bad.line for piece in pieces for bad in piece.malformed])"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        os.write(process.stdin.fileno(), b'a,b\n1,x\n"2,x\n' + b"3,x\n" * 100 + b"4,")
+        assert process.stdout.readline() == b"101 [3]\n"
+        process.stdin.close()
+
+
+def test_the_share_that_was_read_grows_with_the_rows(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("a\n" + "1\n" * 1000)
+    found = [block.share for block in blocks(open_source(str(file)).pieces(None, 0), 100)]
+    np.testing.assert_allclose(found, np.arange(1, 11) / 10, atol=1e-9)

@@ -94,6 +94,8 @@ def test_a_model_of_a_table_survives_its_file_and_equal_models_are_equal_files(t
         ("n_rows", -1),
         ("n_rejected", None),
         ("last_run", {"files": ["a.csv"]}),
+        ("last_run", {"files": 5}),
+        ("last_run", {}),
         ("progress", "much"),
     ],
 )

@@ -39,6 +39,7 @@ _ROWS = 65_536  # learned at a time: bounds the memory that converting a shard's
 _FAN_IN = 8  # sites added by one task
 _HEAD = 100  # rows that an estimator is started with, at least
 _INTERVAL = 1.959963984540054
+_METHODS = ("predict", "predict_proba", "decision_function")
 _NO_ROWS = "data holds no rows, so there is nothing to learn"
 
 
@@ -134,7 +135,7 @@ def predict(
     features : list of str, optional
         Columns to predict from; all others by default.
     method : str
-        Of an estimator: ``"predict"``, ``"predict_proba"``, ``"decision_function"``, ...
+        Of an estimator: ``"predict"``, ``"predict_proba"`` or ``"decision_function"``.
 
     Returns
     -------
@@ -143,6 +144,8 @@ def predict(
         an estimator a column ``method`` or one a class, of a network with more outputs their means. For an array a
         `Prediction` of Dask arrays, or a Dask array.
     """
+    if not _gives_prediction(model) and method not in _METHODS:
+        raise ValueError(f"method must be one of {', '.join(map(repr, _METHODS))}, got {method!r}")
     if isinstance(data, dd.DataFrame):
         chosen = data[_columns(list(data.columns), target, features)]
         meta = _predicted_frame(_sample(chosen), model, method)
@@ -479,10 +482,15 @@ class _ParquetReader:
         return cls(tuple(_columns(read_schema(path).names, target, features)), target)
 
     def __call__(self, path: str) -> Iterator[Batch]:
+        from pyarrow import ArrowInvalid
         from pyarrow.parquet import ParquetFile
 
         columns = [*self.names, self.target]
-        with ParquetFile(path) as file:
+        try:
+            opened = ParquetFile(path)
+        except ArrowInvalid as error:
+            raise ValueError(f"{path} is not sound Parquet: {error}") from None
+        with opened as file:
             missing = sorted(set(columns) - set(file.schema_arrow.names))
             if missing:
                 raise ValueError(f"{path} has no column {', '.join(map(repr, missing))}")

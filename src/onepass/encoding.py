@@ -41,6 +41,7 @@ __all__ = [
     "centre_and_spread",
     "describe_type",
     "infer",
+    "listed",
     "note_far",
     "number_text",
 ]
@@ -54,6 +55,7 @@ _WRONG = 0.02  # share of the first rows that may hold what their column does no
 FARTHEST = 1e50
 _DAY = 86400e6  # microseconds
 _YEAR = 365.25
+_LONGEST_SHOWN = 40  # characters of a text in a list
 _COMMA = re.compile(r"\s*[-+]?\d+(\.\d{3})*,\d+\s*")
 _OTHER_DATE = re.compile(r"\s*\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})\b.*")
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
@@ -305,15 +307,30 @@ class Category:
 
     def words(self) -> str:
         """Say what is done with it."""
-        shown = ", ".join(self.levels[:4]) + (", ..." if len(self.levels) > 4 else "")
-        what = f"one of {len(self.levels)} categories ({shown}), a feature each; anything else or missing: one more"
-        return what + _mistaken(self.levels)
+        what = f"one of {len(self.levels)} categories ({listed(self.levels, 4)}), a feature each"
+        return f"{what}; anything else or missing: one more{_mistaken(self.levels)}"
 
     def fill(self, array: Any, out: FloatArray, bad: Bad) -> None:
         """Write the features of all rows."""
         places = pc.index_in(as_texts(array, self.name), value_set=pa.array(self.levels, pa.string()))
         index = places.fill_null(len(self.levels)).to_numpy(zero_copy_only=False)
         out[np.arange(len(index)), index] = 1.0
+
+
+def listed(texts: Sequence[str], most: int) -> str:
+    """The first of some texts in one line, in quotes where they would be taken for something else.
+
+    Examples
+    --------
+    >>> print(listed(["van", "big, old", "x" * 50], 3), listed("abc", 2))
+    van, 'big, old', 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...' a, b, ...
+    """
+    shown = []
+    for text in texts[:most]:
+        short = text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "..."
+        plain = text == short and text and text == text.strip() and text.isprintable() and "," not in text
+        shown.append(text if plain else repr(short))
+    return ", ".join(shown) + (", ..." if len(texts) > most else "")
 
 
 def _mistaken(texts: Sequence[str]) -> str:
@@ -446,26 +463,30 @@ class Encoding:
         """Names of all features."""
         return [name for column in self.columns for name in column.features]
 
-    def contrasts(self, most: int = 2**22) -> Iterator[FloatArray]:
-        """What each feature stands for, ``(d, d)``: itself, or of several of which one is on its gap to an average row.
+    def groups(self) -> Iterator[tuple[slice, FloatArray]]:
+        """Features of which a row has just one on, and how often each is.
 
-        A row has just one of them on, so that all could rise together and the bias fall: only the gaps mean something.
+        All of them could rise together and the bias fall: only the gap to an average row means something.
+        """
+        at = 0
+        for column in self.columns:
+            start, shares = column.exclusive
+            if shares:
+                yield slice(at + start, at + start + len(shares)), np.array(shares)
+            at += len(column.features)
+
+    def contrasts(self, most: int = 2**22) -> Iterator[FloatArray]:
+        """What each feature stands for, ``(d, d)``: itself, or in a group its gap to an average row.
+
         The rows of the matrix come in bands of ``most`` numbers, since all of them may be too many.
         """
         d = len(self.features)
-        average = np.zeros((2, d))  # of the group that a feature belongs to: its number, and how often each is on
-        at = 0
-        for number, column in enumerate(self.columns, 1):
-            start, shares = column.exclusive
-            group = slice(at + start, at + start + len(shares))
-            average[0, group], average[1, group] = number, shares
-            at += len(column.features)
-        group_of, share = average
+        groups = list(self.groups())
         height = max(most // d, 1)
         for first in range(0, d, height):
-            rows = np.arange(first, min(first + height, d))
-            band = np.where((group_of == group_of[rows, None]) & (group_of > 0.0), -share, 0.0)
-            band[np.arange(len(rows)), rows] += 1.0
+            band = np.eye(min(height, d - first), d, first)
+            for group, shares in groups:
+                band[max(group.start - first, 0) : max(group.stop - first, 0), group] -= shares
             yield band
 
     def types(self) -> dict[str, Any]:

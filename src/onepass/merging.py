@@ -194,6 +194,11 @@ class Merging:
                 f"{name} has learned {after[0].rows:g} rows, fewer than the {before[0].rows:g} of its prior, "
                 "so it did not start from it"
             )
+        if any(map(_strayed, before, after)):
+            raise ValueError(
+                f"{name} has learned no more rows than its prior but believes something else, "
+                "so it did not start from it"
+            )
         return Site(tuple(map(_change, before, after, self._centres)))
 
     def merged(self, total: Site) -> Any:
@@ -332,6 +337,12 @@ class _Belief:
     rows: float
     means: FloatArray  # (t,): running means beside the belief, such as a learned noise
     weights: FloatArray  # (t,): what they rest on; 0 for what is fixed
+
+
+def _strayed(before: _Belief, after: _Belief) -> bool:
+    """Whether a belief differs that has learned nothing."""
+    pairs = zip(before.blocks, after.blocks, strict=True)
+    return after.rows == before.rows and not all(np.array_equal(a.mean, b.mean) for a, b in pairs)
 
 
 def _change(before: _Belief, after: _Belief, centres: list[FloatArray]) -> _Change:

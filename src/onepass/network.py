@@ -194,7 +194,10 @@ class BayesianNetwork:
         all others.
         """
         rows, single = as_rows(X, self.n_features)
-        mean, var = marginals(self._kind, *self._output_moments(rows))
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, var = marginals(self._kind, *self._output_moments(rows))
+        if not np.isfinite(mean).all():
+            raise ValueError(f"X overflows float64 in the network: its largest magnitude is {np.abs(rows).max():.3g}")
         noise = expected_noise(self._kind, mean, var, self._state.scales[NOISE])
         own = slice(self.n_outputs)
         return self._prediction(mean[:, own], var[:, own], noise, self._state.scales[SCALE], single)
@@ -296,8 +299,9 @@ class BayesianNetwork:
 
         The shape is ``(n,)`` for one row, ``(n, rows)`` for many, with ``K`` after it for more outputs. All rows of a
         draw share its weights ``w``. The belief is one about the network linearised in its weights, so the outputs are
-        ``mean + J (w - E[w])`` and have the mean and variance that `predict` says, its calibration included. Weights of
-        `sample_weights` sent through the network itself spread further where its curvature is felt.
+        ``mean + J (w - E[w])`` and have the mean and variance that `predict` says, its calibration included; for
+        classes, whose probabilities have no closed form, roughly. Weights of `sample_weights` sent through the network
+        itself spread further where its curvature is felt.
         """
         rows, single = as_rows(X, self.n_features)
         outputs = self._drawn(rows, self.sample_weights(n, rng))

@@ -80,9 +80,13 @@ def _quality(trial: Trial) -> Section:
             Picture("learning", _learning_caption(names), _drawn(2, lambda axes: _draw_learning(axes, trial, names))),
         ),
         tables=(Table("Scores over the whole stream, each row tested before it was learned", head, tuple(rows)),),
-        reading=f"{verdict} {better}{_comparison(scores, main)}",
+        reading=f"{verdict} {better}{_comparison(scores, main)}{_left_out(trial)}",
         verdict=verdict,
     )
+
+
+def _left_out(trial: Trial) -> str:
+    return "".join(f" {name} could not go on and is left out: {why}." for name, why in trial.failed.items())
 
 
 def _learning_caption(names: Sequence[str]) -> str:

@@ -21,6 +21,7 @@ __all__ = ["Diagonal", "Full", "Natural", "Posterior", "Projection", "as_prior"]
 _TINY = 1e-200  # a share of the variance that is none; beyond, quotients would overflow
 
 _MANY = 30_000  # weights: a full covariance of 7 GB
+_BAND = 8192  # columns of a large product that are worked out together
 
 
 class Projection(NamedTuple):
@@ -169,7 +170,7 @@ class Full:
         """The covariance ``C``, ``(p, p)``."""
         if self._dense is not None:
             return np.asarray(np.tril(self._dense) + np.tril(self._dense, -1).T)
-        return np.asarray(self.root.T @ self.root)
+        return _squared(self.root)
 
     def copy(self) -> Self:
         """Make an independent copy."""
@@ -361,6 +362,20 @@ class Diagonal:
     def is_finite(self) -> bool:
         """Whether every number of the state is finite."""
         return bool(np.isfinite(self.mean).all() and np.isfinite(self.variance).all())
+
+
+def _squared(root: FloatArray) -> FloatArray:
+    """``R'R`` of a lower triangular matrix."""
+    p = len(root)
+    if p <= _BAND:
+        return np.asarray(root.T @ root)
+    # In bands, each without the rows that are zero: for a matrix and its own transpose NumPy takes a short cut that
+    # ends in a segmentation fault from some 16,000 columns on.
+    out = np.empty_like(root)
+    for j in range(0, p, _BAND):
+        band = slice(j, j + _BAND)
+        out[:, band] = root[j:].T @ root[j:, band]
+    return out
 
 
 def _square_root(cov: FloatArray) -> FloatArray:

@@ -6,6 +6,9 @@ for inputs and targets of about unit scale, divided by the square root of a laye
 
 The hidden biases are spread more widely than the weights: a ReLU unit bends where its pre-activation is zero, and wide
 biases spread these kinks over the whole range of the data instead of piling them up at its centre.
+
+Networks for labels start with units in pairs that cancel: slopes are as large as ever, but there is no random opinion
+to be unlearned.
 """
 
 from dataclasses import dataclass
@@ -45,8 +48,7 @@ class NetworkPrior:
     log_noise_bias_std: float = 1.5
     """Never scaled by the fan-in."""
     paired: bool = False
-    """Whether every unit of the last hidden layer starts with a twin whose output weight has the other sign. Together
-    they cancel: the network begins with slopes as large as ever, but with no opinion of its own to unlearn."""
+    """Whether units of the last hidden layer start with a twin whose output weights have the other sign."""
 
 
 REGRESSION = NetworkPrior()
@@ -97,6 +99,7 @@ def start_weights(
             half = len(hidden) // 2
             hidden[half : 2 * half] = hidden[:half]
             output[:, half : 2 * half] = -output[:, :half]
+            output[:, 2 * half : -1] = 0.0  # of an odd number the last one has no twin
     std *= scale
     if n_noise:
         means, stds = layout.layers(mean)[-1][-n_noise:], layout.layers(std)[-1][-n_noise:]

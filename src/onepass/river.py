@@ -25,6 +25,7 @@ __all__ = ["PerceptronClassifier", "PerceptronRegressor"]
 
 _FIRST_ROOM = 8
 _INTERCEPT = 100.0  # times the weights' standard deviation: where targets lie says little about how they vary
+_FARTHEST = 1e150  # squares to something finite
 _FILL = "leave it out, or fill gaps first (preprocessing.StatImputer, or fillna in a frame)"
 
 
@@ -69,9 +70,7 @@ class _Growing:
             )
 
     def _learn_row(self, x: Mapping[Any, Any], y: float) -> None:
-        for name, value in x.items():  # before there is room for a feature that can't be learned
-            if not isfinite(value):
-                raise ValueError(f"feature {name!r} must be a finite number, got {value!r}; {_FILL}")
+        _check_row(x)  # before there is room for a feature that can't be learned
         self._make_room(x)
         row = np.zeros(self._core.n_features)
         for name, value in x.items():
@@ -93,17 +92,19 @@ class _Growing:
 
     def _belief(self, x: Mapping[Any, Any]) -> tuple[float, float]:
         """Mean and variance of the pre-activation; a feature never met adds its prior's variance."""
-        row, strange = np.zeros(self._core.n_features), 0.0
+        _check_row(x)
+        row, strange = np.zeros(self._core.n_features), np.float64(0.0)
         for name, value in x.items():
             place = self._places.get(name)
             if place is None:
-                strange += float(value) ** 2
+                strange += np.square(min(abs(float(value)), _FARTHEST))
             else:
                 row[place] = value
         seen = self._core.predict(row)
-        return seen.pre_mean, seen.pre_var + self.prior_scale**2 * strange
+        return seen.pre_mean, float(seen.pre_var + self.prior_scale**2 * strange)
 
     def _beliefs(self, frame: Any) -> tuple[FloatArray, FloatArray]:
+        _check_frame(frame)
         rows, strange = self._placed(frame)
         if not len(rows):
             return strange, strange
@@ -117,7 +118,7 @@ class _Growing:
         for column, name in zip(values.T, frame.columns, strict=True):
             place = self._places.get(name)
             if place is None:
-                strange += column**2
+                strange += np.square(np.minimum(np.abs(column), _FARTHEST))
             else:
                 rows[:, place] = column
         return rows, strange
@@ -144,6 +145,16 @@ class _Growing:
         model._places = {name: place for place, name in enumerate(names)}
         model._core = core
         return model
+
+
+def _check_row(x: Mapping[Any, Any]) -> None:
+    for name, value in x.items():
+        try:
+            sound = isfinite(value)
+        except (TypeError, OverflowError):
+            sound = False
+        if not sound:
+            raise ValueError(f"feature {name!r} must be a finite number, got {value!r}; {_FILL}")
 
 
 def _check_frame(frame: Any) -> None:

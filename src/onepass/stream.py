@@ -87,7 +87,8 @@ class Piece:
     start: int  # rows of the file before it
     places: Places = field(repr=False)
     offset: int = 0  # of its first row among the places
-    share: float = 0.0  # of the file that has been read so far
+    begun: float = 0.0  # share of the file before it
+    share: float = 0.0  # and with it
     malformed: tuple[Malformed, ...] = ()
 
     def __len__(self) -> int:
@@ -102,14 +103,19 @@ class Piece:
         """The first ``n`` rows, and what is malformed before each of them."""
         end = self.start + n
         malformed = tuple(bad for bad in self.malformed if bad.before < end)
-        return replace(self, batch=self.batch.slice(0, n), malformed=malformed)
+        return replace(self, batch=self.batch.slice(0, n), malformed=malformed, share=self._share_at(n))
 
     def rest(self, n: int) -> "Piece":
         """All behind the first ``n`` rows; it may be no row but something malformed."""
         begin = self.start + n
         malformed = tuple(bad for bad in self.malformed if bad.before >= begin)
         batch = self.batch.slice(n)
-        return replace(self, batch=batch, start=begin, offset=self.offset + n, malformed=malformed)
+        return replace(
+            self, batch=batch, start=begin, offset=self.offset + n, malformed=malformed, begun=self._share_at(n)
+        )
+
+    def _share_at(self, n: int) -> float:
+        return self.begun + (self.share - self.begun) * (n / len(self) if len(self) else 1.0)
 
     @property
     def is_empty(self) -> bool:
@@ -213,7 +219,10 @@ def _recognised(raw: "_Raw", file: str, delimiter: str | None) -> "_File":
     if not text.strip():
         raise StreamError(f"{raw.name} is empty")
     if b"\0" in text[:1024]:
-        raise StreamError(f"{raw.name} is neither CSV, JSON lines nor Parquet: it has zero bytes")
+        raise StreamError(
+            f"{raw.name} is neither CSV, JSON lines nor Parquet: it has bytes of value 0; if it is in UTF-16, "
+            "convert it first: iconv -f UTF-16 -t UTF-8"
+        )
     if text.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
         return _JsonLines(raw)
     return _Csv(raw, delimiter)
@@ -318,7 +327,7 @@ class _Raw:
         return self._held[:n]
 
     def read(self) -> bytes:
-        """Some more bytes; none at the end, and where nothing comes for a while an idle stream says so by None."""
+        """Some more bytes; none at the end."""
         if self._held:
             held, self._held = self._held, b""
             return held
@@ -393,8 +402,9 @@ def _chunks(raw: _Raw, boundary: Callable[[bytes], int]) -> Iterator[bytes]:
             if content and size < _CHUNK and not raw.waits:
                 continue
             text = b"".join(parts)
-            # The last record may lack its line break, but one that was cut by whoever stops the stream is no record.
-            end = boundary(text) if content or raw.stopping.is_set() else len(text)
+            # The last line may lack its break, but one that was cut by whoever stops the stream is no line.
+            last = _end_of_lines(text) if raw.stopping.is_set() else len(text)
+            end = boundary(text) if content else last
             if end == 0 and len(text) > _LONGEST_RECORD:
                 end = text.rfind(b"\n") + 1 or len(text)
             if end:
@@ -515,7 +525,7 @@ class _Csv(_File):
     def pieces(self, types: dict[str, Any] | None, skip: int) -> Iterator[Piece]:
         wanted = self._names if types is None else [name for name in self._names if name in types]
         raw = self._raw.again()
-        line, rows, header = 1, 0, True
+        line, rows, header, begun = 1, 0, True, 0.0
         for chunk in _chunks(raw, _end_of_records):
             text = chunk
             if header:
@@ -530,7 +540,8 @@ class _Csv(_File):
             piece = self._parsed(text, wanted, line, rows)
             line += text.count(b"\n")
             rows += len(piece)
-            yield from _behind(replace(piece, share=raw.share), skip)
+            yield from _behind(replace(piece, begun=begun, share=raw.share), skip)
+            begun = raw.share
 
     def _parsed(self, text: bytes, wanted: list[str], line: int, rows: int) -> Piece:
         bad: list[Any] = []
@@ -609,13 +620,14 @@ class _JsonLines(_File):
 
     def pieces(self, types: dict[str, Any] | None, skip: int) -> Iterator[Piece]:
         raw = self._raw.again()
-        line, rows = 1, 0
+        line, rows, begun = 1, 0, 0.0
         for text in _chunks(raw, _end_of_lines):
             piece = None if types is None else self._parsed(text, types, line, rows)
             piece = piece or self._one_by_one(text, types, line, rows)
             line += text.count(b"\n")
             rows += len(piece)
-            yield from _behind(replace(piece, share=raw.share), skip)
+            yield from _behind(replace(piece, begun=begun, share=raw.share), skip)
+            begun = raw.share
 
     def _parsed(self, text: bytes, types: dict[str, Any], line: int, rows: int) -> Piece | None:
         """All of it at once, if all of it has the types that were asked for."""
@@ -699,8 +711,8 @@ class _Parquet(_File):
             with self._opened(metadata) as opened:
                 for batch in opened.iter_batches(_PARQUET_ROWS, row_groups=groups, columns=wanted, use_threads=False):
                     begin = rows + 1
-                    share = (rows + batch.num_rows) / metadata.num_rows
-                    piece = Piece(batch, rows, _RowPlaces(begin, batch.num_rows), share=share)
+                    begun, share = (n / metadata.num_rows for n in (rows, rows + batch.num_rows))
+                    piece = Piece(batch, rows, _RowPlaces(begin, batch.num_rows), begun=begun, share=share)
                     rows += batch.num_rows
                     yield from _behind(piece, skip)
         except (OSError, pa.ArrowInvalid) as error:

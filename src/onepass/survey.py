@@ -168,7 +168,11 @@ def _number_target(column: Any, name: str) -> NumberTarget:
     values = as_numbers(column, name, {})
     values = values[np.isfinite(values)]
     if not len(values):
-        raise SchemaError(f"the target {name!r} has no numbers among the first rows; is it the right column?")
+        first = next((value for value in column.to_pylist() if value is not None), None)
+        raise SchemaError(
+            f"the target {name!r} has no numbers among the first rows (the first is {str(first)[:40]!r}); "
+            "is it the right column?"
+        )
     return NumberTarget(name, *centre_and_spread(values))
 
 

@@ -5,6 +5,7 @@ meaning of a row depends on is part of it, so whoever has the file can go on lea
 """
 
 import copy
+import json
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from onepass.belief import choose_structure
-from onepass.encoding import Bad, Encoding, as_numbers, as_texts, note_far, number_text
+from onepass.encoding import Bad, Encoding, SchemaError, as_numbers, as_texts, listed, note_far, number_text
 from onepass.estimators import (
     BayesianMLPClassifier,
     BayesianMLPRegressor,
@@ -47,7 +48,8 @@ _ESTIMATORS: dict[str, Any] = {
         BayesianPerceptronRegressor,
     )
 }
-_FULL = 500  # features up to which all correlations between weights are kept
+_FULL = 500  # features up to which all correlations between weights are kept by default
+_MOST_FULL = 10_000  # and those up to which they may be asked for
 _REHEARSED = 256  # rows, enough for blocks
 _BLOCK = 2**23  # numbers of a block of rows
 _DRAWS = 400  # functions that stand for a network's belief
@@ -118,8 +120,7 @@ class ClassTarget:
         if value is None or value != value:
             return f"the target {self.name} is missing"
         shown = number_text(value) if isinstance(value, float) and np.isfinite(value) else str(value)[:40]
-        known = ", ".join(self.labels[:8]) + (", ..." if len(self.labels) > 8 else "")
-        return f"the target {self.name} is {shown!r}, none of the known classes {known}"
+        return f"the target {self.name} is {shown!r}, none of the known classes {listed(self.labels, 8)}"
 
 
 Target = NumberTarget | ClassTarget
@@ -252,7 +253,7 @@ class TabularModel:
         """Have a copy learn some rows and one row, so that all code for it is there."""
         rng = np.random.default_rng(0)
         copied = copy.deepcopy(self)
-        for n in (_REHEARSED, 1):
+        for n in (min(_REHEARSED, self.block), 1):
             X = rng.standard_normal((n, len(self.encoding.features)))
             copied.learn(Rows(X, np.zeros(n), (), n))
 
@@ -316,13 +317,14 @@ class TabularModel:
     def _coefficients(self) -> tuple[FloatArray, FloatArray]:
         mean = np.atleast_2d(self.estimator.coef_)
         cov = self.estimator.coef_cov_
-        whole = cov.ndim == 2 and cov.shape[0] == cov.shape[1] == mean.shape[1] and len(mean) == 1
-        means, variances = [], []
-        for band in self.encoding.contrasts():
-            means.append(mean @ band.T)
-            variances.append(np.sum(band @ cov * band, axis=1)[None] if whole else np.atleast_2d(cov) @ (band**2).T)
+        whole = cov.ndim == 2 and cov.shape[0] == cov.shape[1]
+        effect, var = mean.copy(), np.array(np.diag(cov) if whole else cov).reshape(mean.shape)
+        for group, shares in self.encoding.groups():
+            average = np.atleast_2d(cov[group, group] @ shares if whole else var[:, group] * shares)
+            effect[:, group] -= mean[:, group] @ shares
+            var[:, group] += (average @ shares if whole else np.sum(average * shares)) - 2.0 * average
         scale = self.target.spread if isinstance(self.target, NumberTarget) else 1.0
-        return np.hstack(means) * scale, np.sqrt(np.maximum(np.hstack(variances), 0.0)) * scale
+        return effect * scale, np.sqrt(np.maximum(var, 0.0)) * scale
 
     def _effects(self) -> tuple[FloatArray, FloatArray]:
         """Differences between functions drawn from the belief, half a step to either side of the middle."""
@@ -372,7 +374,7 @@ class TabularModel:
         estimator = self.estimator
         features = len(self.encoding.features)
         if self.is_network:
-            layers = "-".join(map(str, (features, *estimator.hidden_layer_sizes, max(len(self.labels), 2) - 1)))
+            layers = "-".join(map(str, (features, *estimator.hidden_layer_sizes, self._n_outputs)))
             yield "model", f"network {layers}"
             yield "activation", f"{estimator.activation} in the hidden layers"
         else:
@@ -399,8 +401,11 @@ class TabularModel:
         covariance = str(self.estimator.covariance)
         if covariance != "auto":
             return covariance
-        outputs = len(self.labels) if len(self.labels) > 2 else 1
-        return choose_structure((len(self.encoding.features), *self.estimator.hidden_layer_sizes, outputs))
+        return choose_structure((len(self.encoding.features), *self.estimator.hidden_layer_sizes, self._n_outputs))
+
+    @property
+    def _n_outputs(self) -> int:
+        return len(self.labels) if len(self.labels) > 2 else 1
 
     @property
     def _noise_given(self) -> float:
@@ -454,8 +459,14 @@ def rejects_of(piece: Piece, bad: Bad) -> tuple[Reject, ...]:
     found = [Reject(one.line, one.reason, one.text) for one in piece.malformed]
     if bad:
         lines = piece.lines
-        found += [Reject(lines[row], reason) for row, reason in bad.items()]
+        found += [Reject(lines[row], reason, _as_json(piece, row)) for row, reason in bad.items()]
     return tuple(sorted(found))
+
+
+def _as_json(piece: Piece, row: int) -> str:
+    """What was read of a row, as a line that can be mended and learned."""
+    (values,) = piece.batch.slice(row, 1).to_pylist()
+    return json.dumps(values, default=str, ensure_ascii=False)
 
 
 def _estimator(n_features: int, target: Target, settings: Settings) -> Any:
@@ -474,15 +485,21 @@ def _estimator(n_features: int, target: Target, settings: Settings) -> Any:
         options["covariance"] = settings.covariance or "auto"
         return (BayesianMLPClassifier if classes else BayesianMLPRegressor)(**options)
     options["covariance"] = settings.covariance or ("full" if n_features <= _FULL else "diagonal")
+    if options["covariance"] == "full" and n_features > _MOST_FULL:
+        raise SchemaError(
+            f"a full covariance of {n_features:,} features is too much work (at most {_MOST_FULL:,}); "
+            "leave out --covariance, or hash into fewer --buckets"
+        )
     return (BayesianPerceptronClassifier if classes else BayesianPerceptronRegressor)(**options)
 
 
 def _record(parameters: Parameters, name: str) -> Parameters | None:
-    """What is kept of a run: by itself nothing that a model's numbers depend on."""
-    found = parameters[name]
-    files = found.get("files", []) if isinstance(found, dict) else []
-    if not isinstance(found, dict | None) or not all(isinstance(file, dict) and "name" in file for file in files):
-        raise ValueError(f"{name} is no record of a run")
+    """What is kept of a run; no number of the model depends on it."""
+    found: Parameters | None = parameters[name]
+    if found is not None:
+        files = (found if name == "last_run" else found["input"])["files"]
+        if not isinstance(files, list) or not all(isinstance(file, dict) and "name" in file for file in files):
+            raise ValueError(f"{name} is no record of a run")
     return found
 
 
@@ -503,5 +520,4 @@ def _target(state: Any) -> Target:
 
 
 def _listed(labels: Sequence[str]) -> str:
-    shown = ", ".join(labels[:8]) + (", ..." if len(labels) > 8 else "")
-    return f"{len(labels)} classes ({shown})"
+    return f"{len(labels)} classes ({listed(labels, 8)})"

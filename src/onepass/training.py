@@ -182,6 +182,8 @@ def train(
     stopping : says whether to stop after the block
     note : what else to keep with the progress
     """
+    if inputs.is_stream:
+        model.last_run = None  # from here on it has learned something that no files hold
     keeper = _Keeper(model, path, inputs, every or Every(), note)
     n_read = 0
 

@@ -63,9 +63,9 @@ def evaluate(
     """
     from onepass.cli.running import REJECTED, check_apart, check_writable, load_model, one_sentence, stoppable
 
-    if (target is None) == (path is None):
-        raise click.UsageError("Say either --target, for a new model, or --model, for a saved one.")
     with Voice(as_json=as_json, quiet=quiet) as voice, one_sentence():
+        if (target is None) == (path is None):
+            raise click.UsageError("Say either --target, for a new model, or --model, for a saved one.")
         from onepass.prequential import Trial
         from onepass.stream import expand
         from onepass.survey import check_columns, survey
@@ -111,7 +111,7 @@ def evaluate(
 def _tell(voice: Voice, trial: "Trial", log: Rejects, html: Path | None) -> None:
     table = trial.table()
     facts: dict[str, Any] = {"rows": trial.rows, "rejected": log.count, "seconds": round(voice.seconds, 3)}
-    facts |= {"scores": trial.scores(), "over_time": trial.over_time()}
+    facts |= {"scores": trial.scores(), "failed": trial.failed, "over_time": trial.over_time()}
     words = [
         f"{counted(trial.rows, 'row')} in {voice.seconds:.1f} s ({trial.rows / max(voice.seconds, 1e-9):,.0f} rows/s), "
         f"{log.count:,} rejected",

@@ -68,13 +68,13 @@ def fit(
     --scheduler, and what they learned is merged; --rounds 2 brings that as close to one process as another order of the
     rows would.
     """
-    if engine == "dask":
-        _refuse_on_dask(files, passes, resume)
-    elif workers is not None or scheduler is not None or rounds is not None:
-        raise click.UsageError("--workers, --scheduler and --rounds are for --engine dask.")
     from onepass.cli.running import check_apart, check_writable, one_sentence, run, settle_code, take_up
 
     with Voice(as_json=as_json, quiet=quiet) as voice, one_sentence():
+        if engine == "dask":
+            _refuse_on_dask(files, passes, resume)
+        elif workers is not None or scheduler is not None or rounds is not None:
+            raise click.UsageError("--workers, --scheduler and --rounds are for --engine dask.")
         from onepass.stream import expand
         from onepass.survey import survey
         from onepass.training import Inputs

@@ -101,7 +101,21 @@ files = click.argument("files", nargs=-1, required=True, metavar="FILE...", type
 
 model_argument = click.argument("model", type=click.Path(path_type=Path, dir_okay=False))
 
-delimiter = click.option("--delimiter", metavar="CHAR", help="Between the fields of a CSV; found out by default.")
+
+def _one_sign(value: str) -> str:
+    """A single character."""
+    sign = "\t" if value == r"\t" else value
+    if len(sign) != 1:
+        raise click.BadParameter(f"{value!r} is not one character.")
+    return sign
+
+
+delimiter = click.option(
+    "--delimiter",
+    type=_one_sign,
+    metavar="CHAR",
+    help="Between the fields of a CSV, such as ; or \\t; found out by default.",
+)
 
 level = click.option(
     "--level",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Rejects"]
 
 _SHOWN = 5
+_CHUNK = 2**20  # bytes read at a time
 
 
 class Rejects:
@@ -33,6 +34,7 @@ class Rejects:
 
     def __init__(self, path: Path | None, *, strict: bool, progress: dict[str, Any] | None = None) -> None:
         self.count, length, digest = _noted(progress or {})
+        self._kept = {"rejects_bytes": length, "rejects_digest": digest} if length else {}
         self._strict = strict
         self._path = path
         self._file: Any = None
@@ -55,7 +57,9 @@ class Rejects:
         """See to it that what is going to be cut is what the interrupted run wrote."""
         if path.is_file():
             with path.open("rb") as opened:
-                self._digest.update(opened.read(length))
+                while length > 0 and (content := opened.read(min(length, _CHUNK))):
+                    self._digest.update(content)
+                    length -= len(content)
         if self._digest.hexdigest() != digest:
             raise click.ClickException(
                 f"--rejects {path} is not the file that the interrupted run wrote, or has lost rows since; "
@@ -77,7 +81,7 @@ class Rejects:
     def note(self) -> dict[str, Any]:
         """What has to be kept with a run's progress, so that no record is written down twice."""
         if self._file is None:
-            return {"rejects": self.count}
+            return {"rejects": self.count, **self._kept}
         self._file.flush()
         os.fsync(self._file.fileno())
         digest = self._digest.hexdigest()

@@ -49,7 +49,7 @@ def one_sentence() -> Iterator[None]:
     try:
         yield
     except (CheckpointError, SchemaError, StreamError) as error:
-        raise click.ClickException(f"{str(error).rstrip('.')}.") from None
+        raise click.ClickException(_ended(str(error))) from None
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)
@@ -58,7 +58,11 @@ def one_sentence() -> Iterator[None]:
     except OSError as error:
         raise click.ClickException(f"{error.filename or 'a file'}: {error.strerror or error}.") from None
     except (ValueError, TypeError) as error:  # e.g. an activation that the library does not know
-        raise click.ClickException(f"{str(error).rstrip('.')}.") from None
+        raise click.ClickException(_ended(str(error))) from None
+
+
+def _ended(sentence: str) -> str:
+    return sentence if sentence.endswith((".", "?")) else f"{sentence}."
 
 
 def check_apart(read: Iterable[str | Path], **written: Path | None) -> None:

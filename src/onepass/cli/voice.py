@@ -6,6 +6,7 @@ What came out goes to standard output, how far a run has come to standard error.
 import json
 import sys
 import time
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -55,7 +56,8 @@ class Voice:
     ) -> None:
         self._close()
         if self._json and isinstance(error, click.ClickException):  # whoever reads events hears of this one too
-            self._emit({"event": "error", "text": error.format_message()})
+            with suppress(BrokenPipeError):
+                self._emit({"event": "error", "text": error.format_message()})
 
     def fact(self, name: str, words: str, event: str = "choice") -> None:
         """Say one thing in one line."""

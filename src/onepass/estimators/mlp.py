@@ -60,7 +60,7 @@ class _Networks(OnePassEstimator):
             return
         refine = self.refine
         if refine == "auto":
-            refine = "ep" if committee.members[0].covariance == "full" else "reuse"
+            refine = "ep" if committee.members[0].covariance == "full" and self.forgetting == 1.0 else "reuse"
         committee.learn(rows, targets, passes=passes, refine=refine)
 
     def _shared_options(self, scale: float) -> dict[str, Any]:
@@ -100,8 +100,8 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         How often `fit` goes over the rows; `partial_fit` does once.
     refine : {"auto", "ep", "reuse"}
         What more passes do. ``"ep"`` takes back what a row has said before it speaks again and needs
-        ``covariance="full"``; ``"reuse"`` counts the data again and grows overconfident. By default the first where it
-        can be.
+        ``covariance="full"`` and no forgetting; ``"reuse"`` counts the data again and grows overconfident. By default
+        the first where it can be.
     forgetting : float
         In (0, 1]; below 1 the past fades, for classes that drift.
     standardize : bool
@@ -198,8 +198,8 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         How often `fit` goes over the rows; `partial_fit` does once.
     refine : {"auto", "ep", "reuse"}
         What more passes do. ``"ep"`` takes back what a row has said before it speaks again and needs
-        ``covariance="full"``; ``"reuse"`` counts the data again and grows overconfident. By default the first where it
-        can be.
+        ``covariance="full"`` and no forgetting; ``"reuse"`` counts the data again and grows overconfident. By default
+        the first where it can be.
     forgetting : float
         In (0, 1]; below 1 the past fades, for relations that drift.
     standardize : bool

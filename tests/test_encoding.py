@@ -172,5 +172,6 @@ def test_contrasts_compare_a_category_with_an_average_row() -> None:
     encoding = infer(batch(a=["x", "x", "x", "y"], b=[1.0, 2.0, 3.0, 4.0]), [])
     weights = np.array([4.0, 0.0, 9.0, 5.0])
     for most in (1, 8, 2**22):
-        bands = np.vstack(list(encoding.contrasts(most)))
+        bands = np.vstack(list(encoding.contrasts(range(4), most)))
+        np.testing.assert_array_equal(np.vstack(list(encoding.contrasts([2, 0], most))), bands[[2, 0]])
         np.testing.assert_allclose(bands @ weights, [1.0, -3.0, 9.0, 5.0])

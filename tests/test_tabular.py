@@ -125,6 +125,32 @@ def test_many_features_are_learned_and_shown_in_bounded_memory(tmp_path: Path) -
     assert len(weights) == 2**14
 
 
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_weights_of_groups_are_gaps_to_an_average_row(covariance: str, tmp_path: Path) -> None:
+    model = learned(tmp_path, trips(500), "price", covariance=covariance)
+    contrasts = np.vstack(list(model.encoding.contrasts(range(len(model.encoding.features)))))
+    cov = model.estimator.coef_cov_
+    stds = np.sqrt(np.diag(contrasts @ (cov if covariance == "full" else np.diag(cov)) @ contrasts.T))
+    (weights,) = model.weights().values()
+    found = {weight.feature: (weight.mean, weight.std) for weight in weights}
+    means = contrasts @ model.estimator.coef_
+    for name, mean, std in zip(model.encoding.features, means, stds, strict=True):
+        np.testing.assert_allclose(found[name], np.array([mean, std]) * model.target.spread)
+
+
+@pytest.mark.parametrize("hidden", [(), (3,)], ids=str)
+def test_of_very_many_features_the_foremost_are_shown(
+    hidden: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = learned(tmp_path, clicks(2000), "kind", hidden=hidden)
+    every = model.weights()
+    monkeypatch.setattr("onepass.tabular._MOST_DRAWN", 5)
+    for key, few in model.weights().items():
+        assert len(few) == 5
+        assert few[0].feature in {weight.feature for weight in every[key][:5]}
+        assert few[0].mean == pytest.approx({one.feature: one.mean for one in every[key]}[few[0].feature], rel=0.2)
+
+
 def test_weights_of_a_network_point_where_the_data_do(tmp_path: Path) -> None:
     model = learned(tmp_path, clicks(3000), "clicked", hidden=(3,))
     (weights,) = model.weights().values()

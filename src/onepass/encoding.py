@@ -475,18 +475,20 @@ class Encoding:
                 yield slice(at + start, at + start + len(shares)), np.array(shares)
             at += len(column.features)
 
-    def contrasts(self, most: int = 2**22) -> Iterator[FloatArray]:
-        """What each feature stands for, ``(d, d)``: itself, or in a group its gap to an average row.
+    def contrasts(self, features: Any, most: int = 2**22) -> Iterator[FloatArray]:
+        """What some features stand for, ``(k, d)``: each itself, or in a group its gap to an average row.
 
         The rows of the matrix come in bands of ``most`` numbers, since all of them may be too many.
         """
         d = len(self.features)
         groups = list(self.groups())
         height = max(most // d, 1)
-        for first in range(0, d, height):
-            band = np.eye(min(height, d - first), d, first)
+        for first in range(0, len(features), height):
+            chosen = np.asarray(features[first : first + height])
+            band = np.zeros((len(chosen), d))
+            band[np.arange(len(chosen)), chosen] = 1.0
             for group, shares in groups:
-                band[max(group.start - first, 0) : max(group.stop - first, 0), group] -= shares
+                band[(group.start <= chosen) & (chosen < group.stop), group] -= shares
             yield band
 
     def types(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ meaning of a row depends on is part of it, so whoever has the file can go on lea
 import copy
 import json
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -53,6 +53,7 @@ _MOST_FULL = 10_000  # and those up to which they may be asked for
 _REHEARSED = 256  # rows, enough for blocks
 _BLOCK = 2**23  # numbers of a block of rows
 _DRAWS = 400  # functions that stand for a network's belief
+_MOST_DRAWN = 200  # features that it is worth drawing them for
 
 
 class Reject(NamedTuple):
@@ -302,11 +303,17 @@ class TabularModel:
 
         For numbers the change of the target, for classes of the log odds, that one standard deviation of a number, or a
         category in place of an average row's, brings about; in a network, and for more than two classes, for a row in
-        the middle of the first rows.
+        the middle of the first rows, and of very many features for the foremost.
         """
         # What softmax weights have in common moves no probability, and no data can tell it: odds do without.
-        means, stds = self._effects() if self.is_network or len(self.labels) > 2 else self._coefficients()
-        names = self.encoding.features
+        features: Any = range(len(self.encoding.features))
+        if self.is_network or len(self.labels) > 2:
+            features = self._foremost() if len(features) > _MOST_DRAWN else features
+            means, stds = self._effects(features)
+        else:
+            means, stds = self._coefficients()
+        every = self.encoding.features
+        names = [every[k] for k in features]
         keys = self.labels if len(means) > 1 else (self.labels[1] if self.labels else self.target.name,)
         out = {}
         for key, mean, std in zip(keys, means, stds, strict=True):
@@ -326,22 +333,33 @@ class TabularModel:
         scale = self.target.spread if isinstance(self.target, NumberTarget) else 1.0
         return effect * scale, np.sqrt(np.maximum(var, 0.0)) * scale
 
-    def _effects(self) -> tuple[FloatArray, FloatArray]:
-        """Differences between functions drawn from the belief, half a step to either side of the middle."""
+    def _effects(self, features: Any) -> tuple[FloatArray, FloatArray]:
+        """Mean and deviation, ``(K, k)``, of what features do in functions drawn from the belief."""
         means, stds = [], []
-        for band in self.encoding.contrasts():
-            ends = 0.5 * np.vstack([band, -band])
-            drawn = self.estimator.sample_y(ends, _DRAWS, random_state=0)  # (2k, draws), (2k, K, draws)
-            if isinstance(self.target, NumberTarget):
-                drawn = drawn * self.target.spread
-            else:
-                safe = np.clip(drawn, 1e-12, 1.0 - 1e-12)
-                drawn = np.log(safe / (1.0 - safe))
-            drawn = drawn[:, None] if drawn.ndim == 2 else drawn
-            change = drawn[: len(band)] - drawn[len(band) :]
+        for band in self.encoding.contrasts(features):
+            change = self._change(band, lambda rows: self.estimator.sample_y(rows, _DRAWS, random_state=0))
+            change = change[:, None] if change.ndim == 2 else change
             means.append(change.mean(axis=-1).T)
             stds.append(change.std(axis=-1).T)
         return np.hstack(means), np.hstack(stds)
+
+    def _foremost(self) -> Any:
+        """Features that change most what is foretold, as many as are worth drawing functions for."""
+        foretell = self.estimator.predict_proba if self.labels else self.estimator.predict
+        every = range(len(self.encoding.features))
+        changes = [self._change(band, foretell) for band in self.encoding.contrasts(every)]
+        largest = np.abs(np.concatenate(changes)).reshape(len(every), -1).max(axis=1)
+        return np.argsort(-largest)[:_MOST_DRAWN]
+
+    def _change(self, band: FloatArray, foretell: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """Between half a step to either side of the middle: of the target in its own units, or of log odds."""
+        found = foretell(0.5 * np.vstack([band, -band]))
+        if isinstance(self.target, NumberTarget):
+            found = found * self.target.spread
+        else:
+            safe = np.clip(found, 1e-12, 1.0 - 1e-12)
+            found = np.log(safe / (1.0 - safe))
+        return np.asarray(found[: len(band)] - found[len(band) :])
 
     def facts(self) -> Iterator[tuple[str, str]]:
         """What has come of it so far, a line each."""

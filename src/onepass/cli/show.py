@@ -42,7 +42,7 @@ def show(model: Path, weights: int, html: Path | None, as_json: bool) -> None:
             voice.fact(name, words, "fact")
         for name, words in known.choices():
             voice.fact(name, words)
-        for key, found in known.weights().items():
+        for key, found in known.weights().items() if weights else ():
             for weight in found[:weights]:
                 voice.fact(f"weight {weight.feature}", f"{weight.mean:+.4g} ± {weight.std:.2g} ({key})", "weight")
         if html is not None:

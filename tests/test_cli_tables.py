@@ -197,7 +197,8 @@ def test_a_stream_that_goes_on_is_learned_as_it_comes_and_kept(data: Path, tmp_p
     model = tmp_path / "m"
     model.write_bytes((data / "clicks.onepass").read_bytes())
     command = [*COMMAND, "learn", str(model), "-", "--checkpoint-every", "5"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as going:
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command, text=True, **pipes) as going:
         assert going.stdin is not None
         for row in CLICKS[:7]:
             going.stdin.write(json.dumps(row) + "\n")
@@ -211,6 +212,8 @@ def test_a_stream_that_goes_on_is_learned_as_it_comes_and_kept(data: Path, tmp_p
         time.sleep(2.0)  # the row is learned, not kept, and no other comes
         going.send_signal(signal.SIGTERM)
         assert going.wait(10) == 0
+        assert going.stderr is not None
+        assert "interrupted; what had come by then is learned and saved" in going.stderr.read()
     assert onepass.load(model).n_rows == 3008
     assert list(tmp_path.iterdir()) == [model]
 
@@ -363,6 +366,9 @@ def test_show_says_what_the_model_is(run: Run, data: Path) -> None:
     mean, std = weights[0].split()[2], weights[0].split()[4]
     spread = onepass.load(data / "price.onepass").encoding.columns[0].spread
     assert float(mean) == pytest.approx(1.8 * spread, abs=4 * float(std))
+    (event,) = [one for one in run("show", data / "price.onepass", "--weights", "1", "--json").events if "std" in one]
+    assert (event["feature"], event["of"]) == ("km", "price")
+    assert event["mean"] == pytest.approx(float(mean), rel=1e-3)
 
 
 @needs_browser

@@ -15,7 +15,7 @@ from onepass import (
 )
 from onepass.encoding import FARTHEST, SchemaError
 from onepass.survey import Request, survey
-from onepass.tabular import Rows, Settings, TabularModel
+from onepass.tabular import NumberTarget, Rows, Settings, TabularModel
 from onepass.training import Inputs, steps
 from tests.tables import clicks, trips, write_csv
 
@@ -128,6 +128,7 @@ def test_many_features_are_learned_and_shown_in_bounded_memory(tmp_path: Path) -
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
 def test_weights_of_groups_are_gaps_to_an_average_row(covariance: str, tmp_path: Path) -> None:
     model = learned(tmp_path, trips(500), "price", covariance=covariance)
+    assert isinstance(model.target, NumberTarget)
     contrasts = np.vstack(list(model.encoding.contrasts(range(len(model.encoding.features)))))
     cov = model.estimator.coef_cov_
     stds = np.sqrt(np.diag(contrasts @ (cov if covariance == "full" else np.diag(cov)) @ contrasts.T))

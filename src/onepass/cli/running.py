@@ -210,6 +210,8 @@ def run(
                 stopping=stopping,
                 note=lambda: {"asked": asked, **rejects.note()},
             )
+            if stopping():
+                voice.aside("interrupted; what had come by then is learned and saved")
     except Interrupted as stop:
         voice.aside(f"interrupted after {counted(stop.rows, 'row')}; go on with: {_again()}")
         return _INTERRUPTED

@@ -1,5 +1,6 @@
 """``onepass show``: what a model is and what it has learned."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -44,7 +45,8 @@ def show(model: Path, weights: int, html: Path | None, as_json: bool) -> None:
             voice.fact(name, words)
         for key, found in known.weights().items() if weights else ():
             for weight in found[:weights]:
-                voice.fact(f"weight {weight.feature}", f"{weight.mean:+.4g} ± {weight.std:.2g} ({key})", "weight")
+                words = f"{weight.mean:+.4g} ± {weight.std:.2g} ({key})"
+                voice.fact(f"weight {weight.feature}", words, "weight", **asdict(weight), of=key)
         if html is not None:
             from onepass.atomic import write_atomically
             from onepass.portrait import model_report

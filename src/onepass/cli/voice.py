@@ -59,10 +59,10 @@ class Voice:
             with suppress(BrokenPipeError):
                 self._emit({"event": "error", "text": error.format_message()})
 
-    def fact(self, name: str, words: str, event: str = "choice") -> None:
-        """Say one thing in one line."""
+    def fact(self, name: str, words: str, event: str = "choice", **numbers: Any) -> None:
+        """Say one thing in one line; machines get the numbers in it, too."""
         if self._json:
-            self._emit({"event": event, "name": name, "value": words})
+            self._emit({"event": event, "name": name, "value": words, **numbers})
         elif self._plain:
             self._say(f"{name + ':':<14} {words}")
 

@@ -61,8 +61,8 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
         """Draw functions from the posterior: ``(n, n_samples)``, or ``(n, q, n_samples)``.
 
-        They are expected targets, without noise; a new target is one with noise of the variance ``noise_`` on it. All
-        rows of a draw share its weights, as Thompson sampling wants it.
+        They are expected targets, without noise; a new target is one with noise of the variance ``noise_`` on it,
+        unless the noise depends on the input. All rows of a draw share its weights, as Thompson sampling wants it.
         """
         drawn = np.stack(self._drawn(X, n_samples, random_state), axis=-1)  # (n_samples, n, q)
         outputs = self._targets.undo(drawn)

@@ -35,7 +35,8 @@ Batch: TypeAlias = tuple[Any, Any]
 Read: TypeAlias = Callable[[str], Iterable[Batch]]
 Progress: TypeAlias = Callable[[int, int], None]
 
-_ROWS = 65_536  # learned at a time: bounds the memory that converting a shard's numbers takes
+_ROWS = 8192  # learned at a time: what converting a shard's numbers takes then fits a core's own cache
+_READ = 65_536  # rows read from a file at a time
 _FAN_IN = 8  # sites added by one task
 _HEAD = 100  # rows that an estimator is started with, at least
 _INTERVAL = 1.959963984540054
@@ -494,7 +495,7 @@ class _ParquetReader:
             missing = sorted(set(columns) - set(file.schema_arrow.names))
             if missing:
                 raise ValueError(f"{path} has no column {', '.join(map(repr, missing))}")
-            for batch in file.iter_batches(_ROWS, columns=columns):
+            for batch in file.iter_batches(_READ, columns=columns):
                 frame = batch.to_pandas()
                 yield frame[list(self.names)], frame[self.target].to_numpy()
 

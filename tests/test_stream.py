@@ -5,8 +5,10 @@ import resource
 import select
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pytest
@@ -187,6 +189,15 @@ def test_delimiters_and_a_byte_order_mark_are_found_out(tmp_path: Path) -> None:
     assert read(file) == [{"a": "1", "b,c": "2"}, {"a": "3", "b,c": "4"}]
 
 
+@contextmanager
+def running(code: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """A process that reads a stream: where to write to it, and where it writes."""
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        yield process.stdin, process.stdout
+
+
 def test_rows_of_a_slow_stream_are_handed_on_without_waiting_for_more() -> None:
     code = (
         "from onepass.stream import open_source\n"
@@ -194,15 +205,13 @@ def test_rows_of_a_slow_stream_are_handed_on_without_waiting_for_more() -> None:
         "print(len(source.head(2)[0]), flush=True)\n"
         "for piece in source.pieces(None, 0): print(piece.batch.to_pylist(), flush=True)\n"
     )
-    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        os.write(process.stdin.fileno(), b"a\n1\n2\n3")
-        assert process.stdout.readline() == b"2\n"
-        assert process.stdout.readline() == b"[{'a': '1'}, {'a': '2'}]\n"
-        os.write(process.stdin.fileno(), b"4\n")
-        assert process.stdout.readline() == b"[{'a': '34'}]\n"
-        process.stdin.close()
+    with running(code) as (feed, out):
+        os.write(feed.fileno(), b"a\n1\n2\n3")
+        assert out.readline() == b"2\n"
+        assert out.readline() == b"[{'a': '1'}, {'a': '2'}]\n"
+        os.write(feed.fileno(), b"4\n")
+        assert out.readline() == b"[{'a': '34'}]\n"
+        feed.close()
 
 
 def test_a_stream_that_never_pauses_can_be_stopped_and_the_record_that_is_cut_is_none() -> None:
@@ -223,14 +232,12 @@ def test_a_stream_that_never_pauses_can_be_stopped_and_the_record_that_is_cut_is
 
 def test_a_first_line_that_comes_in_parts_is_waited_for() -> None:
     code = "from onepass.stream import open_source; print(open_source('-').columns(), flush=True)"
-    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        os.write(process.stdin.fileno(), b"one,tw")
-        assert not select.select([process.stdout], [], [], 3.0)[0]
-        os.write(process.stdin.fileno(), b"o,three\n")
-        assert process.stdout.readline() == b"['one', 'two', 'three']\n"
-        process.stdin.close()
+    with running(code) as (feed, out):
+        os.write(feed.fileno(), b"one,tw")
+        assert not select.select([out], [], [], 3.0)[0]
+        os.write(feed.fileno(), b"o,three\n")
+        assert out.readline() == b"['one', 'two', 'three']\n"
+        feed.close()
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.jsonl", "a.parquet"])
@@ -287,12 +294,10 @@ def test_rows_behind_a_quote_that_was_never_closed_are_not_lost_when_a_stream_is
         "pieces = list(source.pieces(None, 0))\n"
         "print(sum(map(len, pieces)), [bad.line for piece in pieces for bad in piece.malformed])"
     )
-    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        os.write(process.stdin.fileno(), b'a,b\n1,x\n"2,x\n' + b"3,x\n" * 100 + b"4,")
-        assert process.stdout.readline() == b"101 [3]\n"
-        process.stdin.close()
+    with running(code) as (feed, out):
+        os.write(feed.fileno(), b'a,b\n1,x\n"2,x\n' + b"3,x\n" * 100 + b"4,")
+        assert out.readline() == b"101 [3]\n"
+        feed.close()
 
 
 def test_the_share_that_was_read_grows_with_the_rows(tmp_path: Path) -> None:

@@ -298,8 +298,12 @@ def _learn_shard(merging: Merging, total: Site, site: Site, shard: Iterable[Batc
     return merging.site(start, model) if learned else site
 
 
+def _is_estimator(model: Any) -> bool:
+    return hasattr(model, "partial_fit")
+
+
 def _teach(model: Any, X: Any, y: Any) -> None:
-    if hasattr(model, "partial_fit"):
+    if _is_estimator(model):
         model.partial_fit(X, y)
     else:
         model.learn(X, y)
@@ -387,7 +391,7 @@ def _test_then_train(merging: Merging, model: Any, shard: Iterable[Batch], numbe
 
 
 def _evidence(model: Any) -> float:
-    return float(model.log_evidence_ if hasattr(model, "partial_fit") else model.log_evidence)
+    return float(model.log_evidence_ if _is_estimator(model) else model.log_evidence)
 
 
 def _scores(model: Any, seen: Any, y: Any) -> tuple[float, float, float]:
@@ -408,7 +412,7 @@ def _scores(model: Any, seen: Any, y: Any) -> tuple[float, float, float]:
 
 def _kind(model: Any) -> str:
     """What is foretold: "gaussian" numbers, "bernoulli" labels, "categorical" classes, ..."""
-    if hasattr(model, "partial_fit"):
+    if _is_estimator(model):
         n_classes = len(getattr(model, "classes_", ()))
         return "gaussian" if not n_classes else "bernoulli" if n_classes == 2 else "categorical"
     observed = model.observation
@@ -621,7 +625,7 @@ def _progress(progress: Progress | bool, total: int) -> Iterator[Callable[[int],
 
 
 def _gives_prediction(model: Any) -> bool:
-    return not hasattr(model, "partial_fit") and getattr(model, "n_outputs", 1) == 1
+    return not _is_estimator(model) and getattr(model, "n_outputs", 1) == 1
 
 
 def _predicted(rows: Any, model: Any) -> Any:
@@ -653,6 +657,6 @@ def _asked(rows: Any, model: Any, method: str) -> Any:
     if not len(rows):  # which estimators refuse
         one = _sample(rows) if hasattr(rows, "columns") else np.zeros((1, rows.shape[1]))
         return _asked(one, model, method)[:0]
-    if hasattr(model, "partial_fit"):
+    if _is_estimator(model):
         return getattr(model, method)(rows)
     return model.predict(rows).mean

@@ -55,7 +55,7 @@ _WRONG = 0.02  # share of the first rows that may hold what their column does no
 FARTHEST = 1e50
 _DAY = 86400e6  # microseconds
 _YEAR = 365.25
-_LONGEST_SHOWN = 40  # characters of a text in a list
+_LONGEST_SHOWN = 40  # characters of a text in a message
 _COMMA = re.compile(r"\s*[-+]?\d+(\.\d{3})*,\d+\s*")
 _OTHER_DATE = re.compile(r"\s*\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})\b.*")
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
@@ -226,7 +226,7 @@ def describe_type(kind: Any) -> str:
 
 
 def _shown(text: str) -> str:
-    return repr(text if len(text) <= 40 else text[:40] + "...")
+    return repr(text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "...")
 
 
 # Columns.
@@ -327,9 +327,8 @@ def listed(texts: Sequence[str], most: int) -> str:
     """
     shown = []
     for text in texts[:most]:
-        short = text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "..."
-        plain = text == short and text and text == text.strip() and text.isprintable() and "," not in text
-        shown.append(text if plain else repr(short))
+        plain = 0 < len(text) <= _LONGEST_SHOWN and text == text.strip() and text.isprintable() and "," not in text
+        shown.append(text if plain else _shown(text))
     return ", ".join(shown) + (", ..." if len(texts) > most else "")
 
 

@@ -208,7 +208,7 @@ def train(
             "no row could be learned: all of them were rejected" if n_read else "there is no row to learn"
         )
     model.progress = None
-    model.last_run = None if inputs.is_stream else inputs.identity()
+    model.last_run = keeper.identity
     save(model, path)
     partial_path(path).unlink(missing_ok=True)
 
@@ -221,7 +221,7 @@ class _Keeper:
     ) -> None:
         self.path = path if inputs.is_stream else partial_path(path)
         self._model, self._inputs, self._every, self._note = model, inputs, every, note
-        self._identity = None if inputs.is_stream else inputs.identity()
+        self.identity = None if inputs.is_stream else inputs.identity()
         self._rows, self._position = 0, Position()
         self._time = time.monotonic()
 
@@ -239,8 +239,8 @@ class _Keeper:
 
     def keep(self, position: Position) -> None:
         if self._model.n_rows:
-            if self._identity is not None:
+            if self.identity is not None:
                 place = position._asdict()
-                self._model.progress = {"input": self._identity, "position": place, **self._note()}
+                self._model.progress = {"input": self.identity, "position": place, **self._note()}
             save(self._model, self.path)
         self._rows, self._time = 0, time.monotonic()

@@ -71,15 +71,15 @@ def fit(
     from onepass.cli.running import check_apart, check_writable, one_sentence, run, settle_code, take_up
 
     with Voice(as_json=as_json, quiet=quiet) as voice, one_sentence():
-        if engine == "dask":
-            _refuse_on_dask(files, passes, resume)
-        elif workers is not None or scheduler is not None or rounds is not None:
+        if engine != "dask" and (workers is not None or scheduler is not None or rounds is not None):
             raise click.UsageError("--workers, --scheduler and --rounds are for --engine dask.")
         from onepass.stream import expand
         from onepass.survey import survey
         from onepass.training import Inputs
 
         inputs = Inputs(tuple(expand(files)), passes, delimiter)
+        if engine == "dask":
+            _refuse_on_dask(inputs, resume)
         check_apart(inputs.files, model=path, rejects=rejects)
         check_writable(path, "--model")
         asked = json.loads(json.dumps({"target": target, **shape}))  # as a file will give it back
@@ -103,10 +103,10 @@ def fit(
             return run(model, path, inputs, sources, log, voice, start=start, every=every, asked=asked)
 
 
-def _refuse_on_dask(files: tuple[str, ...], passes: int, resume: bool) -> None:
+def _refuse_on_dask(inputs: Any, resume: bool) -> None:
     for given, option, reason in (
-        ("-" in files, "--engine dask", "needs files; standard input can't be shared out"),
-        (passes > 1, "--passes", "is for one process; --rounds says how often a cluster goes over the files"),
+        (inputs.is_stream, "--engine dask", "needs files; standard input can't be shared out"),
+        (inputs.passes > 1, "--passes", "is for one process; --rounds says how often a cluster goes over the files"),
         (
             resume,
             "--resume",

@@ -87,7 +87,8 @@ class Step:
         """Tilt by a label: the Gaussian cut to one side of zero."""
         mean, var, label = broadcast(mean, var, label)
         sign = 2.0 * label - 1.0
-        k = 1.0 / np.sqrt(np.maximum(var, _TINY))
+        var = np.maximum(var, _TINY)
+        k = 1.0 / np.sqrt(var)
         z = np.clip(sign * k * mean, -1e100, 1e100)
         r, q, left = log_cdf_slopes(z)
-        return Tilt(log_ndtr(z), sign * k * r, k**2 * q, left)
+        return Tilt(log_ndtr(z), sign * k * r, q / var, left)  # not k² q, which may round to more than 1/var

@@ -69,10 +69,11 @@ def tilt(rule: FloatArray, mean: float, var: float, y: float, noise: float) -> T
         return log_ndtr(z), sign * k * r, kappa, 1.0 - kappa * var, 0.0
     if kind == ADF_STEP:
         sign = 2.0 * y - 1.0
-        k = 1.0 / sqrt(max(var, _SMALLEST))
+        var = max(var, _SMALLEST)
+        k = 1.0 / sqrt(var)
         z = min(max(sign * k * mean, -1e100), 1e100)
         r, q, left = log_cdf_slopes(z)
-        return log_ndtr(z), sign * k * r, k * k * q, left, 0.0
+        return log_ndtr(z), sign * k * r, q / var, left, 0.0
     if kind == ADF_COUNT:
         return _count(mean, var, y)
     return _kalman(rule, mean, var, y, noise)

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from onepass import BayesianPerceptron
+from onepass._typing import FloatArray
 from onepass.activations import Moments, PaperSigmoid, Probit, Tilt
-from onepass.gaussian import FloatArray
 
 __all__ = ["RULES", "Calibration", "study"]
 

@@ -21,8 +21,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from onepass import BayesianNetwork
-from onepass.experiments.uci import find_datasets, load_split
-from onepass.priors import CLASSIFICATION
+from onepass.evaluation.uci import find_datasets, load_split
+from onepass.models.network.priors import CLASSIFICATION
 
 SPLITS = 5
 MOST_ROWS = 1000

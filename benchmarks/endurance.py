@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass import BayesianPerceptron
-from onepass.gaussian import FloatArray
+from onepass._typing import FloatArray
 
 __all__ = ["Health", "hard_stream", "inspect"]
 

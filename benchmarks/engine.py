@@ -27,9 +27,9 @@ from benchmarks.endurance import hard_stream, inspect
 from benchmarks.network_speed import networks
 from benchmarks.timing import Measurement, race, ratio
 from onepass import BayesianPerceptron
-from onepass.atomic import write_atomically
+from onepass._typing import FloatArray
 from onepass.engine import CROSSOVER
-from onepass.gaussian import FloatArray
+from onepass.files.atomic import write_atomically
 
 _RNG = np.random.default_rng(0)
 

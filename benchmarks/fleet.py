@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from onepass import PerceptronFleet
-from onepass.gaussian import FloatArray
+from onepass._typing import FloatArray
 
 FEATURES, BATCH = 10, 100_000
 

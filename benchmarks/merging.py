@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from onepass import BayesianPerceptron
-from onepass.gaussian import FloatArray
+from onepass._typing import FloatArray
 from onepass.merging import Rounds
 
 FEATURES = 20

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from onepass import BayesianCommittee, BayesianNetwork
-from onepass.experiments.uci import Score, Split, evaluate_on, find_datasets, load_split
+from onepass.evaluation.uci import Score, Split, evaluate_on, find_datasets, load_split
 from onepass.kbnn import KalmanNetwork
-from onepass.priors import REGRESSION
+from onepass.models.network.priors import REGRESSION
 
 __all__ = ["VARIANTS"]
 

@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.timing import race, ratio
-from onepass.prequential import Trial
-from onepass.survey import Request, survey
-from onepass.training import Inputs, steps, train
+from onepass.evaluation.prequential import Trial
+from onepass.tables.schema import Request, survey
+from onepass.tables.training import Inputs, steps, train
 
 ROWS, COLUMNS = 2_000_000, 20
 ROUNDS = 3

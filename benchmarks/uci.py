@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.published import RERUN, TABLE, Pair, Row
-from onepass.plots import EXACT, GREY, OPPONENT, house_style, new_figure, render
+from onepass.reports.plots import EXACT, GREY, OPPONENT, house_style, new_figure, render
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"

@@ -9,7 +9,7 @@ log-likelihood of 4,000 test rows, and coverage of the 95 % interval in each qua
 import numpy as np
 
 from onepass import BayesianNetwork
-from onepass.gaussian import FloatArray
+from onepass._typing import FloatArray
 
 __all__ = ["problem"]
 

@@ -1,7 +1,6 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import onepass
 
@@ -45,14 +44,3 @@ def test_a_cache_that_cannot_be_written_is_done_without() -> None:
     assert out.returncode == 0, out.stderr
     assert out.stdout.strip() == "0.5"
     assert out.stderr.count("can't be cached") == 1
-
-
-def test_compiled_code_older_than_its_sources_is_dropped() -> None:
-    package = Path(onepass.__file__).parent
-    stale = package / "engine" / "__pycache__" / "stale.test.nbi"
-    stale.parent.mkdir(exist_ok=True)
-    stale.write_bytes(b"")
-    os.utime(stale, (0, 0))
-    out = run("import onepass.engine")
-    assert out.returncode == 0, out.stderr
-    assert not stale.exists()

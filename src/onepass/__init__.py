@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from onepass.activations import Activation, Moments, PiecewiseLinear, Quadrature, max_linear
-    from onepass.checkpoint import CheckpointError, load, save
-    from onepass.committee import BayesianCommittee
     from onepass.estimators import (
         BayesianMLPClassifier,
         BayesianMLPRegressor,
         BayesianPerceptronClassifier,
         BayesianPerceptronRegressor,
     )
-    from onepass.fleet import PerceptronFleet
+    from onepass.files.checkpoint import CheckpointError, load, save
     from onepass.merging import merge
-    from onepass.network import BayesianNetwork
-    from onepass.perceptron import BayesianPerceptron, Prediction
+    from onepass.models.ensemble import BayesianCommittee
+    from onepass.models.fleet import PerceptronFleet
+    from onepass.models.network import BayesianNetwork
+    from onepass.models.perceptron import BayesianPerceptron, Prediction
 
 __version__ = "0.1.0"
 
@@ -47,23 +47,23 @@ __all__ = [
 
 _HOME = {
     "Activation": "activations",
-    "BayesianCommittee": "committee",
+    "BayesianCommittee": "models.ensemble",
     "BayesianMLPClassifier": "estimators",
     "BayesianMLPRegressor": "estimators",
-    "BayesianNetwork": "network",
-    "BayesianPerceptron": "perceptron",
+    "BayesianNetwork": "models.network",
+    "BayesianPerceptron": "models.perceptron",
     "BayesianPerceptronClassifier": "estimators",
     "BayesianPerceptronRegressor": "estimators",
-    "CheckpointError": "checkpoint",
+    "CheckpointError": "files.checkpoint",
     "Moments": "activations",
-    "PerceptronFleet": "fleet",
+    "PerceptronFleet": "models.fleet",
     "PiecewiseLinear": "activations",
-    "Prediction": "perceptron",
+    "Prediction": "models.perceptron",
     "Quadrature": "activations",
-    "load": "checkpoint",
+    "load": "files.checkpoint",
     "max_linear": "activations",
     "merge": "merging",
-    "save": "checkpoint",
+    "save": "files.checkpoint",
 }
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from onepass._validation import one_of
 from onepass.activations.base import Activation, Moments, Rescaled, Tilt, TiltsByCount, TiltsByLabel, TiltsByNoise
 from onepass.activations.exponential import Exponential
 from onepass.activations.piecewise import PiecewiseLinear, max_linear
@@ -11,7 +12,6 @@ from onepass.activations.probit import Probit, Step
 from onepass.activations.quadrature import Quadrature
 from onepass.activations.rectifiers import Gelu, Softplus
 from onepass.activations.sigmoid import PaperSigmoid, Sigmoid
-from onepass.validation import one_of
 
 __all__ = [
     "NAMES",

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from onepass.gaussian import FloatArray
+from onepass._typing import FloatArray
 
 __all__ = ["Activation", "Moments", "Rescaled", "Tilt", "TiltsByCount", "TiltsByLabel", "TiltsByNoise", "broadcast"]
 

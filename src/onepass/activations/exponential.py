@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, wrightomega
 
+from onepass._typing import FloatArray
 from onepass.activations.base import Moments, Tilt, broadcast
-from onepass.gaussian import FloatArray, gauss_legendre
+from onepass.mathematics.gaussian import gauss_legendre
 
 __all__ = ["Exponential"]
 

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from onepass._typing import FloatArray
+from onepass._validation import as_floats, as_nonnegative
 from onepass.activations.base import Moments, Tilt, broadcast
-from onepass.gaussian import FAR, FloatArray, interval_moments, standardise, truncated
-from onepass.validation import as_floats, as_nonnegative
+from onepass.mathematics.gaussian import FAR, interval_moments, standardise, truncated
 
 __all__ = ["PiecewiseLinear", "max_linear"]
 

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtr
 
+from onepass._typing import FloatArray
 from onepass.activations.base import Moments, Tilt, broadcast
 from onepass.activations.sigmoid import tilt_by_probits
-from onepass.gaussian import FloatArray, gauss_legendre, log_cdf_slopes, pdf, standardise
+from onepass.mathematics.gaussian import gauss_legendre, log_cdf_slopes, pdf, standardise
 
 __all__ = ["Probit", "Step", "probit_variance"]
 

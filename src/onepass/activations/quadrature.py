@@ -5,9 +5,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from onepass._typing import FloatArray
+from onepass._validation import as_count
 from onepass.activations.base import Moments, broadcast
-from onepass.gaussian import FloatArray, gauss_hermite
-from onepass.validation import as_count
+from onepass.mathematics.gaussian import gauss_hermite
 
 __all__ = ["Quadrature"]
 

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, ndtr
 
+from onepass._typing import FloatArray
 from onepass.activations.base import Moments, broadcast
 from onepass.activations.probit import probit_variance
 from onepass.activations.sigmoid import Sigmoid
-from onepass.gaussian import FloatArray, gauss_hermite, gauss_legendre, pdf
+from onepass.mathematics.gaussian import gauss_hermite, gauss_legendre, pdf
 
 __all__ = ["Gelu", "Softplus"]
 

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, log_ndtr, ndtr
 
+from onepass._typing import FloatArray
 from onepass.activations.base import Moments, Tilt, broadcast
-from onepass.gaussian import FloatArray, gauss_hermite, log_cdf_slopes, pdf
+from onepass.mathematics.gaussian import gauss_hermite, log_cdf_slopes, pdf
 
 __all__ = ["SCALES", "WEIGHTS", "PaperSigmoid", "Sigmoid", "tilt_by_probits"]
 

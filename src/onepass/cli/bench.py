@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from onepass.experiments.uci import Result
+    from onepass.evaluation.uci import Result
 
 __all__ = ["bench"]
 
@@ -62,9 +62,9 @@ def uci(
     from rich.console import Console
     from rich.progress import Progress
 
-    from onepass.atomic import write_atomically
-    from onepass.experiments.uci import Setting, count_splits, find_datasets
-    from onepass.experiments.uci import bench as run
+    from onepass.evaluation.uci import Setting, count_splits, find_datasets
+    from onepass.evaluation.uci import bench as run
+    from onepass.files.atomic import write_atomically
 
     there = find_datasets(data)
     asked = [name.strip() for name in datasets.split(",") if name.strip()] or there

@@ -11,7 +11,7 @@ from onepass.cli.rejects import Rejects
 from onepass.cli.voice import Voice, counted
 
 if TYPE_CHECKING:
-    from onepass.prequential import Trial
+    from onepass.evaluation.prequential import Trial
 
 __all__ = ["evaluate"]
 
@@ -66,10 +66,10 @@ def evaluate(
     with Voice(as_json=as_json, quiet=quiet) as voice, one_sentence():
         if (target is None) == (path is None):
             raise click.UsageError("Say either --target, for a new model, or --model, for a saved one.")
-        from onepass.prequential import Trial
-        from onepass.stream import expand
-        from onepass.survey import check_columns, survey
-        from onepass.training import Inputs, steps
+        from onepass.evaluation.prequential import Trial
+        from onepass.tables.readers.stream import expand
+        from onepass.tables.schema import check_columns, survey
+        from onepass.tables.training import Inputs, steps
 
         inputs = Inputs(tuple(expand(files)), 1, delimiter)
         check_apart([*inputs.files, *([path] if path else [])], html=html, rejects=rejects)
@@ -132,8 +132,8 @@ def _columns(table: list[tuple[str, ...]]) -> list[str]:
 
 
 def _write_report(html: Path, trial: "Trial", files: tuple[str, ...]) -> None:
-    from onepass.atomic import write_atomically
-    from onepass.portrait import evaluation_report
-    from onepass.report import render_html
+    from onepass.files.atomic import write_atomically
+    from onepass.reports.html import render_html
+    from onepass.reports.model_report import evaluation_report
 
     write_atomically(html, render_html(evaluation_report(trial, files)).encode())

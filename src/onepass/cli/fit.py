@@ -73,9 +73,9 @@ def fit(
     with Voice(as_json=as_json, quiet=quiet) as voice, one_sentence():
         if engine != "dask" and (workers is not None or scheduler is not None or rounds is not None):
             raise click.UsageError("--workers, --scheduler and --rounds are for --engine dask.")
-        from onepass.stream import expand
-        from onepass.survey import survey
-        from onepass.training import Inputs
+        from onepass.tables.readers.stream import expand
+        from onepass.tables.schema import survey
+        from onepass.tables.training import Inputs
 
         inputs = Inputs(tuple(expand(files)), passes, delimiter)
         if engine == "dask":
@@ -127,11 +127,11 @@ def _fit_on_dask(
     scheduler: str | None,
     rounds: int,
 ) -> int:
-    from onepass.checkpoint import save
     from onepass.cli.running import report
+    from onepass.files.checkpoint import save
 
     try:
-        from onepass.spread import cluster, spread
+        from onepass.integrations.dask.training import cluster, spread
     except ImportError as error:
         raise click.ClickException(f"{error}.") from None
     with cluster(workers, scheduler) as client:
@@ -147,9 +147,9 @@ def _fit_on_dask(
 
 def request_from(target: str, shape: dict[str, Any]) -> Any:
     """What was asked for, checked as far as that goes without the data."""
-    from onepass.encoding import KINDS
-    from onepass.survey import Request
-    from onepass.tabular import Settings
+    from onepass.tables.columns.encoding import KINDS
+    from onepass.tables.model import Settings
+    from onepass.tables.schema import Request
 
     kinds = {}
     for entry in shape["kinds"]:

@@ -49,9 +49,9 @@ def learn(
     from onepass.cli.running import check_apart, check_writable, load_model, one_sentence, run, settle_code, take_up
 
     with Voice(as_json=as_json, quiet=quiet) as voice, one_sentence():
-        from onepass.stream import expand
-        from onepass.survey import check_columns
-        from onepass.training import Inputs
+        from onepass.tables.readers.stream import expand
+        from onepass.tables.schema import check_columns
+        from onepass.tables.training import Inputs
 
         inputs = Inputs(tuple(expand(files)), passes, delimiter)
         check_apart(inputs.files, MODEL=model, rejects=rejects)

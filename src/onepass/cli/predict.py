@@ -10,9 +10,9 @@ from onepass.cli.rejects import Rejects
 from onepass.cli.voice import Voice, counted
 
 if TYPE_CHECKING:
-    from onepass.encoding import Bad
-    from onepass.stream import Piece
-    from onepass.tabular import TabularModel
+    from onepass.tables.columns.encoding import Bad
+    from onepass.tables.model import TabularModel
+    from onepass.tables.readers.stream import Piece
 
 __all__ = ["predict"]
 
@@ -67,10 +67,10 @@ def predict(
     with Voice(as_json=as_json, quiet=quiet, to_stderr=out is None) as voice, one_sentence():
         import pyarrow as pa
 
-        from onepass.stream import STDIN, StreamError, ahead, blocks, expand, open_source
-        from onepass.survey import check_columns, check_has
-        from onepass.tables import TableWriter, format_of
-        from onepass.tabular import rejects_of
+        from onepass.tables.model import rejects_of
+        from onepass.tables.readers.stream import STDIN, StreamError, ahead, blocks, expand, open_source
+        from onepass.tables.schema import check_columns, check_has
+        from onepass.tables.writing import TableWriter, format_of
 
         inputs = expand(files)
         check_apart([model, *inputs], out=out, rejects=rejects)

@@ -12,7 +12,7 @@ import click
 
 if TYPE_CHECKING:
     from onepass.cli.voice import Voice
-    from onepass.tabular import Reject
+    from onepass.tables.model import Reject
 
 __all__ = ["Rejects"]
 
@@ -114,7 +114,7 @@ class Rejects:
 
 def _noted(progress: dict[str, Any]) -> tuple[int, int, str]:
     """How many were rejected, how long their file was and its digest, when the progress was kept."""
-    from onepass.state import as_tally
+    from onepass.files.state import as_tally
 
     try:
         count, length = (as_tally(progress.get(name, 0), name) for name in ("rejects", "rejects_bytes"))

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from onepass.experiments import NAMES, load
+from onepass.paper import NAMES, load
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from onepass.report import Section
+    from onepass.reports.html import Section
 
 __all__ = ["reproduce"]
 
@@ -49,9 +49,9 @@ def _reproduce(asked: str, out: Path, seed: int, trials: int) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from onepass.atomic import write_atomically
-    from onepass.experiments.base import Outcome
-    from onepass.experiments.reproduction import Run, publish
+    from onepass.files.atomic import write_atomically
+    from onepass.paper.base import Outcome
+    from onepass.paper.reproduction import Run, publish
 
     begin = perf_counter()
     outcomes: dict[str, Outcome] = {}
@@ -101,7 +101,7 @@ def _show(section: "Section", console: "Console") -> None:
     from rich import box
     from rich.table import Table
 
-    from onepass.report import plain
+    from onepass.reports.html import plain
 
     source = section.tables[0]
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)

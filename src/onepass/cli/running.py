@@ -17,9 +17,9 @@ from onepass.cli.rejects import Rejects
 from onepass.cli.voice import Voice, counted
 
 if TYPE_CHECKING:
-    from onepass.stream import Source
-    from onepass.tabular import TabularModel
-    from onepass.training import Inputs, Position, Step
+    from onepass.tables.model import TabularModel
+    from onepass.tables.readers.stream import Source
+    from onepass.tables.training import Inputs, Position, Step
 
 __all__ = [
     "REJECTED",
@@ -42,9 +42,9 @@ _RESTARTED = "ONEPASS_RESTARTED"  # once is enough, also where nothing can be ke
 @contextmanager
 def one_sentence() -> Iterator[None]:
     """Turn what the library refuses into a message for the user."""
-    from onepass.checkpoint import CheckpointError
-    from onepass.encoding import SchemaError
-    from onepass.stream import StreamError
+    from onepass.files.checkpoint import CheckpointError
+    from onepass.tables.columns.encoding import SchemaError
+    from onepass.tables.readers.stream import StreamError
 
     try:
         yield
@@ -104,8 +104,8 @@ def check_writable(path: Path, option: str) -> None:
 
 def load_model(path: Path) -> "TabularModel":
     """Read a model that this command line made."""
-    from onepass.checkpoint import CheckpointError, load
-    from onepass.tabular import TabularModel
+    from onepass.files.checkpoint import CheckpointError, load
+    from onepass.tables.model import TabularModel
 
     model = load(path)
     if not isinstance(model, TabularModel):
@@ -119,9 +119,9 @@ def take_up(
     path: Path, inputs: "Inputs", resume: bool, asked: dict[str, Any]
 ) -> "tuple[TabularModel, Position] | None":
     """Take up an interrupted run if that is asked for; never start over in silence."""
-    from onepass.stream import StreamError
-    from onepass.training import partial_path
-    from onepass.training import resume as taken_up
+    from onepass.tables.readers.stream import StreamError
+    from onepass.tables.training import partial_path
+    from onepass.tables.training import resume as taken_up
 
     if inputs.is_stream:
         for given, option in ((resume, "--resume"), (inputs.passes > 1, "--passes")):
@@ -185,7 +185,7 @@ def run(
     asked: dict[str, Any],
 ) -> int:
     """Learn everything, say how it went, and give the exit code."""
-    from onepass.training import Every, Interrupted, train
+    from onepass.tables.training import Every, Interrupted, train
 
     before = model.n_rows
     if start is not None:

@@ -48,9 +48,9 @@ def show(model: Path, weights: int, html: Path | None, as_json: bool) -> None:
                 words = f"{weight.mean:+.4g} ± {weight.std:.2g} ({key})"
                 voice.fact(f"weight {weight.feature}", words, "weight", **asdict(weight), of=key)
         if html is not None:
-            from onepass.atomic import write_atomically
-            from onepass.portrait import model_report
-            from onepass.report import render_html
+            from onepass.files.atomic import write_atomically
+            from onepass.reports.html import render_html
+            from onepass.reports.model_report import model_report
 
             write_atomically(html, render_html(model_report(known, str(model))).encode())
             voice.fact("report", str(html), "report")

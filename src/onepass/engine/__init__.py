@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from onepass._typing import FloatArray
 from onepass.activations import (
     Activation,
     Exponential,
@@ -25,13 +26,14 @@ from onepass.activations import (
     Softplus,
     Step,
 )
+from onepass.beliefs.base import Belief
+from onepass.beliefs.diagonal import DiagonalGaussian
+from onepass.beliefs.full import FullGaussian
 from onepass.engine import moments, tilts
 from onepass.engine.blocks import block_size, learn_block
 from onepass.engine.rows import CANCELLED, row_root, rows_dense, rows_diagonal, rows_root, rows_sparse
 from onepass.engine.threads import threads_for
-from onepass.gaussian import FloatArray
-from onepass.observations import Bernoulli, Gaussian, Observation
-from onepass.posterior import Diagonal, Full, Posterior
+from onepass.likelihoods.univariate import Bernoulli, Gaussian, Observation
 
 __all__ = ["CROSSOVER", "Plan", "encode", "learn", "learner_of_one", "outputs", "settle"]
 
@@ -94,9 +96,9 @@ def encode(
     return moments.make_rule(kind, _CODES[type(activation)], shape, pieces, bias, forgetting, prior_trace)
 
 
-def settle(plan: Plan, posterior: Posterior, n_rows: int) -> None:
+def settle(plan: Plan, posterior: Belief, n_rows: int) -> None:
     """Bring a belief into the form in which so many rows will be learned, before anyone keeps a copy of it."""
-    if not isinstance(posterior, Full) or posterior.fragile:
+    if not isinstance(posterior, FullGaussian) or posterior.fragile:
         return
     if len(plan.process_noise) or _blocks_pay(plan, len(posterior.mean), n_rows):
         _ = posterior.dense
@@ -104,7 +106,7 @@ def settle(plan: Plan, posterior: Posterior, n_rows: int) -> None:
 
 def learn(
     plan: Plan,
-    posterior: Posterior,
+    posterior: Belief,
     running: FloatArray,
     X: FloatArray | csr_array,
     y: FloatArray,
@@ -113,12 +115,12 @@ def learn(
 ) -> int:
     """Learn rows in order into the belief, in place; the number learned, fewer than all if one is not finite."""
     row_vars = _NOTHING if X_var is None else X_var
-    if isinstance(posterior, Diagonal):
+    if isinstance(posterior, DiagonalGaussian):
         shared = (plan.rule, running, plan.prior_variances, plan.process_noise, posterior.mean, posterior.variance, out)
         if isinstance(X, csr_array):
             return int(rows_sparse(X.data, X.indices, X.indptr, y, *shared))
         return int(rows_diagonal(X, row_vars, y, *shared))
-    assert isinstance(posterior, Full)
+    assert isinstance(posterior, FullGaussian)
     assert not isinstance(X, csr_array)
     if X_var is None and not posterior.fragile and _blocks_pay(plan, len(posterior.mean), len(X)):
         with threads_for(len(posterior.mean)):
@@ -133,7 +135,7 @@ def outputs(plan: Plan, pre_mean: FloatArray, pre_var: FloatArray) -> Moments:
     return Moments(*out)
 
 
-def learner_of_one(plan: Plan, posterior: Full, running: FloatArray) -> Callable[[FloatArray, Any], bool]:
+def learner_of_one(plan: Plan, posterior: FullGaussian, running: FloatArray) -> Callable[[FloatArray, Any], bool]:
     """Make a function that learns one row with next to no overhead.
 
     It answers False, with nothing changed, to anything out of the ordinary.
@@ -158,7 +160,7 @@ def _blocks_pay(plan: Plan, size: int, n_rows: int) -> bool:
 
 def _learn_rows(
     plan: Plan,
-    posterior: Full,
+    posterior: FullGaussian,
     running: FloatArray,
     X: FloatArray,
     y: FloatArray,
@@ -181,7 +183,7 @@ def _learn_rows(
 
 def _learn_drifting_root(
     plan: Plan,
-    posterior: Full,
+    posterior: FullGaussian,
     running: FloatArray,
     X: FloatArray,
     row_vars: FloatArray,
@@ -201,7 +203,7 @@ def _learn_drifting_root(
 
 
 def _learn_blocks(
-    plan: Plan, posterior: Full, running: FloatArray, X: FloatArray, y: FloatArray, out: FloatArray
+    plan: Plan, posterior: FullGaussian, running: FloatArray, X: FloatArray, y: FloatArray, out: FloatArray
 ) -> int:
     step = block_size(len(posterior.mean))
     rows = np.ones((step, len(posterior.mean)), dtype=posterior.mean.dtype)

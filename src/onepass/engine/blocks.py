@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg.blas import dsymm, dsyrk, dtrsm, ssymm, ssyrk, strsm
 
+from onepass._typing import FloatArray
 from onepass.engine.compiled import compiled
 from onepass.engine.rows import CANCELLED
 from onepass.engine.tilts import scalar_step
-from onepass.gaussian import FloatArray
-from onepass.observations import NOISE
+from onepass.likelihoods.univariate import NOISE
 
 __all__ = ["block_size", "learn_block"]
 

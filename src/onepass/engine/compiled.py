@@ -2,8 +2,6 @@
 
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from numba import njit
@@ -21,22 +19,6 @@ _OPTIONS: dict[str, Any] = {
 }
 _warned = False
 _functions: list[Any] = []
-
-
-def _drop_stale_cache() -> None:
-    """Remove compiled code older than any source of the package.
-
-    Numba looks only at the file a function stands in, but a kernel has the functions of other files inlined.
-    """
-    package = Path(__file__).parents[1]
-    newest = max(source.stat().st_mtime for source in package.rglob("*.py"))
-    for cached in package.rglob("__pycache__/*.nb[ic]"):
-        with suppress(OSError):
-            if cached.stat().st_mtime < newest:
-                cached.unlink()
-
-
-_drop_stale_cache()
 
 
 def compiled(function: F, **options: Any) -> F:

@@ -1,18 +1,18 @@
 """Kernels for many small perceptrons side by side, and the table that finds them by their keys.
 
-Each perceptron is one record, see `onepass.records`. Its root is packed, since half of a triangular matrix is zeros and
-a million of them are half a gigabyte. For a row it is unpacked, learned by the very kernel of a single perceptron, and
-packed again.
+Each perceptron is one record, see `onepass.beliefs.records`. Its root is packed, since half of a triangular
+matrix is zeros and a million of them are half a gigabyte. For a row it is unpacked, learned by the very kernel of a
+single perceptron, and packed again.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onepass._typing import FloatArray
+from onepass.beliefs.records import AT_EVIDENCE, AT_NOISE, AT_NOISE_WEIGHT, AT_SEEN, AT_TOUCHED, HEAD
 from onepass.engine.compiled import compiled, inlined
 from onepass.engine.rows import learn_row_root
-from onepass.gaussian import FloatArray
-from onepass.observations import EVIDENCE, NOISE, NOISE_WEIGHT, NOISE_WINDOW, SEEN
-from onepass.records import AT_EVIDENCE, AT_NOISE, AT_NOISE_WEIGHT, AT_SEEN, AT_TOUCHED, HEAD
+from onepass.likelihoods.univariate import EVIDENCE, NOISE, NOISE_WEIGHT, NOISE_WINDOW, SEEN
 
 __all__ = ["find_keys", "learn_fleet", "project_fleet", "put_keys", "remove_keys"]
 

@@ -1,15 +1,15 @@
-"""Compiled twins of `onepass.heads`: what a target does to the outputs' belief, and the scales that run along."""
+"""Compiled twins of `onepass.likelihoods.multivariate`: what a target does to the outputs' belief."""
 
 from math import exp, log, pi, sqrt
 
 import numpy as np
 
+from onepass._typing import FloatArray
 from onepass.engine.compiled import compiled
 from onepass.engine.moments import SIGMOID, make_rule, sigmoid
 from onepass.engine.tilts import ADF_SIGMOID, tilt
 from onepass.engine.varying import noise_given, tilt_pair
-from onepass.gaussian import FloatArray
-from onepass.heads import (
+from onepass.likelihoods.multivariate import (
     BERNOULLI,
     CATEGORICAL,
     GAUSSIAN,
@@ -70,7 +70,7 @@ def read(
     precision: FloatArray,
     shift: FloatArray,
 ) -> float:
-    """Fill a `onepass.heads.Reading` and return its log density."""
+    """Fill a `onepass.likelihoods.multivariate.Reading` and return its log density."""
     n = mean.shape[0]
     if kind == CATEGORICAL:
         return _read_class(mean, cov, int(target[0]), pull, drop, precision, shift)

@@ -8,10 +8,11 @@ from math import exp, expm1, log1p, sqrt
 
 import numpy as np
 
+from onepass._typing import FloatArray
 from onepass.activations.sigmoid import SCALES, WEIGHTS
 from onepass.engine.compiled import compiled
 from onepass.engine.special import ndtr, pdf
-from onepass.gaussian import FloatArray, gauss_hermite, gauss_legendre
+from onepass.mathematics.gaussian import gauss_hermite, gauss_legendre
 
 __all__ = [
     "EXP",

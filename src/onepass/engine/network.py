@@ -1,7 +1,7 @@
 """Compiled learning of networks whose belief is held in blocks: full, one a layer, one a neuron.
 
-The same steps as `onepass.propagation` and `onepass.heads`, one row at a time; a row that is not finite is found before
-anything of it is written.
+The same steps as `onepass.models.network.propagation` and `onepass.likelihoods.multivariate`, row by row; a row that is
+not finite is found before anything of it is written.
 """
 
 from math import isfinite
@@ -9,11 +9,11 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
+from onepass._typing import FloatArray
 from onepass.engine.compiled import compiled
 from onepass.engine.heads import learn_scales, note, read, removal
 from onepass.engine.moments import moments
-from onepass.gaussian import FloatArray
-from onepass.heads import NOISE
+from onepass.likelihoods.multivariate import NOISE
 
 __all__ = ["Shape", "fill_slopes", "forward", "learn_blocks"]
 

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm, dsymm, dsyrk, sgemm, ssymm, ssyrk
 
-from onepass.belief import Blocks
+from onepass._typing import FloatArray
+from onepass.beliefs.blocks import BlockGaussian
 from onepass.engine.compiled import compiled
 from onepass.engine.heads import learn_scales, note, read
 from onepass.engine.network import Shape, fill_slopes, forward
-from onepass.gaussian import FloatArray
-from onepass.heads import NOISE
+from onepass.likelihoods.multivariate import NOISE
 
 __all__ = ["learn_batch"]
 
@@ -113,7 +113,7 @@ def learn_batch(
     shape: Shape,
     rule: FloatArray,
     settings: FloatArray,
-    belief: Blocks,
+    belief: BlockGaussian,
     scales: FloatArray,
     record: FloatArray,
     densities: FloatArray,

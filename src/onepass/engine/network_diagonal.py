@@ -9,11 +9,11 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
+from onepass._typing import FloatArray
 from onepass.engine.compiled import compiled
 from onepass.engine.heads import learn_scales, note, read
 from onepass.engine.moments import moments
-from onepass.gaussian import FloatArray
-from onepass.heads import NOISE
+from onepass.likelihoods.multivariate import NOISE
 
 __all__ = ["learn_independent"]
 

@@ -4,12 +4,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from onepass.belief import Blocks, Independent
+from onepass._typing import FloatArray
+from onepass.beliefs.blocks import BlockGaussian, LayeredDiagonal
 from onepass.engine.network import learn_blocks
 from onepass.engine.network_batch import learn_batch
 from onepass.engine.network_diagonal import learn_independent
 from onepass.engine.threads import threads_for
-from onepass.gaussian import FloatArray
 
 __all__ = ["NetworkPlan"]
 
@@ -17,7 +17,7 @@ _NO_RECORD = np.empty((0, 4, 1))
 
 
 class Work(Protocol):
-    """A pass as `onepass.learning.Pass` describes it."""
+    """A pass as `onepass.models.network.learning.Pass` describes it."""
 
     @property
     def rows(self) -> FloatArray: ...
@@ -38,10 +38,10 @@ class Work(Protocol):
 class NetworkPlan:
     """All of a network that does not change while it learns, laid out for the kernels."""
 
-    def __init__(self, rule: FloatArray, belief: Blocks | Independent) -> None:
+    def __init__(self, rule: FloatArray, belief: BlockGaussian | LayeredDiagonal) -> None:
         self._rule, layout = rule, belief.layout
         self._widths, self._starts = np.array(layout.widths, dtype=np.int64), layout.starts
-        if isinstance(belief, Blocks):
+        if isinstance(belief, BlockGaussian):
             block = np.searchsorted(belief.cuts, layout.unit_starts[:-1], side="right") - 1
             stride = np.diff(belief.cuts)[block]
             local = layout.unit_starts[:-1] - belief.cuts[block]
@@ -58,11 +58,13 @@ class NetworkPlan:
         length = int(widths[:-1].sum() + n_outputs * widths[1:-1].sum())
         return np.zeros((n, length)), np.zeros((n, n_outputs, n_outputs)), np.zeros((n, n_outputs))
 
-    def learn(self, belief: Blocks | Independent, scales: FloatArray, work: Work, settings: FloatArray) -> int:
+    def learn(
+        self, belief: BlockGaussian | LayeredDiagonal, scales: FloatArray, work: Work, settings: FloatArray
+    ) -> int:
         """Learn a pass into the belief and the scales, in place; how many rows could be."""
         record = _NO_RECORD if work.record is None else work.record
         given = (work.rows, work.targets, work.order)
-        if isinstance(belief, Independent):
+        if isinstance(belief, LayeredDiagonal):
             changing = (belief.mean, belief.variance, scales, record, work.densities)
             return int(learn_independent(*given, self._widths, self._starts, self._rule, settings, *changing))
         if work.batch > 1:
@@ -73,7 +75,7 @@ class NetworkPlan:
         return int(learn_blocks(*given, self._shape, self._rule, settings, *beliefs, sites, *notes))
 
     def _learn_batches(
-        self, belief: Blocks, scales: FloatArray, work: Work, settings: FloatArray, record: FloatArray
+        self, belief: BlockGaussian, scales: FloatArray, work: Work, settings: FloatArray, record: FloatArray
     ) -> int:
         for start in range(0, len(work.order), work.batch):
             taken = work.order[start : start + work.batch]

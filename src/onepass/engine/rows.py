@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onepass._typing import FloatArray
 from onepass.engine.compiled import compiled, inlined
 from onepass.engine.tilts import scalar_step, suits
-from onepass.gaussian import FloatArray
-from onepass.observations import NOISE
+from onepass.likelihoods.univariate import NOISE
 
 __all__ = ["CANCELLED", "learn_row_root", "row_root", "rows_dense", "rows_diagonal", "rows_root", "rows_sparse"]
 
@@ -162,7 +162,7 @@ def rows_root(
     root: FloatArray,
     out: FloatArray,
 ) -> int:
-    """Learn rows into ``C = R'R``, ``R`` lower triangular: Carlson's update, see `onepass.posterior.Full`."""
+    """Learn rows into ``C = R'R``, ``R`` lower triangular: Carlson's update, see `onepass.beliefs.full`."""
     for i in range(X.shape[0]):
         noise = running[NOISE]
         learned, pre_mean, pre_var = learn_row_root(X, X_var, i, y[i], rule, running, space, root)

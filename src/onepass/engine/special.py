@@ -1,11 +1,11 @@
-"""Gaussian integrals for compiled code, one number at a time: the twins of `onepass.gaussian`, formula by formula."""
+"""Gaussian integrals for compiled code, per number: the twins of `onepass.mathematics.gaussian`, formula by formula."""
 
 from math import erfc, exp, log, log1p, sqrt
 
 import numpy as np
 
 from onepass.engine.compiled import compiled
-from onepass.gaussian import gauss_legendre
+from onepass.mathematics.gaussian import gauss_legendre
 
 __all__ = ["erfcx", "log_cdf_slopes", "log_ndtr", "ndtr", "pdf", "truncated"]
 

@@ -1,4 +1,4 @@
-"""Update rules for compiled code, one row at a time: the twins of `onepass.observations`.
+"""Update rules for compiled code, one row at a time: the twins of `onepass.likelihoods.univariate`.
 
 `scalar_step` is all of a row's learning that is not linear algebra. How a rule is laid out is said in
 `onepass.engine.moments`.
@@ -8,12 +8,12 @@ from math import exp, expm1, floor, isfinite, lgamma, log, log1p, sqrt
 
 import numpy as np
 
+from onepass._typing import FloatArray
 from onepass.activations.sigmoid import SCALES, WEIGHTS
 from onepass.engine.compiled import compiled, inlined
 from onepass.engine.moments import PIECES, moments
 from onepass.engine.special import log_cdf_slopes, log_ndtr, ndtr, pdf, truncated
-from onepass.gaussian import FloatArray, gauss_hermite, gauss_legendre
-from onepass.observations import (
+from onepass.likelihoods.univariate import (
     EVIDENCE,
     LABEL_RESOLUTION,
     NOISE,
@@ -24,6 +24,7 @@ from onepass.observations import (
     NOISE_WINDOW,
     SEEN,
 )
+from onepass.mathematics.gaussian import gauss_hermite, gauss_legendre
 
 __all__ = [
     "ADF_COUNT",

@@ -1,12 +1,12 @@
-"""Compiled twin of `onepass.varying`: what a target says about a number and the log of its noise."""
+"""Compiled twin of `onepass.likelihoods.heteroscedastic`: a number and the log of its noise."""
 
 from math import exp, log, pi, sqrt
 
 import numpy as np
 
+from onepass._typing import FloatArray
 from onepass.engine.compiled import compiled
-from onepass.gaussian import FloatArray
-from onepass.varying import FARTHEST, LEAST_LEFT, LEAST_VARIANCE, LOG_BOUNDS, LOG_WEIGHTS, NODES
+from onepass.likelihoods.heteroscedastic import FARTHEST, LEAST_LEFT, LEAST_VARIANCE, LOG_BOUNDS, LOG_WEIGHTS, NODES
 
 __all__ = ["noise_given", "tilt_pair"]
 

@@ -19,19 +19,19 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from onepass._typing import FloatArray
+from onepass._validation import as_count
 from onepass.activations import Activation
 from onepass.estimators.scales import Committee, Foretold
 from onepass.estimators.scaling import Scaling, warn_of_scales
-from onepass.gaussian import FloatArray
-from onepass.state import Arrays, Parameters, as_tally, decode_activation, encode_activation, nested, sized, under
-from onepass.validation import as_count
+from onepass.files.state import Arrays, Parameters, as_tally, decode_activation, encode_activation, nested, sized, under
 
 __all__ = ["SCALES", "OnePassEstimator"]
 
 SCALES = (0.3, 1.0, 3.0, 10.0)  # of the priors that prior_scale="auto" weighs against each other
 _MOST_REPEATED = 10_000_000  # rows that whole weights may stand for
 _CHUNK = 4096  # sparse rows made dense at a time
-_MODELS = {"BayesianPerceptron": "onepass.perceptron", "BayesianNetwork": "onepass.network"}
+_MODELS = {"BayesianPerceptron": "onepass.models.perceptron", "BayesianNetwork": "onepass.models.network.network"}
 
 
 @dataclass(frozen=True)
@@ -351,7 +351,7 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
             drawn.append(random.permutation(np.concatenate(parts)))
         return drawn
 
-    # Files: see onepass.checkpoint.
+    # Files: see onepass.files.checkpoint.
 
     def export_state(self) -> tuple[Parameters, Arrays]:
         """Give all that the estimator is, as parameters that JSON can hold and arrays: see `onepass.save`."""

@@ -8,15 +8,15 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from onepass._typing import FloatArray
+from onepass._validation import as_share, one_of
 from onepass.activations import as_activation
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.scales import Committee, Foretold, class_densities
-from onepass.gaussian import FloatArray
-from onepass.mixtures import mixture_moments, mixture_quantile
-from onepass.network import BayesianNetwork
-from onepass.perceptron import BayesianPerceptron
-from onepass.state import Arrays, Parameters
-from onepass.validation import as_share, one_of
+from onepass.files.state import Arrays, Parameters
+from onepass.mathematics.mixtures import mixture_moments, mixture_quantile
+from onepass.models.network import BayesianNetwork
+from onepass.models.perceptron import BayesianPerceptron
 
 __all__ = ["BayesianPerceptronClassifier", "OnePassClassifier"]
 

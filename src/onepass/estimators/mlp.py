@@ -6,14 +6,14 @@ place of the one that weighs prior scales alone.
 
 from typing import Any, Self
 
+from onepass._validation import as_count, as_nonnegative, one_of
 from onepass.activations import as_activation
-from onepass.committee import BayesianCommittee
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.classifier import OnePassClassifier
 from onepass.estimators.regressor import OnePassRegressor
-from onepass.network import BayesianNetwork
-from onepass.state import Arrays
-from onepass.validation import as_count, as_nonnegative, one_of
+from onepass.files.state import Arrays
+from onepass.models.ensemble import BayesianCommittee
+from onepass.models.network import BayesianNetwork
 
 __all__ = ["BayesianMLPClassifier", "BayesianMLPRegressor"]
 

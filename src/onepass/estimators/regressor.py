@@ -6,15 +6,15 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from onepass._typing import FloatArray
+from onepass._validation import as_count, as_nonnegative, as_share
 from onepass.activations import as_activation
 from onepass.estimators.base import Lesson, OnePassEstimator
 from onepass.estimators.scales import Committee, Foretold, gaussian_densities
 from onepass.estimators.scaling import Scaling, warn_of_targets
-from onepass.gaussian import FloatArray
-from onepass.mixtures import mixture_moments, mixture_quantile
-from onepass.perceptron import BayesianPerceptron
-from onepass.state import Arrays, Parameters
-from onepass.validation import as_count, as_nonnegative, as_share
+from onepass.files.state import Arrays, Parameters
+from onepass.mathematics.mixtures import mixture_moments, mixture_quantile
+from onepass.models.perceptron import BayesianPerceptron
 
 __all__ = ["BayesianPerceptronRegressor", "OnePassRegressor"]
 

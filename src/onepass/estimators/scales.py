@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy.special import softmax
 
-from onepass.gaussian import FloatArray
-from onepass.mixtures import mixture_moments
+from onepass._typing import FloatArray
+from onepass.mathematics.mixtures import mixture_moments
 
 __all__ = ["MEMORY", "Committee", "Foretold", "class_densities", "gaussian_densities"]
 

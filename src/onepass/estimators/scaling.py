@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from onepass.gaussian import FloatArray
-from onepass.state import Arrays, sized
+from onepass._typing import FloatArray
+from onepass.files.state import Arrays, sized
 
 __all__ = ["Scaling", "warn_of_scales", "warn_of_targets"]
 

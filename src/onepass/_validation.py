@@ -1,0 +1,193 @@
+"""What comes from outside passes through here: one place for the checks, one voice for the errors.
+
+Every message names the argument, what was given and what is allowed.
+"""
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from onepass._typing import FloatArray
+
+__all__ = [
+    "as_count",
+    "as_covariance",
+    "as_flag",
+    "as_floats",
+    "as_generator",
+    "as_nonnegative",
+    "as_positive",
+    "as_rows",
+    "as_seed",
+    "as_share",
+    "as_sparse_rows",
+    "as_targets",
+    "as_variances",
+    "one_of",
+]
+
+
+def as_floats(value: Any, name: str) -> FloatArray:
+    """``value`` as a float64 array of finite numbers."""
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} must have no masked entries: fill or drop them")
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
+        try:
+            if array.dtype.kind != "O":
+                raise ValueError
+            array = array.astype(np.float64)  # e.g. Decimal, or a data frame's column of Python floats
+        except (OverflowError, TypeError, ValueError):
+            raise TypeError(f"{name} must hold real numbers, got {_describe(value)} with dtype {array.dtype}") from None
+    array = array.astype(np.float64, copy=False)
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        place = f" at index {where if len(where) > 1 else where[0]}" if where else ""
+        raise ValueError(f"{name} must be finite, got {array[where]}{place}")
+    return array
+
+
+def as_rows(value: Any, n_features: int) -> tuple[FloatArray, bool]:
+    """``value`` as rows ``(n, n_features)``, and whether it was given as one row."""
+    array = as_floats(value, "X")
+    single = array.ndim == 1
+    if array.ndim not in (1, 2) or array.shape[-1] != n_features:
+        hint = f"; reshape it to ({array.size}, 1)" if n_features == 1 and single else ""
+        raise ValueError(
+            f"X must have shape ({n_features},) for one row or (n, {n_features}) for many, "
+            f"got shape {array.shape}{hint}"
+        )
+    if array.size == 0:
+        raise ValueError(f"X is empty (shape {array.shape}); at least one row is needed")
+    return np.ascontiguousarray(np.atleast_2d(array)), single
+
+
+def as_sparse_rows(value: Any, n_features: int) -> csr_array:
+    """A sparse matrix as CSR rows of finite numbers."""
+    try:
+        rows = csr_array(value)
+        rows.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(f"X is not a sound sparse matrix: {error}") from None
+    if rows.ndim != 2 or rows.shape[1] != n_features:
+        raise ValueError(f"X must have shape (n, {n_features}), got a sparse matrix of shape {rows.shape}")
+    if rows.shape[0] == 0:
+        raise ValueError(f"X is empty (shape {rows.shape}); at least one row is needed")
+    if not rows.has_canonical_format:  # mended in a copy: the caller's arrays are the caller's
+        rows = rows.copy()
+        rows.sum_duplicates()
+    rows.data = as_floats(rows.data, "X")
+    return rows
+
+
+def as_targets(value: Any, n_rows: int, single: bool) -> FloatArray:
+    """``value`` as one target a row, ``(n_rows,)``."""
+    array = as_floats(value, "y")
+    if array.shape != (n_rows,) and not (single and array.ndim == 0):
+        allowed = "a number" if single else f"shape ({n_rows},), one target a row of X"
+        raise ValueError(f"y must be {allowed}, got shape {array.shape}")
+    return array.reshape(n_rows)
+
+
+def as_covariance(value: Any, size: int, name: str = "cov") -> FloatArray:
+    """``value`` as a symmetric positive semi-definite ``(size, size)`` matrix."""
+    array = as_floats(value, name)
+    if array.shape != (size, size):
+        raise ValueError(f"{name} must have shape ({size}, {size}), got shape {array.shape}")
+    scale = np.abs(array).max()
+    asymmetry = np.abs(array - array.T).max()
+    if asymmetry > 1e-10 * scale:
+        raise ValueError(f"{name} must be symmetric, but entries differ from their mirror by {asymmetry:.3g}")
+    array = (array + array.T) / 2
+    smallest = np.linalg.eigvalsh(array)[0]
+    if smallest < -1e-10 * scale:
+        raise ValueError(f"{name} must be positive semi-definite, but its smallest eigenvalue is {smallest:.3g}")
+    return np.asarray(array, dtype=np.float64)
+
+
+def as_variances(value: Any, size: int, name: str) -> FloatArray:
+    """``value`` as ``size`` variances, from one number for all or one for each."""
+    array = as_floats(value, name)
+    if array.shape not in ((), (size,)):
+        raise ValueError(f"{name} must be a number or have shape ({size},), got shape {array.shape}")
+    if (array < 0).any():
+        raise ValueError(f"{name} must not be negative, got {array.min():g}")
+    return np.broadcast_to(array, (size,)).copy()
+
+
+def as_generator(value: Any, name: str = "rng") -> np.random.Generator:
+    """``value`` as a random generator: one is taken as it is, a whole number is a seed."""
+    if isinstance(value, np.random.Generator):
+        return value
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return np.random.default_rng(int(value))
+    raise TypeError(f"{name} must be a numpy.random.Generator or a seed, got {_describe(value)}")
+
+
+def as_share(value: Any, name: str, *, open_above: bool = False) -> float:
+    """``value`` as a number above 0 and up to 1, or below it with ``open_above``."""
+    allowed = f"in (0, 1{')' if open_above else ']'}"
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number {allowed}, got {_describe(value)}")
+    number = float(value)
+    if not 0.0 < number <= 1.0 or (open_above and number == 1.0):
+        raise ValueError(f"{name} must be {allowed}, got {number:g}")
+    return number
+
+
+def as_count(value: Any, name: str) -> int:
+    """``value`` as a whole number of at least one."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number of at least 1, got {_describe(value)}")
+    if value < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, got {value}")
+    return int(value)
+
+
+def as_flag(value: Any, name: str) -> bool:
+    """``value`` as True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {_describe(value)}")
+    return bool(value)
+
+
+def as_nonnegative(value: Any, name: str) -> float:
+    """``value`` as a finite number that is not negative."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number that is not negative, got {_describe(value)}")
+    number = float(value)
+    if not 0.0 <= number < np.inf:
+        raise ValueError(f"{name} must be a finite number that is not negative, got {number}")
+    return number
+
+
+def as_positive(value: Any, name: str, otherwise: str = "") -> float:
+    """``value`` as a finite number above 0; ``otherwise`` says what else may be given."""
+    if isinstance(value, str) or (isinstance(value, Real) and float(value) == 0.0):
+        raise ValueError(f"{name} must be a number above 0 {otherwise}".rstrip() + f", got {value!r}")
+    return as_nonnegative(value, name)
+
+
+def as_seed(value: Any, name: str = "seed") -> int:
+    """``value`` as a whole number that is not negative."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number that is not negative, got {_describe(value)}")
+    if value < 0:
+        raise ValueError(f"{name} must be a whole number that is not negative, got {value}")
+    return int(value)
+
+
+def one_of(value: Any, allowed: tuple[str, ...], name: str) -> str:
+    """``value``, checked to be one of the ``allowed`` words."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {_describe(value)}")
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+    return value
+
+
+def _describe(value: Any) -> str:
+    text = repr(value)
+    return f"{text if len(text) <= 40 else text[:37] + '...'} ({type(value).__name__})"

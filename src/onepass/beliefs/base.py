@@ -1,0 +1,88 @@
+"""What a belief over the weights is: it stores ``(m, C)`` and takes the rank-1 step.
+
+Whatever the model, the activation and the likelihood, learning a row is the same step: with ``c = C J`` and
+``v = J'c``, the mean moves by ``alpha c`` and the covariance by ``-kappa c c'``. A belief knows nothing of where alpha
+and kappa come from.
+"""
+
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+
+from onepass._typing import FloatArray
+
+__all__ = ["Belief", "Natural", "Projection"]
+
+
+class Projection(NamedTuple):
+    """What the belief says about ``J'w``: its variance, and its covariance with the weights."""
+
+    var: float  # v = J'C J
+    gain: FloatArray  # c = C J, (p,)
+    coords: FloatArray  # J in the coordinates of the belief's own form, (p,)
+
+
+class Natural(NamedTuple):
+    """A Gaussian in the parameters that add up when beliefs are multiplied, in float64."""
+
+    precision: FloatArray
+    """``P``, the inverse of the covariance: ``(p, p)``, or ``(p,)`` of independent weights."""
+    pull: FloatArray
+    """``P (m - centre)``, ``(p,)``."""
+    log_volume: float
+    """Log of the integral of ``exp(pull'u - u'P u/2)`` over ``u``, but for a constant."""
+
+
+class Belief(Protocol):
+    """A belief about the weights in some structure of its covariance."""
+
+    @property
+    def mean(self) -> FloatArray:
+        """The mean of the weights, ``(p,)``, to be changed in place."""
+        ...
+
+    @property
+    def cov(self) -> FloatArray:
+        """Return the covariance, or its diagonal where that is all there is."""
+        ...
+
+    def copy(self) -> Self:
+        """Make an independent copy."""
+        ...
+
+    def marginal_variances(self) -> FloatArray:
+        """Return the variance of each weight, ``(p,)``."""
+        ...
+
+    def variances(self, rows: Any, bias: int = 0) -> FloatArray:
+        """Variance of ``J'w`` for every row ``J``, ``(n, p - bias) -> (n,)``; a bias is a constant 1 before the row."""
+        ...
+
+    def project(self, slope: FloatArray) -> Projection:
+        """Project the belief on the direction ``J = slope``."""
+        ...
+
+    def rank_one_step(self, seen: Projection, alpha: float, kappa: float, left: float) -> None:
+        """Take the step ``m += alpha c``, ``C -= kappa c c'``; ``left`` is ``1 - kappa v``, to full precision."""
+        ...
+
+    def diffuse(self, process_noise: FloatArray) -> None:
+        """Let the weights wander: add ``process_noise`` to their variances."""
+        ...
+
+    def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Draw weights, ``(n, p)``."""
+        ...
+
+    def natural(self, centre: FloatArray) -> "Natural":
+        """Restate the belief by its precision, with the mean seen from ``centre``."""
+        ...
+
+    @classmethod
+    def from_natural(cls, precision: FloatArray, pull: FloatArray, centre: FloatArray) -> Self:
+        """Make the belief whose `natural` parameters these are; a ValueError where there is none."""
+        ...
+
+    def is_finite(self) -> bool:
+        """Whether every number of the state is finite."""
+        ...

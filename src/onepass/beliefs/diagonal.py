@@ -1,0 +1,93 @@
+"""LayeredDiagonal weights: memory and time in proportion to their number."""
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from onepass._typing import FloatArray
+from onepass.beliefs.base import Natural, Projection
+
+__all__ = ["DiagonalGaussian"]
+
+
+class DiagonalGaussian:
+    """A Gaussian with independent weights: memory and time in proportion to their number.
+
+    Parameters
+    ----------
+    mean, variance : (p,) arrays
+
+    Examples
+    --------
+    >>> belief = DiagonalGaussian(np.zeros(2), np.ones(2))
+    >>> belief.rank_one_step(belief.project(np.array([1.0, 0.0])), alpha=0.5, kappa=0.25, left=0.75)
+    >>> belief.mean, belief.cov
+    (array([0.5, 0. ]), array([0.75, 1.  ]))
+    """
+
+    def __init__(self, mean: FloatArray, variance: FloatArray) -> None:
+        self._mean = np.array(mean)
+        self.variance = np.array(variance)
+
+    @property
+    def mean(self) -> FloatArray:
+        """The mean of the weights, ``(p,)``, to be changed in place."""
+        return self._mean
+
+    @property
+    def cov(self) -> FloatArray:
+        """The variances of the weights, ``(p,)``."""
+        return self.variance.copy()
+
+    def copy(self) -> Self:
+        """Make an independent copy."""
+        return type(self)(self.mean, self.variance)
+
+    def marginal_variances(self) -> FloatArray:
+        """Return the variance of each weight, ``(p,)``."""
+        return self.variance.copy()
+
+    def variances(self, rows: Any, bias: int = 0) -> FloatArray:
+        """Variance of ``J'w`` for every row ``J``, which may be sparse; a bias is a constant 1 before the row."""
+        squares = rows.multiply(rows) if isinstance(rows, csr_array) else np.square(rows)
+        return np.asarray(squares @ self.variance[bias:] + self.variance[:bias].sum())
+
+    def project(self, slope: FloatArray) -> Projection:
+        """Project the belief on the direction ``J = slope``."""
+        gain = self.variance * slope
+        return Projection(float(slope @ gain), gain, slope)
+
+    def rank_one_step(self, seen: Projection, alpha: float, kappa: float, left: float) -> None:
+        """Take the step ``m += alpha c`` and the diagonal of ``C -= kappa c c'``."""
+        self._mean += alpha * seen.gain
+        # The factor 1 - kappa c_i J_i, from the share that the whole row left: it can't be negative but by rounding.
+        self.variance *= np.maximum(left + kappa * (seen.var - seen.gain * seen.coords), 0.0)
+
+    def diffuse(self, process_noise: FloatArray) -> None:
+        """Let the weights wander: add ``process_noise`` to their variances."""
+        self.variance += process_noise
+
+    def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Draw weights, ``(n, p)``."""
+        return np.asarray(self.mean + rng.standard_normal((n, len(self.mean))) * np.sqrt(self.variance))
+
+    def natural(self, centre: FloatArray) -> Natural:
+        """Restate the belief by its precision, with the mean seen from ``centre``."""
+        variance = self.variance.astype(np.float64)
+        if (variance <= 0.0).any():
+            raise ValueError("a variance is zero, so it has no precision: some weights are known exactly")
+        gap = self.mean - centre
+        log_volume = 0.5 * float((gap**2 / variance + np.log(variance)).sum())
+        return Natural(1.0 / variance, gap / variance, log_volume)
+
+    @classmethod
+    def from_natural(cls, precision: FloatArray, pull: FloatArray, centre: FloatArray) -> Self:
+        """Make the belief whose `natural` parameters these are; a ValueError where there is none."""
+        if not (precision > 0.0).all():
+            raise ValueError("the precision is not positive definite")
+        return cls(centre + pull / precision, 1.0 / precision)
+
+    def is_finite(self) -> bool:
+        """Whether every number of the state is finite."""
+        return bool(np.isfinite(self.mean).all() and np.isfinite(self.variance).all())

@@ -1,0 +1,34 @@
+"""The belief a perceptron starts with, from what a user says of it."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from onepass._validation import as_covariance, as_floats, as_variances
+from onepass.beliefs.base import Belief
+from onepass.beliefs.diagonal import DiagonalGaussian
+from onepass.beliefs.full import FullGaussian
+
+__all__ = ["as_prior"]
+
+_MANY = 30_000  # weights: a full covariance of 7 GB
+
+
+def as_prior(mean: ArrayLike | None, cov: ArrayLike | None, size: int, covariance: str, dtype: str) -> Belief:
+    """Check a user's prior and make it the belief to start with; zero mean and unit variances by default."""
+    prior_mean = np.zeros(size) if mean is None else as_floats(mean, "mean")
+    if prior_mean.shape != (size,):
+        raise ValueError(f"mean must have shape ({size},), got shape {prior_mean.shape}")
+    if cov is None or np.ndim(cov) < 2:
+        given = as_variances(1.0 if cov is None else cov, size, "cov")
+    else:
+        given = as_covariance(cov, size)
+        if covariance == "diagonal":
+            if np.count_nonzero(given - np.diag(np.diag(given))):
+                raise ValueError("cov must be diagonal for covariance='diagonal', got entries beside the diagonal")
+            given = np.diag(given)
+    if covariance == "full" and size > _MANY:
+        raise MemoryError(
+            f"a full covariance of {size} weights takes {8e-9 * size**2:.0f} GB; use covariance='diagonal' for so many"
+        )
+    form = FullGaussian if covariance == "full" else DiagonalGaussian
+    return form(prior_mean.astype(dtype), given.astype(dtype))

@@ -1,0 +1,81 @@
+"""A small perceptron as one row of numbers, so that a million of them are one array.
+
+A record begins with what runs along with learning, then names the prior it started from and when it was last learned;
+then comes the mean of the weights; then the lower triangle of the covariance's root, row after row.
+"""
+
+import numpy as np
+
+from onepass._typing import FloatArray
+
+__all__ = [
+    "AT_EVIDENCE",
+    "AT_NOISE",
+    "AT_NOISE_WEIGHT",
+    "AT_PRIOR",
+    "AT_SEEN",
+    "AT_TOUCHED",
+    "HEAD",
+    "check_records",
+    "make_record",
+    "means_of",
+    "natural_of",
+    "record_width",
+    "roots_of",
+]
+
+AT_NOISE, AT_NOISE_WEIGHT, AT_EVIDENCE, AT_SEEN, AT_PRIOR, AT_TOUCHED = range(6)
+HEAD = 6
+
+
+def record_width(size: int) -> int:
+    """Numbers in the record of a perceptron with ``size`` weights."""
+    return HEAD + size + size * (size + 1) // 2
+
+
+def make_record(mean: FloatArray, root: FloatArray, noise: float, noise_weight: float) -> FloatArray:
+    """Put a belief into a record that has learned nothing."""
+    head = np.zeros(HEAD)
+    head[AT_NOISE], head[AT_NOISE_WEIGHT] = noise, noise_weight
+    return np.concatenate([head, mean, root[np.tril_indices(len(mean))]])
+
+
+def means_of(records: FloatArray, size: int) -> FloatArray:
+    """Means of the weights, ``(n, p)``."""
+    return records[:, HEAD : HEAD + size]
+
+
+def roots_of(records: FloatArray, size: int) -> FloatArray:
+    """Roots of the covariances, ``(n, p, p)``.
+
+    Examples
+    --------
+    >>> record = make_record(np.zeros(2), np.array([[1.0, 0.0], [2.0, 3.0]]), 0.1, 0.0)
+    >>> roots_of(record[None], 2)[0]
+    array([[1., 0.],
+           [2., 3.]])
+    """
+    roots = np.zeros((len(records), size, size))
+    below, across = np.tril_indices(size)
+    roots[:, below, across] = records[:, HEAD + size :]
+    return roots
+
+
+def natural_of(records: FloatArray, size: int) -> tuple[FloatArray, FloatArray]:
+    """Precisions ``P``, ``(n, p, p)``, and ``P m``, ``(n, p)``."""
+    try:
+        factors = np.linalg.inv(roots_of(records, size))
+    except np.linalg.LinAlgError:
+        raise ValueError("a covariance is singular, so it has no precision: some weights are known exactly") from None
+    precisions = factors @ factors.swapaxes(1, 2)
+    return precisions, np.einsum("nij,nj->ni", precisions, means_of(records, size))
+
+
+def check_records(records: FloatArray, n_priors: int) -> None:
+    """Refuse records that no learning can have left behind."""
+    counts = np.delete(records[:, :HEAD], AT_EVIDENCE, axis=1)
+    if (counts < 0.0).any():
+        raise ValueError(f"records hold {counts.min():g} among their counts, which must not be negative")
+    which = records[:, AT_PRIOR]
+    if (which != np.floor(which)).any() or (which >= n_priors).any():
+        raise ValueError("records name a prior that is not there")

@@ -1,0 +1,174 @@
+"""Regression sets with published train/test splits: how well networks predict, and how well they know it.
+
+A set is a folder with ``data.txt``, ``index_features.txt``, ``index_target.txt`` and, for every split,
+``index_train_i.txt`` and ``index_test_i.txt``, all plain numbers. Inputs and targets are standardised with the training
+part's mean and deviation; errors and log-likelihoods are in the target's own units.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from os import environ, sched_getaffinity
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass._typing import FloatArray
+from onepass.models.ensemble import BayesianCommittee
+from onepass.models.network import BayesianNetwork
+
+__all__ = [
+    "Result",
+    "Score",
+    "Setting",
+    "Split",
+    "bench",
+    "count_splits",
+    "evaluate_on",
+    "find_datasets",
+    "load_split",
+    "score",
+]
+
+
+class Split(NamedTuple):
+    """One split of a set, standardised; ``unit`` is what 1 of the targets is in their own unit."""
+
+    X: FloatArray
+    y: FloatArray
+    X_test: FloatArray
+    y_test: FloatArray
+    unit: float
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is run: the library's defaults but for these."""
+
+    passes: int = 1
+    hidden: tuple[int, ...] = (50,)
+    members: int = 5
+    seed: int = 0
+
+
+class Score(NamedTuple):
+    """How one split came out: in own units, the coverage of the 95 % interval in per cent, seconds of one pass."""
+
+    rmse: float
+    log_likelihood: float
+    coverage: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """A set's means over its splits, with standard errors, and every split's own score, for paired comparisons."""
+
+    dataset: str
+    passes: int
+    splits: int
+    rmse_mean: float
+    rmse_se: float
+    ll_mean: float
+    ll_se: float
+    coverage_mean: float
+    seconds_per_pass: float
+    scores: list[Score]
+
+    def numbers(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return asdict(self) | {"scores": [score._asdict() for score in self.scores]}
+
+
+def find_datasets(folder: Path) -> list[str]:
+    """Names of all sets in a folder."""
+    return sorted(path.parent.name for path in folder.glob("*/data.txt"))
+
+
+def count_splits(folder: Path) -> int:
+    """How many splits a set has."""
+    return len(list(folder.glob("index_train_*.txt")))
+
+
+def load_split(folder: Path, number: int) -> Split:
+    """Read a split and standardise it by its training part; a column that does not vary there becomes zero."""
+    data = np.loadtxt(folder / "data.txt", ndmin=2)
+    features, target, train, test = (
+        np.loadtxt(folder / f"index_{name}.txt", ndmin=1).astype(int)
+        for name in ("features", "target", f"train_{number}", f"test_{number}")
+    )
+    X, y = data[:, features], data[:, target[0]]
+    centre, spread = X[train].mean(axis=0), X[train].std(axis=0)
+    spread[spread == 0.0] = 1.0
+    level, unit = y[train].mean(), y[train].std()
+    rows, targets = (X - centre) / spread, (y - level) / unit
+    train = np.random.default_rng(number).permutation(train)  # one pass must not depend on how an index was sorted
+    return Split(rows[train], targets[train], rows[test], targets[test], float(unit))
+
+
+def score(split: Split, setting: Setting) -> Score:
+    """Learn a split's training part with the library's defaults and look at its test part."""
+    # Splits are learned in as many processes as there are cores: threads on top would only get in their way.
+    committee = BayesianCommittee(
+        split.X.shape[1], setting.hidden, members=setting.members, seed=setting.seed, workers=1
+    )
+    refine = "ep" if committee.members[0].covariance == "full" else "reuse"
+    return evaluate_on(split, committee, setting.passes, refine)
+
+
+def evaluate_on(
+    split: Split, model: BayesianCommittee | BayesianNetwork, passes: int, refine: str, batch: int = 1
+) -> Score:
+    """Let a model learn a split's training part and look at its test part."""
+    begin = perf_counter()
+    model.learn(split.X, split.y, passes=passes, refine=refine, batch=batch)
+    seconds = (perf_counter() - begin) / passes
+    error = (model.predict(split.X_test).mean - split.y_test) * split.unit
+    low, high = model.interval(split.X_test)
+    inside = (low < split.y_test) & (split.y_test < high)
+    density = model.log_predictive(split.X_test, split.y_test) - np.log(split.unit)
+    return Score(float(np.sqrt(np.mean(error**2))), float(density.mean()), 100.0 * float(inside.mean()), seconds)
+
+
+def bench(
+    folder: Path, datasets: list[str], splits: int | None, setting: Setting, tick: Callable[[], None]
+) -> Iterator[Result]:
+    """Score all splits of all sets, as many at a time as there are cores; ``tick`` is called after each."""
+    environ["OPENBLAS_NUM_THREADS"] = environ["OMP_NUM_THREADS"] = "1"  # for the processes that do the work
+    with ProcessPoolExecutor(len(sched_getaffinity(0)), mp_context=get_context("spawn")) as pool:
+        for name in datasets:
+            available = count_splits(folder / name)
+            numbers = range(available if splits is None else min(splits, available))
+            jobs = {pool.submit(_score_split, folder / name, number, setting): number for number in numbers}
+            scores: dict[int, Score] = {}
+            for job in as_completed(jobs):
+                scores[jobs[job]] = job.result()
+                tick()
+            yield _summary(name, setting.passes, [scores[number] for number in numbers])
+
+
+def _score_split(folder: Path, number: int, setting: Setting) -> Score:
+    warm_up = load_split(folder, number)._replace(X=np.zeros((2, 1)), y=np.zeros(2), X_test=np.zeros((1, 1)))
+    score(warm_up._replace(y_test=np.zeros(1)), setting)  # compiling is not learning
+    return score(load_split(folder, number), setting)
+
+
+def _summary(name: str, passes: int, scores: list[Score]) -> Result:
+    table = np.array(scores)
+    mean = table.mean(axis=0)
+    error = table.std(axis=0, ddof=1) / np.sqrt(len(table)) if len(table) > 1 else np.zeros(4)
+    return Result(
+        dataset=name,
+        passes=passes,
+        splits=len(scores),
+        rmse_mean=float(mean[0]),
+        rmse_se=float(error[0]),
+        ll_mean=float(mean[1]),
+        ll_se=float(error[1]),
+        coverage_mean=float(mean[2]),
+        seconds_per_pass=float(mean[3]),
+        scores=scores,
+    )

@@ -1,0 +1,1 @@
+"""Models as files: safe to load, written whole or not at all."""

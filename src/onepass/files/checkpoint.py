@@ -1,0 +1,242 @@
+"""Models in files: whole or not at all when written, and trusted in nothing when read.
+
+A file is a safetensors file: the length of a JSON header in eight bytes, the header, the numbers. Its ``__metadata__``
+holds the format's version, the model's class and parameters, the version of the library that wrote it, the names of
+the features and a checksum of all of these and the arrays. Loading runs no code from the file, and makes nothing
+larger than the file before it has been checked.
+"""
+
+import hashlib
+import json
+import os
+import stat
+from importlib import import_module
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onepass.files.atomic import write_atomically
+from onepass.files.state import Arrays, Parameters
+
+__all__ = ["FORMAT_VERSION", "CheckpointError", "load", "save"]
+
+FORMAT_VERSION = 1
+# What JSON makes of a header can take thirty times its length, so this bounds the memory that a hostile one takes.
+_LONGEST_HEADER = 8 * 2**20
+_DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U8": "|u1", "BOOL": "|b1"}
+_HOME = {
+    "BayesianCommittee": "onepass.models.ensemble",
+    "BayesianMLPClassifier": "onepass.estimators",
+    "BayesianMLPRegressor": "onepass.estimators",
+    "BayesianNetwork": "onepass.models.network.network",
+    "BayesianPerceptron": "onepass.models.perceptron",
+    "BayesianPerceptronClassifier": "onepass.estimators",
+    "BayesianPerceptronRegressor": "onepass.estimators",
+    "KalmanNetwork": "onepass.models.kalman_network",
+    "PerceptronClassifier": "onepass.integrations.river",
+    "PerceptronFleet": "onepass.models.fleet.fleet",
+    "PerceptronRegressor": "onepass.integrations.river",
+    "TabularModel": "onepass.tables.model",
+}
+_FIELDS = ("checksum", "class", "feature_names", "format_version", "library_version", "parameters")
+
+
+class CheckpointError(ValueError):
+    """A file that holds no model that can be loaded; the message says what is wrong with it."""
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a model to a file, which is then on the disk whole; an old file of that name stays until then.
+
+    Parameters
+    ----------
+    model : a perceptron, network or estimator of this library
+    path : path of the file; ``.safetensors`` is the usual ending
+
+    Examples
+    --------
+    >>> import tempfile, onepass
+    >>> model = onepass.BayesianPerceptron(n_features=1).learn([[1.0], [-1.0]], [1, 0])
+    >>> path = Path(tempfile.mkdtemp()) / "model.safetensors"
+    >>> onepass.save(model, path)
+    >>> onepass.load(path).n_seen
+    2
+    """
+    name = type(model).__name__
+    if type(model) is not _known_class(name):
+        raise TypeError(f"model must be one of {', '.join(sorted(_HOME))}, got {type(model).__name__}")
+    write_atomically(Path(path), _encoded(name, *model.export_state()))
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model from a file; it goes on learning as if it had never stopped.
+
+    Raises
+    ------
+    CheckpointError
+        If the file is truncated, corrupted, not one of ours, from a newer version of the library, or holds numbers that
+        no model can have.
+    """
+    with _opened(Path(path)) as file:
+        length = os.fstat(file.fileno()).st_size
+        header_length = int.from_bytes(file.read(8), "little")
+        if length < 10 or header_length > length - 8:
+            raise CheckpointError(
+                f"{path} is not a safetensors file, so no model file of onepass, or cut short: it has {length} bytes"
+            )
+        if header_length > _LONGEST_HEADER:
+            raise CheckpointError(f"{path} has a header of {header_length} bytes; at most {_LONGEST_HEADER} are read")
+        try:
+            metadata, table = _checked_header(file.read(header_length), length - 8 - header_length)
+            return _decoded(metadata, _arrays(file.read(length - 8 - header_length), table))
+        except CheckpointError as error:
+            raise CheckpointError(f"{path}: {error}") from None
+
+
+def _opened(path: Path) -> Any:
+    if not stat.S_ISREG(path.stat().st_mode):  # a pipe would keep us waiting for ever
+        raise CheckpointError(f"{path} is not a file")
+    return path.open("rb")
+
+
+def _known_class(name: str) -> Any:
+    return getattr(import_module(_HOME[name]), name) if name in _HOME else None
+
+
+def _encoded(name: str, parameters: Parameters, arrays: Arrays) -> bytes:
+    from safetensors.numpy import save as to_bytes
+
+    from onepass import __version__
+
+    held = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
+    parameters = dict(parameters)
+    metadata = {
+        "format_version": str(FORMAT_VERSION),
+        "class": name,
+        "library_version": __version__,
+        "feature_names": json.dumps(parameters.pop("feature_names", None)),
+        "parameters": json.dumps(parameters, allow_nan=False),
+    }
+    metadata["checksum"] = _checksum(metadata, held)
+    content = _in_order(to_bytes(held, metadata))
+    if int.from_bytes(content[:8], "little") > _LONGEST_HEADER:
+        raise ValueError("the model's parameters and feature names are too long for a file: they take more than 8 MiB")
+    return content
+
+
+def _in_order(content: bytes) -> bytes:
+    """The same file with the entries of its header in a fixed order, so that equal models are equal files."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:end])
+    metadata = dict(sorted(header.pop("__metadata__").items()))
+    table = dict(sorted(header.items(), key=lambda item: (item[1]["data_offsets"], item[0])))
+    text = json.dumps({"__metadata__": metadata, **table}, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # the arrays begin at a multiple of eight bytes
+    return len(text).to_bytes(8, "little") + text + content[end:]
+
+
+def _checked_header(text: bytes, payload: int) -> tuple[dict[str, str], dict[str, Any]]:
+    """The metadata and the table of arrays, if their shapes and places add up to ``payload`` bytes."""
+    if not text.startswith(b"{"):
+        raise CheckpointError("it has no JSON header, so it is not a safetensors file and no model file of onepass")
+    header = _json(text, "header")
+    if not isinstance(header, dict) or not isinstance(header.get("__metadata__"), dict):
+        raise CheckpointError("its header has no metadata, so it is not a model file of onepass")
+    metadata = header.pop("__metadata__")
+    version = metadata.get("format_version", "")
+    if not isinstance(version, str) or not version.isdecimal() or len(version) > 9:
+        raise CheckpointError("its header names no format version, so it is not a model file of onepass")
+    if int(version) > FORMAT_VERSION:
+        raise CheckpointError(
+            f"it is of format {version}, written by onepass {str(metadata.get('library_version'))[:20]!r}; "
+            f"this version reads formats up to {FORMAT_VERSION}: upgrade onepass"
+        )
+    if int(version) < 1:
+        raise CheckpointError(f"it is of the unknown format {version}")
+    if set(metadata) != set(_FIELDS) or not all(isinstance(value, str) for value in metadata.values()):
+        raise CheckpointError(f"the metadata must be the texts {', '.join(_FIELDS)}, got {str(sorted(metadata))[:200]}")
+    end = 0
+    for name, entry in sorted(header.items(), key=lambda item: _start(*item)):
+        if entry["data_offsets"] != [end, end + _bytes(name, entry)]:
+            raise CheckpointError(f"array {name[:40]!r} is not where the one before it ends")
+        end = entry["data_offsets"][1]
+    if end != payload:
+        raise CheckpointError(f"its arrays take {end} bytes but {payload} are there: it is cut short or corrupted")
+    return metadata, header
+
+
+def _start(name: str, entry: Any) -> int:
+    if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+        raise CheckpointError(f"array {name[:40]!r} is not described by dtype, shape and data_offsets")
+    offsets = entry["data_offsets"]
+    if not isinstance(offsets, list) or len(offsets) != 2 or not all(type(offset) is int for offset in offsets):
+        raise CheckpointError(f"array {name[:40]!r} has no place")
+    return int(offsets[0])
+
+
+def _bytes(name: str, entry: dict[str, Any]) -> int:
+    dtype, shape = entry["dtype"], entry["shape"]
+    if not isinstance(dtype, str) or dtype not in _DTYPES:
+        raise CheckpointError(f"array {name[:40]!r} has dtype {str(dtype)[:20]!r}; allowed are {', '.join(_DTYPES)}")
+    if (
+        not isinstance(shape, list)
+        or len(shape) > 4
+        or not all(type(extent) is int and 0 <= extent < 2**48 for extent in shape)
+    ):
+        raise CheckpointError(f"array {name[:40]!r} has the absurd shape {str(shape)[:60]}")
+    return prod(shape) * np.dtype(_DTYPES[dtype]).itemsize
+
+
+def _arrays(payload: bytes, table: dict[str, Any]) -> Arrays:
+    try:
+        return {
+            name: np.ndarray(entry["shape"], _DTYPES[entry["dtype"]], payload, entry["data_offsets"][0])
+            for name, entry in table.items()
+        }
+    except (TypeError, ValueError) as error:  # e.g. (0, 2**40, 2**40), or a file cut while it was read
+        raise CheckpointError(f"its arrays can't be read ({error})") from None
+
+
+def _decoded(metadata: dict[str, str], arrays: Arrays) -> Any:
+    if metadata["checksum"] != _checksum(metadata, arrays):
+        raise CheckpointError("its checksum does not match: it is corrupted")
+    cls = _known_class(metadata["class"])
+    if cls is None:
+        raise CheckpointError(f"it holds a {metadata['class'][:40]!r}, which this version of onepass does not know")
+    parameters = _json(metadata["parameters"], "parameters")
+    if not isinstance(parameters, dict):
+        raise CheckpointError("its parameters are not a table")
+    names = _json(metadata["feature_names"], "feature names")
+    if names is not None:
+        parameters["feature_names"] = names
+    try:
+        return cls.from_state(parameters, arrays)
+    except KeyError as error:
+        raise CheckpointError(f"it lacks {error}") from error
+    except Exception as error:  # whatever a hostile state breaks, it is the file that is wrong
+        raise CheckpointError(str(error) or type(error).__name__) from error
+
+
+def _json(text: bytes | str, what: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"its {what} can't be read as JSON ({error})") from None
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number")
+
+
+def _checksum(metadata: dict[str, str], arrays: Arrays) -> str:
+    """SHA-256 of everything but itself, in an order that does not depend on how the file was written."""
+    digest = hashlib.sha256()
+    for field in sorted(set(metadata) - {"checksum"}):
+        digest.update(json.dumps([field, metadata[field]]).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(json.dumps([name, array.dtype.str, list(array.shape)]).encode())
+        digest.update(array.data if array.size else b"")
+    return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""The models inside other people's systems: River and Dask."""

@@ -1,0 +1,108 @@
+"""Where a network starts: the belief about its weights before the first row.
+
+A network whose weights all have mean zero can't learn: by symmetry the expected slopes vanish. So the means are drawn
+at random, once, under the seed, and the variances say how far the data may take each weight from there. All numbers are
+for inputs and targets of about unit scale, divided by the square root of a layer's inputs.
+
+The hidden biases are spread more widely than the weights: a ReLU unit bends where its pre-activation is zero, and wide
+biases spread these kinks over the whole range of the data instead of piling them up at its centre.
+
+Networks for labels start with units in pairs that cancel: slopes are as large as ever, but there is no random opinion
+to be unlearned.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from onepass._typing import FloatArray
+from onepass.beliefs.layout import Layout
+
+__all__ = ["CLASSIFICATION", "DEEP_REGRESSION", "REGRESSION", "UNIT", "NetworkPrior", "choose_prior", "start_weights"]
+
+
+@dataclass(frozen=True)
+class NetworkPrior:
+    """Spread of the prior means (``..._means``) and prior standard deviations (``..._std``), before fan-in scaling."""
+
+    weight_means: float = 1.2
+    weight_std: float = 1.5
+    bias_means: float = 5.0
+    bias_std: float = 1.5
+    deep_std: float = 0.7
+    """Of weights between hidden layers; these share it, so that each has less the more there are."""
+    deep_bias_std: float = 1.0
+    output_means: float = 1.7
+    output_std: float = 1.1
+    output_bias_means: float = 0.0
+    output_bias_std: float = 1.0
+    """Never scaled by the fan-in."""
+    most_inputs: int = 100
+    """Features count as at most so many: very wide rows, such as images, are redundant and mostly zero."""
+    fan_in: bool = True
+    """Whether all else is divided by the square root of a layer's inputs."""
+    noise: float = 0.02
+    """Where the noise starts, if it depends on the input."""
+    log_noise_std: float = 1.0
+    """Of the weights into the log of that noise; their means are zero."""
+    log_noise_bias_std: float = 1.5
+    """Never scaled by the fan-in."""
+    paired: bool = False
+    """Whether units of the last hidden layer start with a twin whose output weights have the other sign."""
+
+
+REGRESSION = NetworkPrior()
+# A kink of a deep network is made by all its layers; the first of them must be free to move, and those between too.
+DEEP_REGRESSION = NetworkPrior(weight_std=2.2, deep_std=1.5, deep_bias_std=1.5)
+# A label says less than a reading, so more of what is learned must come from the prior's width, and a random opinion of
+# several logits would take many labels to unlearn.
+CLASSIFICATION = NetworkPrior(
+    weight_std=3.0, bias_means=3.0, output_means=5.0, output_std=4.0, output_bias_std=3.0, paired=True
+)
+# Standard normal means and unit variances for every weight: the published prior of the Kalman Bayesian neural network.
+UNIT = NetworkPrior(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, fan_in=False)
+
+
+def choose_prior(numbers: bool, n_hidden: int) -> NetworkPrior:
+    """The prior of a network for numbers or for labels, with so many hidden layers."""
+    if not numbers:
+        return CLASSIFICATION
+    return DEEP_REGRESSION if n_hidden > 1 else REGRESSION
+
+
+def start_weights(
+    layout: Layout, prior: NetworkPrior, scale: float, n_noise: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Prior mean and variance of every weight, ``(p,)`` each; ``scale`` multiplies all standard deviations.
+
+    Without hidden layers there is no symmetry to break: means are zero and variances ``scale²``, as in a perceptron.
+    The last ``n_noise`` outputs are logs of noise variances, to whose weights ``scale`` has nothing to say.
+    """
+    mean, std = np.zeros(layout.size), np.ones(layout.size)
+    if layout.n_layers > 1:
+        for layer, (means, stds) in enumerate(zip(layout.layers(mean), layout.layers(std), strict=True)):
+            n_out, n_in = means.shape[0], means.shape[1] - 1
+            last, counted = layer == layout.n_layers - 1, n_in if layer else min(n_in, prior.most_inputs)
+            root = np.sqrt(counted) if prior.fan_in else 1.0
+            spread = prior.output_means if last else prior.weight_means
+            means[:, :-1] = rng.standard_normal((n_out, n_in)) * spread / root
+            if last:
+                means[:, -1] = rng.standard_normal(n_out) * prior.output_bias_means
+                stds[:, :-1], stds[:, -1] = prior.output_std / root, prior.output_bias_std
+                continue
+            means[:, -1] = rng.standard_normal(n_out) * prior.bias_means / root
+            among = np.sqrt(max(layout.n_layers - 2, 1))
+            stds[:, :-1] = (prior.deep_std / among if layer else prior.weight_std) / root
+            stds[:, -1] = (prior.deep_bias_std / among if layer else prior.bias_std) / root
+        if prior.paired:
+            *_, hidden, output = layout.layers(mean)
+            half = len(hidden) // 2
+            hidden[half : 2 * half] = hidden[:half]
+            output[:, half : 2 * half] = -output[:, :half]
+            output[:, 2 * half : -1] = 0.0  # of an odd number the last one has no twin
+    std *= scale
+    if n_noise:
+        means, stds = layout.layers(mean)[-1][-n_noise:], layout.layers(std)[-1][-n_noise:]
+        means[:, :-1], means[:, -1] = 0.0, np.log(prior.noise)
+        stds[:, :-1], stds[:, -1] = prior.log_noise_std / np.sqrt(layout.widths[-2]), prior.log_noise_bias_std
+    return mean, np.square(std)

@@ -1,0 +1,78 @@
+"""From outcomes to files: the figures, every number as JSON, and the report that tells the whole story."""
+
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from onepass import __version__
+from onepass.paper.base import Outcome
+from onepass.reports.html import Report, Section, render_html
+from onepass.reports.plots import house_style, render
+
+__all__ = ["Publication", "Run", "publish"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What was asked for, and how long it took."""
+
+    experiment: str
+    seed: int
+    trials: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Publication:
+    """Everything there is to write, by file name, and the sections for whoever shows them elsewhere."""
+
+    files: dict[str, bytes]
+    sections: tuple[Section, ...]
+
+
+def publish(outcomes: Mapping[str, Outcome], run: Run) -> Publication:
+    """Draw, tell and bind; nothing is written here."""
+    files: dict[str, bytes] = {}
+    sections = []
+    for outcome in outcomes.values():
+        svg = {}
+        with house_style():
+            for name, figure in outcome.draw().items():
+                svg[name] = render(figure, "svg")
+                files[f"{name}.svg"], files[f"{name}.png"] = svg[name], render(figure, "png")
+        sections.append(outcome.section(svg))
+    files["results.json"] = _results(outcomes, run)
+    files["report.html"] = render_html(_report(tuple(sections), run)).encode()
+    return Publication(files, tuple(sections))
+
+
+def _results(outcomes: Mapping[str, Outcome], run: Run) -> bytes:
+    numbers = {
+        "onepass": __version__,
+        "seed": run.seed,
+        "trials": run.trials,
+        "seconds": run.seconds,
+        **{name: outcome.numbers() for name, outcome in outcomes.items()},
+    }
+    return (json.dumps(numbers, indent=2, allow_nan=False) + "\n").encode()
+
+
+def _report(sections: tuple[Section, ...], run: Run) -> Report:
+    return Report(
+        title="The Bayesian perceptron, reproduced",
+        lead=(
+            "Every experiment, figure and number of Section V of M. F. Huber, “Bayesian Perceptron: Towards fully "
+            "Bayesian Neural Networks” (2020), run again and set beside what the paper prints and what the exact "
+            "update of onepass gives on the same task. What does not reproduce is said at the end of each section."
+        ),
+        sections=sections,
+        facts=(
+            ("command", f"`onepass reproduce {run.experiment} --seed {run.seed} --trials {run.trials}`"),
+            ("onepass", __version__),
+            ("Python, NumPy, SciPy", f"{platform.python_version()}, {version('numpy')}, {version('scipy')}"),
+            ("time", f"{run.seconds:.0f} s for the experiments"),
+            ("numbers", "all of them in `results.json`; the same seed gives the same, apart from times"),
+        ),
+    )

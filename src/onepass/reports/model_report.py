@@ -1,0 +1,340 @@
+"""A model's portrait: what it is, what it has learned and how well it foretells, as a report in one HTML file."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter
+
+from onepass._typing import FloatArray
+from onepass.evaluation.metrics import LEVELS, ClassScores
+from onepass.evaluation.prequential import NAMES, OURS, Trial
+from onepass.reports.html import Picture, Report, Section, Table
+from onepass.reports.plots import (
+    BAND,
+    EXACT,
+    GREY,
+    OPPONENT,
+    OPPONENT_2,
+    OTHER,
+    PAPER,
+    TRUTH,
+    house_style,
+    label_panels,
+    new_figure,
+    render,
+    without_markers,
+)
+from onepass.tables.model import TabularModel, Weight
+
+__all__ = ["evaluation_report", "model_report"]
+
+_LARGEST = 20  # weights in the figure
+_MOST_CLASSES = 6  # that get a figure each
+
+
+def evaluation_report(trial: Trial, files: Sequence[str]) -> Report:
+    """Tell how a test went."""
+    model = trial.model
+    sections = (_quality(trial), _trust(trial), _weights(model), _certainty(trial), _columns(model))
+    facts = (("Input", ", ".join(files)), ("Rows scored", f"{trial.rows:,}"), *_facts(model))
+    lead = (
+        f"Every one of {trial.rows:,} rows was predicted by what had been learned from the rows before it, scored, and "
+        "then learned."
+    )
+    return Report(f"How well {model.target.name} can be foretold", lead, sections, facts)
+
+
+def model_report(model: TabularModel, name: str) -> Report:
+    """Tell what a model is and what it has learned."""
+    lead = f"{name} foretells {model.target.name}. It has learned {model.n_rows:,} rows, each of them once and for all."
+    return Report(f"A model of {model.target.name}", lead, (_weights(model), _columns(model)), tuple(_facts(model)))
+
+
+def _facts(model: TabularModel) -> list[tuple[str, str]]:
+    from onepass import __version__
+
+    chosen = [(name, words) for name, words in model.choices() if not name.startswith("column")]
+    facts = [(name.capitalize(), words) for name, words in (*model.facts(), *chosen)]
+    return [*facts, ("Version", f"onepass {__version__}")]
+
+
+# How well it foretells.
+
+
+def _quality(trial: Trial) -> Section:
+    head, *rows = trial.table()
+    classes = isinstance(trial.ours, ClassScores)
+    main = "log_loss" if classes else "rmse"
+    scores = trial.scores()
+    verdict = f"{NAMES[main]} {scores[OURS][main]:.4g} over all rows."
+    names = ("log_loss", "accuracy") if classes else ("rmse", "log_likelihood")
+    better = "Lower is better for all but " + ("accuracy and ROC AUC." if classes else "the log-likelihood.")
+    return Section(
+        name="quality",
+        title="How well it foretells",
+        question=f"How close do predictions of {trial.model.target.name} come, and how fast do they get better?",
+        setup=(),
+        pictures=(
+            Picture("learning", _learning_caption(names), _drawn(2, lambda axes: _draw_learning(axes, trial, names))),
+        ),
+        tables=(Table("Scores over the whole stream, each row tested before it was learned", head, tuple(rows)),),
+        reading=f"{verdict} {better}{_comparison(scores, main)}{_left_out(trial)}",
+        verdict=verdict,
+    )
+
+
+def _left_out(trial: Trial) -> str:
+    return "".join(f" {name} could not go on and is left out: {why}." for name, why in trial.failed.items())
+
+
+def _learning_caption(names: Sequence[str]) -> str:
+    shown = " and ".join(NAMES[name] for name in names)
+    return f"{shown} along the stream: of the rows in each stretch (thin), and of all rows so far (thick)."
+
+
+def _draw_learning(axes: Any, trial: Trial, names: Sequence[str]) -> None:
+    rows = trial.ours.curve.rows
+    counts = np.diff(rows, prepend=0)
+    stretches = trial.ours.over_time()
+    for panel, name in zip(axes, names, strict=True):
+        values = stretches[name]
+        squared = name == "rmse"  # means of squares are what adds up
+        sums = np.cumsum((values**2 if squared else values) * counts) / rows
+        panel.plot(rows, values, color=GREY, linewidth=0.8, label="each stretch")
+        panel.plot(rows, np.sqrt(sums) if squared else sums, **without_markers(PAPER), label="all rows so far")
+        if name == names[0]:
+            for (contender, scores), style in zip(trial.others, _STYLES, strict=False):
+                others = scores.over_time()[name]
+                total = np.cumsum((others**2 if squared else others) * counts) / rows
+                panel.plot(rows, np.sqrt(total) if squared else total, label=contender.name, **style)
+        _limit(panel, values, sums if not squared else np.sqrt(sums))
+        panel.set_title(NAMES[name], loc="left")
+        _label_rows(panel)
+        panel.legend()
+
+
+_STYLES = tuple(map(without_markers, (OPPONENT, OPPONENT_2, OTHER)))
+
+
+def _limit(panel: Axes, *curves: FloatArray) -> None:
+    """Leave out the first wild stretches, which would flatten all that follows."""
+    late = np.concatenate([curve[len(curve) // 20 :] for curve in curves])
+    low, high = np.quantile(late, (0.005, 0.995))
+    room = 0.15 * (high - low) or 0.1 * abs(high) or 1.0
+    panel.set_ylim(low - room, high + room)
+
+
+def _comparison(scores: dict[str, dict[str, float]], main: str) -> str:
+    if len(scores) == 1:
+        return ""
+    best = min(scores, key=lambda name: scores[name][main])
+    if best == OURS:
+        return f" No other had a lower {NAMES[main]}."
+    return f" {best} had a lower {NAMES[main]}: {scores[best][main]:.4g}."
+
+
+# How far it can be trusted.
+
+
+def _trust(trial: Trial) -> Section:
+    scores = trial.scores()[OURS]
+    error = 100.0 * scores["calibration_error"]
+    if isinstance(trial.ours, ClassScores):
+        what = f"the probability of {trial.model.labels[1]}" if trial.ours.n_classes == 2 else "the most probable class"
+        caption = (
+            f"(a) Rows by {what}: how often it came true, with bars of two standard errors; on the dotted line "
+            "foretold and true agree. (b) How many rows were given which probability."
+        )
+        question = "Of all rows given 70 %, did 70 % come true?"
+        tables: tuple[Table, ...] = ()
+        reading = f"Foretold and true differ by {error:.1f} percentage points on average over all rows."
+    else:
+        caption = (
+            "(a) Share of targets inside the central interval of each level; on the dotted line intervals are just as "
+            "wide as they should be. (b) The same for three levels along the stream."
+        )
+        question = "Do 95 of 100 targets lie inside the 95 % interval?"
+        levels = [(f"{name[-2:]} % interval", f"{100.0 * scores[name]:.1f} %") for name in scores if "coverage" in name]
+        tables = (Table("Targets inside", ("", "inside"), tuple(levels)),)
+        reading = f"Level and share differ by {error:.1f} percentage points on average over all levels."
+    return Section(
+        name="trust",
+        title="How far its certainty can be trusted",
+        question=question,
+        setup=(),
+        pictures=(Picture("reliability", caption, _drawn(2, lambda axes: _draw_reliability(axes, trial), height=3.6)),),
+        tables=tables,
+        reading=reading,
+        verdict=f"Off by {error:.1f} percentage points on average.",
+    )
+
+
+def _draw_reliability(axes: Any, trial: Trial) -> None:
+    found = trial.ours.reliability()
+    diagonal, beside = axes
+    diagonal.plot([0, 1], [0, 1], **TRUTH)
+    if isinstance(trial.ours, ClassScores):
+        spread = np.sqrt(np.maximum(found.happened * (1.0 - found.happened), 1e-4) / found.rows)
+        diagonal.errorbar(found.foretold, found.happened, 2.0 * spread, fmt="none", ecolor=GREY, elinewidth=0.9)
+        diagonal.plot(found.foretold, found.happened, **PAPER)
+        diagonal.set(xlabel="foretold probability", ylabel="share that came true")
+        beside.bar(found.foretold, found.rows, width=0.035, color=PAPER["color"])
+        beside.set(xlabel="foretold probability", ylabel="rows", xlim=(0, 1))
+        beside.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _thousands(value)))
+        label_panels(axes, ["foretold and true", "how often it is how sure"])
+    else:
+        diagonal.plot(found.foretold, found.happened, **PAPER)
+        diagonal.set(xlabel="level of the interval", ylabel="share of targets inside")
+        rows, curves = trial.ours.curve.rows, trial.ours.over_time()
+        for level, style in zip(LEVELS, (PAPER, EXACT, OPPONENT), strict=True):
+            beside.axhline(level, color=GREY, linewidth=0.7, linestyle=":")
+            beside.plot(rows, curves[f"coverage_{level * 100:.0f}"], **without_markers(style), label=f"{level:.0%}")
+        beside.set(ylabel="share of targets inside", ylim=(0, 1.02))
+        _label_rows(beside)
+        beside.legend(loc="lower right", ncols=3)
+        label_panels(axes, ["level and share inside", "along the stream"])
+    diagonal.set(xlim=(0, 1), ylim=(0, 1))
+    diagonal.set_aspect("equal")
+
+
+# What it has learned.
+
+
+def _weights(model: TabularModel) -> Section:
+    found = model.weights()
+    shown = dict(list(found.items())[:_MOST_CLASSES])
+    unit = "the log odds" if model.labels else model.target.name
+    clear = sum(abs(weight.mean) > 2.0 * weight.std for weights in found.values() for weight in weights)
+    total = sum(map(len, found.values()))
+    pictures = tuple(
+        Picture(
+            f"weights-{i}",
+            _weights_caption(key, model),
+            _draw_weights([one for one in weights if one.mean][:_LARGEST], unit),
+        )
+        for i, (key, weights) in enumerate(shown.items())
+    )
+    return Section(
+        name="weights",
+        title="What it has learned",
+        question=f"Which columns say something about {model.target.name}, and how sure is that?",
+        setup=(
+            f"A weight is the change of {unit} that one standard deviation of a number brings about, or a category in "
+            "place of an average row's."
+            + (" In a network it holds for a row in the middle of the first rows." if model.is_network else ""),
+        ),
+        pictures=pictures,
+        tables=(),
+        reading=f"{clear} of {total} weights are more than two of their standard deviations away from zero.",
+        verdict=f"{clear} of {total} weights stand out from zero.",
+    )
+
+
+def _weights_caption(key: str, model: TabularModel) -> str:
+    of = f" of {key}" if model.labels else ""
+    return f"The largest weights{of}, with bars of two standard deviations to either side."
+
+
+def _draw_weights(weights: Sequence[Weight], unit: str) -> bytes:
+    def draw(axes: Any) -> None:
+        panel = axes[0]
+        places = np.arange(len(weights))[::-1]
+        means, stds = (np.array([getattr(weight, name) for weight in weights]) for name in ("mean", "std"))
+        panel.axvline(0.0, color=GREY, linewidth=0.8)
+        panel.errorbar(means, places, xerr=2.0 * stds, fmt="o", color=PAPER["color"], ecolor=GREY, elinewidth=1.1)
+        panel.set_yticks(places, [_short(weight.feature) for weight in weights])
+        panel.set_ylim(-0.7, len(weights) - 0.3)
+        panel.grid(False, axis="y")
+        panel.set_xlabel(f"change of {unit}")
+
+    return _drawn(1, draw, width=6.6, height=0.9 + 0.23 * max(len(weights), 3))
+
+
+def _short(text: str) -> str:
+    text = text.replace("$", r"\$")
+    return text if len(text) <= 36 else text[:35] + "…"
+
+
+# How sure it is, over time.
+
+
+def _certainty(trial: Trial) -> Section:
+    classes = isinstance(trial.ours, ClassScores)
+    if classes:
+        caption = "How unsure the model is of the probability it foretells (standard deviation), along the stream."
+        reading = "It falls as rows are learned; a rise means rows unlike those before, or a past that is forgotten."
+    else:
+        caption = (
+            "The standard deviation that is foretold for targets, and the error that was made (RMSE), along the stream."
+        )
+        reading = (
+            "Where the two part, the model is surer or less sure than it should be; where both rise, the data have "
+            "changed."
+        )
+    return Section(
+        name="certainty",
+        title="How sure it is over time",
+        question="Does it know how much it knows?",
+        setup=(),
+        pictures=(Picture("certainty", caption, _drawn(1, lambda axes: _draw_certainty(axes[0], trial), width=6.6)),),
+        tables=(),
+        reading=reading,
+    )
+
+
+def _draw_certainty(panel: Axes, trial: Trial) -> None:
+    rows, curves = trial.ours.curve.rows, trial.ours.over_time()
+    panel.plot(rows, curves["std"], **without_markers(PAPER), label="foretold standard deviation")
+    if "rmse" in curves:
+        panel.plot(rows, curves["rmse"], **without_markers(EXACT), label="error made (RMSE)")
+        panel.fill_between(rows, curves["std"], curves["rmse"], color=EXACT["color"], **BAND)
+        _limit(panel, curves["std"], curves["rmse"])
+        panel.legend()
+    else:
+        panel.set_ylabel("standard deviation")
+    panel.set_ylim(bottom=0.0)
+    _label_rows(panel)
+
+
+# What the columns are.
+
+
+def _columns(model: TabularModel) -> Section:
+    rows = tuple((column.name, column.words()) for column in model.encoding.columns)
+    ignored = tuple((name, f"ignored: {why}") for name, why in model.encoding.ignored.items())
+    count = len(model.encoding.features)
+    return Section(
+        name="columns",
+        title="What is made of the columns",
+        question="What does the model see of a row?",
+        setup=(),
+        pictures=(),
+        tables=(Table("Columns of the input", ("", "encoding"), rows + ignored),),
+        reading=f"{len(rows)} columns become {count} features, in the same way for every row that will ever come.",
+        verdict=f"{len(rows)} columns become {count} features.",
+    )
+
+
+# Drawing.
+
+
+def _drawn(columns: int, draw: Callable[[Any], None], width: float | None = None, height: float = 3.0) -> bytes:
+    with house_style():
+        figure, axes = new_figure(1, columns, width or 4.3 * columns, height)
+        draw(axes[0])
+        return render(figure, "svg")
+
+
+def _label_rows(panel: Axes) -> None:
+    panel.set_xlabel("rows")
+    panel.set_xlim(left=0.0)
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _thousands(value)))
+
+
+def _thousands(value: float) -> str:
+    for factor, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= factor:
+            return f"{value / factor:g} {letter}"
+    return f"{value:g}"

@@ -1,0 +1,1 @@
+"""Columns as numbers, the same way for ever."""

@@ -1,0 +1,1 @@
+"""Files and standard input as blocks of rows."""

@@ -1,0 +1,460 @@
+import copy
+import json
+import os
+import pickle
+import random
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file
+
+import onepass
+from onepass import BayesianPerceptron, CheckpointError, PiecewiseLinear, Quadrature
+from onepass.activations import Rescaled, Sigmoid, as_activation
+from onepass.files.checkpoint import _arrays, _checked_header, _checksum, _encoded
+from onepass.river import PerceptronClassifier
+from tests.fixtures.make import n_learned, predicted
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+
+MODELS: list[dict[str, Any]] = [
+    {},
+    {"activation": "linear", "noise": "learn"},
+    {"activation": "relu", "noise": "learn", "noise_window": 30, "bias": False},
+    {"activation": "exp"},
+    {"activation": "tanh", "noise": 0.1, "moments": "paper", "update": "kalman"},
+    {"activation": PiecewiseLinear([0.0, 0.3, 1.0], [-1.0, 0.1], 0.2), "noise": 0.3},
+    {"activation": Rescaled(Sigmoid(), 0.7, 1.3, -0.1), "noise": 0.3},
+    {"covariance": "diagonal", "forgetting": 0.98},
+    {"forgetting": 0.99, "cov": 4.0},
+    {"process_noise": 1e-4},
+    {"dtype": "float32"},
+    {"engine": "blocks"},
+    {"engine": "reference", "activation": "probit"},
+]
+
+
+def targets(options: dict[str, Any], scores: np.ndarray) -> np.ndarray:
+    if options.get("activation", "sigmoid") in ("sigmoid", "probit"):
+        return (scores > 0).astype(float)
+    return np.floor(np.abs(scores)) if options["activation"] == "exp" else scores
+
+
+def taught(options: dict[str, Any], n_features: int = 5) -> tuple[BayesianPerceptron, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, n_features))
+    y = targets(options, X[:, 0] - X[:, 1] + rng.normal(size=120))
+    return BayesianPerceptron(n_features, **options).learn(X[:80], y[:80]), X[80:], y[80:]
+
+
+def same(one: Any, other: Any) -> None:
+    parameters, arrays = one.export_state()
+    others, other_arrays = other.export_state()
+    assert parameters == others
+    assert set(arrays) == set(other_arrays)
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, other_arrays[name], strict=True, err_msg=name)
+
+
+@pytest.mark.parametrize("options", MODELS, ids=str)
+def test_a_loaded_model_goes_on_bit_for_bit(options: dict[str, Any], tmp_path: Path) -> None:
+    model, X, y = taught(options)
+    onepass.save(model, tmp_path / "model")
+    loaded = onepass.load(tmp_path / "model")
+    same(model, loaded)
+    for one in (model, loaded):
+        one.learn(X, y)
+        for x, target in zip(X, y, strict=True):
+            one.learn(x, float(target))
+    same(model, loaded)
+    assert loaded.log_evidence == model.log_evidence
+    for part, other in zip(model.predict(X), loaded.predict(X), strict=True):
+        np.testing.assert_array_equal(part, other)
+
+
+def test_a_large_covariance_goes_on_in_the_form_it_was_held_in(tmp_path: Path) -> None:
+    model, X, y = taught({}, n_features=160)
+    assert model.export_state()[0]["belief"]["fragile"] is False
+    assert "covariance" in model.export_state()[1]
+    onepass.save(model, tmp_path / "model")
+    loaded = onepass.load(tmp_path / "model")
+    same(model.learn(X, y), loaded.learn(X, y))
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_a_copy_learns_by_itself(copied: Callable[[Any], Any]) -> None:
+    model, X, y = taught({})
+    model.learn(X[0], float(y[0]))
+    twin = copied(model)
+    mean = model.mean
+    twin.learn(X[1], float(y[1]))
+    np.testing.assert_array_equal(model.mean, mean)
+    assert twin.n_seen == model.n_seen + 1
+
+
+def test_other_tools_can_read_the_file(tmp_path: Path) -> None:
+    model, _, _ = taught({})
+    file = tmp_path / "model.safetensors"
+    onepass.save(model, file)
+    np.testing.assert_array_equal(load_file(file)["mean"], model.mean)
+    with safe_open(file, "numpy") as opened:
+        metadata = opened.metadata()
+    assert metadata["class"] == "BayesianPerceptron"
+    assert metadata["library_version"] == onepass.__version__
+    assert json.loads(metadata["parameters"])["n_features"] == 5
+
+
+def test_a_function_of_its_own_cannot_be_saved(tmp_path: Path) -> None:
+    for activation in (Quadrature(np.sin), Rescaled(Quadrature(np.sin), 1.0, 2.0, 0.0)):
+        with pytest.raises(TypeError, match="function of its own, which a file can't hold"):
+            onepass.save(BayesianPerceptron(1, activation), tmp_path / "model")
+    with pytest.raises(TypeError, match=r"model must be one of .*BayesianPerceptron, .*got dict"):
+        onepass.save({}, tmp_path / "model")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_place_that_cannot_be_written_is_named_as_it_was_given(tmp_path: Path) -> None:
+    model, _, _ = taught({})
+    with pytest.raises(IsADirectoryError, match=f"this is a folder: '{tmp_path}'"):
+        onepass.save(model, tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"the folder '.*/none' does not exist: '.*/none/model'"):
+        onepass.save(model, tmp_path / "none" / "model")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("file", sorted(FIXTURES.glob("*.safetensors")), ids=lambda path: path.stem)
+def test_old_files_stay_loadable(file: Path, tmp_path: Path) -> None:
+    expected = json.loads(file.with_suffix(".json").read_text())
+    model = onepass.load(file)
+    assert n_learned(model) == expected["n_seen"] == 40
+    np.testing.assert_allclose(predicted(model, expected["X"]), expected["predicted"], rtol=1e-9)
+    onepass.save(model, tmp_path / "again")
+    same(onepass.load(tmp_path / "again"), model)
+
+
+def test_there_is_a_file_of_every_format_version_and_class() -> None:
+    versions = {int(path.stem.removeprefix("perceptron-v")) for path in FIXTURES.glob("perceptron-v*.safetensors")}
+    assert versions == set(range(1, onepass.files.checkpoint.FORMAT_VERSION + 1))
+    newest = FIXTURES.glob(f"*-v{onepass.files.checkpoint.FORMAT_VERSION}.safetensors")
+    assert {type(onepass.load(file)).__name__ for file in newest} == set(onepass.files.checkpoint._HOME)
+
+
+# What is not a model must be refused, and at once.
+
+
+def content(options: dict[str, Any] | None = None) -> bytes:
+    model, _, _ = taught(options or {})
+    return _encoded("BayesianPerceptron", *model.export_state())
+
+
+def refused(file: Path, data: bytes, words: str) -> None:
+    file.write_bytes(data)
+    tracemalloc.start()
+    begun = time.perf_counter()
+    try:
+        with pytest.raises(CheckpointError, match=words):
+            onepass.load(file)
+        assert time.perf_counter() - begun < 1.0
+        assert tracemalloc.get_traced_memory()[1] < 20 * len(data) + 2**22
+    finally:
+        tracemalloc.stop()
+
+
+def with_header(change: Callable[[dict[str, Any]], None], data: bytes) -> bytes:
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    change(header)
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + data[8 + length :]
+
+
+def with_state(change: Callable[[dict[str, Any], dict[str, np.ndarray]], None], options: Any = None) -> bytes:
+    """A file whose checksum is right and whose state is not."""
+    parameters, arrays = taught(options or {})[0].export_state()
+    change(parameters, arrays)
+    return _encoded("BayesianPerceptron", parameters, arrays)
+
+
+def test_files_that_are_none_of_ours_are_refused(tmp_path: Path) -> None:
+    file, data = tmp_path / "model", content()
+    refused(file, b"", "not a safetensors file.*or cut short")
+    refused(file, b"PK\x03\x04" + bytes(100), "not a safetensors file.*or cut short")
+    refused(file, pickle.dumps({"a": 1}), "not a safetensors file.*or cut short")
+    refused(file, (2**63).to_bytes(8, "little") + data[8:], "not a safetensors file.*or cut short")
+    refused(file, data[:-1], "cut short or corrupted")
+    refused(file, data + b"\0", "cut short or corrupted")
+    refused(file, data[:100], "not a safetensors file.*or cut short")
+    refused(file, data[:-20] + bytes([data[-20] ^ 1]) + data[-19:], "checksum does not match")
+    from safetensors.numpy import save
+
+    refused(file, save({"mean": np.zeros(3)}), "not a model file of onepass")
+    refused(file, save({"mean": np.zeros(3)}, {"format": "np"}), "not a model file of onepass")
+    deep = b"[" * 200_000
+    refused(file, len(deep).to_bytes(8, "little") + deep, "no JSON header")
+    deep = b'{"a":' * 200_000
+    refused(file, len(deep).to_bytes(8, "little") + deep, "JSON")
+    with file.open("wb") as sparse:
+        sparse.write((2**30).to_bytes(8, "little"))
+        sparse.truncate(2**31)
+    with pytest.raises(CheckpointError, match="has a header of 1073741824 bytes"):
+        onepass.load(file)
+    with pytest.raises(CheckpointError, match="is not a file"):
+        onepass.load(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(CheckpointError, match="is not a file"):
+        onepass.load(tmp_path / "pipe")
+    with pytest.raises(FileNotFoundError):
+        onepass.load(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("format_version", "2", "format 2, written by onepass '0.1.0'.*upgrade onepass"),
+        ("format_version", "0", "unknown format 0"),
+        ("format_version", "9" * 5000, "no format version"),
+        ("format_version", None, "no format version"),
+        ("class", "os.system", "checksum"),
+        ("parameters", 3, "metadata must be the texts"),
+        ("extra", "3", "metadata must be the texts"),
+    ],
+)
+def test_metadata_that_cannot_be(field: str, value: Any, words: str, tmp_path: Path) -> None:
+    refused(tmp_path / "model", with_header(lambda head: head["__metadata__"].update({field: value}), content()), words)
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"shape": [2**40, 2**40]}, "not where the one before it ends"),
+        ({"shape": [2**60]}, "absurd shape"),
+        ({"shape": [-6]}, "absurd shape"),
+        ({"shape": [0, 2**40, 2**40], "data_offsets": [0, 0]}, "bytes|not where|read"),
+        ({"shape": "6"}, "absurd shape"),
+        ({"shape": [1] * 1000}, "absurd shape"),
+        ({"dtype": "F16"}, "dtype 'F16'; allowed"),
+        ({"dtype": ["F64"]}, "dtype"),
+        ({"data_offsets": [0, 2**62]}, "not where"),
+        ({"data_offsets": [0.0, 48.0]}, "no place"),
+        ({"data_offsets": None}, "no place"),
+        ({"more": 1}, "not described by"),
+    ],
+)
+def test_arrays_that_cannot_be(entry: dict[str, Any], words: str, tmp_path: Path) -> None:
+    refused(tmp_path / "model", with_header(lambda header: header["mean"].update(entry), content()), words)
+
+
+def spoiled(name: str, value: float, index: Any = -1) -> Callable[[Any, Any], None]:
+    def change(parameters: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        arrays[name][index] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "words"),
+    [
+        (spoiled("mean", np.nan), {}, "mean holds numbers that are not finite"),
+        (spoiled("root", np.inf), {}, "root holds numbers that are not finite"),
+        (spoiled("root", 1.0, (0, 1)), {}, "root has entries above its diagonal"),
+        (spoiled("running", np.nan), {}, "running holds numbers that are not finite"),
+        (spoiled("running", -1.0, 0), {}, "noise -1, which must not be negative"),
+        (spoiled("process_noise", -1.0), {}, "process_noise must not be negative"),
+        (spoiled("prior_variances", np.nan), {}, "prior_variances holds"),
+        (spoiled("variance", -1.0), {"covariance": "diagonal"}, "variance has the entry -1"),
+        (spoiled("covariance", -1.0, (2, 2)), {"engine": "blocks"}, "diagonal of the covariance has the entry -1"),
+        (spoiled("covariance", 50.0, (2, 1)), {"engine": "blocks"}, "covariance is not positive semi-definite"),
+        (lambda p, a: p.update(n_features=10**12), {}, "mean has shape"),
+        (lambda p, a: p.update(n_features="5"), {}, "n_features must be a whole number"),
+        (lambda p, a: p.pop("bias"), {}, "it lacks 'bias'"),
+        (lambda p, a: p.update(activation={"kind": "eval"}), {}, "unknown kind 'eval'"),
+        (lambda p, a: p.update(activation="sigmoid"), {}, "activation must be a table, got 'sigmoid'"),
+        (lambda p, a: p.update(forgetting=7), {}, "forgetting must be in"),
+        (lambda p, a: p.update(belief={"form": "kronecker"}), {}, "unknown form 'kronecker'"),
+        (lambda p, a: p.update(belief=None), {}, "belief must be a table, got 'None'"),
+        (lambda p, a: a.update(mean=np.zeros(6, dtype=np.int64)), {}, "mean has dtype int64"),
+        (lambda p, a: a.update(mean=np.zeros(6, dtype=np.float32)), {}, "root has dtype float64 where float32"),
+        (lambda p, a: a.pop("mean"), {}, "it lacks 'mean'"),
+    ],
+)
+def test_states_that_cannot_be(change: Any, options: dict[str, Any], words: str, tmp_path: Path) -> None:
+    refused(tmp_path / "model", with_state(change, options), words)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda p, a: p.update(hidden=[10**12]), "mean has shape"),
+        (lambda p, a: p.update(n_features=10**12), "mean has shape"),
+        (lambda p, a: p.update(covariance="full"), "covariance has shape"),
+        (lambda p, a: p.update(covariance="magic"), "covariance must be one of"),
+        (lambda p, a: p.update(n_seen=-1), "n_seen must be a whole number"),
+        (lambda p, a: p.update(log_evidence="much"), "log_evidence must be a finite number"),
+        (spoiled("mean", np.nan), "mean holds numbers that are not finite"),
+        (spoiled("covariance", -1.0, 0), "diagonal of the covariance has the entry -1"),
+        (spoiled("covariance", 1e3, 4), "not positive semi-definite"),
+        (spoiled("scales", -1.0, (0, 0)), "scales has the entry -1"),
+    ],
+)
+def test_networks_that_cannot_be(change: Any, words: str, tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    network = onepass.BayesianNetwork(3, (4,), covariance="neuron").learn(rows, rows[:, 0])
+    parameters, arrays = network.export_state()
+    onepass.save(network, tmp_path / "model")
+    same(network.learn(rows, rows[:, 1]), onepass.load(tmp_path / "model").learn(rows, rows[:, 1]))
+    change(parameters, arrays)
+    refused(tmp_path / "model", _encoded("BayesianNetwork", parameters, arrays), words)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda p, a: p.update(n_features=10**12), "centre has shape"),
+        (lambda p, a: p["arguments"].update(code="print()"), "code"),
+        (lambda p, a: p["arguments"].update(prior_scale=-1), "prior_scale must be"),
+        (lambda p, a: p.update(feature_names=["a"]), "feature names must be 3 texts"),
+        (lambda p, a: p.update(classes=[1, 1]), "classes must be two or more that differ"),
+        (lambda p, a: p.update(classes_dtype="V8"), "classes are not numbers or texts"),
+        (lambda p, a: p.update(committees=[[]]), "evidence/0 has shape|must have members"),
+        (lambda p, a: p["committees"][0][0].update({"class": "Popen"}), "it lacks 'Popen'"),
+        (spoiled("inputs/spread", 0.0), "spread has the entry 0"),
+        (spoiled("evidence/0", np.nan), "evidence/0 holds numbers that are not finite"),
+        (spoiled("waiting/rows", np.inf), "rows holds numbers that are not finite"),
+    ],
+)
+def test_estimators_that_cannot_be(change: Any, words: str, tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    model = onepass.BayesianPerceptronClassifier(standardize=True, prior_scale="auto").fit(rows, rows[:, 0] > 0)
+    parameters, arrays = model.export_state()
+    change(parameters, arrays)
+    refused(tmp_path / "model", _encoded("BayesianPerceptronClassifier", parameters, arrays), words)
+
+
+INSERTIONS = [b"0", b"9999", b"-", b"[", b'"', b"\0" * 8, b"\xff" * 8, b"1e999", b"NaN"]
+
+
+def mutant(rng: random.Random, data: bytes) -> bytes:
+    """Bytes changed, cut, added or moved; in every other one the checksum is put right, so that it gets further."""
+    damaged = bytearray(data)
+    length = 8 + int.from_bytes(data[:8], "little")
+    for _ in range(rng.choice([1, 1, 2, 5, 30])):
+        where = rng.randrange(len(damaged) if rng.random() < 0.4 else min(length, len(damaged)))
+        kind = rng.randrange(5)
+        if kind == 0:
+            damaged[where] = rng.randrange(256)
+        elif kind == 1:
+            damaged[where] ^= 1 << rng.randrange(8)
+        elif kind == 2:
+            del damaged[where : where + rng.randrange(1, 20)]
+        elif kind == 3:
+            damaged[where:where] = rng.choice(
+                [b"0", b"9999", b"-", b"[", b'"', b"\0" * 8, b"\xff" * 8, b"1e999", b"NaN"]
+            )
+        else:
+            piece = damaged[where : where + rng.randrange(1, 40)]
+            goal = rng.randrange(len(damaged))
+            damaged[goal : goal + len(piece)] = piece
+        if len(damaged) < 20:
+            break
+    return mended(bytes(damaged)) if rng.random() < 0.5 else bytes(damaged)
+
+
+def mended(data: bytes) -> bytes:
+    length = int.from_bytes(data[:8], "little")
+    try:
+        metadata, table = _checked_header(data[8 : 8 + length], len(data) - 8 - length)
+        checksum = _checksum(metadata, _arrays(data[8 + length :], table))
+        return with_header(lambda header: header["__metadata__"].update(checksum=checksum), data)
+    except (CheckpointError, ValueError):
+        return data
+
+
+def composites() -> list[bytes]:
+    """Files of networks, estimators and River's models."""
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    labels, classes = (rows[:, 0] > 0).astype(int), np.digitize(rows[:, 0], [-0.5, 0.5])
+    estimators: list[Any] = [
+        onepass.BayesianPerceptronClassifier(standardize=True, prior_scale="auto").fit(rows, labels),
+        onepass.BayesianPerceptronRegressor(standardize=True, warm_up=20).fit(rows, rows),
+        onepass.BayesianPerceptronClassifier().fit(rows, classes),
+        onepass.BayesianMLPRegressor((3,)).fit(rows, rows[:, 0]),
+        onepass.BayesianNetwork(3, (4,), covariance="neuron").learn(rows, rows[:, 0]),
+    ]
+    river = PerceptronClassifier()
+    river.learn_one({"a": 1.0, "b": -1.0}, True)
+    return [_encoded(type(model).__name__, *model.export_state()) for model in [*estimators, river]]
+
+
+def fuzz(file: Path, seed: int, n: int) -> tuple[int, float]:
+    """How many mutants were refused, and the longest time one took."""
+    rng = random.Random(seed)
+    originals = [content(options) for options in MODELS] + composites()
+    count, slowest = 0, 0.0
+    for _ in range(n):
+        data = mutant(rng, rng.choice(originals))
+        file.write_bytes(data)
+        begun = time.perf_counter()
+        try:
+            model = onepass.load(file)
+        except CheckpointError:
+            count += 1
+        else:
+            arrays = model.export_state()[1]  # a change that left a model, such as another weight
+            assert all(np.isfinite(array).all() for name, array in arrays.items() if not name.endswith("running"))
+        slowest = max(slowest, time.perf_counter() - begun)
+    return count, slowest
+
+
+def test_damaged_files_are_refused_or_hold_a_model(tmp_path: Path) -> None:
+    count, slowest = fuzz(tmp_path / "model", seed=1, n=500)
+    assert count > 400
+    assert slowest < 1.0
+
+
+@pytest.mark.slow
+def test_ten_thousand_damaged_files_are_refused_or_hold_a_model(tmp_path: Path) -> None:
+    count, slowest = fuzz(tmp_path / "model", seed=2, n=10_000)
+    assert count > 8_000
+    assert slowest < 1.0
+
+
+def under_fire(file: Path, rounds: int) -> list[int]:
+    script = Path(__file__).parents[1] / "helpers" / "saving_under_fire.py"
+    done = subprocess.run(
+        [sys.executable, str(script), str(file), str(rounds)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return [int(word) for word in done.stdout.split()]
+
+
+def test_a_kill_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
+    old, new = under_fire(tmp_path / "model", 40)
+    assert old + new == 40
+    assert new > 0
+
+
+@pytest.mark.slow
+def test_two_hundred_kills_leave_the_old_file_or_the_new_one(tmp_path: Path) -> None:
+    old, new = under_fire(tmp_path / "model", 200)
+    assert old + new == 200
+    assert new > 0
+
+
+def test_named_activations_are_those_they_were() -> None:
+    from onepass.activations import NAMES
+    from onepass.files.state import decode_activation, encode_activation
+
+    for name in NAMES:
+        for moments in ("exact", "paper"):
+            activation = as_activation(name, moments)
+            again = decode_activation(json.loads(json.dumps(encode_activation(activation))))
+            assert type(again) is type(activation)
+            np.testing.assert_array_equal(activation.moments(0.3, 0.7), again.moments(0.3, 0.7))

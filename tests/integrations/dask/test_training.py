@@ -1,0 +1,68 @@
+"""Files learned on a cluster by the command, beside the same files in one process."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import onepass
+from tests.cli.test_commands import onepass as command
+from tests.helpers.tables import clicks, trips, write_csv, write_parquet
+
+pytest.importorskip("distributed")
+
+
+def weights(path: Path) -> tuple[Any, Any]:
+    """Mean weights and their standard deviations."""
+    estimator = onepass.load(path).estimator
+    return estimator.coef_, np.sqrt(np.diag(estimator.coef_cov_))
+
+
+def test_a_cluster_learns_what_one_process_does(tmp_path: Path) -> None:
+    rows = trips(3000)
+    for k in range(3):
+        write_parquet(tmp_path / f"p{k}.parquet", rows[k::3])
+    shared = ["fit", str(tmp_path / "p*.parquet"), "--target", "price", "--ignore", "id,town", "--quiet"]
+    one, many = tmp_path / "one.onepass", tmp_path / "many.onepass"
+    assert command(*shared, "--model", str(one)).returncode == 0
+    done = command(*shared, "--model", str(many), "--engine", "dask", "--workers", "2")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert onepass.load(many).n_rows == 3000
+    (mean, std), (merged, _) = weights(one), weights(many)
+    assert np.sqrt(np.mean(((merged - mean) / std) ** 2)) < 0.3  # another order of the rows moves it as far
+    again = command("learn", str(many), str(write_parquet(tmp_path / "more.parquet", trips(100, seed=1))), "--quiet")
+    assert (again.returncode, onepass.load(many).n_rows) == (0, 3100)
+
+
+def test_what_workers_reject_is_written_down_once(tmp_path: Path) -> None:
+    rows = clicks(600)
+    files = [write_csv(tmp_path / f"c{k}.csv", rows[k::2]) for k in range(2)]
+    with files[1].open("a") as file:
+        file.write("1,2\nold,desk,1,ad\n")
+    model, rejects = tmp_path / "kind.onepass", tmp_path / "rejects.csv"
+    shared = ["--target", "kind", "--ignore", "clicked", "--model", str(model), "--rejects", str(rejects)]
+    done = command("fit", *map(str, files), *shared, "--engine", "dask", "--workers", "1", "--json")
+    assert done.returncode == 3, done.stderr
+    with rejects.open() as file:
+        found = [(Path(row["file"]).name, int(row["line"])) for row in csv.DictReader(file)]
+    assert found == [("c1.csv", 302), ("c1.csv", 303)]
+    learned = onepass.load(model)
+    assert (learned.n_rows, learned.n_rejected, learned.labels) == (600, 2, ("ad", "news", "none"))
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--engine", "dask", "--passes", "2"), "--passes is for one process"),
+        (("--engine", "dask", "--resume"), "--resume is for one process"),
+        (("--workers", "2"), "--rounds are for --engine dask"),
+    ],
+)
+def test_what_a_cluster_cannot_do_is_said(tmp_path: Path, options: tuple[str, ...], sentence: str) -> None:
+    file = write_csv(tmp_path / "a.csv", clicks(50))
+    done = command("fit", str(file), "--target", "clicked", "--model", str(tmp_path / "m"), *options)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert not (tmp_path / "m").exists()

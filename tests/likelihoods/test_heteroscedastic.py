@@ -1,0 +1,174 @@
+"""Noise that depends on the input: the tilted pair against brute force, and what it is worth in a network."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onepass import BayesianCommittee, BayesianMLPRegressor, BayesianNetwork
+from onepass.engine.varying import tilt_pair as compiled_tilt
+from onepass.likelihoods.heteroscedastic import tilt_pair
+
+EDGE = 1.7
+
+
+def problem(n: int, seed: int, least: float = 0.05, growth: float = 10.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A sine whose noise has the deviation ``least`` on the left and ``growth`` times that on the right."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-EDGE, EDGE, size=(n, 1))
+    std = least * growth ** ((X[:, 0] + EDGE) / (2 * EDGE))
+    return X, np.sin(2 * X[:, 0]) + rng.normal(0, std), std
+
+
+def coverage_by_quarter(model: Any, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    low, high = model.interval(X)
+    inside = (low < y) & (y < high)
+    edges = np.linspace(-EDGE, EDGE, 5)
+    return np.array([inside[(X[:, 0] > a) & (X[:, 0] <= b)].mean() for a, b in pairwise(edges)])
+
+
+@pytest.mark.parametrize("error", [0.0, -0.3, 2.0, -4.0])
+@pytest.mark.parametrize("cov", [((0.5, 0.3), (0.3, 1.2)), ((1e-3, 0.0), (0.0, 0.4)), ((2.0, -0.6), (-0.6, 0.2))])
+def test_the_tilted_moments_are_those_of_a_fine_grid(error: float, cov: Any) -> None:
+    S, log_noise = np.array(cov), np.log(0.1)
+    deviations = np.sqrt(np.diag(S))
+    f, a = (np.linspace(-9, 9, 801)[:, None] * s for s in deviations)
+    pair = np.stack(np.broadcast_arrays(f, a.T), axis=-1)
+    log_prior = -0.5 * np.einsum("...i,ij,...j", pair, np.linalg.inv(S), pair)
+    noise = np.exp(log_noise + pair[..., 1])
+    log_prior -= np.log(2 * np.pi * np.sqrt(np.linalg.det(S)))
+    density = np.exp(log_prior - 0.5 * (np.log(2 * np.pi * noise) + (error - pair[..., 0]) ** 2 / noise))
+    cell = (f[1] - f[0]) * (a[1] - a[0])
+    mass = density.sum()
+    mean = (density[..., None] * pair).sum(axis=(0, 1)) / mass
+    away = pair - mean
+    after = np.einsum("ab,abi,abj->ij", density, away, away) / mass
+    ours = tilt_pair(error, S, float(log_noise))
+    assert ours.log_z == pytest.approx(float(np.log(mass * cell[0])), abs=1e-5)
+    np.testing.assert_allclose(S @ ours.pull / deviations, mean / deviations, atol=1e-5)
+    np.testing.assert_allclose(S - S @ ours.drop @ S, after, atol=1e-5 * S.max())
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    error=st.floats(-1e12, 1e12),
+    spreads=st.tuples(st.floats(0, 1e3), st.floats(0, 30.0)),
+    correlation=st.floats(-0.999, 0.999),  # nearer to 1 a pair is one number, and digits go with the difference
+    log_noise=st.floats(-60, 60),
+)
+def test_no_target_spoils_a_pair(
+    error: float, spreads: tuple[float, float], correlation: float, log_noise: float
+) -> None:
+    both = correlation * spreads[0] * spreads[1]
+    S = np.array([[spreads[0] ** 2, both], [both, spreads[1] ** 2]])
+    tilt = tilt_pair(error, S, log_noise)
+    pull, drop = np.empty(2), np.empty((2, 2))
+    log_z = compiled_tilt(error, S[0, 0], both, S[1, 1], log_noise, pull, drop)
+    assert log_z == pytest.approx(tilt.log_z, rel=1e-7, abs=1e-7)
+    assert np.isfinite(tilt.pull).all()
+    assert np.isfinite(tilt.drop).all()
+    deviations = np.array(spreads) + 1e-100
+    units = np.outer(deviations, deviations)
+    move, shrink = S @ tilt.pull / deviations, S @ tilt.drop @ S / units
+    np.testing.assert_allclose(S @ pull / deviations, move, atol=1e-6 * max(1.0, np.abs(move).max()))
+    np.testing.assert_allclose(S @ drop @ S / units, shrink, atol=1e-6 * max(1.0, np.abs(shrink).max()))
+    assert abs((S @ tilt.pull)[1]) <= 7.001 * max(spreads[1], 1e-4)  # below that it counts as known
+    after = S - S @ tilt.drop @ S
+    assert after[1, 1] + 1e-6 * S[1, 1] >= 0.0
+    assert after[0, 0] + 1e-6 * (S[0, 0] + (S @ np.abs(tilt.drop) @ S)[0, 0]) >= 0.0
+
+
+def test_it_knows_where_the_noise_is() -> None:
+    X, y, _ = problem(1000, 0)
+    test, target, std = problem(4000, 1)
+    one, varying = (BayesianNetwork(1, (20,), noise=noise).learn(X, y) for noise in ("learn", "heteroscedastic"))
+    gain = varying.log_predictive(test, target).mean() - one.log_predictive(test, target).mean()
+    assert gain > 0.25
+    assert np.abs(coverage_by_quarter(one, test, target) - 0.95).max() > 0.1
+    assert np.abs(coverage_by_quarter(varying, test, target) - 0.95).max() < 0.05
+    ratio = np.sqrt(varying.predict(test).noise_var) / std
+    assert np.quantile(ratio, 0.05) > 0.7
+    assert np.quantile(ratio, 0.95) < 1.4
+
+
+def test_it_costs_little_where_all_noise_is_alike() -> None:
+    X, y, _ = problem(1000, 2, 0.2, growth=1.0)
+    test, target, _ = problem(4000, 3, 0.2, growth=1.0)
+    one, varying = (BayesianNetwork(1, (20,), noise=noise).learn(X, y) for noise in ("learn", "heteroscedastic"))
+    assert varying.log_predictive(test, target).mean() > one.log_predictive(test, target).mean() - 0.05
+    assert varying.noise_var[0] == pytest.approx(0.2**2, rel=0.2)
+
+
+def test_committees_and_estimators_take_it() -> None:
+    X, y, _ = problem(600, 4)
+    test, target, _ = problem(2000, 5)
+    committee = BayesianCommittee(1, (15,), members=2, noise="heteroscedastic").learn(X, y)
+    assert np.abs(coverage_by_quarter(committee, test, target) - 0.95).max() < 0.08
+    model = BayesianMLPRegressor(hidden_layer_sizes=(15,), noise="heteroscedastic").fit(100 * X, 100 * y)
+    _, std = model.predict([[-160.0], [160.0]], return_std=True)
+    assert 4.0 < std[1] / std[0] < 20.0
+    assert np.isfinite(model.noise_)
+
+
+def test_densities_are_those_of_drawn_noises() -> None:
+    X, y, _ = problem(200, 8)
+    network = BayesianNetwork(1, (8,), noise="heteroscedastic").learn(X, y)
+    scale = float(network._state.scales[2, 0])
+    assert scale != 1.0
+    means, covs = network._output_moments(X[:5])
+    for x, target, mean, cov in zip(X, y, means, covs, strict=False):
+        f, a = np.random.default_rng(0).multivariate_normal(mean, cov, 400_000).T
+        f, noise = mean[0] + np.sqrt(scale) * (f - mean[0]), scale * np.exp(a)
+        density = np.mean(np.exp(-0.5 * (target - f) ** 2 / noise) / np.sqrt(2 * np.pi * noise))
+        assert network.log_predictive(x, target) == pytest.approx(np.log(density), abs=0.02)
+
+
+def test_draws_are_of_the_numbers_alone() -> None:
+    X, y, _ = problem(100, 6)
+    for n_outputs, shape in ((1, (7, 100)), (2, (7, 100, 2))):
+        targets = y if n_outputs == 1 else np.column_stack([y, -y])
+        network = BayesianNetwork(1, (5,), n_outputs, noise="heteroscedastic").learn(X, targets)
+        assert network.sample_output(X, 7, 0).shape == shape
+        assert network.predict(X).noise_var.shape == shape[1:]
+
+
+def test_expectation_propagation_takes_its_sites_back() -> None:
+    """Without hidden layers slopes don't move, so refining only improves the sites: near what one pass gave."""
+    X, y, _ = problem(300, 7, growth=3.0)
+    once, often = (
+        BayesianNetwork(1, (), noise="heteroscedastic").learn(X, y, passes=passes, refine="ep") for passes in (1, 4)
+    )
+    spread = np.sqrt(np.diag(once.cov[0]))
+    assert np.abs((often.mean - once.mean) / spread).max() < 1.0
+    np.testing.assert_allclose(np.sqrt(np.diag(often.cov[0])), spread, rtol=0.3)
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    scale=st.sampled_from([1e-12, 1e-3, 1.0, 1e4, 1e8]),
+    constant=st.booleans(),
+    outlier=st.floats(-1e10, 1e10),
+    structure=st.sampled_from(["full", "neuron", "diagonal"]),
+)
+def test_odd_targets_leave_it_finite_and_positive(scale: float, constant: bool, outlier: float, structure: str) -> None:
+    rng = np.random.default_rng(0)
+    X = np.ones((40, 2)) if constant else rng.normal(size=(40, 2))
+    y = scale * rng.normal(size=40)
+    y[20] = outlier
+    network = BayesianNetwork(2, (4,), noise="heteroscedastic", covariance=structure).learn(X, y)
+    prediction = network.predict(X)
+    assert np.isfinite(prediction.mean).all()
+    assert (prediction.noise_var > 0.0).all()
+    assert np.isfinite(network.log_predictive(X, y)).all()
+    assert all((variances >= 0.0).all() for variances in network.weight_variances)
+
+
+def test_labels_have_no_such_noise() -> None:
+    with pytest.raises(ValueError, match="is for observation='gaussian', got observation='bernoulli'"):
+        BayesianNetwork(2, observation="bernoulli", noise="heteroscedastic")
+    network = BayesianNetwork(2, noise="heteroscedastic")
+    with pytest.raises(ValueError, match="y must be finite"):
+        network.learn([[1.0, 2.0]], [np.nan])

@@ -1,0 +1,415 @@
+import copy
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from benchmarks.merging import distance, distances, problems
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+from scipy.stats import multivariate_normal
+
+import onepass
+from onepass import BayesianNetwork, BayesianPerceptron, Quadrature, merge
+from onepass.beliefs.diagonal import DiagonalGaussian
+from onepass.beliefs.full import FullGaussian
+from onepass.merging import Merging, Rounds
+
+
+def linear_rows(n: int, d: int = 4, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, X @ np.arange(1.0, d + 1) + rng.normal(0.0, 0.5, n)
+
+
+def labelled_rows(n: int, d: int = 4, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    X, a = linear_rows(n, d, seed)
+    return X, (a + np.random.default_rng(seed + 1).logistic(size=n) > 0).astype(float)
+
+
+def learned_apart(prior: Any, X: Any, y: Any, parts: int) -> list[Any]:
+    pieces = zip(np.array_split(X, parts), np.array_split(y, parts), strict=True)
+    return [copy.deepcopy(prior).learn(*piece) for piece in pieces]
+
+
+def close(one: BayesianPerceptron, other: BayesianPerceptron, tolerance: float) -> None:
+    np.testing.assert_allclose(one.mean, other.mean, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(one.cov, other.cov, rtol=tolerance, atol=tolerance * np.abs(other.cov).max())
+    assert one.log_evidence == pytest.approx(other.log_evidence, rel=tolerance)
+    assert one.n_seen == other.n_seen
+    assert one.noise == pytest.approx(other.noise)
+
+
+@pytest.mark.parametrize("form", [FullGaussian, DiagonalGaussian])
+def test_natural_parameters_there_and_back(form: Any) -> None:
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(5, 5))
+    cov = root @ root.T if form is FullGaussian else np.square(root[0])
+    belief, centre = form(rng.normal(size=5), cov), rng.normal(size=5)
+    natural = belief.natural(centre)
+    whole = cov if form is FullGaussian else np.diag(cov)
+    precision = natural.precision if form is FullGaussian else np.diag(natural.precision)
+    np.testing.assert_allclose(precision @ whole, np.eye(5), atol=1e-9)
+    np.testing.assert_allclose(natural.pull, precision @ (belief.mean - centre))
+    gap = belief.mean - centre
+    assert natural.log_volume == pytest.approx(0.5 * gap @ precision @ gap + 0.5 * np.linalg.slogdet(whole)[1])
+    back = form.from_natural(natural.precision, natural.pull, centre)
+    np.testing.assert_allclose(back.mean, belief.mean)
+    np.testing.assert_allclose(back.cov, belief.cov)
+
+
+def test_an_indefinite_or_singular_belief_has_no_such_parameters() -> None:
+    with pytest.raises(ValueError, match="not positive definite"):
+        FullGaussian.from_natural(np.diag([1.0, -1.0]), np.zeros(2), np.zeros(2))
+    with pytest.raises(ValueError, match="not positive definite"):  # a pivot that is rounding alone
+        FullGaussian.from_natural(np.array([[1.0, 1.0], [1.0, 1.0 + 1e-16]]), np.zeros(2), np.zeros(2))
+    with pytest.raises(ValueError, match="not positive definite"):
+        DiagonalGaussian.from_natural(np.array([1.0, 0.0]), np.zeros(2), np.zeros(2))
+    with pytest.raises(ValueError, match="known exactly"):
+        FullGaussian(np.zeros(2), np.array([1.0, 0.0])).natural(np.zeros(2))
+    with pytest.raises(ValueError, match="known exactly"):
+        DiagonalGaussian(np.zeros(2), np.array([1.0, 0.0])).natural(np.zeros(2))
+
+
+@pytest.mark.parametrize("options", [{}, {"engine": "blocks"}, {"mean": [1e3, 1, 2, 3, 4.0]}, {"bias": False}], ids=str)
+@pytest.mark.parametrize("parts", [1, 2, 7])
+def test_linear_models_merge_to_what_one_would_have_learned(options: dict[str, Any], parts: int) -> None:
+    X, y = linear_rows(3000)
+    prior = BayesianPerceptron(4, "linear", noise=0.25, cov=4.0, **options)
+    prior.learn(X[:100], y[:100])  # a prior may know something already
+    whole = copy.deepcopy(prior).learn(X[100:], y[100:])
+    close(merge(prior, learned_apart(prior, X[100:], y[100:], parts)), whole, 1e-9)
+
+
+def test_merging_keeps_its_digits_over_many_precise_rows_of_uneven_scale() -> None:
+    X, y = linear_rows(200_000)
+    scales = np.array([1e-3, 1.0, 1e2, 1e3])
+    prior = BayesianPerceptron(4, "linear", noise=1e-4, cov=1e4)
+    whole = copy.deepcopy(prior).learn(X * scales, y)
+    merged = merge(prior, learned_apart(prior, X * scales, y, 8))
+    deviations = np.sqrt(np.diag(whole.cov))
+    np.testing.assert_allclose(merged.mean / deviations, whole.mean / deviations, rtol=1e-9)
+    np.testing.assert_allclose(np.sqrt(np.diag(merged.cov)), deviations, rtol=1e-9)
+
+
+def test_the_prior_and_the_models_stay_as_they_are() -> None:
+    X, y = labelled_rows(200)
+    prior = BayesianPerceptron(4)
+    models = learned_apart(prior, X, y, 3)
+    before = [model.export_state() for model in (prior, *models)]
+    merged = merge(prior, models).learn(X, y)
+    assert merged.n_seen == 400
+    for (_, arrays), model in zip(before, (prior, *models), strict=True):
+        for name, array in model.export_state()[1].items():
+            np.testing.assert_array_equal(array, arrays[name])
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 10_000), st.permutations(range(4)), st.sampled_from(["labels", "noise", "diagonal"]))
+def test_the_order_and_grouping_of_models_make_no_difference(seed: int, order: list[int], kind: str) -> None:
+    X, y = labelled_rows(120, seed=seed) if kind == "labels" else linear_rows(120, seed=seed)
+    options: dict[str, Any] = {} if kind == "labels" else {"activation": "relu", "noise": "learn"}
+    prior = BayesianPerceptron(4, **options, covariance="diagonal" if kind == "diagonal" else "full")
+    models = learned_apart(prior, X, y, 4)
+    straight = merge(prior, models)
+    close(merge(prior, [models[k] for k in order]), straight, 1e-8)
+    pairs = [merge(prior, [models[k] for k in order[:2]]), merge(prior, [models[k] for k in order[2:]])]
+    close(merge(prior, pairs), straight, 1e-8)
+
+
+def test_a_group_sites_take_each_other_back() -> None:
+    X, y = labelled_rows(200)
+    prior = BayesianPerceptron(4)
+    merging = Merging(prior)
+    one, other = (merging.site(prior, model) for model in learned_apart(prior, X, y, 2))
+    close(merging.merged(one + other - other), merging.merged(one), 1e-9)
+    close(merging.merged(merging.nothing()), prior, 1e-12)
+    assert one.rows == 100
+    assert one.nbytes == 8 * (25 + 5 + 2 + 2)
+
+
+def sampled_evidence(X: np.ndarray, y: np.ndarray, q: BayesianPerceptron) -> float:
+    """Log evidence of labels under unit priors, by importance sampling from a wider ``q``."""
+    proposal = multivariate_normal(q.mean, 1.3 * q.cov)
+    weights = proposal.rvs(4000, random_state=np.random.default_rng(0))
+    scores = (weights[:, 1:] @ X.T + weights[:, :1]) * (2 * y - 1)
+    logs = -np.logaddexp(0, -scores).sum(axis=1) + multivariate_normal(np.zeros(5)).logpdf(weights)
+    return float(logsumexp(logs - proposal.logpdf(weights)) - np.log(4000))
+
+
+def test_the_merged_evidence_is_that_of_all_rows() -> None:
+    """By brute force; the sum of the shards' own is far off, even the sequential one less close than rounds."""
+    X, y = labelled_rows(2000)
+    prior = BayesianPerceptron(4)
+    models = learned_apart(prior, X, y, 10)
+    rounds = Rounds(prior, 10)
+    pieces = list(zip(np.array_split(X, 10), np.array_split(y, 10), strict=True))
+    for _ in range(3):
+        starts = zip(rounds.starts(), pieces, strict=True)
+        merged = rounds.take([start and start.learn(*piece) for start, piece in starts])
+    truth = sampled_evidence(X, y, merged)
+    assert abs(merged.log_evidence - truth) < 0.3
+    assert abs(copy.deepcopy(prior).learn(X, y).log_evidence - truth) > 1.0
+    alone = abs(sum(model.log_evidence for model in models) - truth)
+    assert abs(merge(prior, models).log_evidence - truth) < 0.5 * alone
+
+
+def test_learned_noise_is_pooled_by_the_rows_it_rests_on() -> None:
+    X, y = linear_rows(900)
+    prior = BayesianPerceptron(4, "linear", noise="learn")
+    short, long = copy.deepcopy(prior).learn(X[:100], y[:100]), copy.deepcopy(prior).learn(X[100:], y[100:])
+    merged = merge(prior, [short, long])
+    weights = [model.export_state()[1]["running"][1] - 1.0 for model in (short, long)]
+    assert merged.noise == pytest.approx(np.average([short.noise, long.noise], weights=weights))
+    assert merged.export_state()[1]["running"][1] == pytest.approx(1.0 + sum(weights))
+
+
+def test_rounds_settle_the_learned_noise() -> None:
+    X, y = linear_rows(16_000)
+    prior = BayesianPerceptron(4, "linear", noise="learn")
+    for shards in (1, 40):
+        rounds = Rounds(prior, shards)
+        pieces = list(zip(np.array_split(X, shards), np.array_split(y, shards), strict=True))
+        for _ in range(3):
+            starts = zip(rounds.starts(), pieces, strict=True)
+            merged = rounds.take([start and start.learn(*piece) for start, piece in starts])
+        assert merged.noise == pytest.approx(0.25, rel=0.05)
+        assert merged.n_seen == 16_000
+
+
+@pytest.mark.parametrize("problem", problems(16_000), ids=lambda problem: problem.name)
+def test_two_rounds_come_as_close_as_the_order_of_rows_allows(problem: Any) -> None:
+    whole = problem.fresh().learn(problem.X, problem.y)
+    backwards = distance(problem.fresh().learn(problem.X[::-1], problem.y[::-1]), whole)
+    first, second = distances(problem, whole, 16, 2)
+    if problem.settings.get("activation") == "linear":
+        assert second < 1e-9
+    else:
+        assert second < max(0.5 * first, 0.1)
+        assert second < 4.0 * backwards
+
+
+def test_diagonal_beliefs_merge_weight_by_weight() -> None:
+    """Rows that each touch one weight are exact even with independent weights."""
+    rng = np.random.default_rng(0)
+    X = np.eye(3)[rng.integers(3, size=600)]
+    y = X @ [1.0, 2.0, 3.0] + rng.normal(size=600)
+    prior = BayesianPerceptron(3, "linear", noise=1.0, bias=False, covariance="diagonal")
+    close(merge(prior, learned_apart(prior, X, y, 5)), copy.deepcopy(prior).learn(X, y), 1e-9)
+
+
+def test_a_float32_model_stays_one() -> None:
+    X, y = linear_rows(500)
+    prior = BayesianPerceptron(4, "linear", noise=1.0, dtype="float32")
+    merged = merge(prior, learned_apart(prior, X, y, 2))
+    assert merged.cov.dtype == np.float32
+    np.testing.assert_allclose(merged.mean, copy.deepcopy(prior).learn(X, y).mean, rtol=1e-4)
+
+
+def test_a_cavity_is_what_the_other_shards_say() -> None:
+    X, y = labelled_rows(300)
+    prior = BayesianPerceptron(4)
+    models = learned_apart(prior, X, y, 3)
+    merging = Merging(prior)
+    sites = [merging.site(prior, model) for model in models]
+    others = merge(prior, models[1:])
+    cavity = merging.cavity(sites[0] + sites[1] + sites[2], sites[0])
+    assert cavity is not None
+    np.testing.assert_allclose(cavity.mean, others.mean, rtol=1e-9)
+    np.testing.assert_allclose(cavity.cov, others.cov, rtol=1e-9, atol=1e-12)
+
+
+def test_a_cavity_that_is_no_gaussian_keeps_the_old_site() -> None:
+    """A site with more precision than all sites together, as a negative one elsewhere makes it, can't be taken out."""
+    prior = BayesianPerceptron(1, "linear", noise=1.0, bias=False)
+    merging = Merging(prior)
+    strong = merging.site(prior, copy.deepcopy(prior).learn([[2.0]], [1.0]))
+    half = merging.nothing().toward(strong, 0.5)
+    assert merging.cavity(half, strong) is None  # precision 1 + 2 - 4 < 0
+    rounds = Rounds(prior, 2)
+    rounds._sites, rounds._total = [strong, half - strong], half
+    before = rounds.merged()
+    starts = rounds.starts()
+    assert starts[0] is None
+    assert starts[1] is not None
+    close(rounds.take([None, None]), before, 1e-12)
+
+
+def test_sites_that_sum_to_no_gaussian_are_taken_in_part() -> None:
+    prior = BayesianPerceptron(1, "linear", noise=1.0, bias=False).learn([[0.0]], [0.0])  # a row that says nothing
+    merging = Merging(prior)
+    nothing, site = merging.nothing(), merging.site(prior, copy.deepcopy(prior).learn([[2.0]], [1.0]))
+    assert merging.settled(nothing, site) == 1.0
+    negative = nothing - site
+    assert merging.settled(nothing, negative) == 0.125  # 1 - 4 t > 0, and t = 1/4 leaves nothing
+    part = nothing.toward(negative, 0.125)
+    assert merging.merged(part).cov == pytest.approx(2.0)
+    assert part.rows == negative.rows
+    with pytest.raises(ValueError, match="not positive definite"):
+        merging.merged(negative)
+
+
+@pytest.mark.parametrize("covariance", ["full", "layer", "neuron", "diagonal"])
+def test_networks_merge_block_by_block(covariance: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(2000, 1))
+    y = np.sin(2 * X[:, 0]) + rng.normal(0, 0.1, 2000)
+    prior = BayesianNetwork(1, hidden=(10,), covariance=covariance).learn(X[:200], y[:200])
+    merged = merge(prior, learned_apart(prior, X[200:1800], y[200:1800], 4))
+    assert merged.n_seen == 1800
+
+    def error(model: BayesianNetwork) -> float:
+        return float(np.sqrt(np.mean((model.predict(X[1800:]).mean - y[1800:]) ** 2)))
+
+    assert error(merged) < error(prior)
+    whole = copy.deepcopy(prior).learn(X[200:1800], y[200:1800])
+    assert error(merged) < 1.5 * error(whole)
+
+
+def test_a_linear_network_merges_exactly() -> None:
+    X, y = linear_rows(600)
+    prior = BayesianNetwork(4, hidden=(), noise=0.25)
+    merged, whole = merge(prior, learned_apart(prior, X, y, 3)), copy.deepcopy(prior).learn(X, y)
+    np.testing.assert_allclose(merged.mean, whole.mean, rtol=1e-9)
+    np.testing.assert_allclose(merged.cov[0], whole.cov[0], rtol=1e-9, atol=1e-15)
+    assert merged.log_evidence == pytest.approx(whole.log_evidence)
+
+
+def test_estimators_merge_with_their_standardisation() -> None:
+    X, y = linear_rows(1000)
+    kinds = np.digitize(y, [-2.0, 2.0])
+    start = onepass.BayesianPerceptronClassifier(standardize=True, prior_scale="auto").fit(X[:200], kinds[:200])
+    parts = [copy.deepcopy(start).partial_fit(X[k : k + 400], kinds[k : k + 400]) for k in (200, 600)]
+    merged, whole = merge(start, parts), copy.deepcopy(start).partial_fit(X[200:], kinds[200:])
+    assert merged.n_seen_ == 1000
+    np.testing.assert_allclose(merged.predict_proba(X), whole.predict_proba(X), atol=0.05)
+    assert merged.prior_weights_.sum() == pytest.approx(1.0)
+    regressor = onepass.BayesianPerceptronRegressor(noise=0.25, standardize=True).fit(X[:200], y[:200])
+    parts = [copy.deepcopy(regressor).partial_fit(X[k : k + 400], y[k : k + 400]) for k in (200, 600)]
+    merged, whole = merge(regressor, parts), copy.deepcopy(regressor).partial_fit(X[200:], y[200:])
+    np.testing.assert_allclose(merged.coef_, whole.coef_, rtol=1e-9)
+    assert merged.log_evidence_ == pytest.approx(whole.log_evidence_)
+    with pytest.raises(ValueError, match=re.escape("standardisation (centre of the inputs)")):
+        merge(
+            regressor, [onepass.BayesianPerceptronRegressor(noise=0.25, standardize=True).fit(X[300:700], y[300:700])]
+        )
+    cold = onepass.BayesianPerceptronRegressor(standardize=True).fit(X[:50], y[:50])
+    with pytest.raises(ValueError, match="warm-up of 100 rows"):
+        merge(cold, [cold])
+
+
+BASE: dict[str, Any] = {"activation": "relu", "noise": 0.1}
+DIFFERENT: list[tuple[dict[str, Any], str]] = [
+    ({"cov": 2.0}, "did not start from the prior"),
+    ({"mean": np.ones(5)}, "did not start from the prior"),
+    ({"noise": 0.2}, "noise=0.2 where the prior has 0.1"),
+    ({"noise": "learn"}, "noise='learn' where the prior has 0.1"),
+    ({"activation": "linear"}, "activation="),
+    ({"activation": "sigmoid", "noise": None}, "activation="),
+    ({"covariance": "diagonal"}, "covariance='diagonal' where the prior has 'full'"),
+    ({"bias": False}, "bias=False where the prior has True"),
+    ({"update": "kalman"}, "update='kalman' where the prior has 'adf'"),
+    ({"dtype": "float32"}, "dtype='float32' where the prior has 'float64'"),
+    ({"forgetting": 0.99}, "forgetting=0.99 favours the last rows"),
+    ({"process_noise": 1e-3}, "process_noise lets the weights wander"),
+    ({"noise": "learn", "noise_window": 10}, "noise="),
+]
+
+
+@pytest.mark.parametrize(("options", "words"), DIFFERENT, ids=[str(options) for options, _ in DIFFERENT])
+def test_models_that_differ_are_refused_by_name(options: dict[str, Any], words: str) -> None:
+    prior = BayesianPerceptron(4, **BASE)
+    other = BayesianPerceptron(4, **{**BASE, **options})
+    y = np.array([1.0, 0.0])
+    other.learn(np.ones((2, 4)), y)
+    with pytest.raises(ValueError, match=f"model 1.*{re.escape(words)}"):
+        merge(prior, [copy.deepcopy(prior).learn(np.ones((2, 4)), y), other])
+
+
+def test_what_cannot_be_merged_is_refused() -> None:
+    prior = BayesianPerceptron(4)
+    with pytest.raises(ValueError, match="n_features=3 where the prior has 4"):
+        merge(prior, [BayesianPerceptron(3)])
+    with pytest.raises(ValueError, match="at least one model"):
+        merge(prior, [])
+    with pytest.raises(TypeError, match="model 0 must be a BayesianPerceptron"):
+        merge(prior, [BayesianNetwork(4)])
+    with pytest.raises(TypeError, match="prior must be one of BayesianMLPClassifier"):
+        merge("prior", [prior])
+    with pytest.raises(ValueError, match="fewer than the 10 of its prior"):
+        merge(copy.deepcopy(prior).learn(np.ones((10, 4)), np.ones(10)), [prior])
+    with pytest.raises(ValueError, match="the prior can't be merged: forgetting"):
+        Merging(BayesianPerceptron(4, forgetting=0.9))
+    with pytest.raises(ValueError, match="noise_window favours"):
+        Merging(BayesianPerceptron(4, "relu", noise="learn", noise_window=5))
+    with pytest.raises(ValueError, match="known exactly"):
+        merge(BayesianPerceptron(4, cov=0.0), [BayesianPerceptron(4, cov=0.0)])
+    with pytest.raises(TypeError, match="only what can be saved"):
+        Merging(BayesianPerceptron(4, Quadrature(np.sin), noise=0.1))
+    with pytest.raises(ValueError, match="seed=1 where the prior has 0"):
+        merge(BayesianNetwork(2), [BayesianNetwork(2, seed=1)])
+    with pytest.raises(ValueError, match="forgetting"):
+        Merging(BayesianNetwork(2, forgetting=0.9))
+
+
+def test_rounds_are_taken_one_after_the_other() -> None:
+    rounds = Rounds(BayesianPerceptron(4), 2)
+    with pytest.raises(RuntimeError, match="call that first"):
+        rounds.take([None, None])
+    rounds.starts()
+    with pytest.raises(ValueError, match="each of 2 shards, got 1"):
+        rounds.take([None])
+
+
+@pytest.mark.parametrize("covariance", ["full", "layer", "neuron", "diagonal"])
+def test_networks_whose_noise_depends_on_the_input_merge_block_by_block(covariance: str) -> None:
+    X, y = linear_rows(400, d=3)
+    prior = BayesianNetwork(3, (5,), covariance=covariance, noise="heteroscedastic", seed=3).learn(X[:200], y[:200])
+    alone = copy.deepcopy(prior).learn(X[200:], y[200:])
+    merged = merge(prior, [alone])  # one model's change over the prior is that model again
+    np.testing.assert_allclose(merged.mean, alone.mean, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(merged.predict(X).noise_var, alone.predict(X).noise_var, rtol=1e-6)
+    assert merge(prior, learned_apart(prior, X[200:], y[200:], 2)).n_seen == 400
+
+
+def test_estimators_of_several_members_merge_with_their_weights() -> None:
+    X, y = linear_rows(400, d=3)
+    prior = onepass.BayesianMLPRegressor((5,), members=3, warm_up=50).fit(X[:100], y[:100])
+    models = [copy.deepcopy(prior).partial_fit(X[part], y[part]) for part in (slice(100, 200), slice(200, 400))]
+    merged = merge(prior, models)
+    one, other, pooled = (model._committees[0].weighing for model in (*models, merged))
+    np.testing.assert_allclose(pooled["weights"], (one["weights"] + 2 * other["weights"]) / 3, rtol=1e-12)
+    assert pooled["count"][0] == 3.0 + 400.0
+    for k, member in enumerate(merged._committees[0].members):
+        alone = merge(prior._committees[0].members[k], [model._committees[0].members[k] for model in models])
+        np.testing.assert_allclose(member.mean, alone.mean, rtol=1e-10, atol=1e-12)
+    merged.partial_fit(X, y)
+    assert merged.score(X, y) > 0.5
+
+
+def test_merge_says_which_argument_is_wrong() -> None:
+    X, y = linear_rows(40)
+    prior = BayesianPerceptron(4, "linear", noise=0.25)
+    models = learned_apart(prior, X, y, 2)
+    close(merge(prior, (model for model in models)), merge(prior, models), 1e-12)
+    with pytest.raises(ValueError, match="at least one model"):
+        merge(prior, iter(()))
+    with pytest.raises(TypeError, match="models must be a list of models, got BayesianPerceptron"):
+        merge(prior, models[0])
+    with pytest.raises(ValueError, match="model 2 is model 0 again"):
+        merge(prior, [*models, models[0]])
+    cold = onepass.BayesianPerceptronRegressor()
+    with pytest.raises(ValueError, match="the prior has not been fitted; fit it to some rows before copies of it part"):
+        merge(cold, [onepass.BayesianPerceptronRegressor().fit(X, y)])
+
+
+def test_models_that_did_not_start_from_the_prior_are_refused_even_if_they_saw_as_many_rows() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = (X[:, 0] > 0).astype(float)
+    siblings = [onepass.BayesianPerceptron(2).learn(X[k::4], y[k::4]) for k in range(4)]
+    with pytest.raises(
+        ValueError, match=r"model 0 has learned no more rows than its prior but believes something else"
+    ):
+        onepass.merge(siblings[0], siblings[1:])

@@ -1,0 +1,187 @@
+"""Committees: mixtures of networks, and the weights they learn."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from onepass import BayesianCommittee, BayesianMLPRegressor, BayesianNetwork
+from onepass.models.ensemble import WEIGHTINGS
+
+
+def problem(n: int = 120) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 2))
+    return X, np.sin(2 * X[:, 0]) + rng.normal(0, 0.1, n)
+
+
+def test_a_committee_of_one_is_its_member() -> None:
+    X, y = problem()
+    alone = BayesianNetwork(2, (8,), seed=5).learn(X, y)
+    committee = BayesianCommittee(2, (8,), members=1, seed=5).learn(X, y)
+    np.testing.assert_array_equal(committee.predict(X), alone.predict(X))
+    np.testing.assert_allclose(committee.interval(X), alone.interval(X), atol=1e-12)
+    np.testing.assert_allclose(committee.log_predictive(X, y), alone.log_predictive(X, y), atol=1e-12)
+
+
+def test_the_mixture_is_that_of_its_members() -> None:
+    X, y = problem()
+    committee = BayesianCommittee(2, (8,), members=3).learn(X, y)
+    parts = [member.predict(X[0]) for member in committee.members]
+    rng = np.random.default_rng(1)
+    chosen = rng.choice(3, size=200_000, p=committee.weights)
+    means, stds = np.array([p.mean for p in parts]), np.sqrt([p.var + p.noise_var for p in parts])
+    draws = rng.normal(means[chosen], stds[chosen])
+    prediction = committee.predict(X[0])
+    assert prediction.mean == pytest.approx(draws.mean(), abs=5e-3)
+    assert prediction.var + prediction.noise_var == pytest.approx(draws.var(), rel=0.02)
+    np.testing.assert_allclose(committee.interval(X[0], 0.9), np.quantile(draws, [0.05, 0.95]), atol=0.01)
+    density = committee.weights @ norm.pdf(y[0], means, stds)
+    assert committee.log_predictive(X[0], y[0]) == pytest.approx(np.log(density))
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+def test_weights_go_to_the_member_that_predicts_best(weighting: str) -> None:
+    X, y = problem(300)
+    committee = BayesianCommittee(2, (8,), members=3, weighting=weighting).learn(X, y)
+    assert committee.weights.sum() == pytest.approx(1.0)
+    if weighting == "uniform":
+        np.testing.assert_allclose(committee.weights, 1 / 3)
+    if weighting == "evidence":
+        evidence = [member.log_evidence for member in committee.members]
+        assert committee.weights.argmax() == np.argmax(evidence)
+        assert committee.weights.max() > 0.9
+
+
+def test_rows_in_any_split_give_the_same_weights() -> None:
+    X, y = problem()
+    for weighting in WEIGHTINGS:
+        whole, parts = (BayesianCommittee(2, (6,), members=3, weighting=weighting) for _ in range(2))
+        whole.learn(X, y)
+        parts.learn(X[:70], y[:70]).learn(X[70:], y[70:])
+        np.testing.assert_allclose(whole.weights, parts.weights, rtol=1e-9)
+
+
+def test_refining_passes_make_it_better() -> None:
+    X, y = problem(200)
+    test, target = problem(1000)
+    errors = [
+        np.mean(
+            (BayesianCommittee(2, (15,), members=2).learn(X, y, passes=n, refine="ep").predict(test).mean - target) ** 2
+        )
+        for n in (1, 5)
+    ]
+    assert errors[1] < errors[0]
+
+
+def test_classes_are_mixed_as_probabilities() -> None:
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(100, 3)), rng.integers(0, 3, 100)
+    committee = BayesianCommittee(3, (5,), 3, members=2, observation="categorical").learn(X, y)
+    prediction = committee.predict(X)
+    np.testing.assert_allclose(prediction.mean.sum(axis=1), 1.0)
+    assert committee.sample_output(X, 7, 0).shape == (7, 100, 3)
+    with pytest.raises(ValueError, match="interval is for numbers"):
+        committee.interval(X)
+
+
+def test_saved_and_loaded_it_goes_on_bit_for_bit() -> None:
+    X, y = problem()
+    first = BayesianCommittee(2, (5,), members=3).learn(X[:60], y[:60])
+    parameters, arrays = first.export_state()
+    second = BayesianCommittee.from_state(json.loads(json.dumps(parameters)), arrays)
+    for committee in (first, second):
+        committee.learn(X[60:], y[60:])
+    np.testing.assert_array_equal(first.weights, second.weights)
+    np.testing.assert_array_equal(first.predict(X), second.predict(X))
+    assert first.log_evidence == second.log_evidence
+
+
+def test_a_bad_row_is_learned_by_no_member() -> None:
+    X, y = problem()
+    committee = BayesianCommittee(2, (5,), members=3).learn(X, y)
+    before: Any = committee.predict(X)
+    spoiled = X.copy()
+    spoiled[50] = 1e200
+    for rows, targets in ((spoiled, y), (spoiled[50], y[50])):
+        with pytest.raises(ValueError, match="Nothing was learned"):
+            committee.learn(rows, targets)
+    np.testing.assert_array_equal(committee.predict(X), before)
+    assert committee.n_seen == 120
+
+
+@pytest.mark.parametrize("structure", ["full", "diagonal"])
+def test_threads_change_nothing(structure: str) -> None:
+    X, y = problem(200)
+    ways: list[dict[str, Any]] = [{"passes": 2}] + ([{"passes": 2, "refine": "ep"}] if structure == "full" else [])
+    for way in ways:
+        alone, threaded = (
+            BayesianCommittee(2, (12,), members=5, covariance=structure, workers=workers).learn(X, y, **way)
+            for workers in (1, 3)
+        )
+        np.testing.assert_array_equal(alone.weights, threaded.weights)
+        np.testing.assert_array_equal(alone.predict(X), threaded.predict(X))
+        assert alone.log_evidence == threaded.log_evidence
+
+
+def test_few_rows_are_not_worth_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onepass.models.ensemble._available_cores", lambda: 8)
+    committee = BayesianCommittee(2, (50,), members=3)
+    assert committee._cores(1, 1) == 1
+    assert committee._cores(10_000, 1) == 8
+    assert committee._cores(10_000, 32) == 1  # matrix products have threads of their own
+    assert BayesianCommittee(2, (50,), members=3, engine="reference")._cores(10_000, 1) == 1
+
+
+def test_a_bad_row_is_learned_by_no_member_in_threads() -> None:
+    X, y = problem()
+    committee = BayesianCommittee(2, (5,), members=3, workers=2).learn(X, y)
+    before: Any = committee.predict(X)
+    spoiled = X.copy()
+    spoiled[50] = 1e200
+    with pytest.raises(ValueError, match="Nothing was learned"):
+        committee.learn(spoiled, y)
+    np.testing.assert_array_equal(committee.predict(X), before)
+
+
+def test_predicting_before_learning_learns_the_same() -> None:
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(60, 2)), rng.normal(size=60)
+    first, second = (BayesianCommittee(2, (5,), members=3).learn(X[:40], y[:40]) for _ in range(2))
+    expected = first.predict(X[40])
+    seen = second.predict_then_learn(X[40:], y[40:])
+    np.testing.assert_allclose([seen.mean[0], seen.var[0]], [expected.mean, expected.var], rtol=1e-10)
+    first.learn(X[40:], y[40:])
+    np.testing.assert_allclose(second.weights, first.weights, rtol=1e-10)
+    np.testing.assert_allclose(second.predict(X).mean, first.predict(X).mean, rtol=1e-10)
+    with pytest.raises(ValueError, match="finite"):
+        second.predict_then_learn(X[:2], [1.0, np.nan])
+    assert second.n_seen == 60
+
+
+@pytest.mark.parametrize("method", ["learn", "predict_then_learn"])
+def test_an_interrupt_leaves_no_member_ahead_of_the_others(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = problem()
+    committee = BayesianCommittee(2, (8,), members=3, workers=1).learn(X[:60], y[:60])
+    before = [(member.mean, member.n_seen) for member in committee.members], committee.weights
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(committee, "_weigh", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        getattr(committee, method)(X[60:], y[60:])
+    for member, (mean, n_seen) in zip(committee.members, before[0], strict=True):
+        np.testing.assert_array_equal(member.mean, mean)
+        assert member.n_seen == n_seen
+    np.testing.assert_array_equal(committee.weights, before[1])
+
+
+def test_one_hidden_layer_may_be_given_as_a_number() -> None:
+    X, y = problem()
+    np.testing.assert_array_equal(BayesianNetwork(2, 8).mean, BayesianNetwork(2, (8,)).mean)
+    assert BayesianMLPRegressor(hidden_layer_sizes=8).fit(X, y)._committees[0].members[0].hidden == (8,)
+    assert repr(BayesianNetwork(2, 8)).startswith("BayesianNetwork(2, (8,), 1, ")
+    assert repr(BayesianCommittee(2, 8, members=3)).endswith("members=3, weighting='stacked')")

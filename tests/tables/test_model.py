@@ -1,0 +1,214 @@
+import json
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import onepass
+from onepass import (
+    BayesianMLPClassifier,
+    BayesianPerceptronClassifier,
+    BayesianPerceptronRegressor,
+    CheckpointError,
+)
+from onepass.tables.columns.encoding import FARTHEST, SchemaError
+from onepass.tables.model import NumberTarget, Rows, Settings, TabularModel
+from onepass.tables.schema import Request, survey
+from onepass.tables.training import Inputs, steps
+from tests.helpers.tables import clicks, trips, write_csv
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(120, 3))
+Y = X @ [1.0, -2.0, 0.5] + RNG.normal(0.0, 0.3, 120)
+
+
+def learned(folder: Path, rows: list[dict[str, Any]], target: str, **settings: Any) -> TabularModel:
+    inputs = Inputs((str(write_csv(folder / "a.csv", rows)),))
+    sources = inputs.sources()
+    model, _ = survey(sources, Request(target, settings=Settings(**settings)), rereadable=True)
+    for step in steps(model, inputs, sources):
+        model.learn(step.rows)
+    return model
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        BayesianPerceptronRegressor(),
+        BayesianPerceptronRegressor(prior_scale="auto"),
+        BayesianPerceptronClassifier(),
+        BayesianMLPClassifier((3,), standardize=False),
+    ],
+    ids=lambda estimator: f"{type(estimator).__name__}-{estimator.prior_scale}",
+)
+def test_rows_are_foretold_by_what_was_learned_before_them(estimator: Any) -> None:
+    classes = hasattr(estimator, "predict_proba")
+    y = np.digitize(Y, [-1.0, 1.0]) if classes else Y
+    first = {"classes": [0, 1, 2]} if classes else {}
+    estimator.partial_fit(X[:100], y[:100], **first)
+    expected = []
+    copy = type(estimator).from_state(*estimator.export_state())
+    for i in range(100, 105):
+        expected.append(copy.predict_proba(X[i : i + 1])[0] if classes else copy.predict(X[i : i + 1])[0])
+        copy.partial_fit(X[i : i + 1], y[i : i + 1])
+    foretold = estimator.predict_then_learn(X[100:105], y[100:105])
+    # Several priors are weighed once a call, so only the first row sees the very same weights.
+    same = 1 if estimator.prior_scale == "auto" else 5
+    np.testing.assert_allclose(foretold.mean[:same], np.array(expected)[:same], rtol=1e-7)
+    assert estimator.n_seen_ == 105
+    assert (foretold.var > 0).all()
+
+
+def test_rows_of_a_warm_up_are_not_foretold() -> None:
+    model = BayesianPerceptronRegressor(standardize=True, warm_up=50)
+    with pytest.raises(ValueError, match="the 50 rows of the warm-up"):
+        model.predict_then_learn(X, Y)
+    model.partial_fit(X[:60], Y[:60])
+    assert model.predict_then_learn(X[60:], Y[60:]).mean.shape == (60,)
+
+
+def test_a_model_of_a_table_survives_its_file_and_equal_models_are_equal_files(tmp_path: Path) -> None:
+    model = learned(tmp_path, trips(300), "price")
+    onepass.save(model, tmp_path / "a")
+    again = onepass.load(tmp_path / "a")
+    onepass.save(again, tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert list(again.choices()) == list(model.choices())
+    assert again.weights() == model.weights()
+    rows = RNG.normal(size=(4, len(model.encoding.features)))
+    for name, column in model.predictions(rows, 0.9).items():
+        np.testing.assert_array_equal(again.predictions(rows, 0.9)[name], column)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("encoding", {"columns": [], "ignored": {}}),
+        ("encoding", {"columns": [{"kind": "boolean", "name": "a"}], "ignored": {}}),
+        ("target", {"kind": "number", "name": "price", "centre": 0.0, "spread": -1.0}),
+        ("target", {"kind": "class", "name": "price", "labels": ["a", "b"], "numeric": False}),
+        ("target", {"kind": "magic"}),
+        ("estimator", {"class": "os.system", "state": {}}),
+        ("n_rows", -1),
+        ("n_rejected", None),
+        ("last_run", {"files": ["a.csv"]}),
+        ("last_run", {"files": 5}),
+        ("last_run", {}),
+        ("progress", "much"),
+    ],
+)
+def test_a_hostile_file_is_refused(change: tuple[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = learned(tmp_path, trips(50), "price")
+    parameters, arrays = model.export_state()
+    parameters[change[0]] = change[1]
+    monkeypatch.setattr(model, "export_state", lambda: (parameters, arrays))
+    onepass.save(model, tmp_path / "a")
+    with pytest.raises(CheckpointError):
+        onepass.load(tmp_path / "a")
+
+
+def test_many_features_are_learned_and_shown_in_bounded_memory(tmp_path: Path) -> None:
+    rows = [{"word": f"w{i}", "y": float(i % 7)} for i in range(500)]
+    sources = Inputs((str(write_csv(tmp_path / "a.csv", rows)),)).sources()
+    model, _ = survey(sources, Request("y", kinds={"word": "hashed"}, buckets=2**14), rereadable=True)
+    assert model.block * len(model.encoding.features) <= 2**23
+    wide = RNG.normal(size=(5, 2**14))
+    model.learn(Rows(wide, np.arange(5.0), (), 5))
+    tracemalloc.start()
+    try:
+        (weights,) = model.weights().values()
+        assert tracemalloc.get_traced_memory()[1] < 3e8  # all contrasts at once would take 2 GB
+    finally:
+        tracemalloc.stop()
+    assert len(weights) == 2**14
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_weights_of_groups_are_gaps_to_an_average_row(covariance: str, tmp_path: Path) -> None:
+    model = learned(tmp_path, trips(500), "price", covariance=covariance)
+    assert isinstance(model.target, NumberTarget)
+    contrasts = np.vstack(list(model.encoding.contrasts(range(len(model.encoding.features)))))
+    cov = model.estimator.coef_cov_
+    stds = np.sqrt(np.diag(contrasts @ (cov if covariance == "full" else np.diag(cov)) @ contrasts.T))
+    (weights,) = model.weights().values()
+    found = {weight.feature: (weight.mean, weight.std) for weight in weights}
+    means = contrasts @ model.estimator.coef_
+    for name, mean, std in zip(model.encoding.features, means, stds, strict=True):
+        np.testing.assert_allclose(found[name], np.array([mean, std]) * model.target.spread)
+
+
+@pytest.mark.parametrize("hidden", [(), (3,)], ids=str)
+def test_of_very_many_features_the_foremost_are_shown(
+    hidden: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = learned(tmp_path, clicks(2000), "kind", hidden=hidden)
+    every = model.weights()
+    monkeypatch.setattr("onepass.tables.model._MOST_DRAWN", 5)
+    for key, few in model.weights().items():
+        assert len(few) == 5
+        assert few[0].feature in {weight.feature for weight in every[key][:5]}
+        assert few[0].mean == pytest.approx({one.feature: one.mean for one in every[key]}[few[0].feature], rel=0.2)
+
+
+def test_weights_of_a_network_point_where_the_data_do(tmp_path: Path) -> None:
+    model = learned(tmp_path, clicks(3000), "clicked", hidden=(3,))
+    (weights,) = model.weights().values()
+    found = {weight.feature: weight for weight in weights}
+    assert found["kind=none"].mean < 0 < found["kind=ad"].mean
+    assert all(weight.std > 0 for weight in weights if weight.mean)
+
+
+def test_what_is_chosen_is_plain_data(tmp_path: Path) -> None:
+    parameters, _ = learned(tmp_path, clicks(50), "kind").export_state()
+    assert json.loads(json.dumps(parameters))["target"]["labels"] == ["ad", "news", "none"]
+
+
+@pytest.mark.parametrize("settings", [{}, {"hidden": (4,)}], ids=["perceptron", "network"])
+@pytest.mark.parametrize("at", [20, 250])
+def test_huge_values_cost_their_rows_only(at: int, settings: dict[str, Any], tmp_path: Path) -> None:
+    rows = trips(300)
+    rows[at] |= {"km": 1e308}
+    rows[at + 1] |= {"price": 1e300}
+    inputs = Inputs((str(write_csv(tmp_path / "a.csv", rows)),))
+    sources = inputs.sources()
+    model, _ = survey(sources, Request("price", sample=100, settings=Settings(**settings)), rereadable=True)
+    rejects: list[Any] = []
+    for step in steps(model, inputs, sources):
+        model.learn(step.rows)
+        rejects += step.rows.rejects
+    assert [(reject.line, reject.reason) for reject in rejects] == [
+        (at + 2, "km is 1e+308, far outside anything seen"),
+        (at + 3, "the target price is 1e+300, far outside anything seen"),
+    ]
+    assert model.n_rows == 298
+    onepass.save(model, tmp_path / "a.onepass")
+    far = np.full((1, len(model.encoding.features)), FARTHEST)
+    answers = model.predictions(np.vstack([far, -far, 0.0 * far]), 0.9)
+    assert all(np.isfinite(answer).all() for answer in answers.values())
+
+
+@pytest.mark.parametrize("settings", [{}, {"hidden": (4,)}, {"prior_scale": "auto"}], ids=str)
+def test_what_is_just_not_too_far_is_learned_with_finite_numbers(settings: dict[str, Any], tmp_path: Path) -> None:
+    model = learned(tmp_path, trips(300), "price", **settings)
+    d = len(model.encoding.features)
+    for x, y in ((FARTHEST, 1.0), (1.0, FARTHEST), (-FARTHEST, FARTHEST)):
+        model.learn(Rows(np.full((1, d), x), np.full(1, y), (), 1))
+    answers = model.predictions(np.eye(d), 0.9)
+    assert all(np.isfinite(answer).all() for answer in answers.values())
+
+
+def test_a_target_of_one_number_may_be_meant_as_a_number(tmp_path: Path) -> None:
+    inputs = Inputs((str(write_csv(tmp_path / "a.csv", [{"a": i * i, "y": 3} for i in range(30)])),))
+    with pytest.raises(SchemaError, match=r"only one class, '3'.*or is it a number \(--task regression\)\?"):
+        survey(inputs.sources(), Request("y"), rereadable=True)
+    _, words = survey(inputs.sources(), Request("y", task="regression"), rereadable=True)
+    assert words.startswith("regression")
+
+
+def test_what_a_feature_does_to_one_of_several_classes_is_known_after_many_rows(tmp_path: Path) -> None:
+    rows = [{name: row[name] for name in ("age", "device", "kind")} for row in clicks(3000)]
+    found = {weight.feature: weight for weight in learned(tmp_path, rows, "kind").weights()["none"]}
+    assert found["age"].mean < -5.0 * found["age"].std  # who is older clicks more often
+    assert found["age"].std < 0.1

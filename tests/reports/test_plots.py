@@ -13,7 +13,8 @@ def draw() -> bytes:
         axes[0, 0].plot([0, 1], [0, 1], **plots.PAPER)
         plots.label_panels(axes, ["one", "two"])
         assert axes[0, 1].get_title(loc="left") == "(b)  two"
-        return plots.render(figure, "svg")
+        data: bytes = plots.render(figure, "svg")
+    return data
 
 
 def test_the_same_figure_is_the_same_file() -> None:

@@ -1,0 +1,53 @@
+"""The build backend: setuptools, and a C compiler from PyPI where the machine has none.
+
+The compiled modules need a C compiler once, when onepass is built. Most machines have one; where there is none, the
+requirements of the build grow by ``ziglang``, which carries a complete compiler (large, so only then).
+"""
+
+import os
+import shlex
+import shutil
+import sysconfig
+from typing import Any
+
+from setuptools import build_meta
+from setuptools.build_meta import (
+    build_editable,
+    build_sdist,
+    build_wheel,
+    get_requires_for_build_sdist,
+    prepare_metadata_for_build_editable,
+    prepare_metadata_for_build_wheel,
+)
+
+__all__ = [
+    "build_editable",
+    "build_sdist",
+    "build_wheel",
+    "get_requires_for_build_editable",
+    "get_requires_for_build_sdist",
+    "get_requires_for_build_wheel",
+    "has_compiler",
+    "prepare_metadata_for_build_editable",
+    "prepare_metadata_for_build_wheel",
+]
+
+
+def has_compiler() -> bool:
+    """Whether the C compiler that this Python would call is installed."""
+    command = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    return os.name == "nt" or shutil.which(command[0]) is not None  # on Windows setuptools finds its own
+
+
+def _with_compiler(requirements: list[str]) -> list[str]:
+    return requirements if has_compiler() else [*requirements, "ziglang"]
+
+
+def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
+    """What building a wheel needs."""
+    return _with_compiler(build_meta.get_requires_for_build_wheel(config_settings))
+
+
+def get_requires_for_build_editable(config_settings: Any = None) -> list[str]:
+    """What an editable installation needs."""
+    return _with_compiler(build_meta.get_requires_for_build_editable(config_settings))

@@ -1,0 +1,57 @@
+from onepass.engine.moments cimport CompiledActivation, PiecewiseMoments
+
+cdef struct Match:
+    double log_z
+    double score
+    double information
+    double variance_ratio
+    double square
+
+cdef class CompiledLikelihood:
+    cdef CompiledActivation activation
+    cdef Match match(self, double mean, double var, double y, double noise) noexcept nogil
+    cdef bint accepts(self, double y) noexcept nogil
+    cdef double residual(self, double mean, double var, double y) noexcept nogil
+    cdef double square_after(self, Match match, double mean, double var, double y) noexcept nogil
+
+cdef class LabelLikelihood(CompiledLikelihood):
+    pass
+
+cdef class SigmoidLabel(LabelLikelihood):
+    pass
+
+cdef class ProbitLabel(LabelLikelihood):
+    pass
+
+cdef class StepLabel(LabelLikelihood):
+    pass
+
+cdef class NoisyPieces(CompiledLikelihood):
+    cdef PiecewiseMoments pieces
+
+cdef class PoissonCount(CompiledLikelihood):
+    pass
+
+cdef class KalmanNoise(CompiledLikelihood):
+    pass
+
+cdef class KalmanLabel(LabelLikelihood):
+    pass
+
+cdef class KalmanCount(CompiledLikelihood):
+    pass
+
+cdef class PythonLikelihood(CompiledLikelihood):
+    cdef object likelihood
+    cdef object python_activation
+    cdef object error
+
+cdef Match sigmoid_label(double mean, double var, double y) noexcept nogil
+cdef (double, double, double) _probits(double mean, double var) noexcept nogil
+cdef Match _piece(const double[:, ::1] pieces, Py_ssize_t i, double mean, double v, double y, double noise) noexcept nogil
+cdef double _drop(double h, double rate, double var) noexcept nogil
+cdef Match _kalman(
+    double mean, double var, double y, double output_mean, double output_var, double slope, double noise, double log_z,
+    double resolution
+) noexcept nogil
+cdef double log_negative_binomial(double y, double mean, double var) noexcept nogil

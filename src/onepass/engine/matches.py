@@ -1,0 +1,479 @@
+"""Moment matches of likelihoods with one output: what a target says about the pre-activation ``a ~ N(mean, var)``.
+
+With ``Z = ∫ p(y|a) N(a; mean, var) da`` the tilted density ``p(y|a) N(a)/Z`` has the mean ``mean + score var`` and the
+variance ``var - information var²``, where ``score = dlogZ/dmean`` and ``information = -d²logZ/dmean²``. A `Match` holds
+``log Z``, these two, the ratio ``1 - information var`` of the variance after to that before (with the digits that the
+difference would lose when a precise target meets a vague belief) and, for Gaussian noise, the expected squared residual.
+
+One class per likelihood and activation for which the match is exact, and the paper's rule (``Kalman...``), which takes
+target and pre-activation for jointly Gaussian and needs only the activation's moments.
+"""
+
+import cython
+import numpy as np
+from cython.cimports.libc.math import INFINITY, NAN, exp, expm1, fabs, floor, lgamma, log, log1p, sqrt
+from cython.cimports.onepass.engine.moments import (
+    N_PROBITS,
+    PROBIT_SCALES,
+    PROBIT_WEIGHTS,
+    CompiledActivation,
+    PiecewiseMoments,
+)
+from cython.cimports.onepass.engine.special import log_cdf_slopes, log_ndtr, ndtr, pdf, truncated, wright_omega
+from numpy.polynomial.hermite_e import hermegauss
+from numpy.polynomial.legendre import leggauss
+
+_LOG_2PI = cython.declare(cython.double, 1.8378770664093453)
+_TINY = cython.declare(cython.double, 1e-200)  # what is smaller is nothing; quotients of what is larger are finite
+_FLOOR = cython.declare(cython.double, 1e-120)  # the square of its inverse stays within float64
+_SMALLEST = cython.declare(cython.double, 2.2250738585072014e-308)
+_LABEL_RESOLUTION = cython.declare(cython.double, 1e-14)  # 1 - f is known to rounding, some 1e-16
+_DROP = cython.declare(cython.double, 36.0)  # e^-36 is below rounding
+_HERMITE = cython.declare(cython.double[11])
+_HERMITE_WEIGHTS = cython.declare(cython.double[11])
+_UNIT = cython.declare(cython.double[32])
+_UNIT_WEIGHTS = cython.declare(cython.double[32])
+for _i, (_node, _weight) in enumerate(zip(*hermegauss(11), strict=True)):
+    _HERMITE[_i], _HERMITE_WEIGHTS[_i] = _node if _i != 5 else 0.0, _weight / np.sqrt(2.0 * np.pi)
+for _i, (_node, _weight) in enumerate(zip(*leggauss(32), strict=True)):
+    _UNIT[_i], _UNIT_WEIGHTS[_i] = 0.5 * (_node + 1.0), 0.5 * _weight
+
+
+class CompiledLikelihood:
+    """What compiled loops ask of a likelihood around an activation."""
+
+    def __init__(self, activation: CompiledActivation):
+        self.activation = activation
+
+    def match(self, mean, var, y, noise):
+        """Match the tilted density; to be said by each likelihood."""
+        return Match(NAN, NAN, NAN, NAN, NAN)
+
+    def accepts(self, y):
+        """Whether a finite number can be a target."""
+        return True
+
+    def residual(self, mean, var, y):
+        """How far a target is from what the belief expects."""
+        return y - self.activation.at(mean, var)[0]
+
+    def square_after(self, match, mean, var, y):
+        """``E[(y - f(a))²]`` after the step: what a row says about the noise."""
+        return match.square
+
+    def match_rows(
+        self, mean: cython.double[::1], var: cython.double[::1], y: cython.double[::1], noise: cython.double[::1]
+    ):
+        """Match every row: log Z, score, information and variance ratio, ``(4, n)``."""
+        result = np.empty((4, mean.shape[0]))
+        out: cython.double[:, ::1] = result
+        i: cython.Py_ssize_t
+        with cython.nogil:
+            for i in range(mean.shape[0]):
+                match = self.match(mean[i], var[i], y[i], noise[i])
+                out[0, i] = match.log_z
+                out[1, i] = match.score
+                out[2, i] = match.information
+                out[3, i] = match.variance_ratio
+        self.raise_pending()
+        return result
+
+    def squares_after(
+        self, mean: cython.double[::1], var: cython.double[::1], y: cython.double[::1], noise: cython.double[::1]
+    ):
+        """``E[(y - f(a))²]`` after each row's step, ``(n,)``."""
+        result = np.empty(mean.shape[0])
+        out: cython.double[::1] = result
+        i: cython.Py_ssize_t
+        for i in range(mean.shape[0]):
+            out[i] = self.square_after(self.match(mean[i], var[i], y[i], noise[i]), mean[i], var[i], y[i])
+        self.raise_pending()
+        return result
+
+    def raise_pending(self):
+        """Raise what a function in Python raised inside a compiled loop, where exceptions can't pass."""
+        self.activation.raise_pending()
+
+    def __reduce__(self):
+        return type(self), (self.activation,)
+
+
+class LabelLikelihood(CompiledLikelihood):
+    """Labels 0 and 1."""
+
+    def accepts(self, y):
+        """Take 0 and 1 only."""
+        return y == 0.0 or y == 1.0
+
+
+def sigmoid_label(mean, var, y):
+    """A label whose probability is the sigmoid's, to 1e-7 of the posterior standard deviation.
+
+    In the orientation in which the label is 1: for a small variance by eleven Gauss-Hermite nodes, with
+    ``score = E~[1 - s]`` and ``information = E~[s (1 - s)] - Var~[1 - s]`` under the tilted weights; above, by the mixture
+    of probits, with the tail identity ``Z(m, v) = e^{m + v/2} Z(-(m + v), v)``.
+    """
+    sign = 2.0 * y - 1.0
+    m = sign * mean
+    log_z: cython.double
+    score: cython.double
+    information: cython.double
+    if var <= 0.5:
+        e = exp(-fabs(m))
+        up = 1.0 / (1.0 + e) if m > 0.0 else e / (1.0 + e)
+        down = e / (1.0 + e) if m > 0.0 else 1.0 / (1.0 + e)
+        std = sqrt(var)
+        gain = _HERMITE_WEIGHTS[5]
+        first = gain * down
+        second = gain * down * down
+        third = gain * up * down
+        for i in range(5):  # the nodes come in pairs: one exponential serves two
+            e = exp(_HERMITE[i] * std)
+            # s and 1 - s at the node, the former over s at the mean.
+            share = 1.0 / (down + up * e)
+            ratio = e * share
+            rest = down * share
+            weight = _HERMITE_WEIGHTS[i] * ratio
+            gain += weight
+            first += weight * rest
+            second += weight * rest * rest
+            third += weight * up * ratio * rest
+            ratio = 1.0 / (down * e + up)
+            rest = down * e * ratio
+            weight = _HERMITE_WEIGHTS[i] * ratio
+            gain += weight
+            first += weight * rest
+            second += weight * rest * rest
+            third += weight * up * ratio * rest
+        score = first / gain
+        information = third / gain - (second / gain - score * score)
+        log_z = log(up * gain) if m > -30.0 else m + log(gain)
+    elif m < -0.5 * var:
+        log_z, score, information = _probits(-(m + var), var)
+        log_z += m + 0.5 * var
+        score = 1.0 - score
+    else:
+        log_z, score, information = _probits(m, var)
+    # -(log s)'' is at most 1/4, so by Cramer-Rao the variance left is at least 1/(1/v + 1/4).
+    information = min(max(information, 0.0), 1.0 / (var + 4.0))
+    return Match(log_z, sign * score, information, 1.0 - information * var, 0.0)
+
+
+def _probits(mean, var):
+    """Log Z, score and information of ``Σ p Φ(λ a)``.
+
+    With ``k = λ/sqrt(1 + λ² var)``, ``Z = Σ p Φ(k mean)``. Weighted by each probit's share of it, and with the slopes
+    ``r, q`` of ``log Φ``: ``score = E[k r]``, ``information = E[k² q] - Var[k r]``.
+    """
+    total = 0.0
+    first = 0.0
+    second = 0.0
+    third = 0.0
+    if mean * mean < 9.0 * var:  # then |k mean| < 3, and the plain sums keep their digits
+        for i in range(N_PROBITS):
+            k = PROBIT_SCALES[i] / sqrt(1.0 + PROBIT_SCALES[i] * PROBIT_SCALES[i] * var)
+            z = k * mean
+            slope = PROBIT_WEIGHTS[i] * k * pdf(z)
+            total += PROBIT_WEIGHTS[i] * ndtr(z)
+            first += slope
+            second += slope * k * z
+        score = first / total
+        return log(total), score, score * score + second / total
+    top = -INFINITY
+    for i in range(N_PROBITS):
+        k = PROBIT_SCALES[i] / sqrt(1.0 + PROBIT_SCALES[i] * PROBIT_SCALES[i] * var)
+        top = max(top, log(PROBIT_WEIGHTS[i]) + log_ndtr(k * mean))
+    for i in range(N_PROBITS):
+        k = PROBIT_SCALES[i] / sqrt(1.0 + PROBIT_SCALES[i] * PROBIT_SCALES[i] * var)
+        z = k * mean
+        part = exp(log(PROBIT_WEIGHTS[i]) + log_ndtr(z) - top)
+        r, q, _ = log_cdf_slopes(z)
+        total += part
+        first += part * k * r
+        second += part * (k * r) * (k * r)
+        third += part * k * k * q
+    score = first / total
+    return top + log(total), score, third / total - (second / total - score * score)
+
+
+class SigmoidLabel(LabelLikelihood):
+    """Labels around a sigmoid."""
+
+    def match(self, mean, var, y, noise):
+        """See `sigmoid_label`."""
+        return sigmoid_label(mean, var, y)
+
+
+class ProbitLabel(LabelLikelihood):
+    """Labels around a probit, exactly."""
+
+    def match(self, mean, var, y, noise):
+        """One probit: ``Z = Φ(k mean)``."""
+        sign = 2.0 * y - 1.0
+        k = 1.0 / sqrt(1.0 + var)
+        z = sign * k * mean
+        r, q, _ = log_cdf_slopes(z)
+        information = min(k * k * q, 1.0 / (var + 1.0))  # Cramer-Rao: -(log Φ)'' is at most 1
+        return Match(log_ndtr(z), sign * k * r, information, 1.0 - information * var, 0.0)
+
+
+class StepLabel(LabelLikelihood):
+    """Labels around a step, exactly: the Gaussian cut to one side of zero."""
+
+    def match(self, mean, var, y, noise):
+        """The slopes of ``log Φ``."""
+        sign = 2.0 * y - 1.0
+        var = max(var, _SMALLEST)
+        k = 1.0 / sqrt(var)
+        z = min(max(sign * k * mean, -1e100), 1e100)
+        r, q, rest = log_cdf_slopes(z)
+        return Match(log_ndtr(z), sign * k * r, q / var, rest, 0.0)  # not k² q, which may round to more than 1/var
+
+
+def _piece(pieces, i, mean, v, y, noise):
+    """What a target says if ``a`` lies on one piece: a product of two Gaussians, cut to the piece."""
+    slope = pieces[0, i]
+    total = noise + slope * slope * v
+    residual = y - pieces[1, i] - slope * mean
+    std = sqrt(v) * sqrt(noise / total)
+    centre = mean + v * slope * residual / total
+    log_mass, shift, var, shrinkage = truncated((pieces[2, i] - centre) / std, (pieces[3, i] - centre) / std)
+    gap = residual * (noise / total) - slope * std * shift
+    return Match(
+        log_mass - 0.5 * (min(residual * (residual / total), 1e300) + log(total) + _LOG_2PI),
+        slope * residual / total + std / v * shift,
+        slope * slope / total + noise / total * shrinkage / v,
+        noise / total * var,
+        gap * gap + (slope * std) * (slope * std) * var,
+    )
+
+
+class NoisyPieces(CompiledLikelihood):
+    """Gaussian noise around straight pieces, exactly: a sum over pieces of Gaussians cut to them."""
+
+    def __init__(self, activation: PiecewiseMoments):
+        self.activation = self.pieces = activation
+
+    def match(self, mean, var, y, noise):
+        """Sum over the pieces, each weighted by its mass."""
+        pieces = self.pieces.pieces
+        k: cython.Py_ssize_t = self.pieces.n_pieces
+        i: cython.Py_ssize_t
+        noise = max(noise, _FLOOR)
+        far = fabs(mean)
+        for i in range(k - 1):
+            far = max(far, fabs(pieces[3, i]))
+        # A variance that is nothing beside the mean would overflow the distance to a knot; nor can it be learned.
+        known = max(1e-30 * far * far, _FLOOR)
+        v = max(var, known)
+        # One pass: sums relative to the heaviest piece so far, in weight and in score. Centred on any other piece the
+        # scatter of the scores would be a difference of large numbers, and rounding could outgrow the variance left.
+        top = -INFINITY
+        centre = 0.0
+        z = 0.0
+        first = 0.0
+        second = 0.0
+        information = 0.0
+        left = 0.0
+        square = 0.0
+        for i in range(k):
+            part = _piece(pieces, i, mean, v, y, noise)
+            if part.log_z > top:
+                shrink = exp(max(top - part.log_z, -745.0)) if z > 0.0 else 0.0
+                move = centre - part.score
+                second = shrink * (second + move * (2.0 * first + move * z))
+                first = shrink * (first + move * z)
+                z *= shrink
+                information *= shrink
+                left *= shrink
+                square *= shrink
+                top = part.log_z
+                centre = part.score
+            weight = exp(part.log_z - top) if part.log_z - top > -700.0 else 0.0
+            gap = part.score - centre
+            z += weight
+            first += weight * gap
+            second += weight * gap * gap
+            information += weight * part.information
+            left += weight * part.variance_ratio
+            square += weight * part.square
+        first /= z
+        scatter = max(second / z - first * first, 0.0)
+        if var < known:
+            return Match(top + log(z), 0.0, 0.0, 1.0, square / z)
+        return Match(
+            top + log(z),
+            centre + first,
+            min(information / z - scatter, 1.0 / v),
+            left / z + v * scatter,
+            square / z,
+        )
+
+
+def _drop(h, rate, var):
+    """How far the log density of a count's posterior lies below its peak at a distance ``h`` from the mode."""
+    return rate * (expm1(h) - h) + 0.5 * h * h / var
+
+
+class PoissonCount(CompiledLikelihood):
+    """A count with the rate ``e^a``, on fixed nodes around the mode: right to 1e-8 of the posterior's deviation.
+
+    The log of the tilted density is concave, so its mass lies on both sides of its mode, each side as wide as the
+    density takes to drop by e⁻³⁶ and smooth over it.
+    """
+
+    def accepts(self, y):
+        """Take whole numbers from 0 on."""
+        return y >= 0.0 and y == floor(y)
+
+    def match(self, mean, var, y, noise):
+        """By the likelihood's own slopes where little changes, by the tilted moments where much does."""
+        v = min(max(var, 1e-20), 1e12)
+        # The mode solves (a - mean)/v = y - e^a; with w = v e^a that is w + log w = mean + v y + log v.
+        target = mean + v * y
+        omega = wright_omega(target + log(v))
+        mode = log(omega / v) if omega > 1.0 else target - omega
+        rate = exp(min(max(mode, -300.0), 300.0))
+        z = 0.0
+        first = 0.0
+        second = 0.0
+        away = 0.0
+        wide = 0.0
+        for half in range(2):
+            side = -1.0 if half == 0 else 1.0
+            # Newton's method from beyond: the Gaussian alone drops as much by sqrt(72 v), the likelihood alone by these.
+            root = sqrt(2.0 * _DROP / rate)
+            reach = min(
+                sqrt(2.0 * _DROP * v), log1p(_DROP / rate + root) if half == 1 else _DROP / rate + 1.0 + root
+            )
+            for _ in range(8):
+                slope = rate * side * expm1(side * reach) + reach / v
+                reach -= (_drop(side * reach, rate, v) - _DROP) / slope
+            for i in range(32):
+                h = side * reach * _UNIT[i]
+                weight = reach * _UNIT_WEIGHTS[i] * exp(-_drop(h, rate, v))
+                rise = rate * expm1(h)
+                z += weight
+                first += weight * rise
+                second += weight * rise * rise
+                away += weight * h
+                wide += weight * h * h
+        centre = first / z
+        away /= z
+        ratio = (wide / z - away * away) / v
+        if ratio < 0.5:  # the tilted moments keep their digits; the slopes, of a rate with a large variance, do not
+            score = (mode - mean + away) / v
+            information = (1.0 - ratio) / v
+        else:  # score = E~[y - e^a], information = E~[e^a] - Var~[e^a]
+            score = (mode - mean) / v - centre
+            information = min(max(rate + centre - (second / z - centre * centre), 0.0), 1.0 / v)
+        peak = y * mode - rate - lgamma(y + 1.0) - 0.5 * (mode - mean) * (mode - mean) / v
+        return Match(peak + log(z) - 0.5 * (log(v) + _LOG_2PI), score, information, ratio, 0.0)
+
+
+def _kalman(mean, var, y, output_mean, output_var, slope, noise, log_z, resolution):
+    """Treat ``y`` and ``a`` as jointly Gaussian: the paper's rule, equations (19) to (21).
+
+    With ``A = E[f'(a)] = sigma_ya²/sigma_a²`` and ``S = Var y`` the gain ``k = sigma_ya²/S`` moves the mean of ``a`` by
+    ``k (y - mu_y)`` and its variance by ``-k sigma_ya²``; divided by ``sigma_a²`` and ``sigma_a⁴`` these are
+    ``score = A (y - mu_y)/S`` and ``information = A²/S``.
+    """
+    total = output_var + noise
+    # Nothing is left to learn (less than the rounding of the mean is nothing), or nothing that y could tell.
+    if var < max(1e-30 * mean * mean, _TINY) or total < resolution:
+        return Match(log_z, 0.0, 0.0, 1.0, 0.0)
+    # The guard: the paper's three approximations together may break Cauchy-Schwarz, A² v <= S, and with it the
+    # covariance; the slope is cut to what it allows. Never so for exact moments, nor around the paper's sigmoid from a
+    # noise of 0.0073 on, around its tanh from 0.0293 on.
+    bound = sqrt(total / var)
+    slope = min(max(slope, -bound), bound)
+    # The noise kept apart from what the slope explains: the same as 1 - information var, without its cancellation.
+    # What is unexplained by rounding alone may still be more than the noise.
+    unexplained = output_var - slope * slope * var
+    if fabs(unexplained) < 1e-15 * output_var:
+        unexplained = 0.0
+    ratio = max(unexplained + noise, 0.0) / total
+    return Match(log_z, slope * (y - output_mean) / total, slope * slope / total, ratio, 0.0)
+
+
+class KalmanNoise(CompiledLikelihood):
+    """Gaussian noise around any activation, by the paper's rule."""
+
+    def match(self, mean, var, y, noise):
+        """The paper's rule with ``S = Var f(a) + noise``."""
+        mu, var_y, slope = self.activation.at(mean, var)
+        total = max(var_y + noise, _TINY)
+        log_z = -0.5 * (log(total) + _LOG_2PI + (y - mu) * (y - mu) / total)
+        return _kalman(mean, var, y, mu, var_y, slope, noise, log_z, _TINY)
+
+    def square_after(self, match, mean, var, y):
+        """By the moments of the output after the step."""
+        mu, var_y, _ = self.activation.at(mean + match.score * var, var * match.variance_ratio)
+        return (y - mu) * (y - mu) + var_y
+
+
+class KalmanLabel(LabelLikelihood):
+    """Labels around any activation between 0 and 1, by the paper's rule with a label's own variance."""
+
+    def match(self, mean, var, y, noise):
+        """The paper's rule with ``S = mu_y (1 - mu_y)``."""
+        mu, var_y, slope = self.activation.at(mean, var)
+        log_z = log(max(mu if y > 0.5 else 1.0 - mu, _TINY))
+        return _kalman(
+            mean, var, y, mu, var_y, slope, max(mu * (1.0 - mu) - var_y, 0.0), log_z, _LABEL_RESOLUTION
+        )
+
+
+def log_negative_binomial(y, mean, var):
+    """Log probability of a count whose rate has this mean and variance: a gamma stands in for the rate's density."""
+    rate = max(mean, _TINY)
+    # A variance of next to nothing counts as little.
+    shape = 1.0 / min(max(var / (rate * rate), 1e-8), 1e12)
+    log_p = lgamma(y + shape) - lgamma(shape) - lgamma(y + 1.0) - shape * log1p(rate / shape)
+    if y > 0.0:
+        log_p += y * log(rate / (rate + shape))
+    return log_p
+
+
+class KalmanCount(CompiledLikelihood):
+    """Counts around any activation that is never negative, by the paper's rule with a count's own variance."""
+
+    def accepts(self, y):
+        """Take whole numbers from 0 on."""
+        return y >= 0.0 and y == floor(y)
+
+    def match(self, mean, var, y, noise):
+        """The paper's rule with ``S = Var f(a) + mu_y``."""
+        mu, var_y, slope = self.activation.at(mean, var)
+        return _kalman(mean, var, y, mu, var_y, slope, mu, log_negative_binomial(y, mu, var_y), _TINY)
+
+
+class PythonLikelihood(CompiledLikelihood):
+    """A likelihood written in Python: an object with ``moment_match(activation, mean, var, y)``."""
+
+    def __init__(self, activation: CompiledActivation, likelihood, python_activation):
+        self.activation = activation
+        self.likelihood, self.python_activation, self.error = likelihood, python_activation, None
+
+    def match(self, mean, var, y, noise):
+        """Ask the object; what it raises is kept for `raise_pending`, and the match is then NaN."""
+        log_z: cython.double = NAN
+        score: cython.double = NAN
+        information: cython.double = NAN
+        ratio: cython.double = NAN
+        with cython.gil:
+            try:
+                log_z, score, information, ratio = self.likelihood.moment_match(self.python_activation, mean, var, y)
+            except BaseException as error:
+                self.error = error
+        return Match(log_z, score, information, ratio, 0.0)
+
+    def raise_pending(self):
+        """Raise what the objects raised since the last call."""
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+        self.activation.raise_pending()
+
+    def __reduce__(self):
+        return PythonLikelihood, (self.activation, self.likelihood, self.python_activation)

@@ -13,6 +13,9 @@ cdef class CompiledLikelihood:
     cdef bint accepts(self, double y) noexcept nogil
     cdef double residual(self, double mean, double var, double y) noexcept nogil
     cdef double square_after(self, Match match, double mean, double var, double y) noexcept nogil
+    cpdef object match_rows(
+        self, const double[::1] mean, const double[::1] var, const double[::1] y, const double[::1] noise
+    )
 
 cdef class LabelLikelihood(CompiledLikelihood):
     pass

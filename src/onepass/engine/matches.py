@@ -61,9 +61,7 @@ class CompiledLikelihood:
         """``E[(y - f(a))²]`` after the step: what a row says about the noise."""
         return match.square
 
-    def match_rows(
-        self, mean: cython.double[::1], var: cython.double[::1], y: cython.double[::1], noise: cython.double[::1]
-    ):
+    def match_rows(self, mean, var, y, noise):
         """Match every row: log Z, score, information and variance ratio, ``(4, n)``."""
         result = np.empty((4, mean.shape[0]))
         out: cython.double[:, ::1] = result
@@ -75,18 +73,6 @@ class CompiledLikelihood:
                 out[1, i] = match.score
                 out[2, i] = match.information
                 out[3, i] = match.variance_ratio
-        self.raise_pending()
-        return result
-
-    def squares_after(
-        self, mean: cython.double[::1], var: cython.double[::1], y: cython.double[::1], noise: cython.double[::1]
-    ):
-        """``E[(y - f(a))²]`` after each row's step, ``(n,)``."""
-        result = np.empty(mean.shape[0])
-        out: cython.double[::1] = result
-        i: cython.Py_ssize_t
-        for i in range(mean.shape[0]):
-            out[i] = self.square_after(self.match(mean[i], var[i], y[i], noise[i]), mean[i], var[i], y[i])
         self.raise_pending()
         return result
 

@@ -6,6 +6,7 @@ cdef double[8] PROBIT_SCALES
 
 cdef class CompiledActivation:
     cdef (double, double, double) at(self, double mean, double var) noexcept nogil
+    cpdef object moments(self, const double[::1] mean, const double[::1] var)
 
 cdef class RescaledMoments(CompiledActivation):
     cdef CompiledActivation base

@@ -73,7 +73,7 @@ class CompiledActivation:
         """Mean, variance and expected slope; to be said by each activation."""
         return NAN, NAN, NAN
 
-    def moments(self, mean: cython.double[::1], var: cython.double[::1]):
+    def moments(self, mean, var):
         """Mean, variance and expected slope of every entry, ``(3, n)``."""
         result = np.empty((3, mean.shape[0]))
         out: cython.double[:, ::1] = result

@@ -1,0 +1,144 @@
+"""The block kernel: the row-by-row result in matrix-matrix products, for large covariances.
+
+A pass over the rows is sequential only in two scalars per row. For a block of rows everything they need of the
+covariance is one small matrix, ``h_ik = x_i' C_i x_k`` with ``C_i`` the covariance before row ``i``, which follows from
+``X C X'`` by a recursion among the rows; the covariance itself is then touched twice per block, once for ``C X'`` and
+once for a symmetric rank-b update of its lower triangle.
+"""
+
+import cython
+import numpy as np
+from cython.cimports.libc.math import isfinite
+from cython.cimports.onepass.engine.step import learn_scalar
+from scipy.linalg.blas import dsymm, dsyrk, dtrsm, ssymm, ssyrk, strsm
+
+__all__ = ["CANCELLED", "block_size", "learn_block"]
+
+_BLAS = {np.dtype(np.float64): (dsymm, dtrsm, dsyrk), np.dtype(np.float32): (ssymm, strsm, ssyrk)}
+# Below these shares of its own terms a variance has lost so many digits that ``C`` itself can't hold it.
+CANCELLED = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-3}
+
+
+def block_size(size):
+    """How many rows make a block: the products want more of them the larger the covariance, the recursion fewer."""
+    return 64 if size < 1024 else 128
+
+
+def block_scalars(
+    products, squares, terms, pre_mean, y, rule, state, trace, cancelled, scores, informations, mixing, out
+):
+    """Run the recursion among the rows of a block.
+
+    Returns the number of rows learned (-1 where digits were lost) and the growth by forgetting. ``products`` holds
+    ``x_k' C x_i`` and becomes ``h``; ``squares`` holds ``(C x_i)' (C x_k)``, needed only for the trace when forgetting.
+    All in units of the covariance before its growth.
+    """
+    b: cython.Py_ssize_t = products.shape[0]
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    m: cython.Py_ssize_t
+    learned: cython.Py_ssize_t = b
+    growth: cython.double = 1.0
+    forgets: cython.bint = rule.forgetting < 1.0
+    with cython.nogil:
+        for i in range(b):
+            here = cython.address(products[i, 0])
+            for j in range(i):
+                earlier = cython.address(products[j, 0])
+                mix = informations[j] * earlier[i]
+                mixing[i, j] = mix
+                for k in range(i, b):
+                    here[k] -= mix * earlier[k]
+            mixing[i, i] = 1.0
+            if forgets and trace * growth <= rule.forgetting * rule.prior_trace:
+                growth /= rule.forgetting
+            var = growth * max(here[i], 0.0)
+            if here[i] < cancelled * terms[i]:
+                learned = -1
+                break
+            noise = state.noise
+            score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean[i], var, var, 0.0, y[i])
+            if not isfinite(score):
+                learned = i
+                break
+            if ratio < cancelled:
+                learned = -1
+                break
+            if out.shape[0]:
+                out[i, 0] = pre_mean[i]
+                out[i, 1] = var
+                out[i, 2] = noise
+            scores[i] = score * growth
+            informations[i] = information * growth
+            for k in range(i + 1, b):
+                pre_mean[k] += scores[i] * here[k]
+            if forgets:
+                # With s_i the gain of row i: squares[i, k] becomes s_i' g_k above the diagonal, s_i' s_k on and below.
+                for j in range(i):
+                    for k in range(i, b):
+                        squares[i, k] -= mixing[i, j] * squares[j, k]
+                norm = squares[i, i]
+                for j in range(i):
+                    inner = squares[j, i]
+                    for m in range(i):
+                        inner -= mixing[i, m] * (squares[j, m] if m < j else squares[m, j])
+                    squares[i, j] = inner
+                    norm -= mixing[i, j] * inner
+                squares[i, i] = norm
+                trace -= informations[i] * norm
+    rule.likelihood.raise_pending()
+    return learned, growth
+
+
+def learn_block(rows, y, rule, state, process_noise, mean, cov, out):
+    """Learn one block of rows, the bias among them, into the lower triangle of ``cov`` (Fortran order), in place.
+
+    Returns the number of rows learned: all, or the index of the first that is not finite; or -1 where ``cov`` would lose
+    its digits. In both latter cases nothing has changed.
+    """
+    symm, trsm, syrk = _BLAS[cov.dtype]
+    b = len(rows)
+    diagonal = np.diag(cov)
+    with np.errstate(over="ignore", invalid="ignore"):  # a row that overflows is found below
+        gains = symm(1.0, cov, rows.T, lower=1)  # C X', (p, b)
+        products = np.ascontiguousarray(rows @ gains, dtype=np.float64)
+        terms = np.square(rows) @ diagonal
+    if len(process_noise):
+        # Before row i the noise has been added i + 1 times.
+        times = np.arange(1.0, b + 1.0)
+        products += times[:, None] * ((rows * process_noise) @ rows.T)
+        gains += ((rows * process_noise) * times[:, None]).T
+    squares = np.empty((0, 0)) if rule.forgetting == 1.0 else np.ascontiguousarray(gains.T @ gains, dtype=np.float64)
+    scores, informations, mixing = np.empty(b), np.empty(b), np.zeros((b, b), order="F")
+    progress = state.copy()
+    learned, growth = block_scalars(
+        products,
+        squares,
+        np.asarray(terms, dtype=np.float64),
+        np.asarray(rows @ mean, dtype=np.float64),
+        y,
+        rule,
+        progress,
+        float(diagonal.sum()),
+        CANCELLED[cov.dtype],
+        scores,
+        informations,
+        mixing,
+        out,
+    )
+    if learned != b:
+        return learned
+    state.assign(progress)
+    steps = trsm(1.0, mixing.astype(cov.dtype, order="F"), gains, side=1, lower=1, trans_a=1, diag=1, overwrite_b=1)
+    mean += steps @ scores.astype(cov.dtype)
+    for sign in (1.0, -1.0):  # a widening row has a negative information
+        part = sign * informations > 0.0
+        if part.any():
+            scaled = np.asfortranarray(steps[:, part] * np.sqrt(sign * informations[part]).astype(cov.dtype))
+            syrk(-sign, scaled, beta=1.0, c=cov, lower=1, overwrite_c=1)
+    if len(process_noise):
+        cov[np.diag_indices(len(mean))] += b * process_noise
+    if growth != 1.0:
+        cov *= growth
+    return b

@@ -1,0 +1,16 @@
+from onepass.engine.rows cimport RowRule
+
+cdef enum:
+    NOISE, NOISE_WEIGHT, LOG_EVIDENCE, N_SEEN, PRIOR, TOUCHED, HEAD
+
+cpdef Py_ssize_t learn_fleet(
+    const double[:, ::1] X, const double[::1] y, const long long[::1] slots, const long long[::1] order, RowRule rule,
+    double noise_window, double clock, double[:, ::1] records, double[:, ::1] out
+)
+cpdef object project_fleet(
+    const double[:, ::1] X, const long long[::1] slots, int bias, const double[:, ::1] records, const double[::1] prior
+)
+cdef Py_ssize_t _home(long long key, Py_ssize_t mask) noexcept nogil
+cpdef object find_keys(const long long[::1] keys, const int[::1] table, const long long[::1] held)
+cpdef object put_keys(const long long[::1] slots, int[::1] table, const long long[::1] held)
+cpdef object remove_keys(const long long[::1] slots, int[::1] table, const long long[::1] held)

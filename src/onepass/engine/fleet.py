@@ -1,0 +1,160 @@
+"""Kernels for many small perceptrons side by side, and the table that finds them by their keys.
+
+Each perceptron is one record, ``(HEAD + p + p (p + 1)/2)`` numbers: what runs along with learning, the prior it started
+from and when it was last learned; then the mean of the weights; then the lower triangle of the covariance's root, row
+after row. Half of a triangular matrix is zeros, and a million of them are half a gigabyte, so the root stays packed
+while the kernel of a single perceptron learns into it.
+"""
+
+import cython
+import numpy as np
+from cython.cimports.onepass.engine.rows import learn_row_root
+from cython.cimports.onepass.engine.step import LearningState
+
+# Where in a record each number of its head stands, and where the head ends.
+AT_NOISE, AT_NOISE_WEIGHT, AT_EVIDENCE, AT_SEEN, AT_PRIOR, AT_TOUCHED, HEAD_SIZE = range(7)
+
+
+def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
+    """Learn rows, each into the record of its slot, in the given order.
+
+    Returns the number of rows learned, fewer than all if one can't be. ``out`` receives mean, variance and noise from
+    before each row, if it has room for them.
+    """
+    d: cython.Py_ssize_t = X.shape[1]
+    p: cython.Py_ssize_t = d + rule.bias
+    n: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    learned: cython.Py_ssize_t = order.shape[0]
+    space: cython.double[::1] = np.empty(4 * p)
+    state: LearningState = LearningState(noise_window=noise_window)
+    with cython.nogil:
+        for n in range(order.shape[0]):
+            i = order[n]
+            record = cython.address(records[slots[i], 0])
+            noise = record[NOISE]
+            state.noise = noise
+            state.noise_weight = record[NOISE_WEIGHT]
+            state.log_evidence = record[LOG_EVIDENCE]
+            state.n_seen = record[N_SEEN]
+            seen = learn_row_root(
+                cython.address(X[i, 0]),
+                cython.NULL,
+                d,
+                y[i],
+                rule,
+                state,
+                record + HEAD,
+                record + HEAD + p,
+                True,
+                cython.address(space[0]),
+            )
+            if not seen.learned:
+                learned = n
+                break
+            record[NOISE] = state.noise
+            record[NOISE_WEIGHT] = state.noise_weight
+            record[LOG_EVIDENCE] = state.log_evidence
+            record[N_SEEN] = state.n_seen
+            record[TOUCHED] = clock
+            if out.shape[0]:
+                out[i, 0] = seen.pre_mean
+                out[i, 1] = seen.pre_var
+                out[i, 2] = noise
+    rule.likelihood.raise_pending()
+    return learned
+
+
+def project_fleet(X, slots, bias, records, prior):
+    """Mean and variance of ``x'w`` and the noise for every row, ``(n, 3)``; slot -1 is the prior's record."""
+    d: cython.Py_ssize_t = X.shape[1]
+    p: cython.Py_ssize_t = d + bias
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    result = np.empty((X.shape[0], 3))
+    out: cython.double[:, ::1] = result
+    space: cython.double[::1] = np.ones(p)
+    x = cython.address(space[0])
+    with cython.nogil:
+        for i in range(X.shape[0]):
+            record = cython.address(records[slots[i], 0]) if slots[i] >= 0 else cython.address(prior[0])
+            mean = 0.0
+            var = 0.0
+            for j in range(d):
+                x[bias + j] = X[i, j]
+            root = record + HEAD + p
+            for j in range(p):
+                mean += record[HEAD + j] * x[j]
+                coord = 0.0
+                for k in range(j + 1):
+                    coord += root[k] * x[k]
+                root += j + 1
+                var += coord * coord
+            out[i, 0] = mean
+            out[i, 1] = var
+            out[i, 2] = record[NOISE]
+    return result
+
+
+# The table: open addressing with linear probing. An entry is a slot plus one, 0 where there is none; the keys
+# themselves stand in ``held``, by slot.
+
+
+def _home(key, mask):
+    mixed = cython.cast(cython.ulonglong, key) * cython.cast(cython.ulonglong, 0x9E3779B97F4A7C15)
+    return cython.cast(cython.Py_ssize_t, (mixed ^ (mixed >> 32)) & cython.cast(cython.ulonglong, mask))
+
+
+def find_keys(keys, table, held):
+    """Slot of each key, -1 for those that are not there."""
+    mask: cython.Py_ssize_t = table.shape[0] - 1
+    at: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    result = np.empty(keys.shape[0], dtype=np.int64)
+    slots: cython.longlong[::1] = result
+    with cython.nogil:
+        for i in range(keys.shape[0]):
+            at = _home(keys[i], mask)
+            while table[at] != 0 and held[table[at] - 1] != keys[i]:
+                at = (at + 1) & mask
+            slots[i] = table[at] - 1
+    return result
+
+
+def put_keys(slots, table, held):
+    """Enter the keys held in these slots, none of which is in the table yet."""
+    mask: cython.Py_ssize_t = table.shape[0] - 1
+    at: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(slots.shape[0]):
+            at = _home(held[slots[i]], mask)
+            while table[at] != 0:
+                at = (at + 1) & mask
+            table[at] = slots[i] + 1
+
+
+def remove_keys(slots, table, held):
+    """Take the keys held in these slots out; what had to make way for them moves back."""
+    mask: cython.Py_ssize_t = table.shape[0] - 1
+    at: cython.Py_ssize_t
+    hole: cython.Py_ssize_t
+    home: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(slots.shape[0]):
+            hole = _home(held[slots[i]], mask)
+            while table[hole] - 1 != slots[i]:
+                hole = (hole + 1) & mask
+            at = hole
+            while True:
+                at = (at + 1) & mask
+                if table[at] == 0:
+                    break
+                # An entry may fill the hole if its own place is not between the two.
+                home = _home(held[table[at] - 1], mask)
+                if ((at - home) & mask) >= ((at - hole) & mask):
+                    table[hole] = table[at]
+                    hole = at
+            table[hole] = 0

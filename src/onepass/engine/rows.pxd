@@ -1,0 +1,50 @@
+from onepass.engine.matches cimport CompiledLikelihood
+from onepass.engine.step cimport LearningState
+
+ctypedef fused Real:
+    float
+    double
+
+ctypedef fused Index:
+    int
+    long long
+
+cdef class RowRule:
+    cdef readonly CompiledLikelihood likelihood
+    cdef readonly int bias
+    cdef readonly double forgetting, prior_trace
+
+cdef struct Seen:
+    bint learned
+    double pre_mean
+    double pre_var
+
+cdef class RowLearner:
+    cdef RowRule rule
+    cdef LearningState state
+    cdef double[::1] mean, scratch
+    cdef double[:, ::1] root
+    cdef bint call(self, const double[::1] x, double y) noexcept nogil
+
+cdef Seen learn_row_root(
+    const double* x, const double* x_var, Py_ssize_t d, double y, RowRule rule, LearningState state,
+    Real* mean, Real* root, bint packed, Real* scratch
+) noexcept nogil
+cdef bint _load(Real* x, const double* row, Py_ssize_t d, int bias) noexcept nogil
+cpdef Py_ssize_t rows_root(
+    const double[:, ::1] X, const double[:, ::1] X_var, const double[::1] y, RowRule rule, LearningState state,
+    Real[::1] mean, Real[:, ::1] root, double[:, ::1] out
+)
+cpdef tuple rows_dense(
+    const double[:, ::1] X, const double[:, ::1] X_var, const double[::1] y, RowRule rule, LearningState state,
+    const double[::1] process_noise, double cancelled, Real[::1] mean, Real[::1, :] cov, double[:, ::1] out
+)
+cpdef Py_ssize_t rows_diagonal(
+    const double[:, ::1] X, const double[:, ::1] X_var, const double[::1] y, RowRule rule, LearningState state,
+    const Real[::1] prior_var, const double[::1] process_noise, Real[::1] mean, Real[::1] variance, double[:, ::1] out
+)
+cpdef Py_ssize_t rows_sparse(
+    const double[::1] data, const Index[::1] indices, const Index[::1] indptr, const double[::1] y, RowRule rule,
+    LearningState state, const Real[::1] prior_var, const double[::1] process_noise, Real[::1] mean, Real[::1] variance,
+    double[:, ::1] out
+)

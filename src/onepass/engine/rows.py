@@ -1,0 +1,443 @@
+"""The row kernels: one compiled loop over the rows, for each form of the belief.
+
+Every kernel returns the number of rows it learned: all of them, or the index of the first that is not finite, before
+which nothing of that row was written. ``out`` receives each row's mean, variance and noise from before its update, if
+it has room for them. The belief may be in single or double precision.
+"""
+
+import cython
+import numpy as np
+from cython.cimports.libc.math import isfinite, sqrt
+from cython.cimports.onepass.engine.step import LearningState, learn_scalar
+
+_TINY = cython.declare(cython.double, 1e-100)  # the square root of a share of the variance that is none
+
+
+class RowRule:
+    """How a perceptron learns a row, apart from its belief.
+
+    Parameters
+    ----------
+    likelihood : CompiledLikelihood
+    bias : 1 where a constant 1 stands before every row
+    forgetting : in (0, 1]
+    prior_trace : sum of the weights' prior variances, which forgetting does not pass
+    """
+
+    def __init__(self, likelihood, bias: int, forgetting: float, prior_trace: float):
+        self.likelihood, self.bias = likelihood, bias
+        self.forgetting, self.prior_trace = forgetting, prior_trace
+
+    def __reduce__(self):
+        return RowRule, (self.likelihood, self.bias, self.forgetting, self.prior_trace)
+
+
+def _load(x, row, d, bias):
+    """Copy a row behind the bias's constant 1; whether all of it is finite."""
+    if bias:
+        x[0] = 1.0
+    total = 0.0
+    k: cython.Py_ssize_t
+    for k in range(d):
+        x[bias + k] = row[k]
+        total += row[k] * 0.0
+    return total == 0.0
+
+
+def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, scratch):
+    """Learn a row into ``C = R'R``, ``R`` lower triangular; whether it could be, and its mean and variance from before.
+
+    Carlson's update, see `onepass.beliefs.full`. ``packed`` roots hold their rows without the zeros; ``scratch`` has
+    room for four rows of ``R``.
+    """
+    p: cython.Py_ssize_t = d + rule.bias
+    bias: cython.Py_ssize_t = rule.bias
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    row_x = scratch
+    coords = scratch + p
+    gain = scratch + 2 * p
+    shrink = scratch + 3 * p
+    seen: Seen = Seen(False, 0.0, 0.0)
+    if not _load(row_x, x, d, rule.bias) or y * 0.0 != 0.0:
+        return seen
+    growth = 1.0
+    if rule.forgetting < 1.0:
+        trace = 0.0
+        for j in range(p):
+            r = root + (j * (j + 1) // 2 if packed else j * p)
+            for k in range(j + 1):
+                trace += r[k] * r[k]
+        if trace <= rule.forgetting * rule.prior_trace:
+            growth = 1.0 / rule.forgetting
+    whole: cython.Py_ssize_t = 0 if packed else p - p % 4
+    for j in range(0, whole, 4):  # four sums at a time, which don't wait for each other; R is zero above its diagonal
+        r0 = root + j * p
+        r1 = r0 + p
+        r2 = r1 + p
+        r3 = r2 + p
+        s0 = 0.0
+        s1 = 0.0
+        s2 = 0.0
+        s3 = 0.0
+        for k in range(j + 4):
+            s0 += r0[k] * row_x[k]
+            s1 += r1[k] * row_x[k]
+            s2 += r2[k] * row_x[k]
+            s3 += r3[k] * row_x[k]
+        coords[j] = s0
+        coords[j + 1] = s1
+        coords[j + 2] = s2
+        coords[j + 3] = s3
+    for j in range(whole, p):
+        r = root + (j * (j + 1) // 2 if packed else j * p)
+        s0 = 0.0
+        for k in range(j + 1):
+            s0 += r[k] * row_x[k]
+        coords[j] = s0
+    pre_mean = 0.0
+    var = 0.0
+    for j in range(p):
+        var += coords[j] * coords[j]
+        pre_mean += mean[j] * row_x[j]
+    var *= growth
+    input_var = 0.0
+    if x_var != cython.NULL:
+        for k in range(d):
+            marginal = 0.0
+            for j in range(bias + k, p):
+                r = root + (j * (j + 1) // 2 if packed else j * p)
+                marginal += r[bias + k] * r[bias + k]
+            input_var += x_var[k] * (mean[bias + k] * mean[bias + k] + growth * marginal)
+    score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, var, input_var, y)
+    if not isfinite(score):
+        return seen
+    scale = sqrt(growth)
+    share = ratio
+    for j in range(p):
+        gain[j] = 0.0
+        share += information * growth * coords[j] * coords[j]
+        shrink[j] = share
+    for j in range(p):  # on their own, so that roots and quotients are taken side by side
+        shrink[j] = sqrt(max(shrink[j], 0.0))
+        row_x[j] = 1.0 / shrink[j]  # the row itself is not needed any more
+    before = sqrt(max(ratio, 0.0))
+    before_inverse = 1.0 / before if before > _TINY else 0.0
+    for j in range(p):
+        r = root + (j * (j + 1) // 2 if packed else j * p)
+        coord = scale * coords[j]
+        after = shrink[j]
+        if coord == 0.0 or after <= _TINY:
+            for k in range(j + 1):
+                r[k] = r[k] * scale
+            continue
+        inverse = row_x[j]
+        keep = scale * before * inverse
+        mix = information * coord * inverse * before_inverse
+        lift = scale * coord
+        for k in range(j + 1):
+            entry = r[k]
+            so_far = gain[k]
+            r[k] = keep * entry - mix * so_far
+            gain[k] = so_far + lift * entry
+        before = after
+        before_inverse = inverse
+    for k in range(p):
+        mean[k] += score * gain[k]
+    seen.learned = True
+    seen.pre_mean = pre_mean
+    seen.pre_var = var + input_var
+    return seen
+
+
+class RowLearner:
+    """Learns one row at a time into a belief held as a root, with next to no overhead.
+
+    It holds on to the belief's arrays. A call answers False, with nothing changed, to anything out of the ordinary.
+    """
+
+    def __init__(self, rule, state, mean, root):
+        self.rule, self.state, self.mean, self.root = rule, state, mean, root
+        self.scratch = np.empty(4 * len(mean))
+
+    def call(self, x, y):
+        """Learn a row that has been found ordinary."""
+        if x.shape[0] + self.rule.bias != self.mean.shape[0] or not self.rule.likelihood.accepts(y):
+            return False
+        return learn_row_root(
+            cython.address(x[0]),
+            cython.NULL,
+            x.shape[0],
+            y,
+            self.rule,
+            self.state,
+            cython.address(self.mean[0]),
+            cython.address(self.root[0, 0]),
+            False,
+            cython.address(self.scratch[0]),
+        ).learned
+
+    def __call__(self, x, y):
+        """Learn a row, ``(d,)``, and its target; whether that was done."""
+        try:
+            return self.call(x, y)
+        except (TypeError, ValueError, OverflowError):  # not float64, not contiguous, no number: the long way
+            return False
+
+
+def rows_root(X, X_var, y, rule, state, mean, root, out):
+    """Learn rows into ``C = R'R``, ``R`` lower triangular."""
+    n: cython.Py_ssize_t = X.shape[0]
+    i: cython.Py_ssize_t
+    uncertain: cython.bint = X_var.shape[0] > 0
+    noted: cython.bint = out.shape[0] > 0
+    learned: cython.Py_ssize_t = n
+    scratch = np.empty(4 * mean.shape[0], dtype=np.asarray(mean).dtype)
+    space: Real[::1] = scratch
+    with cython.nogil:
+        for i in range(n):
+            noise = state.noise
+            seen = learn_row_root(
+                cython.address(X[i, 0]),
+                cython.address(X_var[i, 0]) if uncertain else cython.NULL,
+                X.shape[1],
+                y[i],
+                rule,
+                state,
+                cython.address(mean[0]),
+                cython.address(root[0, 0]),
+                False,
+                cython.address(space[0]),
+            )
+            if not seen.learned:
+                learned = i
+                break
+            if noted:
+                out[i, 0] = seen.pre_mean
+                out[i, 1] = seen.pre_var
+                out[i, 2] = noise
+    rule.likelihood.raise_pending()
+    return learned
+
+
+def rows_dense(X, X_var, y, rule, state, process_noise, cancelled, mean, cov, out):
+    """Learn rows into the lower triangle of ``C`` itself, in Fortran order.
+
+    Returns the rows learned, and whether it stopped there because ``C`` would lose its digits.
+    """
+    n: cython.Py_ssize_t = X.shape[0]
+    d: cython.Py_ssize_t = X.shape[1]
+    p: cython.Py_ssize_t = mean.shape[0]
+    bias: cython.Py_ssize_t = rule.bias
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    drifting: cython.bint = process_noise.shape[0] > 0
+    uncertain: cython.bint = X_var.shape[0] > 0
+    learned: cython.Py_ssize_t = n
+    fragile: cython.bint = False
+    space = np.empty((2, p), dtype=np.asarray(mean).dtype)
+    view: Real[:, ::1] = space
+    x = cython.address(view[0, 0])
+    gain = cython.address(view[1, 0])
+    before: LearningState = state.copy()
+    with cython.nogil:
+        trace = 0.0
+        for j in range(p):
+            trace += cov[j, j]
+        for i in range(n):
+            if not _load(x, cython.address(X[i, 0]), d, rule.bias) or not isfinite(y[i]):
+                learned = i
+                break
+            pre_mean = 0.0
+            added = 0.0
+            for j in range(p):
+                drift = process_noise[j] if drifting else 0.0
+                gain[j] = drift * x[j]
+                added += drift
+                pre_mean += mean[j] * x[j]
+            growth = 1.0
+            if rule.forgetting < 1.0 and trace + added <= rule.forgetting * rule.prior_trace:
+                growth = 1.0 / rule.forgetting
+            for j in range(p):
+                column = cython.address(cov[0, j])
+                below = 0.0
+                here = x[j]
+                for k in range(j + 1, p):
+                    gain[k] += column[k] * here
+                    below += column[k] * x[k]
+                gain[j] += column[j] * here + below
+            var = 0.0
+            terms = 0.0
+            for j in range(p):
+                gain[j] = gain[j] * growth
+                var += x[j] * gain[j]
+                terms += growth * cov[j, j] * x[j] * x[j]
+            if var < cancelled * terms:
+                learned = i
+                fragile = True
+                break
+            input_var = 0.0
+            if uncertain:
+                for k in range(d):
+                    drift = process_noise[bias + k] if drifting else 0.0
+                    marginal = growth * (cov[bias + k, bias + k] + drift)
+                    input_var += X_var[i, k] * (mean[bias + k] * mean[bias + k] + marginal)
+            before.assign(state)
+            score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, var, input_var, y[i])
+            if not isfinite(score):
+                learned = i
+                break
+            if ratio < cancelled:
+                state.assign(before)
+                learned = i
+                fragile = True
+                break
+            if out.shape[0]:
+                out[i, 0] = pre_mean
+                out[i, 1] = var + input_var
+                out[i, 2] = before.noise
+            trace = growth * (trace + added)
+            for j in range(p):
+                if drifting:
+                    cov[j, j] += process_noise[j]
+                mean[j] += score * gain[j]
+                trace -= information * gain[j] * gain[j]
+                step = information * gain[j]
+                column = cython.address(cov[0, j])
+                for k in range(j, p):
+                    column[k] = growth * column[k] - step * gain[k]
+    rule.likelihood.raise_pending()
+    return learned, fragile
+
+
+def rows_diagonal(X, X_var, y, rule, state, prior_var, process_noise, mean, variance, out):
+    """Learn rows into independent weights."""
+    n: cython.Py_ssize_t = X.shape[0]
+    d: cython.Py_ssize_t = X.shape[1]
+    p: cython.Py_ssize_t = mean.shape[0]
+    bias: cython.Py_ssize_t = rule.bias
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    drifting: cython.bint = process_noise.shape[0] > 0
+    learned: cython.Py_ssize_t = n
+    row = np.empty(p)
+    x: cython.double[::1] = row
+    with cython.nogil:
+        for i in range(n):
+            if not _load(cython.address(x[0]), cython.address(X[i, 0]), d, rule.bias) or not isfinite(y[i]):
+                learned = i
+                break
+            pre_mean = 0.0
+            var = 0.0
+            for j in range(p):
+                pre_mean += mean[j] * x[j]
+                var += variance[j] * x[j] * x[j]
+            if drifting:
+                for j in range(p):
+                    var += process_noise[j] * x[j] * x[j]
+            wide = var
+            if rule.forgetting < 1.0:
+                prior = 0.0
+                for j in range(p):
+                    prior += prior_var[j] * x[j] * x[j]
+                wide = max(var, min(var / rule.forgetting, prior))
+            input_var = 0.0
+            if X_var.shape[0]:
+                for k in range(d):
+                    drift = process_noise[bias + k] if drifting else 0.0
+                    input_var += X_var[i, k] * (mean[bias + k] * mean[bias + k] + variance[bias + k] + drift)
+            noise = state.noise
+            score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, wide, input_var, y[i])
+            if not isfinite(score):
+                learned = i
+                break
+            if out.shape[0]:
+                out[i, 0] = pre_mean
+                out[i, 1] = var + input_var
+                out[i, 2] = noise
+            if drifting:
+                for j in range(p):
+                    variance[j] += process_noise[j]
+            for j in range(p):
+                gain = variance[j] * x[j]
+                mean[j] += score * gain
+                # 1 - information c_j x_j, from the share that the whole row left.
+                variance[j] *= max(ratio + information * (var - gain * x[j]), 0.0)
+    rule.likelihood.raise_pending()
+    return learned
+
+
+def rows_sparse(data, indices, indptr, y, rule, state, prior_var, process_noise, mean, variance, out):
+    """Learn sparse rows into independent weights, touching only what is not zero.
+
+    Process noise of the untouched weights is made up when they are next touched, or at the end.
+    """
+    n: cython.Py_ssize_t = indptr.shape[0] - 1
+    p: cython.Py_ssize_t = mean.shape[0]
+    bias: cython.Py_ssize_t = rule.bias
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    low: cython.Py_ssize_t
+    high: cython.Py_ssize_t
+    drifting: cython.bint = process_noise.shape[0] > 0
+    learned: cython.Py_ssize_t = n
+    touched = np.zeros(p if drifting else 0, dtype=np.int64)  # the row before which noise was last made up
+    last: cython.longlong[::1] = touched
+    with cython.nogil:
+        for i in range(n):
+            low = indptr[i]
+            high = indptr[i + 1]
+            pre_mean = 0.0
+            var = 0.0
+            finite = 0.0
+            if bias:
+                if drifting:
+                    variance[0] += process_noise[0] * (i + 1 - last[0])
+                    last[0] = i + 1
+                pre_mean = mean[0]
+                var = variance[0]
+            for k in range(low, high):
+                j = indices[k] + bias
+                value = data[k]
+                if drifting:
+                    variance[j] += process_noise[j] * (i + 1 - last[j])
+                    last[j] = i + 1
+                pre_mean += mean[j] * value
+                var += variance[j] * value * value
+                finite += value * 0.0
+            if finite != 0.0 or not isfinite(y[i]):
+                learned = i
+                break
+            wide = var
+            if rule.forgetting < 1.0:
+                prior = prior_var[0] if bias else 0.0
+                for k in range(low, high):
+                    prior += prior_var[indices[k] + bias] * data[k] * data[k]
+                wide = max(var, min(var / rule.forgetting, prior))
+            noise = state.noise
+            score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, wide, 0.0, y[i])
+            if not isfinite(score):
+                learned = i
+                break
+            if out.shape[0]:
+                out[i, 0] = pre_mean
+                out[i, 1] = var
+                out[i, 2] = noise
+            if bias:
+                gain = variance[0]
+                mean[0] += score * gain
+                variance[0] *= max(ratio + information * (var - gain), 0.0)
+            for k in range(low, high):
+                j = indices[k] + bias
+                value = data[k]
+                gain = variance[j] * value
+                mean[j] += score * gain
+                variance[j] *= max(ratio + information * (var - gain * value), 0.0)
+        if drifting:
+            for j in range(p):
+                variance[j] += process_noise[j] * (learned - last[j])
+    rule.likelihood.raise_pending()
+    return learned

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from onepass._validation import one_of
-from onepass.activations.base import Activation, Moments, Rescaled, Tilt, TiltsByCount, TiltsByLabel, TiltsByNoise
+from onepass.activations.base import Activation, Moments, Rescaled, compiled_activation
 from onepass.activations.exponential import Exponential
 from onepass.activations.piecewise import PiecewiseLinear, max_linear
 from onepass.activations.probit import Probit, Step
@@ -27,11 +27,8 @@ __all__ = [
     "Sigmoid",
     "Softplus",
     "Step",
-    "Tilt",
-    "TiltsByCount",
-    "TiltsByLabel",
-    "TiltsByNoise",
     "as_activation",
+    "compiled_activation",
     "max_linear",
 ]
 

@@ -1,19 +1,21 @@
-"""What an activation is: a function, and the integrals of it under a Gaussian.
+"""What an activation is: a function, and its moments under a Gaussian.
 
-The moments serve prediction and the paper's update. An activation that can also integrate a likelihood against the
-Gaussian, ``Z = ∫ p(y|a) N(a; mean, var) da``, makes the exact update possible: the posterior's first two moments follow
-from the slopes of ``log Z``.
+The moments serve prediction and the paper's update. Where the moments are compiled, an activation names them in
+``compiled``; the loops of `onepass.engine` then run without Python. ``exact`` names, by likelihood, the compiled moment
+matches that have a closed form around this activation.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from onepass._typing import FloatArray
+from onepass.engine.matches import CompiledLikelihood
+from onepass.engine.moments import CompiledActivation, PythonMoments, RescaledMoments
 
-__all__ = ["Activation", "Moments", "Rescaled", "Tilt", "TiltsByCount", "TiltsByLabel", "TiltsByNoise", "broadcast"]
+__all__ = ["Activation", "ClosedForm", "Moments", "Rescaled", "broadcast", "compiled_activation"]
 
 
 class Moments(NamedTuple):
@@ -25,20 +27,6 @@ class Moments(NamedTuple):
     mean: FloatArray
     var: FloatArray
     slope: FloatArray
-
-
-class Tilt(NamedTuple):
-    """``log Z``, ``alpha = dlogZ/dmean`` and ``kappa = -d²logZ/dmean²`` of the tilted density ``p(y|a) N(a)``.
-
-    Its mean is ``mean + alpha var``, its variance ``var - kappa var²``: the two scalars of the posterior's step.
-    ``left`` is the share of the variance that is left, ``1 - kappa var``, with the digits that this difference would
-    lose when a precise reading meets a vague belief.
-    """
-
-    log_z: FloatArray
-    alpha: FloatArray
-    kappa: FloatArray
-    left: FloatArray
 
 
 @runtime_checkable
@@ -58,39 +46,21 @@ class Activation(Protocol):
         ...
 
 
-@runtime_checkable
-class TiltsByLabel(Protocol):
-    """An activation that can learn exactly from a label: ``p(1|a) = f(a)``, ``p(0|a) = 1 - f(a)``."""
+class ClosedForm:
+    """An activation whose moments are compiled: a subclass gives ``compiled`` and the function itself."""
 
-    def tilt_by_label(self, mean: ArrayLike, var: ArrayLike, label: ArrayLike, /) -> Tilt:
-        """Tilt ``N(mean, var)`` by the likelihood of a 0/1 label."""
-        ...
+    compiled: CompiledActivation
+    exact: ClassVar[dict[str, type[CompiledLikelihood]]] = {}
 
-
-@runtime_checkable
-class TiltsByNoise(Protocol):
-    """An activation that can learn exactly from ``y = f(a) + N(0, noise)``."""
-
-    def tilt_by_noise(self, mean: ArrayLike, var: ArrayLike, y: ArrayLike, noise: float, /) -> Tilt:
-        """Tilt ``N(mean, var)`` by ``N(y; f(a), noise)``."""
-        ...
-
-    def expected_square(self, mean: ArrayLike, var: ArrayLike, y: ArrayLike, noise: float, /) -> FloatArray:
-        """``E[(y - f(a))²]`` under that tilted density: what one row says about the noise."""
-        ...
-
-
-@runtime_checkable
-class TiltsByCount(Protocol):
-    """An activation that can learn exactly from a Poisson count with the rate ``f(a)``."""
-
-    def tilt_by_count(self, mean: ArrayLike, var: ArrayLike, count: ArrayLike, /) -> Tilt:
-        """Tilt ``N(mean, var)`` by the probability of a count."""
-        ...
+    def moments(self, mean: ArrayLike, var: ArrayLike, /) -> Moments:
+        """Moments of ``f(a)`` under ``a ~ N(mean, var)``."""
+        mean, var = broadcast(mean, var)
+        both = self.compiled.moments(np.ravel(mean), np.ravel(var)).reshape(3, *mean.shape)
+        return Moments(both[0][()], both[1][()], both[2][()])
 
 
 @dataclass(frozen=True)
-class Rescaled:
+class Rescaled(ClosedForm):
     """The activation ``offset + outer * base(inner * a)``.
 
     Examples
@@ -108,19 +78,20 @@ class Rescaled:
     outer: float
     offset: float
 
+    @property
+    def compiled(self) -> CompiledActivation:  # type: ignore[override]
+        """The moments of the base, rescaled."""
+        return RescaledMoments(compiled_activation(self.base), self.inner, self.outer, self.offset)
+
     def __call__(self, a: ArrayLike, /) -> FloatArray:
         """Value at ``a``."""
         return self.offset + self.outer * self.base(self.inner * np.asarray(a, dtype=np.float64))
 
-    def moments(self, mean: ArrayLike, var: ArrayLike, /) -> Moments:
-        """Moments of the base, rescaled."""
-        mean, var = broadcast(mean, var)
-        base = self.base.moments(self.inner * mean, self.inner**2 * var)
-        return Moments(
-            self.offset + self.outer * base.mean,
-            self.outer**2 * base.var,
-            self.outer * self.inner * base.slope,
-        )
+
+def compiled_activation(activation: Activation) -> CompiledActivation:
+    """What compiled loops call for an activation: its own compiled moments, or those written in Python."""
+    own: CompiledActivation | None = getattr(activation, "compiled", None)
+    return PythonMoments(activation) if own is None else own
 
 
 def broadcast(*values: ArrayLike) -> tuple[FloatArray, ...]:

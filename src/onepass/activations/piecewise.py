@@ -5,21 +5,21 @@ belief about ``a`` and a Gaussian reading of ``s a + b`` is again a Gaussian.
 """
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from onepass._typing import FloatArray
 from onepass._validation import as_floats, as_nonnegative
-from onepass.activations.base import Moments, Tilt, broadcast
-from onepass.mathematics.gaussian import FAR, interval_moments, standardise, truncated
+from onepass.activations.base import ClosedForm
+from onepass.engine.matches import CompiledLikelihood, NoisyPieces
+from onepass.engine.moments import PiecewiseMoments
 
 __all__ = ["PiecewiseLinear", "max_linear"]
 
-_TINY = 1e-120  # the square of its inverse stays within float64
 
-
-class PiecewiseLinear:
+class PiecewiseLinear(ClosedForm):
     """A continuous function of straight pieces, with exact moments.
 
     Piece ``i`` has slope ``slopes[i]`` and ends where piece ``i + 1`` begins, at ``knots[i]``.
@@ -46,6 +46,8 @@ class PiecewiseLinear:
     0.0
     """
 
+    exact: ClassVar[dict[str, type[CompiledLikelihood]]] = {"gaussian": NoisyPieces}
+
     def __init__(self, slopes: Sequence[float], knots: Sequence[float], value_at_zero: float = 0.0) -> None:
         self.slopes = _flat(slopes, "slopes").copy()
         self.knots = _flat(knots, "knots").copy()
@@ -60,15 +62,14 @@ class PiecewiseLinear:
         intercepts = np.concatenate(([0.0], np.cumsum(-np.diff(self.slopes) * self.knots)))
         piece_at_zero = int(np.searchsorted(self.knots, 0.0))
         self.intercepts = intercepts + (self.value_at_zero - intercepts[piece_at_zero])
-        self._starts = np.concatenate(([-np.inf], self.knots))
-        self._ends = np.concatenate((self.knots, [np.inf]))
+        self.compiled = PiecewiseMoments(self.pieces)
 
     @property
     def pieces(self) -> FloatArray:
         """Slope, intercept, start and end of the pieces, ``(4, k)``; neighbours of one slope joined."""
         bends = np.concatenate(([True], np.diff(self.slopes) != 0.0))
-        ends = np.concatenate((self._starts[bends][1:], [np.inf]))
-        return np.array([self.slopes[bends], self.intercepts[bends], self._starts[bends], ends])
+        starts = np.concatenate(([-np.inf], self.knots))[bends]
+        return np.array([self.slopes[bends], self.intercepts[bends], starts, np.append(starts[1:], np.inf)])
 
     def __repr__(self) -> str:
         return (
@@ -87,60 +88,6 @@ class PiecewiseLinear:
         a = np.asarray(a, dtype=np.float64)
         piece = np.searchsorted(self.knots, a)
         return np.asarray(self.slopes[piece] * a + self.intercepts[piece])
-
-    def moments(self, mean: ArrayLike, var: ArrayLike, /) -> Moments:
-        """Moments summed over the pieces; with two of them equations (my_pwl) to (backward_sigmaya-pwl)."""
-        mean, var = (value[..., None] for value in broadcast(mean, var))  # pieces along the last axis
-        std = np.sqrt(var)
-        ends = standardise(self.knots, mean, var)
-        outside = np.full((*ends.shape[:-1], 1), FAR)
-        mass, first, second = interval_moments(
-            np.concatenate([-outside, ends], axis=-1), np.concatenate([ends, outside], axis=-1)
-        )
-        at_mean = self.slopes * mean + self.intercepts
-        mu_y = (at_mean * mass + self.slopes * std * first).sum(axis=-1)
-        # Centred on the mean before squaring: E[f²] - mean² would cancel.
-        gap = at_mean - mu_y[..., None]
-        var_y = (gap**2 * mass + 2.0 * gap * self.slopes * std * first + self.slopes**2 * var * second).sum(axis=-1)
-        return Moments(mu_y, np.maximum(var_y, 0.0), (self.slopes * mass).sum(axis=-1))
-
-    def tilt_by_noise(self, mean: ArrayLike, var: ArrayLike, y: ArrayLike, noise: float, /) -> Tilt:
-        """Tilt by ``N(y; f(a), noise)``: on each piece a product of Gaussians, cut to the piece."""
-        return self._tilt(mean, var, y, noise)[0]
-
-    def expected_square(self, mean: ArrayLike, var: ArrayLike, y: ArrayLike, noise: float, /) -> FloatArray:
-        """``E[(y - f(a))²]`` under that tilted density: what one row says about the noise."""
-        return self._tilt(mean, var, y, noise)[1]
-
-    def _tilt(self, mean: ArrayLike, var: ArrayLike, y: ArrayLike, noise: float) -> tuple[Tilt, FloatArray]:
-        mean, var, y = (value[..., None] for value in broadcast(mean, var, y))
-        noise = max(noise, _TINY)
-        # A variance that is nothing beside the mean would overflow the distance to a knot; nor can it be learned.
-        floor = np.maximum(1e-30 * np.maximum(np.abs(mean), np.abs(self.knots).max(initial=0.0)) ** 2, _TINY)
-        v = np.maximum(var, floor)
-        total = noise + self.slopes**2 * v
-        residual = y - self.intercepts - self.slopes * mean
-        std = np.sqrt(v) * np.sqrt(noise / total)
-        centre = mean + v * self.slopes * residual / total
-        cut = truncated((self._starts - centre) / std, (self._ends - centre) / std)
-        log_parts = cut.log_mass - 0.5 * (
-            np.minimum(residual * (residual / total), 1e300) + np.log(2.0 * np.pi * total)
-        )
-        top = log_parts.max(axis=-1, keepdims=True)
-        parts = np.exp(np.maximum(log_parts - top, -745.0)) * (log_parts - top > -700.0)
-        z = parts.sum(axis=-1, keepdims=True)
-        share = parts / z
-        # Each piece's own slopes of log Z, and what the pieces' disagreement adds: kappa < 0 where y widens the belief.
-        alphas = np.where(share > 0, self.slopes * residual / total + std / v * cut.mean, 0.0)
-        kappas = self.slopes**2 / total + noise / total * cut.shrinkage / v
-        alpha = (share * alphas).sum(axis=-1)
-        spread = (share * (alphas - alpha[..., None]) ** 2).sum(axis=-1)
-        kappa = np.minimum((share * kappas).sum(axis=-1) - spread, 1.0 / v[..., 0])
-        left = (share * (noise / total) * cut.var).sum(axis=-1) + v[..., 0] * spread
-        log_z, known = (top + np.log(z))[..., 0], (var < floor)[..., 0]
-        tilt = Tilt(log_z, np.where(known, 0.0, alpha), np.where(known, 0.0, kappa), np.where(known, 1.0, left))
-        gap = np.where(share > 0, residual * (noise / total) - self.slopes * std * cut.mean, 0.0)
-        return tilt, (share * (gap**2 + (self.slopes * std) ** 2 * cut.var)).sum(axis=-1)
 
 
 def max_linear(alpha: float, beta: float) -> PiecewiseLinear:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from onepass._typing import FloatArray
 from onepass._validation import as_count
 from onepass.activations.base import Moments, broadcast
-from onepass.mathematics.gaussian import gauss_hermite
+from onepass.mathematics.quadrature import gauss_hermite
 
 __all__ = ["Quadrature"]
 

@@ -1,15 +1,17 @@
 """What a belief over the weights is: it stores ``(m, C)`` and takes the rank-1 step.
 
 Whatever the model, the activation and the likelihood, learning a row is the same step: with ``c = C J`` and
-``v = J'c``, the mean moves by ``alpha c`` and the covariance by ``-kappa c c'``. A belief knows nothing of where alpha
-and kappa come from.
+``v = J'c``, the mean moves by ``score c`` and the covariance by ``-information c c'``. A belief knows nothing of where
+these two scalars come from.
 """
 
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from onepass._typing import FloatArray
+from onepass.beliefs.rows import RowPlan, Rows
+from onepass.engine.step import LearningState
 
 __all__ = ["Belief", "Natural", "Projection"]
 
@@ -35,6 +37,9 @@ class Natural(NamedTuple):
 
 class Belief(Protocol):
     """A belief about the weights in some structure of its covariance."""
+
+    name: ClassVar[str]
+    """Of the structure, in arguments and files."""
 
     @property
     def mean(self) -> FloatArray:
@@ -62,8 +67,18 @@ class Belief(Protocol):
         """Project the belief on the direction ``J = slope``."""
         ...
 
-    def rank_one_step(self, seen: Projection, alpha: float, kappa: float, left: float) -> None:
-        """Take the step ``m += alpha c``, ``C -= kappa c c'``; ``left`` is ``1 - kappa v``, to full precision."""
+    def rank_one_step(self, seen: Projection, score: float, information: float, variance_ratio: float) -> None:
+        """Take the step ``m += score c``, ``C -= information c c'``.
+
+        ``variance_ratio`` is ``1 - information v``, to full precision.
+        """
+        ...
+
+    def learn(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
+        """Learn rows in place by the compiled kernels.
+
+        Returns the number learned, fewer than all if one is not finite.
+        """
         ...
 
     def diffuse(self, process_noise: FloatArray) -> None:
@@ -74,13 +89,17 @@ class Belief(Protocol):
         """Draw weights, ``(n, p)``."""
         ...
 
-    def natural(self, centre: FloatArray) -> "Natural":
+    def natural(self, centre: FloatArray) -> Natural:
         """Restate the belief by its precision, with the mean seen from ``centre``."""
         ...
 
     @classmethod
     def from_natural(cls, precision: FloatArray, pull: FloatArray, centre: FloatArray) -> Self:
         """Make the belief whose `natural` parameters these are; a ValueError where there is none."""
+        ...
+
+    def export(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
+        """Give all that the belief is, in the very form that it is in, so that learning goes on bit for bit."""
         ...
 
     def is_finite(self) -> bool:

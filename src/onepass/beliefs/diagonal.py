@@ -1,12 +1,15 @@
 """LayeredDiagonal weights: memory and time in proportion to their number."""
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from onepass._typing import FloatArray
 from onepass.beliefs.base import Natural, Projection
+from onepass.beliefs.rows import RowPlan, Rows
+from onepass.engine.rows import rows_diagonal, rows_sparse
+from onepass.engine.step import LearningState
 
 __all__ = ["DiagonalGaussian"]
 
@@ -21,10 +24,12 @@ class DiagonalGaussian:
     Examples
     --------
     >>> belief = DiagonalGaussian(np.zeros(2), np.ones(2))
-    >>> belief.rank_one_step(belief.project(np.array([1.0, 0.0])), alpha=0.5, kappa=0.25, left=0.75)
+    >>> belief.rank_one_step(belief.project(np.array([1.0, 0.0])), score=0.5, information=0.25, variance_ratio=0.75)
     >>> belief.mean, belief.cov
     (array([0.5, 0. ]), array([0.75, 1.  ]))
     """
+
+    name: ClassVar[str] = "diagonal"
 
     def __init__(self, mean: FloatArray, variance: FloatArray) -> None:
         self._mean = np.array(mean)
@@ -58,11 +63,19 @@ class DiagonalGaussian:
         gain = self.variance * slope
         return Projection(float(slope @ gain), gain, slope)
 
-    def rank_one_step(self, seen: Projection, alpha: float, kappa: float, left: float) -> None:
-        """Take the step ``m += alpha c`` and the diagonal of ``C -= kappa c c'``."""
-        self._mean += alpha * seen.gain
-        # The factor 1 - kappa c_i J_i, from the share that the whole row left: it can't be negative but by rounding.
-        self.variance *= np.maximum(left + kappa * (seen.var - seen.gain * seen.coords), 0.0)
+    def rank_one_step(self, seen: Projection, score: float, information: float, variance_ratio: float) -> None:
+        """Take the step ``m += score c`` and the diagonal of ``C -= information c c'``."""
+        self._mean += score * seen.gain
+        # 1 - information c_i J_i, from the share that the whole row left: it can't be negative but by rounding.
+        self.variance *= np.maximum(variance_ratio + information * (seen.var - seen.gain * seen.coords), 0.0)
+
+    def learn(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
+        """Learn rows, dense or sparse, in place."""
+        prior = plan.prior_variances if plan.rule.forgetting < 1.0 else self.variance[:0]
+        belief = (plan.rule, state, prior, plan.process_noise, self._mean, self.variance, rows.record)
+        if isinstance(rows.X, csr_array):
+            return int(rows_sparse(rows.X.data, rows.X.indices, rows.X.indptr, rows.y, *belief))
+        return int(rows_diagonal(rows.X, rows.X_var, rows.y, *belief))
 
     def diffuse(self, process_noise: FloatArray) -> None:
         """Let the weights wander: add ``process_noise`` to their variances."""
@@ -87,6 +100,10 @@ class DiagonalGaussian:
         if not (precision > 0.0).all():
             raise ValueError("the precision is not positive definite")
         return cls(centre + pull / precision, 1.0 / precision)
+
+    def export(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
+        """Give all that the belief is."""
+        return {"form": self.name}, {"mean": self.mean.copy(), "variance": self.variance.copy()}
 
     def is_finite(self) -> bool:
         """Whether every number of the state is finite."""

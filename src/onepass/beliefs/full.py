@@ -1,6 +1,6 @@
-"""A full covariance, held as a square root or, for large ones, as itself."""
+"""A full covariance, kept as a square root or, for large ones, as itself."""
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.linalg.blas import dsymm, ssymm
@@ -8,9 +8,17 @@ from scipy.linalg.lapack import dtrtri
 
 from onepass._typing import FloatArray
 from onepass.beliefs.base import Natural, Projection
+from onepass.beliefs.rows import RowPlan, Rows
+from onepass.engine.blocks import CANCELLED, block_size, learn_block
+from onepass.engine.rows import rows_dense, rows_root
+from onepass.engine.step import LearningState
+from onepass.engine.threads import threads_for
 
-__all__ = ["FullGaussian"]
+__all__ = ["CROSSOVER", "FullGaussian"]
 
+# From so many weights on blocks are faster than rows: measured by `make bench`.
+CROSSOVER = 150
+_FEW = 16  # rows for which a block is not worth its set-up
 _TINY = 1e-200  # a share of the variance that is none; beyond, quotients would overflow
 _BAND = 8192  # columns of a large product that are worked out together
 
@@ -19,8 +27,8 @@ class FullGaussian:
     """A Gaussian with a full covariance, kept as a square root: ``C = R'R`` with ``R`` lower triangular.
 
     The root makes the covariance symmetric and positive semi-definite whatever the rounding, and keeps twice the
-    digits: ``C`` itself loses them when a precise row follows a vague prior. A large covariance may for speed be held
-    as ``C`` instead (see `dense`), as long as its digits last.
+    digits: ``C`` itself loses them when a precise row follows a vague prior. A large covariance may for speed be kept
+    as ``C`` instead (`use_covariance`), as long as its digits last.
 
     Parameters
     ----------
@@ -31,55 +39,49 @@ class FullGaussian:
     --------
     >>> belief = FullGaussian(np.zeros(2), np.eye(2))
     >>> seen = belief.project(np.array([1.0, 1.0]))
-    >>> belief.rank_one_step(seen, alpha=0.5, kappa=0.25, left=0.5)
+    >>> belief.rank_one_step(seen, score=0.5, information=0.25, variance_ratio=0.5)
     >>> belief.mean, belief.cov.round(12)
     (array([0.5, 0.5]), array([[ 0.75, -0.25],
            [-0.25,  0.75]]))
     """
 
+    name: ClassVar[str] = "full"
+
     def __init__(self, mean: FloatArray, cov: FloatArray) -> None:
-        # Row 0 is the mean; the others are scratch space for compiled code, which so gets both in one argument.
-        self.space = np.zeros((5, len(mean)), dtype=mean.dtype)
-        self.space[0] = mean
-        # Exactly one of the two forms is current.
-        self._root: FloatArray | None = np.diag(np.sqrt(cov)) if cov.ndim == 1 else _square_root(cov)
-        self._dense: FloatArray | None = None
-        # Set once ``C`` itself would lose its digits, so that the root is held from then on.
-        self.fragile = False
+        root = np.diag(np.sqrt(cov)) if cov.ndim == 1 else _square_root(cov)
+        self._assign(np.array(mean), np.ascontiguousarray(root), None, False)
+
+    def _assign(
+        self, mean: FloatArray, root: FloatArray | None, dense: FloatArray | None, needs_square_root: bool
+    ) -> None:
+        self._mean = mean
+        # Exactly one of the two forms is current: R, or the lower triangle of C in Fortran order.
+        self._root, self._dense = root, dense
+        # Set once C itself would lose its digits, so that the root is kept from then on.
+        self.needs_square_root = needs_square_root
 
     @classmethod
-    def held(
-        cls, mean: FloatArray, *, root: FloatArray | None = None, dense: FloatArray | None = None, fragile: bool = False
+    def from_arrays(
+        cls,
+        mean: FloatArray,
+        *,
+        root: FloatArray | None = None,
+        dense: FloatArray | None = None,
+        needs_square_root: bool = False,
     ) -> Self:
-        """Take up a belief in the form it was held in: either ``root`` or ``dense``."""
+        """Make a belief in the form it was in: either ``root`` or ``dense``."""
         belief = object.__new__(cls)
-        belief.space = np.zeros((5, len(mean)), dtype=mean.dtype)
-        belief.space[0] = mean
-        belief._root, belief._dense, belief.fragile = root, dense, fragile
+        belief._assign(mean, root, dense, needs_square_root)
         return belief
 
     @property
     def mean(self) -> FloatArray:
         """The mean of the weights, ``(p,)``, to be changed in place."""
-        return np.asarray(self.space[0])
-
-    @property
-    def root(self) -> FloatArray:
-        """``R``, to be changed in place."""
-        if self._root is None:
-            self._root, self._dense = _square_root(self.cov), None
-        return self._root
-
-    @property
-    def dense(self) -> FloatArray:
-        """The lower triangle of ``C`` itself, in Fortran order, to be changed in place."""
-        if self._dense is None:
-            self._dense, self._root = self.cov.T, None  # a symmetric matrix transposed is itself in the other order
-        return self._dense
+        return self._mean
 
     @property
     def is_dense(self) -> bool:
-        """Whether ``C`` itself is what is held now."""
+        """Whether ``C`` itself is what is kept now."""
         return self._dense is not None
 
     @property
@@ -87,27 +89,36 @@ class FullGaussian:
         """The covariance ``C``, ``(p, p)``."""
         if self._dense is not None:
             return np.asarray(np.tril(self._dense) + np.tril(self._dense, -1).T)
-        return _squared(self.root)
+        assert self._root is not None
+        return _squared(self._root)
+
+    def to_root(self) -> FloatArray:
+        """``R``, as it is kept or worked out."""
+        return _square_root(self.cov) if self._root is None else self._root
+
+    def use_square_root(self) -> FloatArray:
+        """Keep ``R`` from now on; returns it, to be changed in place."""
+        if self._root is None:
+            self._root, self._dense = _square_root(self.cov), None
+        return self._root
+
+    def use_covariance(self) -> FloatArray:
+        """Keep ``C`` itself from now on; returns its lower triangle in Fortran order, to be changed in place."""
+        if self._dense is None:
+            self._dense, self._root = self.cov.T, None  # a symmetric matrix transposed is itself in the other order
+        return self._dense
 
     def copy(self) -> Self:
         """Make an independent copy."""
-        twin = object.__new__(type(self))
-        twin.space = self.space.copy()
-        twin._root = None if self._root is None else self._root.copy()
-        twin._dense = None if self._dense is None else self._dense.copy(order="F")
-        twin.fragile = self.fragile
-        return twin
-
-    def hold(self, other: "FullGaussian") -> None:
-        """Take over another belief's numbers, in its form."""
-        self.space[0] = other.space[0]
-        self._root, self._dense, self.fragile = other._root, other._dense, other.fragile
+        root = None if self._root is None else self._root.copy()
+        dense = None if self._dense is None else self._dense.copy(order="F")
+        return self.from_arrays(self._mean.copy(), root=root, dense=dense, needs_square_root=self.needs_square_root)
 
     def marginal_variances(self) -> FloatArray:
         """Return the variance of each weight, ``(p,)``."""
         if self._dense is not None:
             return np.array(np.diag(self._dense))
-        return np.asarray(np.square(self.root).sum(axis=0))
+        return np.asarray(np.square(self._root).sum(axis=0))
 
     def variances(self, rows: Any, bias: int = 0) -> FloatArray:
         """Variance of ``J'w`` for every row ``J``, ``(n, p - bias) -> (n,)``; a bias is a constant 1 before the row."""
@@ -116,39 +127,103 @@ class FullGaussian:
         if self._dense is not None:
             symm = dsymm if self._dense.dtype == np.float64 else ssymm
             return np.asarray(np.maximum((symm(1.0, self._dense, rows.T, lower=1).T * rows).sum(axis=1), 0.0))
-        return np.asarray(np.square(rows @ self.root.T).sum(axis=1))
+        assert self._root is not None
+        return np.asarray(np.square(rows @ self._root.T).sum(axis=1))
 
     def project(self, slope: FloatArray) -> Projection:
         """Project the belief on the direction ``J = slope``."""
-        coords = self.root @ slope
-        return Projection(float(coords @ coords), coords @ self.root, coords)
+        root = self.to_root()
+        coords = root @ slope
+        return Projection(float(coords @ coords), coords @ root, coords)
 
-    def rank_one_step(self, seen: Projection, alpha: float, kappa: float, left: float) -> None:
-        """Take the step ``m += alpha c``, ``C -= kappa c c'``; ``left`` is ``1 - kappa v``, to full precision.
+    def rank_one_step(self, seen: Projection, score: float, information: float, variance_ratio: float) -> None:
+        """Take the step ``m += score c``, ``C -= information c c'``.
 
-        Carlson's update of a triangular root: ``share`` climbs from ``left`` to 1 as one coordinate after the other is
-        taken in, each shrinking its row of ``R`` and mixing in the gain so far. For ``kappa > 0`` every term is bounded
-        by the root it came from, and no digits are lost.
+        Carlson's update of a triangular root: ``share`` climbs from ``variance_ratio`` to 1 as one coordinate after the
+        other is taken in, each shrinking its row of ``R`` and mixing in the gain so far. For ``information > 0`` every
+        term is bounded by the root it came from, and no digits are lost.
         """
-        self.space[0] += alpha * seen.gain
-        root, share, gain = self.root, left, np.zeros_like(self.mean)
+        self._mean += score * seen.gain
+        root, share, gain = self.use_square_root(), variance_ratio, np.zeros_like(self.mean)
         for j, coord in enumerate(seen.coords):
-            grown = share + kappa * coord**2
+            grown = share + information * coord**2
             if coord == 0.0 or grown <= _TINY:
                 continue
             row = root[j].copy()
             root[j] *= np.sqrt(share / grown)
             if share > _TINY:
-                root[j] -= kappa * coord / np.sqrt(grown) * (gain / np.sqrt(share))
+                root[j] -= information * coord / np.sqrt(grown) * (gain / np.sqrt(share))
             gain += coord * row
             share = grown
+
+    def learn(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
+        """Learn rows in place: row by row into the root, or for large covariances in blocks into ``C``."""
+        if not len(rows.X_var) and not self.needs_square_root and self._blocks_pay(plan, len(rows)):
+            with threads_for(len(self._mean)):
+                return self._learn_blocks(plan, state, rows)
+        return self._learn_rows(plan, state, rows)
+
+    def keeps_root(self, plan: RowPlan) -> bool:
+        """Whether rows learned one at a time are learned into the root."""
+        small = plan.kernel == "rows" or (plan.kernel == "auto" and len(self._mean) < CROSSOVER)
+        return not len(plan.process_noise) and small
+
+    def _blocks_pay(self, plan: RowPlan, n_rows: int) -> bool:
+        return plan.kernel == "blocks" or (plan.kernel == "auto" and len(self._mean) >= CROSSOVER and n_rows >= _FEW)
+
+    def _learn_rows(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
+        start = 0
+        if not self.needs_square_root and (len(plan.process_noise) or self.is_dense):
+            limit, cov = CANCELLED[self._mean.dtype], self.use_covariance()
+            given = (rows.X, rows.X_var, rows.y, plan.rule, state, plan.process_noise)
+            start, self.needs_square_root = rows_dense(*given, limit, self._mean, cov, rows.record)
+            if not self.needs_square_root:
+                return int(start)
+        # What the covariance itself can't hold, its root can: from here on the belief is learned in that form.
+        rest = rows.part(start, len(rows))
+        if len(plan.process_noise):
+            return start + self._learn_drifting(plan, state, rest)
+        return start + self._learn_root(plan, state, rest)
+
+    def _learn_root(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
+        root = self.use_square_root()
+        return int(rows_root(rows.X, rows.X_var, rows.y, plan.rule, state, self._mean, root, rows.record))
+
+    def _learn_drifting(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
+        """Process noise on a root is a factorisation per row: slow, and rarely needed."""
+        for i in range(len(rows)):
+            before = self.copy()
+            self.diffuse(plan.process_noise)
+            if not self._learn_root(plan, state, rows.part(i, i + 1)):
+                self._assign(before._mean, before._root, before._dense, before.needs_square_root)
+                return i
+        return len(rows)
+
+    def _learn_blocks(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
+        step, bias = block_size(len(self._mean)), plan.rule.bias
+        with_bias = np.ones((step, len(self._mean)), dtype=self._mean.dtype)
+        blocks = not (plan.rule.forgetting < 1.0 and len(plan.process_noise))  # both would need a third product
+        for start in range(0, len(rows), step):
+            part = rows.part(start, start + step)
+            learned = -1
+            if blocks and not self.needs_square_root:
+                with_bias[: len(part), bias:] = part.X
+                given = (with_bias[: len(part)], part.y, plan.rule, state, plan.process_noise)
+                learned = learn_block(*given, self._mean, self.use_covariance(), part.record)
+                self.needs_square_root = learned < 0
+            if learned < 0:
+                learned = self._learn_rows(plan, state, part)
+            if learned < len(part):
+                return start + learned
+        return len(rows)
 
     def inflate(self, factor: float) -> None:
         """Multiply the covariance by ``factor``."""
         if self._dense is not None:
             self._dense *= factor
         else:
-            self.root[...] *= np.sqrt(factor)
+            assert self._root is not None
+            self._root *= np.sqrt(factor)
 
     def trace(self) -> float:
         """Sum of the weights' variances."""
@@ -156,22 +231,22 @@ class FullGaussian:
 
     def diffuse(self, process_noise: FloatArray) -> None:
         """Let the weights wander: add ``process_noise`` to their variances."""
-        if self._dense is not None and not self.fragile:
+        if self._dense is not None and not self.needs_square_root:
             self._dense[np.diag_indices(len(self.mean))] += process_noise
             return
         # The root of R'R + Q is that of R on top of the root of Q: a QR factorisation, taken from the other end.
-        stacked = np.vstack([self.root, np.diag(np.sqrt(process_noise).astype(self.root.dtype))])
+        root = self.use_square_root()
+        stacked = np.vstack([root, np.diag(np.sqrt(process_noise).astype(root.dtype))])
         upper = np.asarray(np.linalg.qr(stacked[:, ::-1], mode="r"))
         self._root = np.ascontiguousarray(upper[::-1, ::-1])
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw weights, ``(n, p)``."""
-        root = _square_root(self.cov) if self._root is None else self._root
-        return np.asarray(self.mean + rng.standard_normal((n, len(self.mean))) @ root)
+        return np.asarray(self.mean + rng.standard_normal((n, len(self.mean))) @ self.to_root())
 
     def natural(self, centre: FloatArray) -> Natural:
         """Restate the belief by its precision, with the mean seen from ``centre``."""
-        root = np.asarray(self.root, dtype=np.float64)
+        root = np.asarray(self.to_root(), dtype=np.float64)
         # C = R'R makes the inverse of R the Cholesky factor of P, lower triangular too.
         factor, singular = dtrtri(root, lower=1)
         if singular or not np.isfinite(factor).all():
@@ -191,12 +266,17 @@ class FullGaussian:
         if (np.diag(factor) ** 2 < 8.0 * len(pull) * np.finfo(np.float64).eps * np.diag(precision)).any():
             raise ValueError("the precision is not positive definite")
         root = dtrtri(factor, lower=1)[0]
-        return cls.held(centre + root.T @ (root @ pull), root=np.ascontiguousarray(np.tril(root)))
+        return cls.from_arrays(centre + root.T @ (root @ pull), root=np.ascontiguousarray(np.tril(root)))
+
+    def export(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
+        """Give all that the belief is, in the very form that it is in."""
+        kept = {"covariance": np.tril(self._dense)} if self._dense is not None else {"root": self.to_root().copy()}
+        return {"form": self.name, "fragile": self.needs_square_root}, {"mean": self.mean.copy(), **kept}
 
     def is_finite(self) -> bool:
         """Whether every number of the state is finite."""
-        held = self.root if self._dense is None else self._dense
-        return bool(np.isfinite(self.mean).all() and np.isfinite(held).all())
+        kept = self._root if self._dense is None else self._dense
+        return bool(np.isfinite(self.mean).all() and np.isfinite(kept).all())
 
 
 def _squared(root: FloatArray) -> FloatArray:

@@ -276,13 +276,14 @@ class NoisyPieces(CompiledLikelihood):
                 top = part.log_z
                 centre = part.score
             weight = exp(part.log_z - top) if part.log_z - top > -700.0 else 0.0
-            gap = part.score - centre
-            z += weight
-            first += weight * gap
-            second += weight * gap * gap
-            information += weight * part.information
-            left += weight * part.variance_ratio
-            square += weight * part.square
+            if weight > 0.0:
+                gap = part.score - centre
+                z += weight
+                first += weight * gap
+                second += weight * gap * gap
+                information += weight * part.information
+                left += weight * part.variance_ratio
+                square += weight * part.square
         first /= z
         scatter = max(second / z - first * first, 0.0)
         if var < known:

@@ -28,7 +28,8 @@ from onepass.activations import (
 from onepass.beliefs.base import Belief
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
-from onepass.likelihoods.univariate import NOISE, NOISE_WEIGHT, NOISE_WINDOW, SEEN, Bernoulli, Gaussian, Observation
+from onepass.engine.step import LearningState
+from onepass.likelihoods import Bernoulli, Gaussian, Likelihood, Poisson
 
 __all__ = [
     "Arrays",
@@ -38,14 +39,13 @@ __all__ = [
     "check_definite",
     "check_network",
     "decode_activation",
-    "decode_posterior",
+    "decode_belief",
+    "decode_learning_state",
     "encode_activation",
-    "encode_observation",
-    "encode_posterior",
+    "encode_likelihood",
     "nested",
     "sized",
     "under",
-    "valid_running",
 ]
 
 Parameters: TypeAlias = dict[str, Any]
@@ -99,23 +99,17 @@ def decode_activation(data: Any) -> Activation:
     return made
 
 
-def encode_observation(observation: Observation) -> str:
-    """Give the name by which a model is told of its observation."""
-    if isinstance(observation, Gaussian):
-        return "gaussian"
-    return "bernoulli" if isinstance(observation, Bernoulli) else "poisson"
+def encode_likelihood(likelihood: Likelihood) -> str:
+    """Give the name by which a model is told of its likelihood; one of the user's own can't be in a file."""
+    if type(likelihood) not in (Bernoulli, Gaussian, Poisson):
+        raise TypeError(
+            f"likelihood {likelihood!r} is a class of its own, which a file can't hold; "
+            "use observation='gaussian', 'bernoulli' or 'poisson' in models that are to be saved"
+        )
+    return likelihood.name
 
 
-def encode_posterior(posterior: Belief) -> tuple[Parameters, Arrays]:
-    """Put a belief into data, in the very form that it is held in, so that learning goes on bit for bit."""
-    if isinstance(posterior, DiagonalGaussian):
-        return {"form": "diagonal"}, {"mean": posterior.mean.copy(), "variance": posterior.variance.copy()}
-    assert isinstance(posterior, FullGaussian)
-    held = {"covariance": np.tril(posterior.dense)} if posterior.is_dense else {"root": posterior.root.copy()}
-    return {"form": "full", "fragile": posterior.fragile}, {"mean": posterior.mean.copy(), **held}
-
-
-def decode_posterior(data: Any, arrays: Mapping[str, np.ndarray], size: int) -> Belief:
+def decode_belief(data: Any, arrays: Mapping[str, np.ndarray], size: int) -> Belief:
     """Make a belief over ``size`` weights again, if it is one."""
     form = _table(data, "belief")["form"]
     mean = arrays["mean"]
@@ -133,10 +127,10 @@ def decode_posterior(data: Any, arrays: Mapping[str, np.ndarray], size: int) -> 
         root = sized(arrays, "root", (size, size), dtype)
         if np.triu(root, 1).any():
             raise ValueError("root has entries above its diagonal")
-        return FullGaussian.held(mean, root=np.ascontiguousarray(root), fragile=data["fragile"])
+        return FullGaussian.from_arrays(mean, root=np.ascontiguousarray(root), needs_square_root=data["fragile"])
     lower = sized(arrays, "covariance", (size, size), dtype)
     check_definite(lower)
-    return FullGaussian.held(mean, dense=np.asfortranarray(lower), fragile=data["fragile"])
+    return FullGaussian.from_arrays(mean, dense=np.asfortranarray(lower), needs_square_root=data["fragile"])
 
 
 def check_definite(lower: FloatArray) -> None:
@@ -176,17 +170,16 @@ def check_network(parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> N
     _not_negative(sized(arrays, "scales", (4, n_outputs)), "scales")
 
 
-def valid_running(running: np.ndarray) -> FloatArray:
-    """Check the numbers that run along with learning."""
-    finite = np.delete(running, NOISE_WINDOW)
-    if running[NOISE_WINDOW] != np.inf:
-        finite = running
-    if not np.isfinite(finite).all():
+def decode_learning_state(running: np.ndarray) -> LearningState:
+    """Make the state of learning again, if it is one."""
+    state = LearningState(*running.tolist())
+    finite = [state.noise, state.noise_weight, state.log_evidence, state.n_seen]
+    if not np.isfinite(finite).all() or np.isnan(state.noise_window):
         raise ValueError("running holds numbers that are not finite")
-    for index, name in ((NOISE, "noise"), (NOISE_WEIGHT, "noise weight"), (NOISE_WINDOW, "noise window"), (SEEN, "n")):
-        if running[index] < 0.0:
-            raise ValueError(f"running has the {name} {running[index]:g}, which must not be negative")
-    return np.array(running, dtype=np.float64)
+    for name in ("noise", "noise_weight", "noise_window", "n_seen"):
+        if getattr(state, name) < 0.0:
+            raise ValueError(f"running has the {name} {getattr(state, name):g}, which must not be negative")
+    return state
 
 
 def sized(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> FloatArray:

@@ -1,14 +1,14 @@
 """The Bayesian perceptron: Algorithms 1 and 2 of the paper, to be read beside it.
 
-M. F. Huber, "Bayesian Perceptron: Towards fully Bayesian Neural Networks", 2020. The equations are named as in the
-paper's source. `BayesianPerceptron.predict` is the forward pass, `_learn_row` the backward pass for one row, in NumPy:
-the reference for `onepass.engine`, which does the same for many rows at a time and is used wherever it can be.
+M. F. Huber, "Bayesian Perceptron: Towards fully Bayesian Neural Networks", 2020; equations have the numbers printed there.
+`BayesianPerceptron.predict` is the forward pass, `_learn_row` the backward pass for one row, in NumPy: the reference for
+the kernels of `onepass.engine`, which do the same for many rows at a time.
 """
 
 import hashlib
 import warnings
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -29,42 +29,31 @@ from onepass._validation import (
     as_variances,
     one_of,
 )
-from onepass.activations import Activation, Moments, Tilt, as_activation
+from onepass.activations import Activation, Moments, as_activation
 from onepass.beliefs.base import Belief
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.prior import as_prior
+from onepass.beliefs.rows import RowPlan, Rows
+from onepass.engine.rows import RowLearner, RowRule
+from onepass.engine.step import LearningState, learn_scalar
 from onepass.files.state import (
     Arrays,
     Parameters,
     decode_activation,
-    decode_posterior,
+    decode_belief,
+    decode_learning_state,
     encode_activation,
-    encode_observation,
-    encode_posterior,
+    encode_likelihood,
     sized,
-    valid_running,
 )
-from onepass.likelihoods.univariate import (
-    EVIDENCE,
-    NOISE,
-    NOISE_WEIGHT,
-    SEEN,
-    Gaussian,
-    Observation,
-    as_observation,
-    as_update,
-    kalman,
-    learn_noise,
-    start_noise,
-)
+from onepass.likelihoods import Gaussian, Likelihood, as_likelihood
 
 __all__ = ["BayesianPerceptron", "Prediction"]
 
-Rows: TypeAlias = Any  # anything that NumPy makes an array of, or a SciPy sparse matrix
+Inputs: TypeAlias = Any  # anything that NumPy makes an array of, or a SciPy sparse matrix
 
 _CHUNK = 4096  # rows predicted at a time, which bounds the memory that takes
-_NO_RECORD = np.empty((0, 3))
 
 
 class Prediction(NamedTuple):
@@ -94,13 +83,13 @@ class Prediction(NamedTuple):
 
 @dataclass
 class _State:
-    """All that learning changes: the belief, and what `onepass.likelihoods.univariate` says runs along."""
+    """All that learning changes: the belief, and what runs along with it."""
 
-    posterior: Belief
-    running: FloatArray
+    belief: Belief
+    progress: LearningState
 
     def copy(self) -> "_State":
-        return _State(self.posterior.copy(), self.running.copy())
+        return _State(self.belief.copy(), self.progress.copy())
 
 
 class BayesianPerceptron:
@@ -120,10 +109,10 @@ class BayesianPerceptron:
         Prior mean of the weights, ``p = n_features + bias``; zeros by default.
     cov : number, (p,) or (p, p) array, optional
         Prior covariance of the weights: one variance for all, one for each, or a matrix; the identity by default.
-    observation : {"auto", "gaussian", "bernoulli", "poisson"}
-        How a target comes about: Gaussian noise around the output, a label 0/1 whose probability the output is, or a
-        count whose rate it is. By default labels for sigmoid, probit and step, counts for ``"exp"``, else Gaussian; and
-        Gaussian wherever a ``noise`` is given.
+    observation : {"auto", "gaussian", "bernoulli", "poisson"} or Likelihood
+        How a target comes about: Gaussian noise around the output, a label 0/1 whose probability the output is, a count
+        whose rate it is, or a likelihood of your own (`onepass.likelihoods.Likelihood`). By default labels for sigmoid,
+        probit and step, counts for ``"exp"``, else Gaussian; and Gaussian wherever a ``noise`` is given.
     noise : float or "learn", optional
         Variance of the Gaussian noise, the paper's epsilon; 0.01 by default. ``"learn"`` estimates it on the way.
     noise_window : int, optional
@@ -143,9 +132,9 @@ class BayesianPerceptron:
         Variance added to every weight before each row, for weights that wander.
     dtype : {"float64", "float32"}
         Of the belief.
-    engine : {"auto", "rows", "blocks", "reference"}
+    kernel : {"auto", "rows", "blocks", "reference"}
         How rows are learned: compiled row by row, in matrix-matrix blocks, or by the readable reference. The result is
-        the same; by default the fastest.
+        the same; by default the fastest. (``engine`` is the old name of this argument.)
 
     Attributes
     ----------
@@ -172,7 +161,7 @@ class BayesianPerceptron:
         bias: bool = True,
         mean: ArrayLike | None = None,
         cov: ArrayLike | None = None,
-        observation: str = "auto",
+        observation: str | Likelihood = "auto",
         noise: float | Literal["learn"] | None = None,
         noise_window: int | None = None,
         update: str = "auto",
@@ -181,22 +170,23 @@ class BayesianPerceptron:
         forgetting: float = 1.0,
         process_noise: ArrayLike = 0.0,
         dtype: str = "float64",
-        engine: str = "auto",
+        kernel: str = "auto",
+        engine: str | None = None,
     ) -> None:
         self.n_features = as_count(n_features, "n_features")
         self.bias = int(as_flag(bias, "bias"))
         self.activation = as_activation(activation, moments)
-        self._observation, running = as_observation(observation, noise, noise_window, self.activation)
-        self.update = as_update(update, self.activation, self._observation)
+        self._likelihood, progress = as_likelihood(observation, noise, noise_window, self.activation)
+        self.update = self._likelihood.choose_update(update, self.activation)
         self.forgetting = as_share(forgetting, "forgetting")
-        self.engine = one_of(engine, ("auto", "rows", "blocks", "reference"), "engine")
+        self.kernel = one_of(renamed_kernel(kernel, engine), ("auto", "rows", "blocks", "reference"), "kernel")
         size = self.n_features + self.bias
         self.process_noise = as_variances(process_noise, size, "process_noise")
         one_of(covariance, ("full", "diagonal"), "covariance")
         prior = as_prior(mean, cov, size, covariance, one_of(dtype, ("float64", "float32"), "dtype"))
         self._prior_variances = prior.marginal_variances()
         self._start = _fingerprint(prior)
-        self._state = _State(prior, running)
+        self._state = _State(prior, progress)
 
     def __repr__(self) -> str:
         return (
@@ -207,40 +197,40 @@ class BayesianPerceptron:
     @property
     def mean(self) -> FloatArray:
         """Mean of the weights, ``(p,)``; the bias first."""
-        return self._state.posterior.mean.copy()
+        return self._state.belief.mean.copy()
 
     @property
     def cov(self) -> FloatArray:
         """Covariance of the weights, ``(p, p)``; with ``covariance="diagonal"`` its diagonal, ``(p,)``."""
-        return self._state.posterior.cov
+        return self._state.belief.cov
 
     @property
     def log_evidence(self) -> float:
         """Sum of the log predictive densities of all rows learned, each before it was learned."""
-        return float(self._state.running[EVIDENCE])
+        return self._state.progress.log_evidence
 
     @property
     def n_seen(self) -> int:
         """Number of rows learned."""
-        return int(self._state.running[SEEN])
+        return int(self._state.progress.n_seen)
 
     @property
     def noise(self) -> float:
         """Variance of the Gaussian noise as it is now; a fixed one may be set anew before any row."""
-        return float(self._state.running[NOISE])
+        return self._state.progress.noise
 
     @noise.setter
     def noise(self, value: float) -> None:
-        if not isinstance(self._observation, Gaussian) or self._state.running[NOISE_WEIGHT] > 0.0:
+        if not isinstance(self._likelihood, Gaussian) or self._state.progress.learns_noise:
             raise ValueError("noise can be set only where it is Gaussian and not learned")
-        self._state.running[NOISE] = as_nonnegative(value, "noise")
+        self._state.progress.noise = as_nonnegative(value, "noise")
 
     @property
-    def observation(self) -> Observation:
-        """The observation model, with its noise as it is now."""
-        return _with_noise(self._observation, self._state.running[NOISE])
+    def observation(self) -> Likelihood:
+        """The likelihood, with its noise as it is now."""
+        return self._likelihood.with_noise(self._state.progress.noise)
 
-    def predict(self, X: Rows, *, X_var: ArrayLike | None = None) -> Prediction:
+    def predict(self, X: Inputs, *, X_var: ArrayLike | None = None) -> Prediction:
         """Forward pass (Algorithm 1) for one row ``(d,)`` or many ``(n, d)``, which may be sparse.
 
         Parameters
@@ -253,33 +243,27 @@ class BayesianPerceptron:
         pre_mean, pre_var = self._pre_activation(rows, row_vars)
         return self._prediction(pre_mean, pre_var, self.observation, single)
 
-    def learn(self, X: Rows, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Self:
+    def learn(self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Self:
         """Backward pass (Algorithm 2) for one row and its target, or for many in their order.
 
         All rows are learned or, if anything is wrong with one of them, none.
         """
-        if X_var is None and type(X) is np.ndarray and X.ndim == 1:
-            learn_one = self._learn_one
-            if learn_one is not None and learn_one(X, y):
+        if X_var is None and type(X) is np.ndarray and X.ndim == 1 and self._learn_one is not None:
+            if self._learn_one(X, y):
                 return self
         rows, row_vars, targets, _ = self._pairs(X, y, X_var)
-        self._learn(rows, row_vars, targets, _NO_RECORD)
+        self._learn(rows, row_vars, targets, np.empty((0, 3)))
         return self
 
-    def predict_then_learn(self, X: Rows, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Prediction:
+    def predict_then_learn(self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Prediction:
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone."""
         rows, row_vars, targets, single = self._pairs(X, y, X_var)
         record = np.empty((len(targets), 3))
         self._learn(rows, row_vars, targets, record)
         pre_mean, pre_var, noise = record.T.copy()
-        output = None
-        if self._plan is not None:
-            from onepass import engine
+        return self._prediction(pre_mean, pre_var, self._likelihood.with_noise(noise), single)
 
-            output = engine.outputs(self._plan, pre_mean, pre_var)
-        return self._prediction(pre_mean, pre_var, _with_noise(self._observation, noise), single, output)
-
-    def interval(self, X: Rows, level: float = 0.95, *, X_var: ArrayLike | None = None) -> tuple[Any, Any]:
+    def interval(self, X: Inputs, level: float = 0.95, *, X_var: ArrayLike | None = None) -> tuple[Any, Any]:
         """Central interval that holds with probability ``level``: of a new target, or for labels of their probability.
 
         For Gaussian noise the predictive distribution is taken as Gaussian, as in the paper; for labels the limits are
@@ -291,16 +275,17 @@ class BayesianPerceptron:
         low, high = (self.observation.quantile(self.activation, *belief, 0.5 + side * level / 2) for side in (-1, 1))
         return _one_or_many(low, single), _one_or_many(high, single)
 
-    def log_predictive(self, X: Rows, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Any:
-        """Log density (or probability) of a target before it is learned, one number a row: the surprise, negated."""
+    def log_predictive(self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Any:
+        """Log density (or probability) of each target before it is learned: the surprise, negated."""
         rows, row_vars, targets, single = self._pairs(X, y, X_var)
-        return _one_or_many(self._tilt(self.observation, *self._pre_activation(rows, row_vars), targets).log_z, single)
+        noise = np.full(len(targets), self._state.progress.noise)
+        return _one_or_many(self._matcher.match_rows(*self._pre_activation(rows, row_vars), targets, noise)[0], single)
 
     def sample_weights(self, n: int, rng: np.random.Generator | int) -> FloatArray:
         """Draw ``n`` weight vectors from the posterior, ``(n, p)``."""
-        return self._state.posterior.sample(as_count(n, "n"), as_generator(rng))
+        return self._state.belief.sample(as_count(n, "n"), as_generator(rng))
 
-    def sample_output(self, X: Rows, n: int, rng: np.random.Generator | int) -> FloatArray:
+    def sample_output(self, X: Inputs, n: int, rng: np.random.Generator | int) -> FloatArray:
         """Draw ``n`` functions from the posterior and give their outputs ``f(x'w)``: ``(n,)`` or ``(n, rows)``.
 
         All rows of a draw share its weights, as Thompson sampling wants it.
@@ -312,19 +297,19 @@ class BayesianPerceptron:
 
     def export_state(self) -> tuple[Parameters, Arrays]:
         """Give all that the model is, as parameters that JSON can hold and arrays: see `onepass.save`."""
-        belief, arrays = encode_posterior(self._state.posterior)
+        belief, arrays = self._state.belief.export()
         parameters = {
             "n_features": self.n_features,
             "activation": encode_activation(self.activation),
             "bias": bool(self.bias),
-            "observation": encode_observation(self._observation),
+            "observation": encode_likelihood(self._likelihood),
             "update": self.update,
             "forgetting": self.forgetting,
-            "engine": self.engine,
+            "engine": self.kernel,
             "belief": belief,
             "start": self._start,
         }
-        arrays["running"] = self._state.running.copy()
+        arrays["running"] = self._state.progress.to_array()
         arrays["prior_variances"] = self._prior_variances.copy()
         arrays["process_noise"] = self.process_noise.copy()
         return parameters, arrays
@@ -334,19 +319,20 @@ class BayesianPerceptron:
         """Make the model that `export_state` described; it goes on learning bit for bit as that one would."""
         n_features = as_count(parameters["n_features"], "n_features")
         size = n_features + int(bool(parameters["bias"]))
-        posterior = decode_posterior(parameters["belief"], arrays, size)  # before anything of that size is made
+        belief = decode_belief(parameters["belief"], arrays, size)  # before anything of that size is made
         model = cls(
             n_features,
             decode_activation(parameters["activation"]),
             covariance=parameters["belief"]["form"],
             process_noise=sized(arrays, "process_noise", (size,)),
-            dtype=str(posterior.mean.dtype),
-            **{name: parameters[name] for name in ("bias", "observation", "update", "forgetting", "engine")},
+            dtype=str(belief.mean.dtype),
+            kernel=parameters["engine"],
+            **{name: parameters[name] for name in ("bias", "observation", "update", "forgetting")},
         )
-        variances = sized(arrays, "prior_variances", (size,), posterior.mean.dtype)
+        variances = sized(arrays, "prior_variances", (size,), belief.mean.dtype)
         model._prior_variances = as_variances(variances, size, "prior_variances").astype(variances.dtype)
         model._start = str(parameters.get("start", ""))[:32]  # which older files don't name
-        model._state = _State(posterior, valid_running(sized(arrays, "running", (5,))))
+        model._state = _State(belief, decode_learning_state(sized(arrays, "running", (5,))))
         return model
 
     def __getstate__(self) -> dict[str, Any]:
@@ -355,77 +341,52 @@ class BayesianPerceptron:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        if not self._state.running.flags.writeable:  # from shared memory, as clusters hand models over
+        if not self._state.belief.mean.flags.writeable:  # from shared memory, as clusters hand models over
             self._state = self._state.copy()
 
     # The backward pass, first as the paper has it.
 
     def _learn_row(self, state: _State, x: FloatArray, y: float, x_var: FloatArray | None) -> tuple[float, float]:
         """Learn one row, the bias's constant among it; its mean and variance from before are returned."""
-        posterior = state.posterior
+        belief = state.belief
         if self.process_noise.any():
-            posterior.diffuse(self.process_noise)
-        if self.forgetting < 1.0 and isinstance(posterior, FullGaussian):
-            self._forget(posterior)
-        seen = posterior.project(x)  # sigma_a² and sigma_wa of (backward_sigmawa)
-        pre_mean = float(x @ posterior.mean)  # (mua)
-        input_var = 0.0 if x_var is None else float(_input_variance(posterior, x_var[None])[0])
+            belief.diffuse(self.process_noise)
+        if self.forgetting < 1.0 and isinstance(belief, FullGaussian):
+            self._forget(belief)
+        seen = belief.project(x)  # sigma_a² of (6) and sigma_wa of (22)
+        pre_mean = float(x @ belief.mean)  # (5)
+        input_var = 0.0 if x_var is None else float(_input_variance(belief, x_var[None])[0])
         wide = seen.var
-        if self.forgetting < 1.0 and isinstance(posterior, DiagonalGaussian):
+        if self.forgetting < 1.0 and isinstance(belief, DiagonalGaussian):
             wide = max(wide, min(wide / self.forgetting, float(x**2 @ self._prior_variances)))
-        if state.running[NOISE_WEIGHT] > 0.0:
-            start_noise(state.running, y - float(self.activation.moments(pre_mean, wide + input_var).mean))
-        observation = _with_noise(self._observation, state.running[NOISE])
-        tilt = self._tilt(observation, pre_mean, wide + input_var, y)
-        # Of the variance only the weights' own part can be learned away.
-        step = _narrowed(tilt._replace(left=tilt.left + tilt.kappa * input_var), wide, seen.var)
-        posterior.rank_one_step(seen, float(step.alpha), float(step.kappa), float(step.left))  # (backward_weightupdate)
-        if state.running[NOISE_WEIGHT] > 0.0:
-            sample = self._noise_sample(observation, pre_mean, wide + input_var, y, tilt)
-            learn_noise(state.running, sample, float(tilt.left))
-        state.running[EVIDENCE] += float(tilt.log_z)
-        state.running[SEEN] += 1.0
+        # (19) to (21), restated as score, information and variance ratio of the belief's step; of the variance only
+        # the weights' own part can be learned away.
+        step = learn_scalar(self._matcher, state.progress, pre_mean, seen.var, wide, input_var, y)
+        belief.rank_one_step(seen, *step)  # (23)
         return pre_mean, seen.var + input_var
 
-    def _forget(self, posterior: FullGaussian) -> None:
+    def _forget(self, belief: FullGaussian) -> None:
         """Divide the covariance by ``forgetting``, unless its trace would pass the prior's."""
-        if posterior.trace() <= self.forgetting * self._prior_variances.sum():
-            posterior.inflate(1.0 / self.forgetting)
-
-    def _tilt(self, observation: Observation, mean: ArrayLike, var: ArrayLike, y: ArrayLike) -> Tilt:
-        if self.update == "adf":
-            return observation.adf(self.activation, mean, var, y)
-        return kalman(self.activation, observation, mean, var, y)
-
-    def _noise_sample(self, observation: Observation, mean: float, var: float, y: float, tilt: Tilt) -> float:
-        """``E[(y - f(a))²]`` under the belief that the row left behind."""
-        assert isinstance(observation, Gaussian)
-        if self.update == "adf":
-            return float(observation.expected_square(self.activation, mean, var, y))
-        after = self.activation.moments(mean + tilt.alpha * var, var * tilt.left)
-        return float((y - after.mean) ** 2 + after.var)
+        if belief.trace() <= self.forgetting * self._prior_variances.sum():
+            belief.inflate(1.0 / self.forgetting)
 
     # Then for many rows, all or none.
 
     def _learn(self, X: Any, row_vars: FloatArray | None, targets: FloatArray, record: FloatArray) -> None:
-        plan, state = self._plan, self._state
+        state = self._state
         before: _State | None = None
+        # The kernels look at a row before they write anything of it, so one row needs no way back.
+        if len(targets) > 1 or self.kernel == "reference" or len(self._plan.process_noise):
+            before = state.copy()
+        rows = Rows(X, targets, np.empty((0, 0)) if row_vars is None else row_vars, record)
         try:
-            if plan is None:
-                before = state.copy()
-                learned = self._learn_by_reference(X, row_vars, targets, record)
+            if self.kernel == "reference":
+                learned = self._learn_by_reference(rows)
             else:
-                from onepass import engine
-
-                engine.settle(plan, state.posterior, len(targets))
-                # The kernels look at a row before they write anything of it, so one row needs no way back.
-                if len(targets) > 1 or len(plan.process_noise):
-                    before = state.copy()
-                learned = engine.learn(plan, state.posterior, state.running, X, targets, row_vars, record)
-            sound = learned == len(targets) and (before is None or state.posterior.is_finite())
-            if not sound:
+                learned = state.belief.learn(self._plan, state.progress, rows)
+            if learned < len(targets) or not (before is None or state.belief.is_finite()):
                 raise ValueError(
-                    f"X and y overflow {state.posterior.mean.dtype}: their largest magnitudes are "
+                    f"X and y overflow {state.belief.mean.dtype}: their largest magnitudes are "
                     f"{abs(X).max():.3g} and {np.abs(targets).max():.3g}; rescale them. Nothing was learned."
                 )
         except BaseException:  # an activation of the user's that fails, or Ctrl-C, leaves no half-learned model either
@@ -434,52 +395,43 @@ class BayesianPerceptron:
                 self.__dict__.pop("_learn_one", None)  # it holds on to the belief that failed
             raise
 
-    def _learn_by_reference(self, X: Any, row_vars: FloatArray | None, targets: FloatArray, record: FloatArray) -> int:
-        rows = X.toarray() if isinstance(X, csr_array) else X
+    def _learn_by_reference(self, rows: Rows) -> int:
+        dense = rows.X.toarray() if isinstance(rows.X, csr_array) else rows.X
         with np.errstate(over="ignore", invalid="ignore"):  # answered by the check of what was learned
-            for i, target in enumerate(targets):
-                x = np.concatenate([np.ones(self.bias), rows[i]])
-                x_var = None if row_vars is None else np.concatenate([np.zeros(self.bias), row_vars[i]])
-                noise = self._state.running[NOISE]
+            for i, target in enumerate(rows.y):
+                x = np.concatenate([np.ones(self.bias), dense[i]])
+                x_var = np.concatenate([np.zeros(self.bias), rows.X_var[i]]) if len(rows.X_var) else None
+                noise = self._state.progress.noise
                 seen = self._learn_row(self._state, x, target, x_var)
-                if len(record):
-                    record[i] = (*seen, noise)
-        return len(targets) if np.isfinite(self._state.running[[NOISE, EVIDENCE]]).all() else 0
+                self._matcher.raise_pending()
+                if len(rows.record):
+                    rows.record[i] = (*seen, noise)
+        return len(rows)
 
     @cached_property
-    def _learn_one(self) -> Any:
-        """A function that learns one ordinary row at once, or None where there is no such short cut."""
-        posterior = self._state.posterior
-        if (
-            self._plan is None
-            or not isinstance(posterior, FullGaussian)
-            or not self._plan.uses_root(len(posterior.mean))
-        ):
-            return None
-        from onepass.engine import learner_of_one
-
-        return learner_of_one(self._plan, posterior, self._state.running)
+    def _matcher(self) -> Any:
+        """The compiled moment match."""
+        return self._likelihood.compiled(self.activation, self.update)
 
     @cached_property
-    def _plan(self) -> Any:
-        """What the engine needs to know, or None where only the reference can do it."""
-        if self.engine == "reference":
+    def _learn_one(self) -> RowLearner | None:
+        """Learns one ordinary row at once, or None where there is no such short cut."""
+        belief = self._state.belief
+        if self.kernel == "reference" or not isinstance(belief, FullGaussian) or not belief.keeps_root(self._plan):
             return None
-        try:
-            from onepass import engine
-        except ImportError as error:
-            _warn_once(f"Numba can't be imported, learning is slow ({error})")
+        if belief.mean.dtype != np.float64:
             return None
+        return RowLearner(self._plan.rule, self._state.progress, belief.mean, belief.use_square_root())
+
+    @cached_property
+    def _plan(self) -> RowPlan:
+        """What the belief needs to know to learn rows."""
         trace = float(self._prior_variances.sum())
-        rule = engine.encode(self.activation, self._observation, self.update, self.bias, self.forgetting, trace)
-        if rule is None:
-            return None
-        keeps_prior = self.forgetting < 1.0 and isinstance(self._state.posterior, DiagonalGaussian)
-        return engine.Plan(
-            rule=rule,
-            prior_variances=self._prior_variances if keeps_prior else self._prior_variances[:0],
+        return RowPlan(
+            rule=RowRule(self._matcher, self.bias, self.forgetting, trace),
+            prior_variances=self._prior_variances,
             process_noise=self.process_noise if self.process_noise.any() else self.process_noise[:0],
-            kernel=self.engine,
+            kernel=self.kernel,
         )
 
     # What comes in and what goes out.
@@ -490,7 +442,7 @@ class BayesianPerceptron:
             sparse = as_sparse_rows(X, self.n_features)
             if X_var is not None:
                 raise ValueError("X_var needs dense rows, got sparse X")
-            return (sparse if isinstance(self._state.posterior, DiagonalGaussian) else sparse.toarray()), None, False
+            return (sparse if isinstance(self._state.belief, DiagonalGaussian) else sparse.toarray()), None, False
         rows, single = as_rows(X, self.n_features)
         if X_var is None:
             return rows, None, single
@@ -508,12 +460,12 @@ class BayesianPerceptron:
     def _pairs(self, X: Any, y: ArrayLike, X_var: ArrayLike | None) -> tuple[Any, FloatArray | None, FloatArray, bool]:
         rows, row_vars, single = self._inputs(X, X_var)
         targets = as_targets(y, rows.shape[0], single)
-        self._observation.check(targets)
+        self._likelihood.check(targets)
         return rows, row_vars, targets, single
 
     def _pre_activation(self, rows: Any, row_vars: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-        """Mean (mua) and variance (sigmaa) of the pre-activation."""
-        posterior, bias = self._state.posterior, self.bias
+        """Mean (5) and variance (6) of the pre-activation."""
+        posterior, bias = self._state.belief, self.bias
         pre_mean = np.asarray(rows @ posterior.mean[bias:], dtype=np.float64)
         if bias:
             pre_mean += posterior.mean[0]
@@ -525,29 +477,25 @@ class BayesianPerceptron:
             pre_var += _input_variance(posterior, np.hstack([np.zeros((len(pre_mean), bias)), row_vars]))
         return pre_mean, pre_var
 
-    def _prediction(
-        self,
-        pre_mean: FloatArray,
-        pre_var: FloatArray,
-        observation: Observation,
-        single: bool,
-        output: Moments | None = None,
-    ) -> Prediction:
-        output = output or self.activation.moments(pre_mean, pre_var)
-        columns = (output.mean, output.var, pre_mean, pre_var, observation.noise_var(output))
+    def _prediction(self, pre_mean: FloatArray, pre_var: FloatArray, likelihood: Likelihood, single: bool) -> Prediction:
+        output = self.activation.moments(pre_mean, pre_var)
+        columns = (output.mean, output.var, pre_mean, pre_var, likelihood.noise_var(output))
         return Prediction(*(_one_or_many(column, single) for column in columns))
 
 
-@cache
-def _warn_once(message: str) -> None:
-    warnings.warn(message, stacklevel=6)
+def renamed_kernel(kernel: str, engine: str | None) -> str:
+    """``kernel``, or what was given by the argument's old name."""
+    if engine is None:
+        return kernel
+    warnings.warn("the argument 'engine' is now called 'kernel'", DeprecationWarning, stacklevel=3)
+    return engine
 
 
 def _fingerprint(prior: Belief) -> str:
     """Tell priors apart, so that only models of one prior are merged: see `onepass.merge`."""
-    held = prior.root if isinstance(prior, FullGaussian) else prior.cov
+    form = prior.to_root() if isinstance(prior, FullGaussian) else prior.cov
     digest = hashlib.blake2b(digest_size=8)
-    for array in (prior.mean, held):
+    for array in (prior.mean, form):
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
@@ -555,22 +503,6 @@ def _fingerprint(prior: Belief) -> str:
 def _input_variance(posterior: Belief, row_vars: FloatArray) -> FloatArray:
     """What uncertain inputs add to the variance of ``x'w``: ``Σ (m² + Var w) Var x``."""
     return np.asarray(row_vars @ (posterior.mean**2 + posterior.marginal_variances()))
-
-
-def _narrowed(tilt: Tilt, wide: float, var: float) -> Tilt:
-    """Restate a tilt of the belief widened to ``wide`` along the row as a step from the belief as it is, ``var``.
-
-    Widening adds ``(wide - var)/var² c c'`` to the covariance, so gain and step stay multiples of ``c``.
-    """
-    if wide == var:
-        return tilt
-    ratio = wide / var
-    kappa = tilt.kappa * ratio**2 - (ratio - 1.0) / var
-    return Tilt(tilt.log_z, tilt.alpha * ratio, kappa, tilt.left * ratio)
-
-
-def _with_noise(observation: Observation, noise: Any) -> Observation:
-    return Gaussian(noise) if isinstance(observation, Gaussian) else observation
 
 
 def _one_or_many(column: FloatArray, single: bool) -> Any:

@@ -1,0 +1,41 @@
+"""What a belief is handed to learn rows with: how a row is learned, and the rows themselves."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from onepass._typing import FloatArray
+from onepass.engine.rows import RowRule
+
+__all__ = ["RowPlan", "Rows"]
+
+
+@dataclass(frozen=True)
+class RowPlan:
+    """What a perceptron's learning is made of, apart from its belief."""
+
+    rule: RowRule
+    prior_variances: FloatArray
+    """``(p,)``, which forgetting does not pass."""
+    process_noise: FloatArray
+    """``(p,)``, or empty where there is none."""
+    kernel: str
+    """``"auto"``, ``"rows"`` or ``"blocks"``."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows to learn in their order: ``X`` is ``(n, d)``, sparse or dense, without the bias's constant."""
+
+    X: Any
+    y: FloatArray
+    X_var: FloatArray
+    """``(n, d)`` variances of the inputs, or empty."""
+    record: FloatArray
+    """Receives mean, variance and noise of each row from before its update, ``(n, 3)``, or is empty."""
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def part(self, start: int, stop: int) -> "Rows":
+        """Some of the rows."""
+        return Rows(self.X[start:stop], self.y[start:stop], self.X_var[start:stop], self.record[start:stop])

@@ -1,0 +1,39 @@
+"""Gaussian noise around the output."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import ndtri
+
+from onepass._typing import FloatArray
+from onepass.activations import Activation, Moments
+from onepass.engine.matches import KalmanNoise
+from onepass.likelihoods.base import Likelihood
+
+__all__ = ["Gaussian"]
+
+
+@dataclass(frozen=True)
+class Gaussian(Likelihood):
+    """``y = f(a) + N(0, noise)``, equation (16); ``noise`` is the paper's epsilon.
+
+    The moment match is exact around piecewise linear outputs: there the tilted density is a sum of cut Gaussians.
+    """
+
+    noise: float | FloatArray
+    name: ClassVar[str] = "gaussian"
+    kalman: ClassVar[type[KalmanNoise]] = KalmanNoise
+
+    def with_noise(self, noise: float | FloatArray) -> "Gaussian":
+        """The same with another noise variance."""
+        return Gaussian(noise)
+
+    def noise_var(self, output: Moments) -> FloatArray:
+        """``noise``, the same everywhere."""
+        return np.broadcast_to(np.asarray(self.noise, dtype=np.float64), np.shape(output.var)).copy()
+
+    def quantile(self, activation: Activation, mean: FloatArray, var: FloatArray, level: float) -> FloatArray:
+        """Take the predictive distribution for Gaussian, as the paper does."""
+        output = activation.moments(mean, var)
+        return np.asarray(output.mean + ndtri(level) * np.sqrt(output.var + self.noise))

@@ -2,7 +2,6 @@
 
 import cython
 import numpy as np
-from cython.cimports.onepass.engine.vector_matches import VectorLikelihood
 
 
 class NetworkShape:
@@ -20,6 +19,9 @@ class NetworkShape:
         self.width, self.start, self.n_layers = _address(widths), _address(starts), len(widths) - 1
         self.n_outputs, self.size = self.width[self.n_layers], self.start[self.n_layers]
         self.widest, self.n_units = widths.max() + 1, widths[1:].sum()
+
+    def __reduce__(self):
+        return NetworkShape, self.memory[:2]
 
 
 class BlockShape(NetworkShape):
@@ -46,10 +48,13 @@ class BlockShape(NetworkShape):
         unit_layer = np.repeat(np.arange(self.n_layers, dtype=np.intp), np.array(widths[1:], dtype=np.intp))
         first_unit = np.searchsorted(unit_starts, cuts).astype(np.intp)
         self.cuts, self.offsets, self.n_blocks = cuts, offsets, len(sizes)
-        self.memory = (*self.memory, cuts, offsets, unit_offset, stride, unit_layer, first_unit)
+        self.memory = (*self.memory, unit_starts, cuts, offsets, unit_offset, stride, unit_layer, first_unit)
         self.cut, self.offset = _address(cuts), _address(offsets)
         self.unit_offset, self.unit_stride = _address(unit_offset), _address(stride)
         self.unit_layer, self.first_unit = _address(unit_layer), _address(first_unit)
+
+    def __reduce__(self):
+        return BlockShape, self.memory[:4]
 
 
 def _address(values):
@@ -85,7 +90,8 @@ class TrainingPass:
     """
 
     def __init__(self, rows, targets, order, densities, record, noise_gain: float, noise_bound: float):
-        self.rows, self.targets, self.densities = rows, targets, densities
+        self.rows, self.targets = np.ascontiguousarray(rows), np.ascontiguousarray(targets)
+        self.densities = densities
         self.order = np.ascontiguousarray(order, dtype=np.intp)
         self.keeps_record = record is not None
         self.record = np.empty((0, 4, 1)) if record is None else record

@@ -147,7 +147,7 @@ class VectorLikelihood:
             record[3 * n + k] = state.scale_of[k]
         self.marginals(mean, cov, record, record + n, out)
 
-    def moment_match(self, mean: cython.double[::1], cov: cython.double[:, ::1], target: cython.double[::1], state: NoiseState):
+    def moment_match(self, mean: cython.const[cython.double][::1], cov: cython.const[cython.double][:, ::1], target: cython.const[cython.double][::1], state: NoiseState):
         """Log density, score ``(size,)``, information, precision and shift of one target."""
         out = VectorMatch(self.size)
         log_density = self.match(
@@ -162,7 +162,7 @@ class VectorLikelihood:
         )
 
     def log_densities(
-        self, means: cython.double[:, ::1], covs: cython.double[:, :, ::1], targets: cython.double[:, ::1], state: NoiseState
+        self, means: cython.const[cython.double][:, ::1], covs: cython.const[cython.double][:, :, ::1], targets: cython.const[cython.double][:, ::1], state: NoiseState
     ):
         """Log density of each row's target, ``(n,)``."""
         result = np.empty(means.shape[0])
@@ -176,7 +176,7 @@ class VectorLikelihood:
                 )
         return result
 
-    def records(self, means: cython.double[:, ::1], covs: cython.double[:, :, ::1], state: NoiseState):
+    def records(self, means: cython.const[cython.double][:, ::1], covs: cython.const[cython.double][:, :, ::1], state: NoiseState):
         """Mean, variance, noise and scale that each row is predicted from, ``(n, 4, K)``."""
         result = np.empty((means.shape[0], 4, self.n_outputs))
         rows: cython.double[:, :, ::1] = result
@@ -191,9 +191,9 @@ class VectorLikelihood:
 
     def learn_noise(
         self,
-        mean: cython.double[::1],
-        cov: cython.double[:, ::1],
-        target: cython.double[::1],
+        mean: cython.const[cython.double][::1],
+        cov: cython.const[cython.double][:, ::1],
+        target: cython.const[cython.double][::1],
         state: NoiseState,
         gain: cython.double,
         bound: cython.double,
@@ -647,7 +647,7 @@ class CategoricalOutputs(VectorLikelihood):
             centre[k] = at
             var[k] = odds_var
 
-    def gradients(self, mean: cython.double[::1], cov: cython.double[:, ::1]):
+    def gradients(self, mean: cython.const[cython.double][::1], cov: cython.const[cython.double][:, ::1]):
         """Log probabilities of the classes, ``(K,)``, and their gradients in the logits' means, ``(K, K)``."""
         n = self.n_outputs
         out = VectorMatch(n)
@@ -700,7 +700,7 @@ def remove_site(cov, precision, h, values, out):
 
 
 def site_removal(
-    cov: cython.double[:, ::1], precision: cython.double[:, ::1], h: cython.double[::1], values: cython.double[::1]
+    cov: cython.const[cython.double][:, ::1], precision: cython.const[cython.double][:, ::1], h: cython.const[cython.double][::1], values: cython.const[cython.double][::1]
 ):
     """Score and information of the step that removes a site, or None where it can't be removed."""
     n = h.shape[0]

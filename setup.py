@@ -14,17 +14,13 @@ from setuptools.command.build_ext import build_ext
 sys.path.insert(0, str(Path(__file__).parent))
 from build_backend import has_compiler  # noqa: E402 (it stands beside this file)
 
-# Sums may be reordered and fused, so that they vectorise; errno and floating-point traps are used by nobody. Not
-# -ffast-math: NaN and infinity keep their meaning, since rows that overflow are found by them.
-FLAGS = [
-    "-O3",
-    "-fno-math-errno",
-    "-fno-trapping-math",
-    "-fno-signed-zeros",
-    "-fassociative-math",
-    "-freciprocal-math",
-    "-ffp-contract=fast",
-]
+# Nobody reads errno or floating-point traps. Not -ffast-math: NaN and infinity keep their meaning, since rows that
+# overflow are found by them.
+FLAGS = ["-O3", "-fno-math-errno", "-fno-trapping-math"]
+# In loops over rows and weights sums may be reordered and fused, so that they vectorise. Formulas are written in the
+# order in which nothing cancels, and stay in it.
+LOOPS = ["-fno-signed-zeros", "-fassociative-math", "-freciprocal-math", "-ffp-contract=fast"]
+FORMULAS = {"special", "moments", "matches", "vector_matches", "step"}
 DIRECTIVES = {
     "language_level": 3,
     "boundscheck": False,
@@ -52,7 +48,8 @@ class BuildExtensions(build_ext):
             )
         windows = self.compiler.compiler_type == "msvc"
         for extension in self.extensions:
-            extension.extra_compile_args = ["/O2"] if windows else FLAGS
+            formulas = extension.name.rpartition(".")[2] in FORMULAS
+            extension.extra_compile_args = ["/O2"] if windows else [*FLAGS, *([] if formulas else LOOPS)]
         super().build_extensions()
 
 

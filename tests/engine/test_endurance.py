@@ -8,6 +8,7 @@ from benchmarks.endurance import hard_stream, inspect
 from mpmath import mp, mpf
 
 from onepass import BayesianPerceptron
+from onepass.activations import NAMES
 
 KERNELS = ["rows", "blocks"]
 
@@ -38,6 +39,32 @@ def test_hard_rows_leave_a_sound_belief_with_every_extra(options: dict[str, Any]
     assert health.smallest_predictive_variance >= 0
 
 
+def targets_for(model: BayesianPerceptron, pre_activations: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    output = model.activation(pre_activations)
+    if model.observation.name == "bernoulli":
+        return (rng.uniform(size=len(output)) < output).astype(float)
+    if model.observation.name == "poisson":
+        return rng.poisson(np.minimum(output, 1e6)).astype(float)
+    return np.asarray(output + rng.normal(0, 1e-3, len(output)))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("name", NAMES)
+def test_hard_rows_leave_a_sound_belief_with_every_activation(name: str, kernel: str) -> None:
+    probe = BayesianPerceptron(12, name)
+    noise = 1e-6 if probe.observation.name == "gaussian" else None
+    model = BayesianPerceptron(12, name, noise=noise, kernel=kernel)
+    rng = np.random.default_rng(1)
+    for X, y in hard_stream(2_000, 12, seed=0):
+        model.learn(X, targets_for(model, y, rng))
+    health = inspect(model)
+    assert health.finite
+    assert health.symmetric
+    assert health.largest_eigenvalue > 0  # a belief that is certain of everything has stopped learning
+    assert health.smallest_eigenvalue >= -1e-12 * health.largest_eigenvalue
+    assert health.smallest_predictive_variance >= 0
+
+
 @pytest.mark.parametrize("noise", [1e-4, 1e-2, 1.0])
 def test_float32_blocks_are_as_right_as_their_rows(noise: float) -> None:
     rng = np.random.default_rng(0)
@@ -52,7 +79,7 @@ def test_float32_blocks_are_as_right_as_their_rows(noise: float) -> None:
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_hundred_thousand_hard_rows_leave_a_sound_belief(kernel: str) -> None:
-    model = BayesianPerceptron(12, "linear", noise=1e-6, engine=kernel)
+    model = BayesianPerceptron(12, "linear", noise=1e-6, kernel=kernel)
     for X, y in hard_stream(100_000, 12, seed=0):
         model.learn(X, y)
     health = inspect(model)
@@ -102,7 +129,7 @@ def collinear_rows(n: int = 500, d: int = 5) -> tuple[np.ndarray, np.ndarray]:
 def test_belief_agrees_with_extended_precision(rows: Any, kernel: str, update: str) -> None:
     X, y = rows()
     mean, std = extended_posterior(X, y, 1e-6)
-    model = BayesianPerceptron(X.shape[1], "linear", bias=False, noise=1e-6, engine=kernel, update=update).learn(X, y)
+    model = BayesianPerceptron(X.shape[1], "linear", bias=False, noise=1e-6, kernel=kernel, update=update).learn(X, y)
     ours = np.sqrt(np.diag(model.cov))
     np.testing.assert_allclose(ours, std, rtol=1e-6)
     assert (np.abs(model.mean - mean) <= 1e-6 * np.maximum(std, np.abs(mean))).all()
@@ -110,8 +137,8 @@ def test_belief_agrees_with_extended_precision(rows: Any, kernel: str, update: s
 
 def test_large_covariances_give_way_to_their_root_before_their_digits_do() -> None:
     X, y = collinear_rows(200, 5)
-    model = BayesianPerceptron(5, "linear", bias=False, noise=1e-6, engine="blocks").learn(X, y)
-    assert model._state.posterior.fragile  # type: ignore[attr-defined]
-    benign = BayesianPerceptron(5, "linear", bias=False, noise=0.1, engine="blocks")
+    model = BayesianPerceptron(5, "linear", bias=False, noise=1e-6, kernel="blocks").learn(X, y)
+    assert model._state.belief.needs_square_root  # type: ignore[attr-defined]
+    benign = BayesianPerceptron(5, "linear", bias=False, noise=0.1, kernel="blocks")
     benign.learn(np.random.default_rng(0).normal(size=(200, 5)), y)
-    assert not benign._state.posterior.fragile  # type: ignore[attr-defined]
+    assert not benign._state.belief.needs_square_root  # type: ignore[attr-defined]

@@ -8,12 +8,8 @@ from scipy.sparse import csr_array, random_array
 from threadpoolctl import threadpool_info
 
 from onepass import BayesianPerceptron, PiecewiseLinear
-from onepass.activations import NAMES, as_activation
-from onepass.engine import moments as compiled_moments
-from onepass.engine import special, tilts
-from onepass.engine.moments import make_rule
+from onepass.activations import NAMES
 from onepass.engine.threads import threads_for
-from onepass.mathematics.gaussian import log_cdf_slopes, truncated
 
 RULES: list[dict[str, Any]] = [
     *[{"activation": name, "noise": 0.1, "update": "kalman"} for name in NAMES if name != "exp"],
@@ -29,8 +25,8 @@ RULES: list[dict[str, Any]] = [
     {"activation": "gelu", "noise": "learn"},
 ]
 FORMS: list[dict[str, Any]] = [
-    {"engine": "rows"},
-    {"engine": "blocks"},
+    {"kernel": "rows"},
+    {"kernel": "blocks"},
     {"covariance": "diagonal"},
 ]
 EXTRAS: list[dict[str, Any]] = [
@@ -75,17 +71,17 @@ def test_engine_learns_what_the_reference_learns(
 ) -> None:
     X, y = problem(rule)
     ours = BayesianPerceptron(4, **rule, **extra, **form).learn(X, y)
-    reference = BayesianPerceptron(4, **rule, **extra, **{**form, "engine": "reference"}).learn(X, y)
+    reference = BayesianPerceptron(4, **rule, **extra, **{**form, "kernel": "reference"}).learn(X, y)
     assert_same(ours, reference)
 
 
-@pytest.mark.parametrize("form", [FORMS[0], FORMS[2], {"engine": "rows", "process_noise": 0.01}], ids=str)
+@pytest.mark.parametrize("form", [FORMS[0], FORMS[2], {"kernel": "rows", "process_noise": 0.01}], ids=str)
 @pytest.mark.parametrize("rule", [{}, {"activation": "relu", "noise": "learn"}], ids=str)
 def test_uncertain_inputs(rule: dict[str, Any], form: dict[str, Any]) -> None:
     X, y = problem(rule)
     X_var = np.random.default_rng(1).gamma(1.0, 0.1, size=X.shape)
     ours = BayesianPerceptron(4, **rule, **form).learn(X, y, X_var=X_var)
-    reference = BayesianPerceptron(4, **rule, **{**form, "engine": "reference"}).learn(X, y, X_var=X_var)
+    reference = BayesianPerceptron(4, **rule, **{**form, "kernel": "reference"}).learn(X, y, X_var=X_var)
     assert_same(ours, reference)
 
 
@@ -119,14 +115,14 @@ def test_each_row_is_predicted_before_it_is_learned(form: dict[str, Any]) -> Non
     rule: dict[str, Any] = {"activation": "relu", "noise": "learn"}
     X, y = problem(rule, n=80)
     seen = BayesianPerceptron(4, **rule, **form).predict_then_learn(X, y)
-    by_hand = BayesianPerceptron(4, **rule, **{**form, "engine": "reference"})
+    by_hand = BayesianPerceptron(4, **rule, **{**form, "kernel": "reference"})
     for i in range(80):
         one = by_hand.predict(X[i])
         np.testing.assert_allclose([part[i] for part in seen], one, rtol=1e-8, atol=1e-12)
         by_hand.learn(X[i], y[i])
 
 
-@pytest.mark.parametrize("form", [*FORMS, {"engine": "auto"}], ids=str)
+@pytest.mark.parametrize("form", [*FORMS, {"kernel": "auto"}], ids=str)
 @pytest.mark.parametrize("rule", [{}, {"activation": "exp"}, {"activation": "relu", "noise": 0.1}], ids=str)
 def test_row_by_row_is_the_same(rule: dict[str, Any], form: dict[str, Any]) -> None:
     X, y = problem(rule)
@@ -185,48 +181,14 @@ def test_float32_is_float64_to_its_digits(form: dict[str, Any]) -> None:
     np.testing.assert_allclose(single.predict(X).mean, double.predict(X).mean, atol=1e-4)
 
 
-@pytest.mark.parametrize("moments", ["exact", "paper"])
-@pytest.mark.parametrize("name", NAMES)
-def test_compiled_moments_are_those_of_the_activations(name: str, moments: str) -> None:
-    from onepass.engine import encode
-    from onepass.likelihoods.univariate import Gaussian
-
-    activation = as_activation(name, moments)
-    rule = encode(activation, Gaussian(0.1), "kalman", 0, 1.0, 1.0)
-    assert rule is not None
-    for mean in (-300.0, -21.0, -4.0, -0.3, 0.0, 0.7, 3.0, 19.0):
-        for var in (0.0, 1e-7, 0.01, 0.4, 0.6, 2.0, 30.0, 1e4):
-            ours = compiled_moments.moments(rule, mean, var)
-            np.testing.assert_allclose(
-                ours, [float(part) for part in activation.moments(mean, var)], rtol=1e-9, atol=1e-30
-            )
-
-
-def test_compiled_integrals_are_those_of_the_reference() -> None:
-    for z in (-1e5, -300.0, -26.0, -24.0, -5.0, -0.1, 0.0, 2.0, 40.0):
-        np.testing.assert_allclose(
-            special.log_cdf_slopes(z), [float(part) for part in log_cdf_slopes(np.array(z))], rtol=1e-8, atol=1e-300
-        )
-    for low, high in [(-np.inf, np.inf), (-np.inf, -50.0), (2.0, 2.001), (5.0, np.inf), (-1.0, 3.0), (100.0, 100.5)]:
-        expected = [part[0] for part in truncated(np.array([low]), np.array([high]))]
-        np.testing.assert_allclose(special.truncated(low, high), expected, rtol=1e-10, atol=1e-15)
-
-
-def test_a_rule_has_room_for_all_of_it() -> None:
-    rule = make_rule(3, 7, (1.0, 2.0, 3.0), np.arange(8.0).reshape(4, 2), 1, 0.9, 5.0)
-    assert rule.shape == (4, 4)
-    np.testing.assert_array_equal(rule[:, 0], [3, 7, 1, 0.9])
-    np.testing.assert_array_equal(rule[:, 1], [1, 2, 3, 5])
-
-
 @pytest.mark.parametrize("rule", [{}, {"activation": "relu", "noise": 0.1}, {"process_noise": 1e-3}], ids=str)
 def test_large_beliefs_are_the_same_however_their_rows_come(rule: dict[str, Any]) -> None:
-    """BlockGaussian, few rows, single rows and uncertain inputs in turn: the belief changes its form on the way."""
+    """Blocks, few rows, single rows and uncertain inputs in turn: the belief changes its form on the way."""
     rng = np.random.default_rng(2)
     X = rng.normal(size=(120, 160)) / 10
     y = (X[:, 0] > 0).astype(float)
     X_var = np.full((5, 160), 1e-3)
-    models = [BayesianPerceptron(160, **rule, engine=engine) for engine in ("auto", "reference")]
+    models = [BayesianPerceptron(160, **rule, kernel=kernel) for kernel in ("auto", "reference")]
     for model in models:
         model.learn(X[:70], y[:70])
         model.learn(X[70], y[70])
@@ -234,23 +196,6 @@ def test_large_beliefs_are_the_same_however_their_rows_come(rule: dict[str, Any]
         model.learn(X[75:80], y[75:80], X_var=X_var)
         model.learn(X[80:], y[80:])
     assert_same(*models)
-
-
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.get("noise") != "learn"], ids=str)
-def test_compiled_tilts_are_those_of_the_reference(rule: dict[str, Any]) -> None:
-    model = BayesianPerceptron(1, **rule)
-    plan = model._plan
-    targets = {"Bernoulli": (0.0, 1.0), "Poisson": (0.0, 3.0, 40.0)}.get(
-        type(model.observation).__name__, (-2.0, 0.3, 9.0)
-    )
-    for mean in (-40.0, -6.0, -0.4, 0.0, 2.0, 30.0):
-        for var in (1e-4, 0.3, 0.7, 9.0, 200.0):
-            for y in targets:
-                ours = tilts.scalar_step(plan.rule, model._state.running.copy(), mean, var, var, 0.0, y)
-                theirs = model._tilt(model.observation, mean, var, y)
-                scale = np.sqrt(var)
-                np.testing.assert_allclose(ours[0] * scale, float(theirs.alpha) * scale, rtol=1e-7, atol=1e-9)
-                np.testing.assert_allclose(ours[1] * var, float(theirs.kappa) * var, rtol=1e-7, atol=1e-9)
 
 
 def test_small_products_are_not_shared_among_threads() -> None:

@@ -506,7 +506,7 @@ def test_learned_noise_is_calibrated_in_any_unit(scale: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"engine": "blocks"}, {"covariance": "diagonal"}, {"engine": "reference"}], ids=str
+    "options", [{}, {"kernel": "blocks"}, {"covariance": "diagonal"}, {"kernel": "reference"}], ids=str
 )
 @pytest.mark.parametrize(
     "duplicate", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))], ids=["deep", "pickle"]
@@ -558,7 +558,7 @@ def test_a_row_that_overflows_adds_no_process_noise(covariance: str) -> None:
 def test_an_independent_weight_keeps_its_digits_under_a_vague_prior() -> None:
     for covariance in ("full", "diagonal"):
         for engine in ("auto", "reference"):
-            options: dict[str, Any] = {"bias": False, "cov": 1e12, "noise": 1e-6, "engine": engine}
+            options: dict[str, Any] = {"bias": False, "cov": 1e12, "noise": 1e-6, "kernel": engine}
             model = BayesianPerceptron(1, "linear", covariance=covariance, **options).learn([1.0], 2.0)
             assert float(model.cov.ravel()[0]) == pytest.approx(1e-6, rel=1e-9)
 

@@ -359,7 +359,7 @@ class PoissonCount(CompiledLikelihood):
 
 
 def _kalman(mean, var, y, output_mean, output_var, slope, noise, log_z, resolution):
-    """Treat ``y`` and ``a`` as jointly Gaussian: the paper's rule, equations (19) to (21).
+    """Treat ``y`` and ``a`` as jointly Gaussian: the paper's rule, equation (17).
 
     With ``A = E[f'(a)] = sigma_ya²/sigma_a²`` and ``S = Var y`` the gain ``k = sigma_ya²/S`` moves the mean of ``a`` by
     ``k (y - mu_y)`` and its variance by ``-k sigma_ya²``; divided by ``sigma_a²`` and ``sigma_a⁴`` these are

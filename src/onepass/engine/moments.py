@@ -14,7 +14,7 @@ from numpy.polynomial.legendre import leggauss
 
 # The sigmoid as a mixture of probits, ``Σ p Φ(λ a)``: the minimax fit of eight of them by ``scripts/fit_sigmoid.py``,
 # sup |error| = 9.7e-8, sup |error| e^(0.4 |a|) = 1.1e-7.
-WEIGHTS = (
+WEIGHTS = np.array((
     0.00015682321399135214,
     0.0060717825964197,
     0.051383974858443725,
@@ -23,8 +23,8 @@ WEIGHTS = (
     0.30552897333949225,
     0.13131933599509205,
     0.01403236396710612,
-)
-SCALES = (
+))
+SCALES = np.array((
     0.21155475378601113,
     0.26796359688989824,
     0.33779097885357784,
@@ -33,7 +33,7 @@ SCALES = (
     0.714663167826643,
     0.9323612687673016,
     1.2348705916375078,
-)
+))
 for _i in range(8):
     PROBIT_WEIGHTS[_i] = WEIGHTS[_i]
     PROBIT_SCALES[_i] = SCALES[_i]
@@ -115,7 +115,7 @@ class PiecewiseMoments(CompiledActivation):
         self.n_pieces = self.pieces.shape[1]
 
     def at(self, mean, var):
-        """Sum the moments of a Gaussian cut to each piece; with two pieces equations (12) to (14) and (29)."""
+        """Sum the moments of a Gaussian cut to each piece; with two pieces equations (12), (13) and (21)."""
         pieces = self.pieces
         k = self.n_pieces
         if k == 1:
@@ -219,7 +219,7 @@ class SigmoidMoments(CompiledActivation):
 
 
 class PaperSigmoidMoments(CompiledActivation):
-    """The sigmoid as the paper approximates it: equations (9), (11) and (27)."""
+    """The sigmoid as the paper approximates it: equations (8), (11) and (20)."""
 
     def at(self, mean, var):
         """One scaled probit stands in for the sigmoid, and the sigmoid for the probit again."""

@@ -16,7 +16,7 @@ __all__ = ["Gaussian"]
 
 @dataclass(frozen=True)
 class Gaussian(Likelihood):
-    """``y = f(a) + N(0, noise)``, equation (16); ``noise`` is the paper's epsilon.
+    """``y = f(a) + N(0, noise)``; ``noise`` is the paper's epsilon.
 
     The moment match is exact around piecewise linear outputs: there the tilted density is a sum of cut Gaussians.
     """

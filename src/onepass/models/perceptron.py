@@ -353,16 +353,16 @@ class BayesianPerceptron:
             belief.diffuse(self.process_noise)
         if self.forgetting < 1.0 and isinstance(belief, FullGaussian):
             self._forget(belief)
-        seen = belief.project(x)  # sigma_a² of (6) and sigma_wa of (22)
-        pre_mean = float(x @ belief.mean)  # (5)
+        seen = belief.project(x)  # sigma_a² of equation (7), and sigma_wa
+        pre_mean = float(x @ belief.mean)  # (6)
         input_var = 0.0 if x_var is None else float(_input_variance(belief, x_var[None])[0])
         wide = seen.var
         if self.forgetting < 1.0 and isinstance(belief, DiagonalGaussian):
             wide = max(wide, min(wide / self.forgetting, float(x**2 @ self._prior_variances)))
-        # (19) to (21), restated as score, information and variance ratio of the belief's step; of the variance only
+        # (17), restated as score, information and variance ratio of the belief's step; of the variance only
         # the weights' own part can be learned away.
         step = learn_scalar(self._matcher, state.progress, pre_mean, seen.var, wide, input_var, y)
-        belief.rank_one_step(seen, *step)  # (23)
+        belief.rank_one_step(seen, *step)  # (22)
         return pre_mean, seen.var + input_var
 
     def _forget(self, belief: FullGaussian) -> None:
@@ -464,7 +464,7 @@ class BayesianPerceptron:
         return rows, row_vars, targets, single
 
     def _pre_activation(self, rows: Any, row_vars: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-        """Mean (5) and variance (6) of the pre-activation."""
+        """Mean, equation (6), and variance, (7), of the pre-activation."""
         posterior, bias = self._state.belief, self.bias
         pre_mean = np.asarray(rows @ posterior.mean[bias:], dtype=np.float64)
         if bias:

@@ -267,7 +267,7 @@ class IndependentWeights(Structure):
     def check(self, belief: DiagonalGaussian, check_definite: Callable[[FloatArray], None]) -> None:
         """Take variances from 0 on."""
         if (belief.variance < 0.0).any():
-            raise ValueError(f"covariance holds {belief.variance.min():g}, which must not be negative")
+            raise ValueError(f"covariance has the entry {belief.variance.min():g}, which must not be negative")
 
     def own_variances(self, belief: DiagonalGaussian) -> list[Callable[[FloatArray], FloatArray]]:
         """``Σ z² Var w``."""

@@ -48,9 +48,19 @@ class Structure:
         self.layout = Layout(widths, input_major=self.input_major)
 
     @classmethod
+    def cut(cls, layout: Layout) -> NDArray[np.int64]:
+        """The weights at which independent blocks begin, and the end."""
+        raise NotImplementedError
+
+    @property
+    def cuts(self) -> NDArray[np.int64]:
+        """The weights at which independent blocks begin, and the end."""
+        return self.cut(self.layout)
+
+    @classmethod
     def n_numbers(cls, widths: tuple[int, ...]) -> int:
         """How many numbers the covariance has in a file."""
-        raise NotImplementedError
+        return int(np.square(np.diff(cls.cut(Layout(widths)))).sum())
 
     def start(self, mean: FloatArray, variance: FloatArray) -> Any:
         """Make a belief with independent weights."""
@@ -122,18 +132,7 @@ class _Blocks(Structure):
 
     def __init__(self, widths: tuple[int, ...]) -> None:
         super().__init__(widths)
-        self.cuts = self.cut(self.layout)
         self._shape = BlockShape(widths, self.layout.starts, self.layout.unit_starts, self.cuts)
-
-    @classmethod
-    def cut(cls, layout: Layout) -> NDArray[np.int64]:
-        """The weights at which blocks begin, and the end."""
-        raise NotImplementedError
-
-    @classmethod
-    def n_numbers(cls, widths: tuple[int, ...]) -> int:
-        """The squares of the blocks."""
-        return int(np.square(np.diff(cls.cut(Layout(widths)))).sum())
 
     def start(self, mean: FloatArray, variance: FloatArray) -> BlockGaussian:
         """Make a belief with independent weights."""
@@ -150,11 +149,11 @@ class _Blocks(Structure):
 
     def unit_blocks(self, belief: BlockGaussian) -> list[FloatArray]:
         """Covariance of each unit's own weights, ``(n_out, n_in + 1, n_in + 1)`` per layer."""
-        wholes = belief.cov
+        wholes, cuts = belief.cov, self.cuts
         units = []
         for begin, end in pairwise(self.layout.unit_starts):
-            b = int(np.searchsorted(self.cuts, begin, side="right")) - 1
-            local = slice(begin - self.cuts[b], end - self.cuts[b])
+            b = int(np.searchsorted(cuts, begin, side="right")) - 1
+            local = slice(begin - cuts[b], end - cuts[b])
             units.append(wholes[b][local, local])
         edges = np.concatenate([[0], np.cumsum(self.layout.widths[1:])])
         return [np.stack(units[low:high]) for low, high in pairwise(edges)]
@@ -252,9 +251,9 @@ class IndependentWeights(Structure):
         self._shape = NetworkShape(widths, self.layout.starts)
 
     @classmethod
-    def n_numbers(cls, widths: tuple[int, ...]) -> int:
-        """One variance per weight."""
-        return Layout(widths).size
+    def cut(cls, layout: Layout) -> NDArray[np.int64]:
+        """Every weight is a block of its own."""
+        return np.arange(layout.size + 1, dtype=np.int64)
 
     def start(self, mean: FloatArray, variance: FloatArray) -> DiagonalGaussian:
         """Make a belief with independent weights."""

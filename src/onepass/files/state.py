@@ -31,6 +31,7 @@ from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.structures import STRUCTURES
 from onepass.engine.step import LearningState
 from onepass.likelihoods import Bernoulli, Gaussian, Likelihood, Poisson
+from onepass.likelihoods.outputs import choose_outputs
 
 __all__ = [
     "Arrays",
@@ -152,8 +153,7 @@ def check_network(parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> N
     layers = [parameters["n_features"], *parameters["hidden"], parameters["n_outputs"]]
     widths = [as_count(width, "the width of a layer") for width in layers]
     n_outputs = widths[-1]
-    if parameters["noise"] == "heteroscedastic":
-        widths[-1] *= 2  # each number is followed by its noise
+    widths[-1] = choose_outputs(parameters["observation"], parameters["noise"])(n_outputs).size
     size = sum((n_in + 1) * n_out for n_in, n_out in pairwise(widths))
     dtype = np.dtype(one_of(parameters["dtype"], ("float64", "float32"), "dtype"))
     structure = STRUCTURES[one_of(parameters["covariance"], tuple(STRUCTURES), "covariance")]

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtri, softmax
 
 from onepass._typing import FloatArray
-from onepass._validation import as_floats
+from onepass._validation import as_floats, one_of
 from onepass.activations import Sigmoid
 from onepass.engine.vector_matches import (
     BernoulliOutput,
@@ -146,6 +146,7 @@ def noise_models() -> tuple[str, ...]:
 
 def choose_outputs(observation: str, noise: float | str) -> type[OutputLikelihood]:
     """Choose the likelihood of a name; some have several, by the model of their noise."""
+    one_of(observation, output_names(), "observation")
     for kind in _REGISTERED:
         if kind.noise_model is not None and kind.noise_model == noise:
             if kind.name != observation:

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onepass import BayesianCommittee, BayesianMLPRegressor, BayesianNetwork
-from onepass.engine.varying import tilt_pair as compiled_tilt
-from onepass.likelihoods.heteroscedastic import tilt_pair
+from onepass.engine.vector_matches import NoiseState
+from onepass.likelihoods.outputs import HeteroscedasticNumbers, OutputMatch
 
 EDGE = 1.7
 
@@ -30,6 +30,40 @@ def coverage_by_quarter(model: Any, X: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.array([inside[(X[:, 0] > a) & (X[:, 0] <= b)].mean() for a, b in pairwise(edges)])
 
 
+def match_pair(error: float, cov: np.ndarray, log_noise: float) -> OutputMatch:
+    """Match a pair with the means 0 and ``log_noise`` by a target ``error`` away."""
+    state = NoiseState.start(1, None, False)
+    return HeteroscedasticNumbers(1).moment_match(np.array([0.0, log_noise]), cov, np.array([error]), state)
+
+
+def slowly_matched(error: float, cov: np.ndarray, log_noise: float) -> tuple[float, np.ndarray, np.ndarray]:
+    """Log density, score and information by the same sums in NumPy."""
+    nodes = np.linspace(-7.0, 7.0, 43)
+    log_weights = -0.5 * nodes**2 - np.log(np.exp(-0.5 * nodes**2).sum())
+    var = max(float(cov[1, 1]), 1e-8)
+    std, b = np.sqrt(var), cov[0, 1] / var
+    s = max(float(cov[0, 0] - b * cov[0, 1]), 0.0)
+    total = s + np.exp(np.clip(log_noise + std * nodes, np.log(1e-6), 30.0))
+    limit = 10.0 * np.sqrt(total[-1])
+    near = min(max(error, -limit), limit)
+    errors = near - b * std * nodes
+    log_share = log_weights - 0.5 * (np.log(2.0 * np.pi * total) + errors**2 / total)
+    top = log_share.max()
+    share = np.exp(log_share - top)
+    mass = share.sum()
+    share /= mass
+    away = share @ nodes
+    score = share @ (errors / total)
+    scatter = errors / total - score
+    information = share @ (1.0 / total - scatter**2)
+    cross = -(share @ (scatter * (nodes - away))) / std
+    mixed = cross - b * information
+    ratio = max(share @ (nodes - away) ** 2, 0.1)
+    log_z = float(top + np.log(mass) - 0.5 * (error - near) * (error + near) / total[-1])
+    whole = np.array([[information, mixed], [mixed, (1.0 - ratio) / var - b * (cross + mixed)]])
+    return log_z, np.array([score, away / std - b * score]), whole
+
+
 @pytest.mark.parametrize("error", [0.0, -0.3, 2.0, -4.0])
 @pytest.mark.parametrize("cov", [((0.5, 0.3), (0.3, 1.2)), ((1e-3, 0.0), (0.0, 0.4)), ((2.0, -0.6), (-0.6, 0.2))])
 def test_the_tilted_moments_are_those_of_a_fine_grid(error: float, cov: Any) -> None:
@@ -46,10 +80,10 @@ def test_the_tilted_moments_are_those_of_a_fine_grid(error: float, cov: Any) -> 
     mean = (density[..., None] * pair).sum(axis=(0, 1)) / mass
     away = pair - mean
     after = np.einsum("ab,abi,abj->ij", density, away, away) / mass
-    ours = tilt_pair(error, S, float(log_noise))
-    assert ours.log_z == pytest.approx(float(np.log(mass * cell[0])), abs=1e-5)
-    np.testing.assert_allclose(S @ ours.pull / deviations, mean / deviations, atol=1e-5)
-    np.testing.assert_allclose(S - S @ ours.drop @ S, after, atol=1e-5 * S.max())
+    ours = match_pair(error, S, float(log_noise))
+    assert ours.log_density == pytest.approx(float(np.log(mass * cell[0])), abs=1e-5)
+    np.testing.assert_allclose(S @ ours.score / deviations, mean / deviations, atol=1e-5)
+    np.testing.assert_allclose(S - S @ ours.information @ S, after, atol=1e-5 * S.max())
 
 
 @settings(deadline=None, max_examples=300)
@@ -64,21 +98,20 @@ def test_no_target_spoils_a_pair(
 ) -> None:
     both = correlation * spreads[0] * spreads[1]
     S = np.array([[spreads[0] ** 2, both], [both, spreads[1] ** 2]])
-    tilt = tilt_pair(error, S, log_noise)
-    pull, drop = np.empty(2), np.empty((2, 2))
-    log_z = compiled_tilt(error, S[0, 0], both, S[1, 1], log_noise, pull, drop)
-    assert log_z == pytest.approx(tilt.log_z, rel=1e-7, abs=1e-7)
-    assert np.isfinite(tilt.pull).all()
-    assert np.isfinite(tilt.drop).all()
+    match = match_pair(error, S, log_noise)
+    log_z, score, information = slowly_matched(error, S, log_noise)
+    assert match.log_density == pytest.approx(log_z, rel=1e-9, abs=1e-9)
+    assert np.isfinite(match.score).all()
+    assert np.isfinite(match.information).all()
     deviations = np.array(spreads) + 1e-100
     units = np.outer(deviations, deviations)
-    move, shrink = S @ tilt.pull / deviations, S @ tilt.drop @ S / units
-    np.testing.assert_allclose(S @ pull / deviations, move, atol=1e-6 * max(1.0, np.abs(move).max()))
-    np.testing.assert_allclose(S @ drop @ S / units, shrink, atol=1e-6 * max(1.0, np.abs(shrink).max()))
-    assert abs((S @ tilt.pull)[1]) <= 7.001 * max(spreads[1], 1e-4)  # below that it counts as known
-    after = S - S @ tilt.drop @ S
+    move, shrink = S @ match.score / deviations, S @ match.information @ S / units
+    np.testing.assert_allclose(S @ score / deviations, move, atol=1e-6 * max(1.0, np.abs(move).max()))
+    np.testing.assert_allclose(S @ information @ S / units, shrink, atol=1e-6 * max(1.0, np.abs(shrink).max()))
+    assert abs((S @ match.score)[1]) <= 7.001 * max(spreads[1], 1e-4)  # below that it counts as known
+    after = S - S @ match.information @ S
     assert after[1, 1] + 1e-6 * S[1, 1] >= 0.0
-    assert after[0, 0] + 1e-6 * (S[0, 0] + (S @ np.abs(tilt.drop) @ S)[0, 0]) >= 0.0
+    assert after[0, 0] + 1e-6 * (S[0, 0] + (S @ np.abs(match.information) @ S)[0, 0]) >= 0.0
 
 
 def test_it_knows_where_the_noise_is() -> None:
@@ -116,7 +149,7 @@ def test_committees_and_estimators_take_it() -> None:
 def test_densities_are_those_of_drawn_noises() -> None:
     X, y, _ = problem(200, 8)
     network = BayesianNetwork(1, (8,), noise="heteroscedastic").learn(X, y)
-    scale = float(network._state.scales[2, 0])
+    scale = float(network._state.noise.scale[0])
     assert scale != 1.0
     means, covs = network._output_moments(X[:5])
     for x, target, mean, cov in zip(X, y, means, covs, strict=False):

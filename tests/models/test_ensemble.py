@@ -132,7 +132,7 @@ def test_few_rows_are_not_worth_a_thread(monkeypatch: pytest.MonkeyPatch) -> Non
     assert committee._cores(1, 1) == 1
     assert committee._cores(10_000, 1) == 8
     assert committee._cores(10_000, 32) == 1  # matrix products have threads of their own
-    assert BayesianCommittee(2, (50,), members=3, engine="reference")._cores(10_000, 1) == 1
+    assert BayesianCommittee(2, (50,), members=3, kernel="reference")._cores(10_000, 1) == 1
 
 
 def test_a_bad_row_is_learned_by_no_member_in_threads() -> None:

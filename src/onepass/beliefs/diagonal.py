@@ -69,6 +69,21 @@ class DiagonalGaussian:
         # 1 - information c_i J_i, from the share that the whole row left: it can't be negative but by rounding.
         self.variance *= np.maximum(variance_ratio + information * (seen.var - seen.gain * seen.coords), 0.0)
 
+    def project_outputs(self, jacobian: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``c = C J`` and ``S = J'C J`` for derivatives of K outputs, ``(..., K, p)``."""
+        gain = jacobian * self.variance
+        return gain, gain @ jacobian.swapaxes(-1, -2)
+
+    def step(self, gain: FloatArray, jacobian: FloatArray, score: FloatArray, information: FloatArray) -> None:
+        """Take the step ``m += c score`` and the diagonal of ``C -= c information c'`` for K outputs."""
+        self._mean += score @ gain
+        # As a factor, so that rounding can't make a variance negative.
+        self.variance *= np.maximum(1.0 - ((information @ gain) * jacobian).sum(axis=0), 0.0)
+
+    def inflate(self, factor: float) -> None:
+        """Multiply the variances by ``factor``."""
+        self.variance *= factor
+
     def learn(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
         """Learn rows, dense or sparse, in place."""
         prior = plan.prior_variances if plan.rule.forgetting < 1.0 else self.variance[:0]

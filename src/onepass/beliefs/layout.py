@@ -59,9 +59,3 @@ class Layout:
         """Where the weights of each unit begin, all layers in order, and the end."""
         counts = np.repeat([width + 1 for width in self.widths[:-1]], self.widths[1:])
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-
-    def cuts(self, structure: str) -> Indices:
-        """Where the blocks of a structure begin, and the end."""
-        if structure == "full":
-            return self.starts[[0, -1]]
-        return self.starts if structure == "layer" else self.unit_starts

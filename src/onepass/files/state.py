@@ -28,8 +28,10 @@ from onepass.activations import (
 from onepass.beliefs.base import Belief
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
+from onepass.beliefs.structures import STRUCTURES
 from onepass.engine.step import LearningState
 from onepass.likelihoods import Bernoulli, Gaussian, Likelihood, Poisson
+from onepass.likelihoods.outputs import choose_outputs
 
 __all__ = [
     "Arrays",
@@ -151,22 +153,12 @@ def check_network(parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> N
     layers = [parameters["n_features"], *parameters["hidden"], parameters["n_outputs"]]
     widths = [as_count(width, "the width of a layer") for width in layers]
     n_outputs = widths[-1]
-    if parameters["noise"] == "heteroscedastic":
-        widths[-1] *= 2  # each number is followed by its noise
-    fans = [(n_in + 1, n_out) for n_in, n_out in pairwise(widths)]
-    size = sum(n_in * n_out for n_in, n_out in fans)
-    sizes = {
-        "full": size**2,
-        "layer": sum((n_in * n_out) ** 2 for n_in, n_out in fans),
-        "neuron": sum(n_in**2 * n_out for n_in, n_out in fans),
-        "diagonal": size,
-    }
+    widths[-1] = choose_outputs(parameters["observation"], parameters["noise"])(n_outputs).size
+    size = sum((n_in + 1) * n_out for n_in, n_out in pairwise(widths))
     dtype = np.dtype(one_of(parameters["dtype"], ("float64", "float32"), "dtype"))
-    structure = one_of(parameters["covariance"], tuple(sizes), "covariance")
+    structure = STRUCTURES[one_of(parameters["covariance"], tuple(STRUCTURES), "covariance")]
     sized(arrays, "mean", (size,), dtype)
-    spread = sized(arrays, "covariance", (sizes[structure],), dtype)
-    if structure == "diagonal":
-        _not_negative(spread, "covariance")
+    sized(arrays, "covariance", (structure.n_numbers(tuple(widths)),), dtype)
     _not_negative(sized(arrays, "scales", (4, n_outputs)), "scales")
 
 

@@ -22,11 +22,10 @@ from onepass._typing import FloatArray
 from onepass._validation import as_count
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
-from onepass.beliefs.layout import Layout
+from onepass.beliefs.structures import make_structure
+from onepass.engine.vector_matches import NoiseState
 from onepass.files.state import Arrays, Parameters, decode_posterior, encode_posterior, nested, under
-from onepass.likelihoods.multivariate import NOISE as SCALES_NOISE
-from onepass.likelihoods.multivariate import NOISE_WEIGHT as SCALES_NOISE_WEIGHT
-from onepass.likelihoods.multivariate import SCALE, SCALE_WEIGHT
+from onepass.likelihoods.outputs import choose_outputs
 from onepass.likelihoods.univariate import EVIDENCE, NOISE, NOISE_WEIGHT, NOISE_WINDOW, SEEN
 
 __all__ = ["Merging", "Rounds", "Site", "merge"]
@@ -448,7 +447,9 @@ class _NetworkState:
         else:
             for part, block in cls._blocks(parameters, values):
                 blocks.append(FullGaussian(mean[part], np.tril(block) + np.tril(block, -1).T))
-        means, weights = scales[[SCALES_NOISE, SCALE]].ravel(), scales[[SCALES_NOISE_WEIGHT, SCALE_WEIGHT]].ravel()
+        noise = NoiseState(*scales)
+        means = np.concatenate([noise.noise, noise.scale])
+        weights = np.concatenate([noise.noise_weight, noise.scale_weight])
         return [_Belief(tuple(blocks), parameters["log_evidence"], parameters["n_seen"], means, weights)]
 
     @classmethod
@@ -461,9 +462,8 @@ class _NetworkState:
         else:
             for (_, view), block in zip(cls._blocks(parameters, values), belief.blocks, strict=True):
                 view[...] = block.cov
-        scales = arrays["scales"].copy()
-        scales[[SCALES_NOISE, SCALE]] = belief.means.reshape(2, -1)
-        scales[[SCALES_NOISE_WEIGHT, SCALE_WEIGHT]] = belief.weights.reshape(2, -1)
+        (noise, scale), (noise_weight, scale_weight) = (part.reshape(2, -1) for part in (belief.means, belief.weights))
+        scales = NoiseState(noise, noise_weight, scale, scale_weight).to_array()
         mean = np.concatenate([block.mean for block in belief.blocks])
         changing = {"log_evidence": belief.evidence, "n_seen": round(belief.rows)}
         numbers = {"mean": mean.astype(dtype), "covariance": values.astype(dtype), "scales": scales}
@@ -472,9 +472,9 @@ class _NetworkState:
     @staticmethod
     def _blocks(parameters: Parameters, values: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
         """The weights of each block, and a view of it."""
-        heads = 2 if parameters["noise"] == "heteroscedastic" else 1  # the second tells the noise
-        layout = Layout((parameters["n_features"], *parameters["hidden"], heads * parameters["n_outputs"]))
-        cuts, offset = layout.cuts(parameters["covariance"]).tolist(), 0
+        likelihood = choose_outputs(parameters["observation"], parameters["noise"])(parameters["n_outputs"])
+        widths = (parameters["n_features"], *parameters["hidden"], likelihood.size)
+        cuts, offset = make_structure(parameters["covariance"], widths).cuts.tolist(), 0
         for begin, end in pairwise(cuts):
             size = end - begin
             yield slice(begin, end), values[offset : offset + size * size].reshape(size, size)

@@ -127,7 +127,7 @@ class BayesianCommittee:
     def predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> Prediction:
         """Predict every row just before learning it; members count as they did before the first of them."""
         with self._all_or_none():
-            parts, densities = zip(*(member._foretell(X, y) for member in self.members), strict=True)
+            parts, densities = zip(*(member._predict_then_learn(X, y) for member in self.members), strict=True)
             seen = self._together(list(parts))
             self._weigh(np.array(densities))
         return seen
@@ -163,11 +163,11 @@ class BayesianCommittee:
     def _cores(self, n_rows: int, batch: int) -> int:
         """Threads that learning so many rows is worth."""
         first = self.members[0]
-        if first._learner.plan is None or batch > 1:  # NumPy holds the lock, and BLAS has threads of its own
+        if first.kernel == "reference" or batch > 1:  # NumPy holds the lock, and BLAS has threads of its own
             return 1
         if self.workers is not None:
             return self.workers
-        numbers = sum(values.size for values in first._state.belief.arrays.values())
+        numbers = sum(values.size for values in first._structure.arrays(first._state.belief).values())
         return _available_cores() if n_rows * numbers >= _WORTH_THREADS else 1
 
     def _weigh(self, densities: FloatArray) -> None:
@@ -211,7 +211,7 @@ class BayesianCommittee:
         return low, high
 
     def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
-        """Log density (or probability) of a target, one number a row."""
+        """Log density (or probability) of a target, per row."""
         logs = np.array([member.log_predictive(X, y) for member in self.members])
         weights = self._weights.reshape(-1, *[1] * (logs.ndim - 1))
         with np.errstate(divide="ignore"):  # a member may have lost all weight

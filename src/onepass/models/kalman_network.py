@@ -12,7 +12,8 @@ import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.activations import Activation, as_activation
-from onepass.beliefs.blocks import BlockGaussian
+from onepass.beliefs.block import BlockGaussian
+from onepass.beliefs.structures import NeuronBlocks
 from onepass.models.network import BayesianNetwork
 from onepass.models.network.learning import Pass
 from onepass.models.network.priors import UNIT, NetworkPrior
@@ -63,7 +64,7 @@ class KalmanNetwork(BayesianNetwork):
             prior=prior,
             seed=seed,
             calibrate=False,
-            engine="reference",
+            kernel="reference",
         )
 
     @classmethod
@@ -74,26 +75,30 @@ class KalmanNetwork(BayesianNetwork):
 
     def _output_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Moments through all layers instead of slopes."""
-        assert isinstance(self._state.belief, BlockGaussian)
-        layers = forward(self._state.belief, self.activation, rows, float(self.noise))
+        layers = forward(self._neurons, self._state.belief, self.activation, rows, float(self.noise))
         var = layers[-1].pre_var
         return layers[-1].pre_mean, var[:, :, None] * np.eye(var.shape[1])
 
     def _drawn(self, rows: FloatArray, weights: FloatArray) -> FloatArray:
         """Nothing is linearised here, so draws are not either."""
-        layers = self._state.belief.layout.layers(weights)
+        layers = self._structure.layout.layers(weights)
         return np.stack([evaluate([layer[i] for layer in layers], self.activation, rows) for i in range(len(weights))])
 
     def _run(self, work: Pass) -> int:
         belief, noise = self._state.belief, float(self.noise)
-        assert isinstance(belief, BlockGaussian)
         for i in work.order:
-            mean, var = backward(belief, self.activation, work.rows[i], work.targets[i], noise)
+            mean, var = backward(self._neurons, belief, self.activation, work.rows[i], work.targets[i], noise)
             total = var + noise
             work.densities[i] = -0.5 * (np.log(2.0 * np.pi * total) + (work.targets[i] - mean) ** 2 / total).sum()
             if work.record is not None:
                 work.record[i] = mean, var, np.full_like(mean, noise), np.ones_like(mean)
         return len(work.rows)
+
+
+    @property
+    def _neurons(self) -> NeuronBlocks:
+        assert isinstance(self._structure, NeuronBlocks)
+        return self._structure
 
 
 class Layer:
@@ -116,10 +121,12 @@ class Layer:
 _LINEAR = as_activation("linear")
 
 
-def forward(belief: BlockGaussian, activation: Activation, rows: FloatArray, noise: float) -> list[Layer]:
+def forward(
+    structure: NeuronBlocks, belief: BlockGaussian, activation: Activation, rows: FloatArray, noise: float
+) -> list[Layer]:
     """Moments of all layers; the last one is linear."""
     z, z_var, layers = rows, np.zeros_like(rows), []
-    parts = list(zip(belief.layout.layers(belief.mean), belief.unit_blocks(), strict=True))
+    parts = list(zip(structure.layout.layers(belief.mean), structure.unit_blocks(belief), strict=True))
     for number, (weight, blocks) in enumerate(parts):
         one = np.ones((len(rows), 1))
         layer = Layer(np.hstack([z, one]), np.hstack([z_var, 0.0 * one]), weight.copy(), blocks)
@@ -130,12 +137,17 @@ def forward(belief: BlockGaussian, activation: Activation, rows: FloatArray, noi
 
 
 def backward(
-    belief: BlockGaussian, activation: Activation, x: FloatArray, y: FloatArray, noise: float
+    structure: NeuronBlocks,
+    belief: BlockGaussian,
+    activation: Activation,
+    x: FloatArray,
+    y: FloatArray,
+    noise: float,
 ) -> tuple[FloatArray, FloatArray]:
     """Learn one row into neuron blocks, in place; mean and variance of the outputs from before, ``(K,)``."""
-    layers = forward(belief, activation, x[None], noise)
+    layers = forward(structure, belief, activation, x[None], noise)
     blocks = [block for _, block in belief.blocks()]
-    means = belief.layout.layers(belief.mean)
+    means = structure.layout.layers(belief.mean)
     target, target_var, end = y, np.zeros_like(y), len(blocks)
     for layer, mean in zip(layers[::-1], means[::-1], strict=True):
         pre_var = np.maximum(layer.pre_var[0], 1e-300)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from onepass._typing import FloatArray
-from onepass.beliefs.blocks import choose_structure
+from onepass.beliefs.structures import choose_structure
 from onepass.estimators import (
     BayesianMLPClassifier,
     BayesianMLPRegressor,

@@ -9,11 +9,10 @@ import pytest
 from scipy.special import softmax
 
 from onepass import BayesianNetwork, BayesianPerceptron, Quadrature
-from onepass.beliefs.blocks import BlockGaussian
-from onepass.beliefs.layout import Layout
-from onepass.engine.heads import read as compiled_read
-from onepass.likelihoods.multivariate import BERNOULLI, CATEGORICAL, _class_slopes, marginals, read
-from onepass.models.network.propagation import evaluate, propagate, slopes
+from onepass.beliefs.structures import make_structure
+from onepass.engine.vector_matches import NoiseState
+from onepass.likelihoods.outputs import BernoulliLabel, CategoricalClasses, OutputMatch
+from onepass.models.network.propagation import evaluate, propagate
 
 STRUCTURES = ("full", "layer", "neuron", "diagonal")
 HEADS: list[dict[str, Any]] = [
@@ -55,10 +54,10 @@ def test_compiled_learning_is_the_reference(hidden: tuple[int, ...], structure: 
         made = {key: way[key] for key in ("forgetting",) if key in way}
         learn = {key: way[key] for key in ("passes", "refine") if key in way}
         ours, reference = (
-            BayesianNetwork(4, hidden, covariance=structure, engine=engine, **head, **made).learn(X, y, **learn)
-            for engine in ("auto", "reference")
+            BayesianNetwork(4, hidden, covariance=structure, kernel=kernel, **head, **made).learn(X, y, **learn)
+            for kernel in ("auto", "reference")
         )
-        assert ours._learner.plan is not None
+        assert ours._learner.compiled
         # Removing sites loses digits where little is left of the noise.
         tolerance = 1e-10 if "refine" not in way else 1e-8
         expected = numbers(reference)
@@ -70,12 +69,12 @@ def test_compiled_learning_is_the_reference(hidden: tuple[int, ...], structure: 
 def test_any_activation_is_compiled_as_it_reads(activation: str) -> None:
     X, y = problem(HEADS[0])
     ours, reference = (
-        BayesianNetwork(4, (6,), activation=activation, engine=engine).learn(X, y) for engine in ("auto", "reference")
+        BayesianNetwork(4, (6,), activation=activation, kernel=kernel).learn(X, y) for kernel in ("auto", "reference")
     )
     np.testing.assert_allclose(numbers(ours), numbers(reference), rtol=1e-8, atol=1e-9)
 
 
-def test_an_activation_of_ones_own_goes_by_the_reference() -> None:
+def test_an_activation_of_ones_own_is_as_good_as_a_known_one() -> None:
     X, y = problem(HEADS[0])
     own = BayesianNetwork(4, (5,), activation=Quadrature(np.tanh)).learn(X, y)
     known = BayesianNetwork(4, (5,), activation="tanh").learn(X, y)
@@ -118,6 +117,11 @@ def tilted_by_classes(mean: np.ndarray, cov: np.ndarray) -> Iterator[tuple[float
         yield z, centre, ((logits - centre).T * (mass * p)) @ (logits - centre) / z
 
 
+def match_class(mean: np.ndarray, cov: np.ndarray, label: int) -> OutputMatch:
+    state = NoiseState.start(len(mean), None, False)
+    return CategoricalClasses(len(mean)).moment_match(mean, cov, np.array([label]), state)
+
+
 @pytest.mark.parametrize(("scale", "near"), [(0.3, 0.005), (1.0, 0.04), (3.0, 0.1)])
 def test_the_joint_step_on_classes_is_nearly_the_exact_one(scale: float, near: float) -> None:
     """Errors of probabilities, of means and covariances in prior standard deviations, for covariances of any shape."""
@@ -128,16 +132,16 @@ def test_the_joint_step_on_classes_is_nearly_the_exact_one(scale: float, near: f
         std = np.sqrt(np.diag(cov))
         left, gaps = np.zeros((3, 3)), []
         for label, (p, centre, spread) in enumerate(tilted_by_classes(mean, cov)):
-            reading = read(CATEGORICAL, mean, cov, np.array([label]), np.zeros(3))
+            match = match_class(mean, cov, label)
             gaps.append(
-                [abs(np.exp(reading.log_density) - p), p * np.abs((mean + cov @ reading.pull - centre) / std).max()]
+                [abs(np.exp(match.log_density) - p), p * np.abs((mean + cov @ match.score - centre) / std).max()]
             )
             left += p * spread
             # The site says what the step does.
-            shrink = np.linalg.inv(np.eye(3) + reading.precision @ cov)
-            np.testing.assert_allclose(shrink @ reading.precision, reading.drop, atol=1e-9)
-            np.testing.assert_allclose(shrink @ reading.shift, reading.pull, atol=1e-9)
-        shrunk = (cov - cov @ reading.drop @ cov - left) / np.outer(std, std)
+            shrink = np.linalg.inv(np.eye(3) + match.precision @ cov)
+            np.testing.assert_allclose(shrink @ match.precision, match.information, atol=1e-9)
+            np.testing.assert_allclose(shrink @ match.shift, match.score, atol=1e-9)
+        shrunk = (cov - cov @ match.information @ cov - left) / np.outer(std, std)
         errors.append([*np.max(gaps, axis=0), np.abs(shrunk).max()])
     assert (np.median(errors, axis=0) < near).all()
 
@@ -145,12 +149,13 @@ def test_the_joint_step_on_classes_is_nearly_the_exact_one(scale: float, near: f
 def test_two_classes_are_predicted_as_their_label_is() -> None:
     mean, cov = np.array([0.4, -1.0]), np.array([[2.0, 0.5], [0.5, 3.0]])
     for label in (0, 1):
-        ours = read(CATEGORICAL, mean, cov, np.array([label]), np.zeros(2))
-        exact = read(BERNOULLI, np.array([-1.4]), np.array([[4.0]]), np.array([label]), np.zeros(1))
+        ours = match_class(mean, cov, label)
+        state = NoiseState.start(1, None, False)
+        exact = BernoulliLabel(1).moment_match(np.array([-1.4]), np.array([[4.0]]), np.array([label]), state)
         assert ours.log_density == pytest.approx(exact.log_density, abs=1e-12)
-        np.testing.assert_allclose(ours.pull, [-exact.pull[0], exact.pull[0]], atol=1e-12)
-    centre, var = marginals(CATEGORICAL, mean[None], cov[None])
-    np.testing.assert_allclose([centre[0], var[0]], [[1.4, -1.4], [4.0, 4.0]], atol=1e-7)
+        np.testing.assert_allclose(ours.score, [-exact.score[0], exact.score[0]], atol=1e-12)
+    record = CategoricalClasses(2).compiled.records(mean[None], cov[None], NoiseState.start(2, None, False))
+    np.testing.assert_allclose(record[0, :2], [[1.4, -1.4], [4.0, 4.0]], atol=1e-7)
 
 
 def test_no_class_leaves_less_than_a_covariance() -> None:
@@ -163,15 +168,11 @@ def test_no_class_leaves_less_than_a_covariance() -> None:
             rng.normal(size=(n, rng.integers(1, n + 1))) * 10 ** rng.uniform(-3, 3) * 10 ** rng.uniform(-2, 2, (n, 1))
         )
         mean, cov = rng.normal(size=n) * 10 ** rng.uniform(-2, 3), root @ root.T
-        reading = read(CATEGORICAL, mean, cov, np.zeros(1), np.zeros(n))
-        assert np.linalg.eigvalsh(root.T @ reading.drop @ root).max() < 1.0
-        pull, shift, drop, precision = np.empty(n), np.empty(n), np.empty((n, n)), np.empty((n, n))
-        density = compiled_read(CATEGORICAL, mean, cov, np.zeros(1), np.zeros(n), pull, drop, precision, shift)
-        assert density == pytest.approx(reading.log_density, rel=1e-9, abs=1e-9)
-        for ours, theirs in ((pull, reading.pull), (drop, reading.drop)):
-            np.testing.assert_allclose(ours, theirs, atol=1e-7 * max(np.abs(theirs).max(), 1e-9))
-        log_p, slopes_of_logs = _class_slopes(mean, cov)
-        contradictions += not np.array_equal(reading.drop, (slopes_of_logs.T * np.exp(log_p)) @ slopes_of_logs)
+        match = match_class(mean, cov, 0)
+        assert np.linalg.eigvalsh(root.T @ match.information @ root).max() < 1.0
+        log_p, gradients = CategoricalClasses(n).compiled.gradients(mean, cov)
+        plain = (gradients.T * np.exp(log_p)) @ gradients
+        contradictions += not np.allclose(match.information, plain, rtol=1e-9, atol=1e-12 * np.abs(plain).max())
     assert contradictions > 0
 
 
@@ -179,13 +180,14 @@ def test_no_class_leaves_less_than_a_covariance() -> None:
 def test_expected_slopes_are_slopes_where_nothing_is_uncertain(hidden: tuple[int, ...]) -> None:
     network = BayesianNetwork(3, hidden, 2, "tanh", prior_scale=0.0, covariance="full")
     belief, X = network._state.belief, np.random.default_rng(2).normal(size=(4, 3))
-    ours = slopes(belief, propagate(belief, network.activation, X))
-    for weight in range(0, belief.layout.size, 3):
+    layout = network._structure.layout
+    ours = propagate(network._structure, belief, network.activation, X).weight_jacobian(layout)
+    for weight in range(0, layout.size, 3):
         sides = []
         for sign in (-1, 1):
             moved = belief.mean.copy()
             moved[weight] += sign * 1e-6
-            sides.append(evaluate(belief.layout.layers(moved), network.activation, X))
+            sides.append(evaluate(layout.layers(moved), network.activation, X))
         np.testing.assert_allclose(ours[:, :, weight], (sides[1] - sides[0]) / 2e-6, atol=1e-8)
 
 
@@ -193,7 +195,7 @@ def test_the_outputs_mean_is_that_of_sampled_networks() -> None:
     """One hidden layer: with the covariance of a unit and its outgoing weight the mean has no approximation left."""
     X, y = problem(HEADS[0], n=40)
     network = BayesianNetwork(4, (5,), noise=0.1, covariance="full").learn(X, y)
-    layers = network._state.belief.layout.layers(network.sample_weights(40_000, 0))
+    layers = network._structure.layout.layers(network.sample_weights(40_000, 0))
     draws = np.array([evaluate([layer[i] for layer in layers], network.activation, X[:5])[:, 0] for i in range(40_000)])
     np.testing.assert_allclose(network.predict(X[:5]).mean, draws.mean(axis=0), atol=4 * draws.std() / 200)
 
@@ -219,11 +221,10 @@ def test_draws_are_what_is_predicted(head: dict[str, Any], structure: str, n: in
 
 
 def test_blocks_that_hold_everything_are_the_full_covariance() -> None:
-    layout = Layout((2, 1))
     for structure in ("full", "layer", "neuron"):
-        belief = BlockGaussian(layout, structure, np.zeros(3), np.ones(3))
+        belief = make_structure(structure, (2, 1)).start(np.zeros(3), np.ones(3))
         J = np.array([[1.0, 2.0, 3.0]])
-        gain, cov = belief.project(J)
+        gain, cov = belief.project_outputs(J)
         belief.step(gain, J, np.array([0.5]), np.array([[0.01]]))
         np.testing.assert_allclose(belief.cov[0], np.eye(3) - 0.01 * J.T @ J)
         assert cov == pytest.approx(14.0)
@@ -246,7 +247,7 @@ def test_ten_layers_neither_vanish_nor_explode(structure: str) -> None:
     X = rng.normal(size=(400, 5))
     y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] / 2
     network = BayesianNetwork(5, (20,) * 10, covariance=structure)
-    signals = propagate(network._state.belief, network.activation, X)
+    signals = propagate(network._structure, network._state.belief, network.activation, X)
     for z in signals.inputs[1:]:
         assert 0.1 < np.abs(z[:, :-1]).mean() < 10.0
     before = network.predict(X)
@@ -340,7 +341,7 @@ def test_the_seed_decides_everything() -> None:
 def test_each_row_is_predicted_before_it_is_learned(head: dict[str, Any]) -> None:
     X, y = problem(head, n=20)
     seen = BayesianNetwork(4, (5,), **head).predict_then_learn(X, y)
-    by_hand = BayesianNetwork(4, (5,), engine="reference", **head)
+    by_hand = BayesianNetwork(4, (5,), kernel="reference", **head)
     for i in range(20):
         for part, one in zip(seen, by_hand.predict(X[i]), strict=True):
             np.testing.assert_allclose(part[i], one, rtol=1e-7, atol=1e-10)
@@ -357,10 +358,10 @@ def test_float32_is_float64_to_its_digits() -> None:
         np.testing.assert_allclose(single.predict(X).mean, double.predict(X).mean, atol=2e-3)
 
 
-@pytest.mark.parametrize("engine", ["auto", "reference"])
-def test_bad_rows_leave_all_as_it_was(engine: str) -> None:
+@pytest.mark.parametrize("kernel", ["auto", "reference"])
+def test_bad_rows_leave_all_as_it_was(kernel: str) -> None:
     X, y = problem(HEADS[0])
-    network = BayesianNetwork(4, (5,), engine=engine).learn(X, y)
+    network = BayesianNetwork(4, (5,), kernel=kernel).learn(X, y)
     before = numbers(network)
     spoiled = X.copy()
     spoiled[40] = 1e200
@@ -421,10 +422,10 @@ def test_a_batch_is_compiled_as_it_reads() -> None:
         X, y = problem(head)
         for structure, forgetting in (("full", 0.97), ("layer", 1.0), ("neuron", 1.0)):
             ours, reference = (
-                BayesianNetwork(4, (5, 4), covariance=structure, engine=engine, forgetting=forgetting, **head).learn(
+                BayesianNetwork(4, (5, 4), covariance=structure, kernel=kernel, forgetting=forgetting, **head).learn(
                     X, y, passes=2, batch=7
                 )
-                for engine in ("auto", "reference")
+                for kernel in ("auto", "reference")
             )
             expected = numbers(reference)
             np.testing.assert_allclose(numbers(ours), expected, rtol=1e-7, atol=1e-7 * np.abs(expected).max())
@@ -468,10 +469,10 @@ def test_batches_learn_nearly_what_rows_do() -> None:
     assert errors[1] < 1.3 * errors[0]
 
 
-@pytest.mark.parametrize("engine", ["auto", "reference"])
-def test_a_bad_batch_leaves_all_as_it_was(engine: str) -> None:
+@pytest.mark.parametrize("kernel", ["auto", "reference"])
+def test_a_bad_batch_leaves_all_as_it_was(kernel: str) -> None:
     X, y = problem(HEADS[0])
-    network = BayesianNetwork(4, (5,), engine=engine).learn(X, y)
+    network = BayesianNetwork(4, (5,), kernel=kernel).learn(X, y)
     before = numbers(network)
     spoiled = X.copy()
     spoiled[40] = 1e200

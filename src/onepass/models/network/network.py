@@ -10,41 +10,20 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri, softmax
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_generator, as_nonnegative, as_positive, as_rows, as_seed, as_share, one_of
-from onepass.activations import Sigmoid, as_activation
-from onepass.beliefs.blocks import STRUCTURES, BlockGaussian, choose_structure, make_belief
-from onepass.beliefs.layout import Layout
+from onepass.activations import as_activation
+from onepass.beliefs.structures import make_structure
+from onepass.engine.vector_matches import NoiseState
 from onepass.files.state import as_number, as_tally, check_definite, check_network
-from onepass.likelihoods.multivariate import (
-    BERNOULLI,
-    CATEGORICAL,
-    HEADS,
-    NOISE,
-    SCALE,
-    VARYING,
-    as_network_targets,
-    check_outputs,
-    choose_head,
-    expected_noise,
-    marginals,
-    predictive,
-    read,
-    restart_calibration,
-    start_scales,
-    widened,
-)
-from onepass.models.network.learning import Learner, Pass, State, compile_plan
+from onepass.likelihoods.outputs import choose_outputs, noise_models, output_names
+from onepass.models.network.learning import Learner, Pass, State
 from onepass.models.network.priors import NetworkPrior, choose_prior, start_weights
-from onepass.models.network.propagation import moved, output_moments, parts_of_rows, propagate
-from onepass.models.perceptron import Prediction
+from onepass.models.network.propagation import linear_response, output_moments, parts_of_rows, propagate
+from onepass.models.perceptron import Prediction, renamed_kernel
 
 __all__ = ["BayesianNetwork"]
-
-_LEARNED = ("learn", "heteroscedastic")
-_SIGMOID = Sigmoid()
 
 
 class BayesianNetwork:
@@ -86,8 +65,8 @@ class BayesianNetwork:
         off, in either direction, and its errors tell by how much.
     dtype : {"float64", "float32"}
         Of the belief.
-    engine : {"auto", "reference"}
-        Compiled where that can be, or by the readable reference. The result is the same.
+    kernel : {"auto", "reference"}
+        Compiled, or by the readable reference. The result is the same. (``engine`` is the old name of this argument.)
 
     Examples
     --------
@@ -113,36 +92,37 @@ class BayesianNetwork:
         forgetting: float = 1.0,
         calibrate: bool | Literal["auto"] = "auto",
         dtype: str = "float64",
-        engine: str = "auto",
+        kernel: str = "auto",
+        engine: str | None = None,
     ) -> None:
         self.n_features = as_count(n_features, "n_features")
         self.hidden = tuple(as_count(width, "hidden") for width in (hidden if np.iterable(hidden) else (hidden,)))
         self.n_outputs = as_count(n_outputs, "n_outputs")
         self.activation = as_activation(activation)
         self._activation_name = activation if isinstance(activation, str) else None
-        one_of(observation, ("auto", *HEADS), "observation")
+        one_of(observation, ("auto", *output_names()), "observation")
         self.observation = "gaussian" if observation == "auto" else observation
-        self.noise = noise if noise in _LEARNED else as_positive(noise, "noise", "or 'learn' or 'heteroscedastic'")
-        self._kind = choose_head(self.observation, varying=self.noise == "heteroscedastic")
-        check_outputs(self._kind, self.n_outputs)
+        words = noise_models()
+        learns_noise = noise in words
+        self.noise = noise if learns_noise else as_positive(noise, "noise", "or " + " or ".join(map(repr, words)))
+        self._likelihood = choose_outputs(self.observation, self.noise)(self.n_outputs)
         self.forgetting = as_share(forgetting, "forgetting")
         self.prior_scale = as_nonnegative(prior_scale, "prior_scale")
-        self.prior = prior if prior is not None else choose_prior(self.observation == "gaussian", len(self.hidden))
+        self.prior = prior if prior is not None else choose_prior(self._likelihood.is_numeric, len(self.hidden))
         self.seed = as_seed(seed)
-        learned = self.noise in _LEARNED and bool(self.hidden) and self.observation == "gaussian"
+        learned = learns_noise and bool(self.hidden) and self._likelihood.is_numeric
         self.calibrate = learned if calibrate == "auto" else bool(calibrate)
         self.dtype = one_of(dtype, ("float64", "float32"), "dtype")
-        self.engine = one_of(engine, ("auto", "reference"), "engine")
-        n_noise = self.n_outputs if self._kind == VARYING else 0
-        widths = (self.n_features, *self.hidden, self.n_outputs + n_noise)
-        one_of(covariance, ("auto", *STRUCTURES), "covariance")
-        self.covariance = choose_structure(widths) if covariance == "auto" else covariance
-        layout = Layout(widths, input_major=self.covariance == "diagonal")
+        self.kernel = one_of(renamed_kernel(kernel, engine), ("auto", "reference"), "kernel")
+        self._structure = make_structure(covariance, (self.n_features, *self.hidden, self._likelihood.size))
+        self.covariance = self._structure.name
+        n_noise = self._likelihood.size - self.n_outputs
         rng = np.random.default_rng(self.seed)
-        mean, variance = start_weights(layout, self.prior, self.prior_scale, n_noise, rng)
+        mean, variance = start_weights(self._structure.layout, self.prior, self.prior_scale, n_noise, rng)
         self._prior_trace = float(variance.sum())
-        belief = make_belief(layout, self.covariance, mean.astype(self.dtype), variance.astype(self.dtype))
-        self._state = State(belief, start_scales(self.n_outputs, self.noise, self.calibrate), 0.0, 0)
+        belief = self._structure.start(mean.astype(self.dtype), variance.astype(self.dtype))
+        fixed = None if learns_noise else float(self.noise)
+        self._state = State(belief, NoiseState.start(self.n_outputs, fixed, self.calibrate), 0.0, 0)
 
     def __repr__(self) -> str:
         activation = self._activation_name or self.activation
@@ -164,18 +144,17 @@ class BayesianNetwork:
     @property
     def weights(self) -> list[FloatArray]:
         """Mean weights of each layer, ``(n_out, n_in + 1)``, the bias last."""
-        return [layer.copy() for layer in self._state.belief.layout.layers(self._state.belief.mean)]
+        return [layer.copy() for layer in self._structure.layout.layers(self._state.belief.mean)]
 
     @property
     def weight_variances(self) -> list[FloatArray]:
         """Variances of the weights of each layer, in the shape of `weights`."""
-        belief = self._state.belief
-        return [layer.copy() for layer in belief.layout.layers(belief.marginal_variances())]
+        return [layer.copy() for layer in self._structure.layout.layers(self._state.belief.marginal_variances())]
 
     @property
     def noise_var(self) -> FloatArray:
         """Variance of the noise of each output as it is now, ``(K,)``; its mean over rows where it depends on them."""
-        return np.array(self._state.scales[NOISE])
+        return np.array(self._state.noise.noise)
 
     @property
     def log_evidence(self) -> float:
@@ -196,12 +175,11 @@ class BayesianNetwork:
         """
         rows, single = as_rows(X, self.n_features)
         with np.errstate(over="ignore", invalid="ignore"):
-            mean, var = marginals(self._kind, *self._output_moments(rows))
-        if not np.isfinite(mean).all():
+            means, covs = self._output_moments(rows)
+            record = self._likelihood.compiled.records(means, covs, self._state.noise)
+        if not (np.isfinite(means).all() and np.isfinite(record[:, 0]).all()):
             raise ValueError(f"X overflows float64 in the network: its largest magnitude is {np.abs(rows).max():.3g}")
-        noise = expected_noise(self._kind, mean, var, self._state.scales[NOISE])
-        own = slice(self.n_outputs)
-        return self._prediction(mean[:, own], var[:, own], noise, self._state.scales[SCALE], single)
+        return self._prediction(record, single)
 
     def learn(self, X: ArrayLike, y: ArrayLike, *, passes: int = 1, refine: str = "reuse", batch: int = 1) -> Self:
         """Learn one row and its target, or many in their order: all of them or, if anything is wrong, none.
@@ -214,7 +192,7 @@ class BayesianNetwork:
             1 is online learning. Later passes take the rows in random order, under the seed.
         refine : {"reuse", "ep"}
             What more passes do. ``"reuse"`` counts the data again, which is fast and grows overconfident. ``"ep"``
-            (expectation propagation) takes back what a row has said before it speaks again, so that every row counts
+            (expectation propagation) removes what a row told before it is learned again, so that every row counts
             once; it needs ``covariance="full"``.
         batch : int
             Rows that make one step: all of a batch see the network as it was before it. More rows a second where the
@@ -241,7 +219,7 @@ class BayesianNetwork:
             order = np.arange(len(rows))
             if number:
                 order = np.random.default_rng([self.seed, self.n_seen, number]).permutation(len(rows))
-                restart_calibration(self._state.scales)
+                self._state.noise.restart_calibration()
             densities = np.empty(len(rows))
             learned = self._run(Pass(rows, targets, order, number, batch, sites, densities))
             self._check_learned(learned, before, rows, targets)
@@ -252,9 +230,9 @@ class BayesianNetwork:
 
     def predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> Prediction:
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone."""
-        return self._foretell(X, y)[0]
+        return self._predict_then_learn(X, y)[0]
 
-    def _foretell(self, X: ArrayLike, y: ArrayLike) -> tuple[Prediction, FloatArray]:
+    def _predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> tuple[Prediction, FloatArray]:
         """Predict every row just before learning it, and give the log density that it had too."""
         rows, targets, single = self._pairs(X, y)
         before = self._state.copy()
@@ -263,8 +241,7 @@ class BayesianNetwork:
         self._check_learned(learned, before, rows, targets)
         self._state.evidence += float(densities.sum())
         self._state.seen += len(rows)
-        mean, var, noise, scale = record.swapaxes(0, 1).copy()
-        return self._prediction(mean, var, noise, scale, single), densities
+        return self._prediction(record, single), densities
 
     def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
         """Central interval that holds with probability ``level``: of a new target; for labels of their probability.
@@ -272,24 +249,13 @@ class BayesianNetwork:
         For classes it is that of each one's probability, ``(n, K)``.
         """
         as_share(level, "level", open_above=True)
-        prediction = self.predict(X)
-        reach = ndtri(0.5 + level / 2)
-        if self._kind in (BERNOULLI, CATEGORICAL):
-            spread = reach * np.sqrt(prediction.pre_var)
-            return _SIGMOID(prediction.pre_mean - spread)[()], _SIGMOID(prediction.pre_mean + spread)[()]
-        spread = reach * np.sqrt(prediction.var + prediction.noise_var)
-        return prediction.mean - spread, prediction.mean + spread
+        return self._likelihood.interval(self.predict(X), level)
 
     def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
-        """Log density (or probability) of a target, one number a row."""
+        """Log density (or probability) of a target, per row."""
         rows, targets, single = self._pairs(X, y)
-        scales = self._state.scales
-        means, covs, noise = widened(self._kind, *self._output_moments(rows), scales[NOISE], scales[SCALE])
-        logs = [
-            read(self._kind, mean, cov, target, noise).log_density
-            for mean, cov, target in zip(means, covs, targets, strict=True)
-        ]
-        return logs[0] if single else np.array(logs)
+        logs = self._likelihood.log_densities(*self._output_moments(rows), targets, self._state.noise)
+        return float(logs[0]) if single else logs
 
     def sample_weights(self, n: int, rng: np.random.Generator | int) -> FloatArray:
         """Draw ``n`` vectors of all weights from the posterior, ``(n, p)``."""
@@ -302,28 +268,25 @@ class BayesianNetwork:
         draw share its weights ``w``. The belief is one about the network linearised in its weights, so the outputs are
         ``mean + J (w - E[w])`` and have the mean and variance that `predict` says, its calibration included; for
         classes, whose probabilities have no closed form, roughly. Weights of `sample_weights` sent through the network
-        itself spread further where its curvature is felt.
+        itself scatter further where its curvature is felt.
         """
         rows, single = as_rows(X, self.n_features)
         outputs = self._drawn(rows, self.sample_weights(n, rng))
-        if self._kind == BERNOULLI:
-            outputs = _SIGMOID(outputs)
-        elif self._kind == CATEGORICAL:
-            outputs = np.asarray(softmax(outputs, axis=-1))
+        outputs = self._likelihood.response(outputs)
         outputs = outputs[:, 0] if single else outputs
         return np.asarray(outputs[..., 0] if self._one_column else outputs)
 
     def _drawn(self, rows: FloatArray, weights: FloatArray) -> FloatArray:
-        """Outputs ``(n, rows, K)`` that weights ``(n, p)`` have, linearised; a head of the noise is no part of them."""
+        """Outputs ``(n, rows, K)`` that weights ``(n, p)`` have, linearised; those that tell of noise are no part of it."""
         belief, own = self._state.belief, slice(self.n_outputs)
-        spread = np.sqrt(self._state.scales[SCALE])
-        gaps = belief.layout.layers(weights - belief.mean)
+        root = np.sqrt(self._state.noise.scale)
+        gaps = self._structure.layout.layers(weights - belief.mean)
         outputs = np.empty((len(weights), len(rows), self.n_outputs))
-        for part in parts_of_rows(belief, len(rows)):
-            signals = propagate(belief, self.activation, rows[part])
+        for part in parts_of_rows(self._structure, len(rows)):
+            signals = propagate(self._structure, belief, self.activation, rows[part])
             for i in range(len(weights)):
-                shift = moved(signals, [gap[i] for gap in gaps])
-                outputs[i, part] = signals.mean[:, own] + spread * shift[:, own]
+                shift = linear_response(signals, [gap[i] for gap in gaps])
+                outputs[i, part] = signals.mean[:, own] + root * shift[:, own]
         return outputs
 
     def export_state(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
@@ -339,20 +302,20 @@ class BayesianNetwork:
             "forgetting",
             "calibrate",
             "dtype",
-            "engine",
         )
         if self._activation_name is None:
             raise ValueError("only an activation given by its name can be exported, got an object")
         parameters: dict[str, Any] = {name: getattr(self, name) for name in names}
         parameters |= {
+            "engine": self.kernel,
             "hidden": list(self.hidden),
             "activation": self._activation_name,
             "prior": asdict(self.prior),
             "log_evidence": self._state.evidence,
             "n_seen": self._state.seen,
         }
-        arrays = {name: values.copy() for name, values in self._state.belief.arrays.items()}
-        return parameters, {**arrays, "scales": self._state.scales.copy()}
+        arrays = {name: values.copy() for name, values in self._structure.arrays(self._state.belief).items()}
+        return parameters, {**arrays, "scales": self._state.noise.to_array()}
 
     @classmethod
     def from_state(cls, parameters: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
@@ -362,46 +325,52 @@ class BayesianNetwork:
         check_network(given, arrays)  # before anything of its size is made
         network = cls(**cls._arguments_from(given))
         state = network._state
-        for name, values in {**state.belief.arrays, "scales": state.scales}.items():
+        for name, values in network._structure.arrays(state.belief).items():
             values[...] = arrays[name]
-        if isinstance(state.belief, BlockGaussian):
-            for _, block in state.belief.blocks():
-                check_definite(block)
+        state.noise.assign(arrays["scales"])
+        network._structure.check(state.belief, check_definite)
         state.evidence, state.seen = as_number(evidence, "log_evidence"), seen
         return network
 
     @classmethod
     def _arguments_from(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Arguments of the constructor from parameters that JSON held."""
-        return {**given, "hidden": tuple(given["hidden"]), "prior": NetworkPrior(**given["prior"])}
+        read = {"hidden": tuple(given["hidden"]), "prior": NetworkPrior(**given["prior"]), "kernel": given["engine"]}
+        return {name: value for name, value in {**given, **read}.items() if name != "engine"}
 
     def _output_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Means and covariances of the outputs, ``(n, K)`` and ``(n, K, K)``."""
-        return output_moments(self._state.belief, self.activation, rows)
+        return output_moments(self._structure, self._state.belief, self.activation, rows)
 
     def _run(self, work: Pass) -> int:
-        """Learn one pass; how many rows could be learned."""
+        """Learn one pass; return the number of rows learned."""
         return self._learner.run(self._state, work)
 
     @cached_property
     def _learner(self) -> Learner:
-        plan = None if self.engine == "reference" else compile_plan(self.activation, self._state.belief)
-        return Learner(self._kind, self.activation, self.forgetting, self._prior_trace, plan)
+        compiled = self.kernel != "reference"
+        how = (self._structure, self._likelihood, self.activation)
+        return Learner(*how, self.forgetting, self._prior_trace, compiled)
 
     @property
     def _is_safe(self) -> bool:
         """Whether a row that can't be learned is found before anything of it is written."""
-        return self._learner.plan is not None and self.forgetting == 1.0 and self.dtype == "float64"
+        return self._learner.compiled and self.forgetting == 1.0 and self.dtype == "float64"
 
     def _check_learned(self, learned: int, before: State | None, rows: FloatArray, targets: FloatArray) -> None:
         """Go back to what was ``before`` if not all rows could be learned; without one nothing was written."""
-        if learned == len(rows) and (before is None or self._state.is_finite()):
+        if learned == len(rows) and (before is None or self._is_finite()):
             return
         self._state = self._state if before is None else before
         raise ValueError(
             f"X and y overflow {self.dtype}: their largest magnitudes are {np.abs(rows).max():.3g} and "
             f"{np.abs(targets).max():.3g}; rescale them. Nothing was learned."
         )
+
+    def _is_finite(self) -> bool:
+        """Whether all that was learned is."""
+        arrays = (*self._structure.arrays(self._state.belief).values(), self._state.noise.to_array())
+        return all(bool(np.isfinite(values).all()) for values in arrays)
 
     # What comes in and what goes out.
 
@@ -411,31 +380,30 @@ class BayesianNetwork:
 
     def _pairs(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray, bool]:
         rows, single = as_rows(X, self.n_features)
-        return rows, as_network_targets(y, len(rows), self.n_outputs, self._kind, single), single
+        return rows, self._likelihood.as_targets(y, len(rows), single), single
 
     def _check_refinement(self, passes: int, refine: str, batch: int) -> None:
-        if batch > 1 and self.covariance == "diagonal":
+        if batch > 1 and not self._structure.learns_batches:
             raise ValueError(
-                f"batch must be 1 with covariance='diagonal', got {batch}: its rows touch every weight once, and "
+                f"batch must be 1 with covariance={self.covariance!r}, got {batch}: its rows touch every weight once, and "
                 "learning them together would save nothing"
             )
         if refine != "ep" or passes == 1:
             return
-        if self.covariance != "full":
+        if not self._structure.keeps_sites:
             raise ValueError(
-                "refine='ep' needs covariance='full', since what a row said can't be taken back from blocks that kept "
+                "refine='ep' needs covariance='full', since what a row told can't be removed from blocks that kept "
                 f"only a part of it, got covariance={self.covariance!r}; use refine='reuse' or a smaller network"
             )
         if self.forgetting < 1.0:
             raise ValueError(f"refine='ep' needs forgetting=1, got {self.forgetting:g}; use refine='reuse'")
         if batch > 1:
-            raise ValueError(f"refine='ep' takes rows back one by one and needs batch=1, got {batch}")
+            raise ValueError(f"refine='ep' removes rows one by one and needs batch=1, got {batch}")
 
-    def _prediction(
-        self, mean: FloatArray, var: FloatArray, noise: FloatArray, scale: FloatArray, single: bool
-    ) -> Prediction:
-        """Put together what is predicted, from the outputs' moments ``(n, K)``."""
-        output = predictive(self._kind, mean, var, noise, scale)
+    def _prediction(self, record: FloatArray, single: bool) -> Prediction:
+        """Put together what is predicted, from the mean, variance, noise and scale of the outputs, ``(n, 4, K)``."""
+        mean, var, noise, scale = record.swapaxes(0, 1).copy()
+        output = self._likelihood.predictive(mean, var, noise, scale)
         parts = (output.mean, output.var, mean, var, output.rest)
         columns = [part[:, 0] if self._one_column else part for part in parts]
         return Prediction(*((column[0][()] if single else column) for column in columns))

@@ -1,0 +1,96 @@
+"""A Gaussian belief about all weights of a network, cut into blocks that are independent of each other.
+
+One block is the full covariance; one per layer or one per neuron are the cheaper structures. Whatever the cut, learning is
+the same rank-K step on it: with ``J`` the derivatives of the K outputs in the weights, ``c = C J`` and ``S = J'c``, the mean
+moves by ``c score`` and the covariance by ``-c information c'``, of which the blocks keep their part.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onepass._typing import FloatArray
+
+__all__ = ["BlockGaussian"]
+
+
+class BlockGaussian:
+    """A Gaussian whose covariance is made of blocks, of which the lower triangles count.
+
+    Parameters
+    ----------
+    mean, variance : (p,) arrays
+    cuts : (blocks + 1,) array
+        The weights at which blocks begin, and the end.
+
+    Examples
+    --------
+    >>> belief = BlockGaussian(np.zeros(3), np.ones(3), np.array([0, 2, 3]))
+    >>> J = np.array([[1.0, 0.0, 2.0]])
+    >>> gain, cov = belief.project_outputs(J)
+    >>> belief.step(gain, J, score=np.array([0.5]), information=np.array([[0.1]]))
+    >>> belief.mean, belief.cov[1]
+    (array([0.5, 0. , 1. ]), array([[0.6]]))
+    """
+
+    def __init__(self, mean: FloatArray, variance: FloatArray, cuts: NDArray[np.int64]) -> None:
+        self.mean, self.cuts = np.array(mean), cuts
+        self.offsets = np.concatenate([[0], np.cumsum(np.diff(cuts) ** 2)]).astype(np.int64)
+        self.values = np.zeros(int(self.offsets[-1]), dtype=self.mean.dtype)
+        for part, block in self.blocks():
+            np.fill_diagonal(block, variance[part])
+
+    def blocks(self) -> Iterator[tuple[slice, FloatArray]]:
+        """The weights of each block, and a view of it whose lower triangle counts."""
+        for b, (begin, end) in enumerate(pairwise(self.cuts)):
+            view = self.values[self.offsets[b] : self.offsets[b + 1]].reshape(end - begin, end - begin)
+            yield slice(int(begin), int(end)), view
+
+    @property
+    def cov(self) -> list[FloatArray]:
+        """The blocks of the covariance, whole."""
+        return [_mirrored(block) for _, block in self.blocks()]
+
+    def copy(self) -> Self:
+        """Make an independent copy."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin.mean, twin.values = self.mean.copy(), self.values.copy()
+        return twin
+
+    def project_outputs(self, jacobian: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``c = C J`` and ``S = J'C J`` for derivatives ``(..., K, p)``: ``(..., K, p)`` and ``(..., K, K)``."""
+        gain = np.empty(jacobian.shape, dtype=np.float64)
+        for part, block in self.blocks():
+            gain[..., part] = jacobian[..., part] @ _mirrored(block)
+        return gain, gain @ jacobian.swapaxes(-1, -2)
+
+    def step(self, gain: FloatArray, jacobian: FloatArray, score: FloatArray, information: FloatArray) -> None:
+        """Take the rank-K step ``m += c score``, ``C -= c information c'``."""
+        self.mean += score @ gain
+        for part, block in self.blocks():
+            block -= gain[:, part].T @ information @ gain[:, part]
+
+    def marginal_variances(self) -> FloatArray:
+        """Variance of each weight, ``(p,)``."""
+        return np.concatenate([np.diag(block) for _, block in self.blocks()])
+
+    def inflate(self, factor: float) -> None:
+        """Multiply the covariance by ``factor``."""
+        self.values *= factor
+
+    def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Draw weights, ``(n, p)``."""
+        draws = rng.standard_normal((n, len(self.mean)))
+        for part, block in self.blocks():
+            values, vectors = np.linalg.eigh(_mirrored(block).astype(np.float64))
+            draws[:, part] = (draws[:, part] * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        return draws + self.mean
+
+
+def _mirrored(block: FloatArray) -> FloatArray:
+    """The whole of a block whose lower triangle counts."""
+    return np.asarray(np.tril(block) + np.tril(block, -1).T)

@@ -1,0 +1,188 @@
+"""Learning of several rows as one step: matrix-matrix products in place of matrix-vector ones.
+
+All rows of a batch are linearised at the belief before it, so the covariance is touched twice per batch, for ``C J'`` and
+for the step. In between the rows are matched one after the other, but that takes only matrices of the size of the
+batch: what the rows before have told moves the outputs of those that follow.
+"""
+
+import cython
+import numpy as np
+from cython.cimports.libc.math import isfinite
+from cython.cimports.onepass.engine.network import fill_weight_jacobian, forward
+from cython.cimports.onepass.engine.network_records import BlockShape, NetworkRule, Signals, TrainingPass
+from cython.cimports.onepass.engine.vector_matches import NoiseState, VectorMatch
+from scipy.linalg.blas import dgemm, dsymm, dsyrk, sgemm, ssymm, ssyrk
+
+_BLAS = {np.dtype(np.float64): (dsymm, dsyrk, dgemm), np.dtype(np.float32): (ssymm, ssyrk, sgemm)}
+
+
+def learn_batches(work: TrainingPass, batch: cython.Py_ssize_t, shape: BlockShape, rule: NetworkRule, noise: NoiseState, mean, cov):
+    """Learn a pass, ``batch`` rows per step, in place; return the number of rows learned.
+
+    They are all rows, or fewer where one is not finite; the batch of that row leaves no trace in the belief.
+    """
+    n_rows = work.order.shape[0]
+    for first in range(0, n_rows, batch):
+        count = min(batch, n_rows - first)
+        learned = _learn_batch(work, first, count, shape, rule, noise, mean, cov)
+        if learned < count:
+            return first + learned
+    return n_rows
+
+
+def _learn_batch(work, first, count, shape, rule, noise, mean, cov):
+    symm, syrk, gemm = _BLAS[mean.dtype]
+    blocks = _blocks(shape, cov)
+    growth = rule.forgetting**count
+    if growth < 1.0 and sum(np.trace(block) for _, block in blocks) <= growth * rule.prior_trace:
+        cov /= growth
+    outputs = np.empty((count, shape.n_outputs))
+    jacobian = np.empty((count * shape.n_outputs, shape.size), dtype=mean.dtype)
+    linearise_rows(work, first, shape, rule, mean, cov, outputs, jacobian)
+    gains = np.empty_like(jacobian)
+    with np.errstate(over="ignore", invalid="ignore"):  # a row that overflows is found below
+        for part, block in blocks:  # of whose transpose, in Fortran's order, the upper triangle counts
+            gains[:, part] = symm(1.0, block.T, jacobian[:, part].T).T
+        joint = np.ascontiguousarray(jacobian @ gains.T, dtype=np.float64)
+    score, information = np.zeros(len(joint)), np.zeros_like(joint)
+    learned = match_in_turn(work, first, rule, noise, outputs, joint, score, information)
+    step = score.astype(gains.dtype) @ gains
+    if learned < count or not np.isfinite(step).all():
+        return min(learned, count - 1)
+    mean += step
+    try:
+        root = np.linalg.cholesky(information).T.astype(gains.dtype) @ gains
+    except np.linalg.LinAlgError:  # some direction learns nothing, or is less certain than before
+        root, weighted = None, information.astype(gains.dtype) @ gains
+    for part, block in blocks:
+        if root is not None:
+            syrk(-1.0, root[:, part].T, beta=1.0, c=block.T, overwrite_c=1)
+        else:
+            gemm(-1.0, weighted[:, part].T, gains[:, part], beta=1.0, c=block.T, overwrite_c=1)
+        diagonal = block.reshape(block.size)[:: len(block) + 1]
+        np.maximum(diagonal, 0.0, out=diagonal)
+    return learned
+
+
+def _blocks(shape, cov):
+    """The weights of each block, and a view of it."""
+    blocks = []
+    for b in range(shape.n_blocks):
+        size = shape.cuts[b + 1] - shape.cuts[b]
+        view = cov[shape.offsets[b] : shape.offsets[b + 1]].reshape(size, size)
+        blocks.append((slice(shape.cuts[b], shape.cuts[b + 1]), view))
+    return blocks
+
+
+def linearise_rows(
+    work: TrainingPass,
+    first: cython.Py_ssize_t,
+    shape: BlockShape,
+    rule: NetworkRule,
+    mean: Real[::1],
+    cov: Real[::1],
+    outputs: cython.double[:, ::1],
+    jacobian: Real[:, ::1],
+):
+    """Fill the means of the outputs ``(b, K)`` and their derivatives in the weights ``(b K, p)``."""
+    signals = Signals(shape)
+    t: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    n = shape.n_outputs
+    with cython.nogil:
+        for t in range(outputs.shape[0]):
+            x = cython.address(work.rows[work.order[first + t], 0])
+            forward(shape, rule.activation, cython.address(mean[0]), cython.address(cov[0]), x, signals)
+            for k in range(n):
+                outputs[t, k] = signals.mean[k]
+                fill_weight_jacobian(shape, signals, k, cython.address(jacobian[t * n + k, 0]))
+    rule.activation.raise_pending()
+
+
+def match_in_turn(
+    work: TrainingPass,
+    first: cython.Py_ssize_t,
+    rule: NetworkRule,
+    noise: NoiseState,
+    outputs: cython.double[:, ::1],
+    joint: cython.double[:, ::1],
+    score: cython.double[::1],
+    information: cython.double[:, ::1],
+):
+    """Match the rows of a batch one after the other; fill the score and the information of them all.
+
+    ``joint`` is the covariance of all rows' outputs. Returns the number of rows matched.
+    """
+    t: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    m: cython.Py_ssize_t
+    n: cython.Py_ssize_t = outputs.shape[1]
+    size: cython.Py_ssize_t = joint.shape[0]
+    matched: cython.Py_ssize_t = outputs.shape[0]
+    total: cython.double
+    match = VectorMatch(n)
+    mean_array, cov_array, through_array, weighted_array = np.empty(n), np.empty(n * n), np.empty(n * size), np.empty(size)
+    mean: cython.double[::1] = mean_array
+    cov: cython.double[::1] = cov_array
+    through: cython.double[::1] = through_array
+    weighted: cython.double[::1] = weighted_array
+    with cython.nogil:
+        for t in range(outputs.shape[0]):
+            i = work.order[first + t]
+            begin = t * n
+            end = begin + n
+            for k in range(n):
+                # A row of I - joint information; it ends where this row's outputs end, since later rows have told nothing.
+                row = cython.address(through[k * size])
+                for j in range(end):
+                    row[j] = 0.0
+                for j in range(begin):
+                    _multiply_add(begin, -joint[begin + k, j], cython.address(information[j, 0]), row)
+                row[begin + k] = 1.0
+            for k in range(n):
+                mean[k] = outputs[t, k]
+                for j in range(begin):
+                    mean[k] += joint[begin + k, j] * score[j]
+                row = cython.address(through[k * size])
+                for m in range(k + 1):
+                    here = cython.address(joint[begin + m, 0])
+                    total = 0.0
+                    for j in range(end):
+                        total += row[j] * here[j]
+                    if k == m:
+                        total = max(total, 0.0)
+                    cov[k * n + m] = total
+                    cov[m * n + k] = total
+            target = cython.address(work.targets[i, 0])
+            density = rule.likelihood.match(cython.address(mean[0]), cython.address(cov[0]), target, noise, match)
+            if not isfinite(density):
+                matched = t
+                break
+            work.densities[i] = density
+            if work.keeps_record:
+                rule.likelihood.describe(
+                    cython.address(mean[0]), cython.address(cov[0]), noise, cython.address(work.record[i, 0, 0]), match
+                )
+            for k in range(n):
+                row = cython.address(through[k * size])
+                for j in range(end):
+                    weighted[j] = 0.0
+                for m in range(n):
+                    _multiply_add(
+                        end, match.information[k * n + m], cython.address(through[m * size]), cython.address(weighted[0])
+                    )
+                for j in range(end):
+                    score[j] += row[j] * match.score[k]
+                    _multiply_add(end, row[j], cython.address(weighted[0]), cython.address(information[j, 0]))
+            rule.likelihood.update_noise(
+                cython.address(mean[0]), cython.address(cov[0]), target, noise, work.noise_gain, work.noise_bound
+            )
+    return matched
+
+
+def _multiply_add(n, factor, values, total):
+    """``total += factor values``."""
+    j: cython.Py_ssize_t
+    for j in range(n):
+        total[j] += factor * values[j]

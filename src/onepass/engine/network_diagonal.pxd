@@ -1,0 +1,31 @@
+from onepass.engine.moments cimport CompiledActivation
+from onepass.engine.network_records cimport NetworkRule, NetworkShape, Signals, TrainingPass
+from onepass.engine.rows cimport Real
+from onepass.engine.vector_matches cimport NoiseState, VectorMatch
+
+cdef class DiagonalWorkspace:
+    cdef object memory
+    cdef double* own_var
+    cdef double* pre_mean
+    cdef double* pre_var
+    cdef double* scores
+    cdef double* informations
+    cdef double* cov
+
+cpdef Py_ssize_t learn_diagonal(
+    TrainingPass work, NetworkShape shape, NetworkRule rule, NoiseState noise, Real[::1] mean, Real[::1] variance
+)
+cdef Py_ssize_t _learn_rows(
+    TrainingPass work, NetworkShape shape, NetworkRule rule, NoiseState noise, Real* mean, Real* variance,
+    DiagonalWorkspace space, Signals signals, VectorMatch match
+) noexcept nogil
+cdef void _forward(
+    NetworkShape shape, CompiledActivation activation, const Real* mean, const Real* variance, Signals signals,
+    DiagonalWorkspace space
+) noexcept nogil
+cdef void _backward(NetworkShape shape, const Real* mean, Signals signals) noexcept nogil
+cdef void _project(NetworkShape shape, Signals signals, DiagonalWorkspace space) noexcept nogil
+cdef void _gather(NetworkShape shape, Signals signals, VectorMatch match, DiagonalWorkspace space) noexcept nogil
+cdef void _step(
+    NetworkShape shape, Signals signals, DiagonalWorkspace space, Real* mean, Real* variance
+) noexcept nogil

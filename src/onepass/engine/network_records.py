@@ -1,0 +1,139 @@
+"""The records that the loops of networks work with: what a network is made of, a pass over rows, sites, signals."""
+
+import cython
+import numpy as np
+
+
+class NetworkShape:
+    """Where the weights of each layer stand in one long vector.
+
+    Parameters
+    ----------
+    widths : inputs, units of each hidden layer, outputs
+    starts : where each layer's weights begin, and the end
+    """
+
+    def __init__(self, widths, starts):
+        widths, starts = np.array(widths, dtype=np.intp), np.array(starts, dtype=np.intp)
+        self.memory = (widths, starts)
+        self.width, self.start, self.n_layers = _address(widths), _address(starts), len(widths) - 1
+        self.n_outputs, self.size = self.width[self.n_layers], self.start[self.n_layers]
+        self.widest, self.n_units = widths.max() + 1, widths[1:].sum()
+
+    def __reduce__(self):
+        return NetworkShape, self.memory[:2]
+
+
+class BlockShape(NetworkShape):
+    """Where the weights stand and their covariance, which is cut into blocks.
+
+    Weights stand neuron after neuron with the bias last; of each block the lower triangle counts, row after row.
+
+    Parameters
+    ----------
+    widths, starts : as of `NetworkShape`
+    unit_starts : where the weights of each unit begin, all layers in order, and the end
+    cuts : the weights at which blocks begin, and the end
+    """
+
+    def __init__(self, widths, starts, unit_starts, cuts):
+        NetworkShape.__init__(self, widths, starts)
+        unit_starts, cuts = np.array(unit_starts, dtype=np.intp), np.array(cuts, dtype=np.intp)
+        begins = unit_starts[: self.n_units]
+        sizes = np.diff(cuts)
+        offsets = np.concatenate([[0], np.cumsum(sizes**2)]).astype(np.intp)
+        block = np.searchsorted(cuts, begins, side="right") - 1
+        stride = np.ascontiguousarray(sizes[block])
+        unit_offset = offsets[block] + (begins - cuts[block]) * (stride + 1)
+        unit_layer = np.repeat(np.arange(self.n_layers, dtype=np.intp), np.array(widths[1:], dtype=np.intp))
+        first_unit = np.searchsorted(unit_starts, cuts).astype(np.intp)
+        self.cuts, self.offsets, self.n_blocks = cuts, offsets, len(sizes)
+        self.memory = (*self.memory, unit_starts, cuts, offsets, unit_offset, stride, unit_layer, first_unit)
+        self.cut, self.offset = _address(cuts), _address(offsets)
+        self.unit_offset, self.unit_stride = _address(unit_offset), _address(stride)
+        self.unit_layer, self.first_unit = _address(unit_layer), _address(first_unit)
+
+    def __reduce__(self):
+        return BlockShape, self.memory[:4]
+
+
+def _address(values):
+    return cython.cast(cython.pointer(cython.Py_ssize_t), cython.address(values[0]))
+
+
+class NetworkRule:
+    """How a network learns a row, apart from its belief.
+
+    Parameters
+    ----------
+    activation : CompiledActivation
+    likelihood : VectorLikelihood
+    forgetting : in (0, 1]
+    prior_trace : sum of the weights' prior variances, which forgetting does not pass
+    """
+
+    def __init__(self, activation, likelihood, forgetting: float, prior_trace: float):
+        self.activation, self.likelihood = activation, likelihood
+        self.forgetting, self.prior_trace = forgetting, prior_trace
+
+
+class TrainingPass:
+    """One pass over rows: what comes in, and what is written down about each row from before it was learned.
+
+    Parameters
+    ----------
+    rows, targets : (n, d) and (n, columns) arrays
+    order : of the rows
+    densities : receives the log density of each target, (n,)
+    record : receives mean, variance, noise and scale of each prediction, (n, 4, K), or None
+    noise_gain, noise_bound : of the noise's learning, see `onepass.engine.vector_matches.VectorLikelihood.learn_noise`
+    """
+
+    def __init__(self, rows, targets, order, densities, record, noise_gain: float, noise_bound: float):
+        self.rows, self.targets = np.ascontiguousarray(rows), np.ascontiguousarray(targets)
+        self.densities = densities
+        self.order = np.ascontiguousarray(order, dtype=np.intp)
+        self.keeps_record = record is not None
+        self.record = np.empty((0, 4, 1)) if record is None else record
+        self.noise_gain, self.noise_bound = noise_gain, noise_bound
+
+
+class Sites:
+    """What each row told about the outputs, so that it can be removed: its linearisation, its precision and its ``h``.
+
+    Of a linearisation the factors are kept, all layers in one piece, and not the derivatives in all weights.
+    """
+
+    def __init__(self, n: int, shape: NetworkShape):
+        k = shape.n_outputs
+        n_inputs = shape.width[0] + shape.n_units - k
+        self.signals = np.zeros((n, n_inputs + k * (shape.n_units - k)))
+        self.precision, self.h = np.zeros((n, k, k)), np.zeros((n, k))
+        self.filled = False
+
+
+class Signals:
+    """What a row leaves behind on its way through a network, and the memory for it.
+
+    ``inputs`` and ``input_var`` are mean and variance of what enters each layer, a constant 1 last;
+    ``expected_derivative`` is ``A = E[f'(a)]`` of each layer's units; ``output_jacobian`` is ``D``, the expected
+    derivative of the outputs in each layer's pre-activations; ``mean`` that of the outputs.
+    """
+
+    def __init__(self, shape: NetworkShape):
+        self.n_layers, self.n_outputs, self.widest = shape.n_layers, shape.n_outputs, shape.widest
+        layers = self.n_layers * self.widest
+        self.memory = np.zeros(layers * (3 + self.n_outputs) + self.n_outputs)
+        view: cython.double[::1] = self.memory
+        start = cython.address(view[0])
+        self.inputs, self.input_var, self.expected_derivative = start, start + layers, start + 2 * layers
+        self.output_jacobian = start + 3 * layers
+        self.mean = self.output_jacobian + self.n_outputs * layers
+
+    def layer_inputs(self, layer):
+        """``z``: what enters a layer, ``(n_in + 1,)``."""
+        return self.inputs + layer * self.widest
+
+    def layer_jacobian(self, layer, k):
+        """``D``: derivatives of output ``k`` in the layer's pre-activations, ``(n_out,)``."""
+        return self.output_jacobian + (layer * self.n_outputs + k) * self.widest

@@ -1,0 +1,6 @@
+cdef double invert(Py_ssize_t n, double* matrix, double* inverse) noexcept nogil
+cdef void factorise(Py_ssize_t n, const double* matrix, double* root) noexcept nogil
+cdef bint is_positive(Py_ssize_t n, double* matrix) noexcept nogil
+cdef void apply(
+    Py_ssize_t n, const double* factor, const double* matrix, const double* vector, double* new_matrix, double* new_vector
+) noexcept nogil

@@ -1,0 +1,81 @@
+cdef enum:
+    N_NODES = 43
+
+cdef class NoiseState:
+    cdef readonly object noise, noise_weight, scale, scale_weight
+    cdef double* noise_of
+    cdef double* noise_weight_of
+    cdef double* scale_of
+    cdef double* scale_weight_of
+
+cdef class VectorMatch:
+    cdef Py_ssize_t size
+    cdef object memory
+    cdef double log_density
+    cdef double* score
+    cdef double* information
+    cdef double* shift
+    cdef double* precision
+    cdef double* log_p
+    cdef double* gradients
+    cdef double* odds
+    cdef double* odds_derivative
+    cdef double* flat_var
+    cdef double* vector
+    cdef double* first
+    cdef double* second
+    cdef double* third
+    cdef double* fourth
+
+cdef class VectorLikelihood:
+    cdef readonly Py_ssize_t n_outputs, size, n_columns
+    cdef double match(
+        self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
+    ) noexcept nogil
+    cdef double expected_noise(
+        self, const double* mean, const double* cov, NoiseState state, Py_ssize_t k
+    ) noexcept nogil
+    cdef void marginals(self, const double* mean, const double* cov, double* centre, double* var, VectorMatch out) noexcept nogil
+    cdef void update_noise(
+        self, const double* mean, const double* cov, const double* target, NoiseState state, double gain, double bound
+    ) noexcept nogil
+    cdef void describe(
+        self, const double* mean, const double* cov, NoiseState state, double* record, VectorMatch out
+    ) noexcept nogil
+
+cdef class NoisyNumbers(VectorLikelihood):
+    cdef (double, double) noise_change(
+        self, double expected, double square, double total, NoiseState state, Py_ssize_t k
+    ) noexcept nogil
+
+cdef class GaussianOutputs(NoisyNumbers):
+    pass
+
+cdef class HeteroscedasticOutputs(NoisyNumbers):
+    pass
+
+cdef class BernoulliOutput(VectorLikelihood):
+    pass
+
+cdef class CategoricalOutputs(VectorLikelihood):
+    cdef void class_gradients(self, const double* mean, const double* cov, VectorMatch out) noexcept nogil
+    cdef bint leaves_enough(self, const double* information, const double* cov, VectorMatch out) noexcept nogil
+
+cdef struct PairMatch:
+    double log_z
+    double score
+    double log_noise_score
+    double information
+    double cross_information
+    double log_noise_information
+
+cdef PairMatch match_pair(
+    double error, double f_var, double cross, double a_var, double log_noise
+) noexcept nogil
+cdef double noise_given(double mean, double var) noexcept nogil
+cdef (double, double) pair_odds(double mean, double var) noexcept nogil
+cdef void normalise(Py_ssize_t n, double* log_p) noexcept nogil
+cdef bint remove_site(
+    const double* cov, const double* precision, const double* h, const double* values, VectorMatch out
+) noexcept nogil
+cdef object _vector(const double* values, Py_ssize_t n)

@@ -1,0 +1,713 @@
+"""Moment matches of likelihoods with several outputs: `matches` for the K outputs ``o ~ N(mean, cov)`` of a network.
+
+With ``Z = ∫ p(y|o) N(o; mean, cov) do``, the score is the gradient of ``log Z`` in the mean and the information minus its
+second derivative, so that a belief that projects on the outputs by ``c = C J`` takes the step ``c score`` and
+``-c information c'``. It is the step that a Gaussian site ``exp(h'o - o'precision o/2)`` makes, with
+``h = precision mean + shift``; refinement keeps the site, to remove it later.
+
+One class per likelihood. Nothing here knows about weights or layers.
+"""
+
+import cython
+import numpy as np
+from cython.cimports.libc.math import INFINITY, exp, fabs, log, sqrt
+from cython.cimports.onepass.engine.matches import sigmoid_label
+from cython.cimports.onepass.engine.small_matrices import apply, factorise, invert, is_positive
+from cython.cimports.onepass.engine.special import sigmoid
+
+NOISE_FLOOR = 1e-6
+SCALE_START_WEIGHT = 10.0
+NOISE_START, NOISE_START_WEIGHT = 0.02, 10.0
+LOG_NOISE_BOUNDS = (float(np.log(1e-6)), 30.0)  # the log noise variance is cut there: targets are of unit scale
+
+_LOG_2PI = cython.declare(cython.double, 1.8378770664093453)
+_PI_8 = cython.declare(cython.double, 0.39269908169872414)  # π/8: one probit for the sigmoid
+_NOISE_FLOOR = cython.declare(cython.double, NOISE_FLOOR)
+_SCALE_GAIN = cython.declare(cython.double, 3.0)
+_SCALE_CLIP = cython.declare(cython.double, 9.0)
+# A site is removed only if at least this share of its own noise is left of the difference; else it stays.
+_SITE_MARGIN = cython.declare(cython.double, 1e-3)
+_ODDS_STEPS = cython.declare(cython.int, 4)  # of Newton's method, on a function that is all but straight
+_LOW = cython.declare(cython.double, LOG_NOISE_BOUNDS[0])
+_HIGH = cython.declare(cython.double, LOG_NOISE_BOUNDS[1])
+_FARTHEST = cython.declare(cython.double, 10.0)  # errors count as at most so many deviations under the widest noise
+_LEAST_RATIO = cython.declare(cython.double, 0.1)  # one row leaves at least this share of the variance of a log noise
+_LEAST_VARIANCE = cython.declare(cython.double, 1e-8)  # below it a log noise counts as known
+_NODES = cython.declare(cython.double[43])  # in standard deviations of the log noise
+_LOG_WEIGHTS = cython.declare(cython.double[43])
+_nodes = np.linspace(-7.0, 7.0, N_NODES)
+for _i, _log_weight in enumerate(-0.5 * _nodes**2 - np.log(np.exp(-0.5 * _nodes**2).sum())):
+    _NODES[_i], _LOG_WEIGHTS[_i] = _nodes[_i], _log_weight
+
+
+class NoiseState:
+    """What runs along for every output of a network, each ``(K,)``.
+
+    Parameters
+    ----------
+    noise : noise variances as they are now
+    noise_weight : how much information each rests on; 0 where it is fixed
+    scale : predictive scales, by which all variances of a prediction are multiplied
+    scale_weight : how many rows each rests on; 0 where it is fixed
+    """
+
+    def __init__(self, noise, noise_weight, scale, scale_weight):
+        arrays = [np.array(part, dtype=np.float64, order="C") for part in (noise, noise_weight, scale, scale_weight)]
+        self.noise, self.noise_weight, self.scale, self.scale_weight = arrays
+        view: cython.double[::1] = self.noise
+        self.noise_of = cython.address(view[0])
+        view = self.noise_weight
+        self.noise_weight_of = cython.address(view[0])
+        view = self.scale
+        self.scale_of = cython.address(view[0])
+        view = self.scale_weight
+        self.scale_weight_of = cython.address(view[0])
+
+    @staticmethod
+    def start(n_outputs, noise, calibrate):
+        """Before the first row; a ``noise`` of None is learned."""
+        learned = noise is None
+        return NoiseState(
+            np.full(n_outputs, NOISE_START if learned else noise),
+            np.full(n_outputs, NOISE_START_WEIGHT if learned else 0.0),
+            np.ones(n_outputs),
+            np.full(n_outputs, SCALE_START_WEIGHT if calibrate else 0.0),
+        )
+
+    def restart_calibration(self):
+        """Begin the predictive scale anew, if it is learned."""
+        if self.scale_weight[0] > 0.0:
+            self.scale[:], self.scale_weight[:] = 1.0, SCALE_START_WEIGHT
+
+    def copy(self):
+        """Make an independent copy."""
+        return NoiseState(self.noise, self.noise_weight, self.scale, self.scale_weight)
+
+    def to_array(self):
+        """All numbers, ``(4, K)``, as they stand in files."""
+        return np.stack([self.noise, self.noise_weight, self.scale, self.scale_weight])
+
+    def assign(self, array):
+        """Take over the numbers that `to_array` gave."""
+        self.noise[:], self.noise_weight[:], self.scale[:], self.scale_weight[:] = array
+
+    def __reduce__(self):
+        return NoiseState, (self.noise, self.noise_weight, self.scale, self.scale_weight)
+
+
+class VectorMatch:
+    """Score, information and site of one target, and the memory in which they are computed; for one thread."""
+
+    def __init__(self, size: cython.Py_ssize_t):
+        self.size = size
+        square = size * size
+        self.memory = np.zeros(4 * size + 10 * square)
+        view: cython.double[::1] = self.memory
+        start = cython.address(view[0])
+        self.score, self.shift, self.log_p, self.vector = start, start + size, start + 2 * size, start + 3 * size
+        start += 4 * size
+        self.information, self.precision, self.gradients = start, start + square, start + 2 * square
+        start += 3 * square
+        self.odds, self.odds_derivative, self.flat_var = start, start + square, start + 2 * square
+        start += 3 * square
+        self.first, self.second = start, start + square
+        self.third, self.fourth = start + 2 * square, start + 3 * square
+
+
+class VectorLikelihood:
+    """What compiled loops ask of a likelihood with ``n_outputs`` outputs."""
+
+    def __init__(self, n_outputs: int):
+        self.n_outputs = self.size = self.n_columns = n_outputs
+
+    def match(self, mean, cov, target, state, out):
+        """Fill the match of a target and return its log density; to be said by each likelihood."""
+        return -INFINITY
+
+    def expected_noise(self, mean, cov, state, k):
+        """Variance of the noise of output ``k`` that these outputs expect."""
+        return state.noise_of[k]
+
+    def marginals(self, mean, cov, centre, var, out):
+        """Fill means and variances, ``(K,)``, of what predictions are made from."""
+        k: cython.Py_ssize_t
+        for k in range(self.n_outputs):
+            centre[k] = mean[k]
+            var[k] = max(cov[k * self.size + k], 0.0)
+
+    def update_noise(self, mean, cov, target, state, gain, bound):
+        """Let a row's error move what is learned about the noise; labels have none."""
+
+    def describe(self, mean, cov, state, record, out):
+        """Fill what a row is predicted from: mean, variance, noise and scale of each output, ``(4, K)``."""
+        n = self.n_outputs
+        k: cython.Py_ssize_t
+        for k in range(n):
+            record[2 * n + k] = self.expected_noise(mean, cov, state, k)
+            record[3 * n + k] = state.scale_of[k]
+        self.marginals(mean, cov, record, record + n, out)
+
+    def moment_match(self, mean: cython.const[cython.double][::1], cov: cython.const[cython.double][:, ::1], target: cython.const[cython.double][::1], state: NoiseState):
+        """Log density, score ``(size,)``, information, precision and shift of one target."""
+        out = VectorMatch(self.size)
+        log_density = self.match(
+            cython.address(mean[0]), cython.address(cov[0, 0]), cython.address(target[0]), state, out
+        )
+        return (
+            log_density,
+            _vector(out.score, self.size),
+            _vector(out.information, self.size * self.size).reshape(self.size, self.size),
+            _vector(out.precision, self.size * self.size).reshape(self.size, self.size),
+            _vector(out.shift, self.size),
+        )
+
+    def log_densities(
+        self, means: cython.const[cython.double][:, ::1], covs: cython.const[cython.double][:, :, ::1], targets: cython.const[cython.double][:, ::1], state: NoiseState
+    ):
+        """Log density of each row's target, ``(n,)``."""
+        result = np.empty(means.shape[0])
+        densities: cython.double[::1] = result
+        out = VectorMatch(self.size)
+        i: cython.Py_ssize_t
+        with cython.nogil:
+            for i in range(means.shape[0]):
+                densities[i] = self.match(
+                    cython.address(means[i, 0]), cython.address(covs[i, 0, 0]), cython.address(targets[i, 0]), state, out
+                )
+        return result
+
+    def records(self, means: cython.const[cython.double][:, ::1], covs: cython.const[cython.double][:, :, ::1], state: NoiseState):
+        """Mean, variance, noise and scale that each row is predicted from, ``(n, 4, K)``."""
+        result = np.empty((means.shape[0], 4, self.n_outputs))
+        rows: cython.double[:, :, ::1] = result
+        out = VectorMatch(self.size)
+        i: cython.Py_ssize_t
+        with cython.nogil:
+            for i in range(means.shape[0]):
+                self.describe(
+                    cython.address(means[i, 0]), cython.address(covs[i, 0, 0]), state, cython.address(rows[i, 0, 0]), out
+                )
+        return result
+
+    def learn_noise(
+        self,
+        mean: cython.const[cython.double][::1],
+        cov: cython.const[cython.double][:, ::1],
+        target: cython.const[cython.double][::1],
+        state: NoiseState,
+        gain: cython.double,
+        bound: cython.double,
+    ):
+        """Let a row's error, with the variance it was predicted with, move the noise and the predictive scale.
+
+        A ``gain`` above 1 lets early rows fade, whose errors came of the network's own ignorance; ``bound`` is the most
+        information that the noise may rest on.
+        """
+        self.update_noise(
+            cython.address(mean[0]), cython.address(cov[0, 0]), cython.address(target[0]), state, gain, bound
+        )
+
+    def __reduce__(self):
+        return type(self), (self.n_outputs,)
+
+
+def _vector(values, n):
+    result = np.empty(n)
+    view: cython.double[::1] = result
+    i: cython.Py_ssize_t
+    for i in range(n):
+        view[i] = values[i]
+    return result
+
+
+class NoisyNumbers(VectorLikelihood):
+    """Numbers with Gaussian noise, whose errors say how large the noise is and how well predictions are calibrated."""
+
+    def noise_change(self, expected, square, total, state, k):
+        """How much information a row has about the noise, and by how much it would move it; said by each kind."""
+        return 0.0, 0.0
+
+    def update_noise(self, mean, cov, target, state, gain, bound):
+        """Move the running means of the noise and of the squared errors over their predicted variance."""
+        k: cython.Py_ssize_t
+        for k in range(self.n_outputs):
+            expected = self.expected_noise(mean, cov, state, k)
+            total = cov[k * self.size + k] + expected
+            square = (target[k] - mean[k]) * (target[k] - mean[k])
+            if state.noise_weight_of[k] > 0.0:
+                information, change = self.noise_change(expected, square, total, state, k)
+                weight = min(state.noise_weight_of[k] + information, bound)
+                state.noise_weight_of[k] = weight
+                state.noise_of[k] = max(state.noise_of[k] + min(gain / weight, 1.0) * change, _NOISE_FLOOR)
+            if state.scale_weight_of[k] > 0.0:
+                state.scale_weight_of[k] += 1.0
+                step = min(_SCALE_GAIN / state.scale_weight_of[k], 1.0)
+                state.scale_of[k] += step * (min(square / total, _SCALE_CLIP) - state.scale_of[k])
+
+
+class GaussianOutputs(NoisyNumbers):
+    """Numbers with independent Gaussian noise, one variance per output."""
+
+    def match(self, mean, cov, target, state, out):
+        """The Kalman step: ``information = (cov + noise)⁻¹``, ``score = information (target - mean)``."""
+        n = self.n_outputs
+        i: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        for i in range(n * n):
+            out.precision[i] = 0.0
+        for k in range(n):
+            out.precision[k * n + k] = 1.0 / state.noise_of[k]
+            out.shift[k] = (target[k] - mean[k]) / state.noise_of[k]
+        if n == 1:
+            total = cov[0] + state.noise_of[0]
+            error = target[0] - mean[0]
+            out.score[0] = error / total
+            out.information[0] = 1.0 / total
+            return -0.5 * (_LOG_2PI + log(total) + error * error / total)
+        for i in range(n * n):
+            out.first[i] = cov[i]
+        for k in range(n):
+            out.first[k * n + k] += state.noise_of[k]
+        log_det = invert(n, out.first, out.information)
+        square = 0.0
+        for i in range(n):
+            out.score[i] = 0.0
+            for k in range(n):
+                out.score[i] += out.information[i * n + k] * (target[k] - mean[k])
+            square += out.score[i] * (target[i] - mean[i])
+        return -0.5 * (n * _LOG_2PI + log_det + square)
+
+    def noise_change(self, expected, square, total, state, k):
+        """As in `step`: with ``share`` of the variance left by the row, ``share² (error² - total)``.
+
+        That is exactly how far the row's expected squared residual after the step is from the noise now, and ``share²``
+        is what the row knows about the noise.
+        """
+        information = (expected / total) * (expected / total)
+        return information, information * (square - total)
+
+
+def match_pair(error, f_var, cross, a_var, log_noise):
+    """Match a pair ``(f, a)`` by a target ``y ~ N(f, e^a)`` that is ``error`` away from ``E f``.
+
+    ``f`` is taken apart into what follows from ``a``, with the slope ``b``, and an independent rest with variance ``s``.
+    Given ``a`` all about the rest is known in closed form, so the moments of the tilted pair are sums over one dimension:
+    over fixed nodes of ``a``, evenly spaced, where such sums converge as fast as any. What is learned about ``a`` and the
+    rest is then put together again.
+
+    Far-off targets are bounded on both sides: no row moves ``a`` further than the nodes reach, and none pulls ``f`` harder
+    than one ten deviations away under the widest noise among the nodes.
+    """
+    share: cython.double[43]
+    scaled: cython.double[43]
+    inverse: cython.double[43]
+    var = max(a_var, _LEAST_VARIANCE)
+    std = sqrt(var)
+    b = cross / var
+    s = max(f_var - b * cross, 0.0)
+    widest = s + exp(min(max(log_noise + std * _NODES[N_NODES - 1], _LOW), _HIGH))
+    limit = _FARTHEST * sqrt(widest)
+    near = min(max(error, -limit), limit)
+    top = -INFINITY
+    i: cython.Py_ssize_t
+    for i in range(N_NODES):
+        total = s + exp(min(max(log_noise + std * _NODES[i], _LOW), _HIGH))
+        inverse[i] = 1.0 / total
+        scaled[i] = (near - b * std * _NODES[i]) * inverse[i]
+        share[i] = _LOG_WEIGHTS[i] - 0.5 * (_LOG_2PI + log(total) + scaled[i] * scaled[i] * total)
+        top = max(top, share[i])
+    mass = 0.0
+    away = 0.0
+    score = 0.0
+    for i in range(N_NODES):
+        share[i] = exp(share[i] - top)
+        mass += share[i]
+        away += share[i] * _NODES[i]
+        score += share[i] * scaled[i]
+    away /= mass
+    score /= mass
+    ratio = 0.0
+    information = 0.0
+    mixed = 0.0
+    for i in range(N_NODES):
+        x = _NODES[i] - away
+        u = scaled[i] - score
+        ratio += share[i] * x * x
+        information += share[i] * (inverse[i] - u * u)
+        mixed -= share[i] * u * x
+    ratio = max(ratio / mass, _LEAST_RATIO)
+    information /= mass
+    mixed /= mass * std
+    both = mixed - b * information
+    # Beyond the limit all is as under the widest noise.
+    return PairMatch(
+        top + log(mass) - 0.5 * (error - near) * (error + near) / widest,
+        score,
+        away / std - b * score,
+        information,
+        both,
+        (1.0 - ratio) / var - b * (mixed + both),
+    )
+
+
+def noise_given(mean, var):
+    """``E[e^a]`` for ``a ~ N(mean, var)``."""
+    return exp(min(max(mean + 0.5 * var, _LOW), _HIGH))
+
+
+class HeteroscedasticOutputs(NoisyNumbers):
+    """Numbers ``f`` whose noise depends on the input: output ``K + k`` is the log of the noise variance of output ``k``."""
+
+    def __init__(self, n_outputs: int):
+        self.n_outputs = self.n_columns = n_outputs
+        self.size = 2 * n_outputs
+
+    def match(self, mean, cov, target, state, out):
+        """One pair ``(f, log noise)`` after the other; score and information add up what all of them say."""
+        size = self.size
+        n = self.n_outputs
+        i: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        side: cython.Py_ssize_t
+        other: cython.Py_ssize_t
+        now: cython.double[2]
+        left: cython.double[4]
+        through = out.first  # (size, 2): what the pairs before have left of this one, columns of I - information cov
+        log_density = 0.0
+        for i in range(size):
+            out.score[i] = 0.0
+        for i in range(size * size):
+            out.information[i] = 0.0
+        for k in range(n):
+            for i in range(size):
+                for side in range(2):
+                    column = k + side * n
+                    entry = 1.0 if i == column else 0.0
+                    for j in range(size):
+                        entry -= out.information[i * size + j] * cov[j * size + column]
+                    through[2 * i + side] = entry
+            for side in range(2):
+                row = k + side * n
+                now[side] = mean[row]
+                for j in range(size):
+                    now[side] += cov[row * size + j] * out.score[j]
+                for other in range(2):
+                    entry = 0.0
+                    for j in range(size):
+                        entry += cov[row * size + j] * through[2 * j + other]
+                    left[2 * side + other] = entry
+            pair = match_pair(target[k] - now[0], left[0], left[1], left[3], now[1])
+            log_density += pair.log_z
+            for i in range(size):
+                out.score[i] += through[2 * i] * pair.score + through[2 * i + 1] * pair.log_noise_score
+                first = through[2 * i] * pair.information + through[2 * i + 1] * pair.cross_information
+                second = through[2 * i] * pair.cross_information + through[2 * i + 1] * pair.log_noise_information
+                for j in range(size):
+                    out.information[i * size + j] += first * through[2 * j] + second * through[2 * j + 1]
+        for i in range(size):
+            for j in range(size):
+                entry = 1.0 if i == j else 0.0
+                for k in range(size):
+                    entry -= out.information[i * size + k] * cov[k * size + j]
+                out.second[i * size + j] = entry
+        invert(size, out.second, out.third)
+        apply(size, out.third, out.information, out.score, out.precision, out.shift)
+        return log_density
+
+    def expected_noise(self, mean, cov, state, k):
+        """``E[e^a]`` of the output that tells the log noise."""
+        at = self.n_outputs + k
+        return noise_given(mean[at], cov[at * self.size + at])
+
+    def noise_change(self, expected, square, total, state, k):
+        """The noise has outputs of its own; what runs along is but its mean over the rows."""
+        return 1.0, expected - state.noise_of[k]
+
+
+class BernoulliOutput(VectorLikelihood):
+    """A label 0 or 1 whose probability is the sigmoid of the only output."""
+
+    def match(self, mean, cov, target, state, out):
+        """As a perceptron's."""
+        label = sigmoid_label(mean[0], cov[0], target[0])
+        out.score[0] = label.score
+        out.information[0] = label.information
+        out.precision[0] = label.information / label.variance_ratio
+        out.shift[0] = label.score / label.variance_ratio
+        return label.log_z
+
+
+def pair_odds(mean, var):
+    """Log odds of an uncertain logit, and their derivative in its mean."""
+    won = sigmoid_label(mean, var, 1.0)
+    lost = sigmoid_label(mean, var, 0.0)
+    return won.log_z - lost.log_z, won.score - lost.score
+
+
+def normalise(n, log_p):
+    """Make probabilities sum to 1."""
+    k: cython.Py_ssize_t
+    top = -INFINITY
+    total = 0.0
+    for k in range(n):
+        top = max(top, log_p[k])
+    for k in range(n):
+        total += exp(log_p[k] - top)
+    top += log(total)
+    for k in range(n):
+        log_p[k] -= top
+
+
+class CategoricalOutputs(VectorLikelihood):
+    """One of K classes, whose logits are the outputs."""
+
+    def __init__(self, n_outputs: int):
+        self.n_outputs = self.size = n_outputs
+        self.n_columns = 1
+
+    def match(self, mean, cov, target, state, out):
+        """The joint step on all logits: the one that the probabilities' expected derivatives make, as Kalman's does.
+
+        With ``q`` the gradients of the log probabilities in the logits' means, one row per class, that is
+        ``score = q[label]`` and ``information = Σ p q q'``, what the label tells on average.
+
+        ``-(log p)''`` is at most 1/2 in any direction, so no label leaves less than ``(cov⁻¹ + 1/2)⁻¹``. Three odds that
+        contradict each other may; their information is then taken for the precision of a site, which leaves something in
+        any case.
+        """
+        n = self.n_outputs
+        label = cython.cast(cython.Py_ssize_t, target[0])
+        c: cython.Py_ssize_t
+        i: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        self.class_gradients(mean, cov, out)
+        fisher = out.first
+        for i in range(n * n):
+            fisher[i] = 0.0
+        for c in range(n):
+            p = exp(out.log_p[c])
+            for i in range(n):
+                weight = p * out.gradients[c * n + i]
+                for k in range(n):
+                    fisher[i * n + k] += weight * out.gradients[c * n + k]
+        enough = self.leaves_enough(fisher, cov, out)
+        sign = -1.0 if enough else 1.0
+        for i in range(n):
+            for k in range(n):
+                out.second[i * n + k] = 1.0 if i == k else 0.0
+            for j in range(n):
+                weight = sign * fisher[i * n + j]
+                for k in range(n):
+                    out.second[i * n + k] += weight * cov[j * n + k]
+        invert(n, out.second, out.third)
+        gradient = out.gradients + label * n
+        score = out.score if enough else out.shift
+        information = out.information if enough else out.precision
+        for k in range(n):
+            score[k] = gradient[k]
+        for i in range(n * n):
+            information[i] = fisher[i]
+        if enough:
+            apply(n, out.third, fisher, gradient, out.precision, out.shift)
+        else:
+            apply(n, out.third, fisher, gradient, out.information, out.score)
+        return out.log_p[label]
+
+    def leaves_enough(self, information, cov, out):
+        """Whether a step leaves as much of the covariance as any label must."""
+        n = self.n_outputs
+        i: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        wide = out.second
+        root = out.third
+        half = out.fourth
+        for i in range(n * n):
+            wide[i] = cov[i]
+            half[i] = 0.0
+        for k in range(n):
+            wide[k * n + k] += 2.0
+        factorise(n, wide, root)
+        for i in range(n):
+            for j in range(n):
+                weight = information[i * n + j]
+                for k in range(j + 1):
+                    half[i * n + k] += weight * root[j * n + k]
+        inner = out.second
+        for i in range(n):
+            for k in range(n):
+                inner[i * n + k] = 1.0 if i == k else 0.0
+        for j in range(n):
+            for i in range(j + 1):
+                weight = root[j * n + i]
+                for k in range(n):
+                    inner[i * n + k] -= weight * half[j * n + k]
+        return is_positive(n, inner)
+
+    def class_gradients(self, mean, cov, out):
+        """Fill the log probabilities and, one row per class, their gradients in the logits' means.
+
+        Two classes alone are one label, whose odds are known exactly. For known logits ``1/p_k`` is the sum of all odds
+        against ``k``. For uncertain ones that is a start (Daunizeau 2017); what it lacks to be right to second order, a
+        common factor aside, is ``Σ_j v_kj p_j p_k / (p_j + p_k)``, with the variance ``v`` of the difference of two logits
+        flattened, as one probit would, so that it serves where much is uncertain.
+        """
+        n = self.n_outputs
+        k: cython.Py_ssize_t
+        m: cython.Py_ssize_t
+        odds = out.odds
+        derivative = out.odds_derivative
+        flat_var = out.flat_var
+        log_p = out.log_p
+        q = out.gradients
+        for k in range(n):
+            odds[k * n + k] = 0.0
+            derivative[k * n + k] = 0.0
+            flat_var[k * n + k] = 0.0
+            for m in range(k + 1, n):
+                var = max(cov[k * n + k] + cov[m * n + m] - 2.0 * cov[k * n + m], 0.0)
+                log_odds, slope = pair_odds(mean[k] - mean[m], var)
+                odds[k * n + m] = log_odds
+                odds[m * n + k] = -log_odds
+                derivative[k * n + m] = slope
+                derivative[m * n + k] = slope
+                flat = var / (1.0 + _PI_8 * var)
+                flat_var[k * n + m] = flat
+                flat_var[m * n + k] = flat
+        for k in range(n):
+            top = 0.0
+            total = 0.0
+            for m in range(n):
+                top = max(top, -odds[k * n + m])
+            for m in range(n):
+                q[k * n + m] = exp(-odds[k * n + m] - top)
+                total += q[k * n + m]
+            log_p[k] = -top - log(total)
+            own = 0.0
+            for m in range(n):
+                q[k * n + m] *= -derivative[k * n + m] / total
+                own -= q[k * n + m]
+            q[k * n + k] = own
+        normalise(n, log_p)
+        p = out.vector
+        for k in range(n):
+            p[k] = exp(log_p[k])
+        for k in range(n):
+            for m in range(n):
+                log_p[k] += flat_var[k * n + m] * sigmoid(odds[k * n + m]) * p[m]
+        normalise(n, log_p)
+        for m in range(n):
+            p[m] = 0.0
+        for k in range(n):
+            weight = exp(log_p[k])
+            for m in range(n):
+                p[m] += weight * q[k * n + m]
+        for k in range(n):
+            for m in range(n):
+                q[k * n + m] -= p[m]
+
+    def marginals(self, mean, cov, centre, var, out):
+        """Means and variances of the log odds of each class against all others.
+
+        They are taken for Gaussian, with the variance of their first order and the mean that gives the class its
+        probability.
+        """
+        n = self.n_outputs
+        k: cython.Py_ssize_t
+        m: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        self.class_gradients(mean, cov, out)
+        log_p = out.log_p
+        gradient = out.vector
+        for k in range(n):
+            top = -INFINITY
+            total = 0.0
+            for m in range(n):
+                if m != k:
+                    top = max(top, log_p[m])
+            for m in range(n):
+                gradient[m] = -exp(log_p[m] - top) if m != k else 0.0
+                total -= gradient[m]
+            for m in range(n):
+                gradient[m] = gradient[m] / total if m != k else 1.0
+            odds_var = 0.0
+            for j in range(n):
+                entry = 0.0
+                for m in range(n):
+                    entry += cov[j * n + m] * gradient[m]
+                odds_var += gradient[j] * entry
+            odds_var = max(odds_var, 0.0)
+            wanted = log_p[k] - top - log(total)
+            at = wanted * sqrt(1.0 + _PI_8 * odds_var)
+            for _ in range(_ODDS_STEPS):
+                log_odds, slope = pair_odds(at, odds_var)
+                at -= (log_odds - wanted) / slope
+            centre[k] = at
+            var[k] = odds_var
+
+    def gradients(self, mean: cython.const[cython.double][::1], cov: cython.const[cython.double][:, ::1]):
+        """Log probabilities of the classes, ``(K,)``, and their gradients in the logits' means, ``(K, K)``."""
+        n = self.n_outputs
+        out = VectorMatch(n)
+        self.class_gradients(cython.address(mean[0]), cython.address(cov[0, 0]), out)
+        return _vector(out.log_p, n), _vector(out.gradients, n * n).reshape(n, n)
+
+
+def remove_site(cov, precision, h, values, out):
+    """Fill score and information of the step that removes a site from outputs that are ``values``.
+
+    False where what is left would be no covariance, or next to none.
+    """
+    n = out.size
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    # With cov = LL' the eigenvalues of cov precision are those of L'precision L, which must stay below 1.
+    root = out.first
+    half = out.second
+    inner = out.third
+    factorise(n, cov, root)
+    for i in range(n):
+        for k in range(n):
+            entry = 0.0
+            for j in range(k, n):
+                entry += precision[i * n + j] * root[j * n + k]
+            half[i * n + k] = entry
+    for i in range(n):
+        for k in range(n):
+            entry = 1.0 - _SITE_MARGIN if i == k else 0.0
+            for j in range(i, n):
+                entry -= root[j * n + i] * half[j * n + k]
+            inner[i * n + k] = entry
+    if not is_positive(n, inner):
+        return False
+    left = out.second
+    for i in range(n):
+        out.vector[i] = -h[i]
+        for k in range(n):
+            out.vector[i] += precision[i * n + k] * values[k]
+            entry = 1.0 if i == k else 0.0
+            for j in range(n):
+                entry -= precision[i * n + j] * cov[j * n + k]
+            left[i * n + k] = entry
+    invert(n, left, out.third)
+    apply(n, out.third, precision, out.vector, out.information, out.score)
+    for i in range(n * n):
+        out.information[i] = -out.information[i]
+    return True
+
+
+def site_removal(
+    cov: cython.const[cython.double][:, ::1], precision: cython.const[cython.double][:, ::1], h: cython.const[cython.double][::1], values: cython.const[cython.double][::1]
+):
+    """Score and information of the step that removes a site, or None where it can't be removed."""
+    n = h.shape[0]
+    out = VectorMatch(n)
+    removable = remove_site(
+        cython.address(cov[0, 0]), cython.address(precision[0, 0]), cython.address(h[0]), cython.address(values[0]), out
+    )
+    if not removable:
+        return None
+    return _vector(out.score, n), _vector(out.information, n * n).reshape(n, n)

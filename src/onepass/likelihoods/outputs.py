@@ -1,0 +1,273 @@
+"""Likelihoods of networks: what a target says about several outputs at once.
+
+A likelihood turns the belief ``N(mean, cov)`` about a network's outputs and a target into an `OutputMatch`, and says what
+is predicted from the outputs. Its formulas are compiled, see `onepass.engine.vector_matches`. Nothing here knows about
+weights or layers. To add one, write its compiled class there and a subclass of `OutputLikelihood` here, with `register`.
+"""
+
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import numpy as np
+from scipy.special import ndtri, softmax
+
+from onepass._typing import FloatArray
+from onepass._validation import as_floats, one_of
+from onepass.activations import Sigmoid
+from onepass.engine.vector_matches import (
+    BernoulliOutput,
+    CategoricalOutputs,
+    GaussianOutputs,
+    HeteroscedasticOutputs,
+    NoiseState,
+    VectorLikelihood,
+)
+
+__all__ = [
+    "BernoulliLabel",
+    "CategoricalClasses",
+    "GaussianNumbers",
+    "HeteroscedasticNumbers",
+    "OutputLikelihood",
+    "OutputMatch",
+    "Predictive",
+    "choose_outputs",
+    "noise_models",
+    "output_names",
+    "register",
+]
+
+_SIGMOID = Sigmoid()
+
+
+class OutputMatch(NamedTuple):
+    """What a target does to a belief ``N(mean, cov)`` about the outputs.
+
+    With ``c`` the covariance of the weights and the outputs, the step is ``c score`` and ``-c information c'``. It is the
+    step that a Gaussian site ``exp(h'o - o'precision o/2)`` on the outputs ``o`` makes, with
+    ``h = precision mean + shift``; refinement keeps the site to remove it later.
+    """
+
+    log_density: float
+    score: FloatArray  # (K,)
+    information: FloatArray  # (K, K)
+    precision: FloatArray  # (K, K)
+    shift: FloatArray  # (K,)
+
+
+class Predictive(NamedTuple):
+    """Mean of a target, its variance by not knowing the weights, and the rest of it; each ``(n, K)``."""
+
+    mean: FloatArray
+    var: FloatArray
+    rest: FloatArray
+
+
+class OutputLikelihood:
+    """How the targets of a network with ``n_outputs`` outputs come about; see the module for what a subclass adds."""
+
+    name: ClassVar[str]
+    """In the argument ``observation``, and in files."""
+    noise_model: ClassVar[str | None] = None
+    """The word for it in the argument ``noise``, where that chooses among likelihoods of one name."""
+    compiled_class: ClassVar[type[VectorLikelihood]]
+    is_numeric: ClassVar[bool] = False
+    """Whether targets are numbers with noise, and not labels."""
+
+    def __init__(self, n_outputs: int) -> None:
+        self.check_outputs(n_outputs)
+        self.compiled = self.compiled_class(n_outputs)
+        self.n_outputs = n_outputs
+
+    @property
+    def size(self) -> int:
+        """How many outputs the network needs: those that predict, and any that tell of the noise."""
+        return int(self.compiled.size)
+
+    def check_outputs(self, n_outputs: int) -> None:
+        """Raise a ValueError where the number of outputs does not suit the targets."""
+
+    def check(self, targets: FloatArray) -> None:
+        """Raise a ValueError for targets that can't be; any finite number by default."""
+
+    def as_targets(self, value: Any, n_rows: int, single: bool) -> FloatArray:
+        """Check and shape a user's targets: ``(n_rows, columns)``, one column of labels."""
+        columns = int(self.compiled.n_columns)
+        targets = as_floats(value, "y")
+        allowed: list[tuple[int, ...]] = [(n_rows,)] if columns == 1 else []
+        allowed += [(n_rows, columns), *([(columns,)] if single else []), *([()] if single and columns == 1 else [])]
+        if targets.shape not in allowed:
+            shapes = " or ".join(str(shape) for shape in dict.fromkeys(allowed))
+            raise ValueError(f"y must have shape {shapes}, got shape {targets.shape}")
+        targets = np.ascontiguousarray(targets.reshape(n_rows, columns))
+        self.check(targets)
+        return targets
+
+    def moment_match(self, mean: FloatArray, cov: FloatArray, target: FloatArray, noise: NoiseState) -> OutputMatch:
+        """Match one target, ``(columns,)``."""
+        arrays = (np.ascontiguousarray(values, dtype=np.float64) for values in (mean, cov, target))
+        return OutputMatch(*self.compiled.moment_match(*arrays, noise))
+
+    def log_densities(self, means: FloatArray, covs: FloatArray, targets: FloatArray, noise: NoiseState) -> FloatArray:
+        """Log density (or probability) of each row's target, ``(n,)``."""
+        return np.asarray(self.compiled.log_densities(means, covs, targets, noise))
+
+    def predictive(self, mean: FloatArray, var: FloatArray, noise: FloatArray, scale: FloatArray) -> Predictive:
+        """What is predicted from the compiled ``records``, each ``(n, K)``."""
+        raise NotImplementedError
+
+    def interval(self, prediction: Any, level: float) -> tuple[Any, Any]:
+        """Central interval of a new target; for labels of their probability."""
+        raise NotImplementedError
+
+    def response(self, outputs: FloatArray) -> FloatArray:
+        """What known outputs, ``(..., K)``, expect of a target; for labels their probabilities."""
+        raise NotImplementedError
+
+
+Registered = TypeVar("Registered", bound=type[OutputLikelihood])
+_REGISTERED: list[type[OutputLikelihood]] = []
+
+
+def register(kind: Registered) -> Registered:
+    """Let networks choose a likelihood by its name, and by its noise model where it has one."""
+    _REGISTERED.append(kind)
+    return kind
+
+
+def output_names() -> tuple[str, ...]:
+    """Names of all likelihoods that a network can have."""
+    return tuple(dict.fromkeys(kind.name for kind in _REGISTERED))
+
+
+def noise_models() -> tuple[str, ...]:
+    """Words for a noise that is no fixed number: learned as one for all rows, or by a likelihood of its own."""
+    return ("learn", *(kind.noise_model for kind in _REGISTERED if kind.noise_model is not None))
+
+
+def choose_outputs(observation: str, noise: float | str) -> type[OutputLikelihood]:
+    """Choose the likelihood of a name; some have several, by the model of their noise."""
+    one_of(observation, output_names(), "observation")
+    for kind in _REGISTERED:
+        if kind.noise_model is not None and kind.noise_model == noise:
+            if kind.name != observation:
+                raise ValueError(f"noise={noise!r} is for observation={kind.name!r}, got observation={observation!r}")
+            return kind
+    return next(kind for kind in _REGISTERED if kind.name == observation and kind.noise_model is None)
+
+
+@register
+class GaussianNumbers(OutputLikelihood):
+    """Numbers with independent Gaussian noise, the same for all rows."""
+
+    name = "gaussian"
+    compiled_class = GaussianOutputs
+    is_numeric = True
+
+    def log_densities(self, means: FloatArray, covs: FloatArray, targets: FloatArray, noise: NoiseState) -> FloatArray:
+        """Log density of each row's target, all variances times the predictive scale."""
+        scaled = noise.copy()
+        scaled.noise[:] *= noise.scale
+        root = np.sqrt(noise.scale)
+        return np.asarray(self.compiled.log_densities(means, covs * np.outer(root, root), targets, scaled))
+
+    def predictive(self, mean: FloatArray, var: FloatArray, noise: FloatArray, scale: FloatArray) -> Predictive:
+        """The outputs' own moments, all variances times the predictive scale."""
+        return Predictive(mean, scale * var, scale * noise)
+
+    def interval(self, prediction: Any, level: float) -> tuple[Any, Any]:
+        """Take the predictive distribution for Gaussian."""
+        half_width = ndtri(0.5 + level / 2) * np.sqrt(prediction.var + prediction.noise_var)
+        return prediction.mean - half_width, prediction.mean + half_width
+
+    def response(self, outputs: FloatArray) -> FloatArray:
+        """The outputs themselves."""
+        return outputs
+
+
+@register
+class HeteroscedasticNumbers(GaussianNumbers):
+    """Numbers whose noise depends on the input: every output has a second one, the log of its noise's variance."""
+
+    noise_model = "heteroscedastic"
+    compiled_class = HeteroscedasticOutputs
+
+    def log_densities(self, means: FloatArray, covs: FloatArray, targets: FloatArray, noise: NoiseState) -> FloatArray:
+        """Log density of each row's target, all variances times the predictive scale."""
+        n = self.n_outputs
+        root, shifted = np.ones(2 * n), means.copy()
+        root[:n] = np.sqrt(noise.scale)
+        shifted[:, n:] += np.log(noise.scale)
+        return np.asarray(self.compiled.log_densities(shifted, covs * np.outer(root, root), targets, noise))
+
+
+class _Labels(OutputLikelihood):
+    """What labels and classes have in common: whole numbers, and probabilities that are sigmoids of log odds."""
+
+    largest: int
+
+    def check(self, targets: FloatArray) -> None:
+        """Take whole numbers from 0 to the largest label."""
+        bad = (targets < 0) | (targets > self.largest) | (targets != np.floor(targets))
+        if bad.any():
+            where = int(np.flatnonzero(bad)[0])
+            raise ValueError(f"y must hold labels 0 to {self.largest}, got {targets[where, 0]:g} at index {where}")
+
+    def predictive(self, mean: FloatArray, var: FloatArray, noise: FloatArray, scale: FloatArray) -> Predictive:
+        """Probabilities, from the log odds' moments."""
+        output = _SIGMOID.moments(mean, var)
+        p = self.normalised(output.mean)
+        return Predictive(p, output.var, np.maximum(p * (1.0 - p) - output.var, 0.0))
+
+    def normalised(self, probabilities: FloatArray) -> FloatArray:
+        """Probabilities that sum to 1 where they are of all classes."""
+        return probabilities
+
+    def interval(self, prediction: Any, level: float) -> tuple[Any, Any]:
+        """The exact quantiles of the sigmoid, since it rises."""
+        half_width = ndtri(0.5 + level / 2) * np.sqrt(prediction.pre_var)
+        low, high = (_SIGMOID(prediction.pre_mean + side * half_width)[()] for side in (-1.0, 1.0))
+        return low, high
+
+
+@register
+class BernoulliLabel(_Labels):
+    """A label 0 or 1."""
+
+    name = "bernoulli"
+    compiled_class = BernoulliOutput
+    largest = 1
+
+    def check_outputs(self, n_outputs: int) -> None:
+        """Take one output."""
+        if n_outputs != 1:
+            raise ValueError(f"n_outputs must be 1 for observation='bernoulli', got {n_outputs}")
+
+    def response(self, outputs: FloatArray) -> FloatArray:
+        """The probability of a 1."""
+        return _SIGMOID(outputs)
+
+
+@register
+class CategoricalClasses(_Labels):
+    """One of as many classes as there are outputs."""
+
+    name = "categorical"
+    compiled_class = CategoricalOutputs
+
+    @property
+    def largest(self) -> int:  # type: ignore[override]
+        """The last class."""
+        return self.n_outputs - 1
+
+    def check_outputs(self, n_outputs: int) -> None:
+        """Take at least two classes."""
+        if n_outputs < 2:
+            raise ValueError(f"n_outputs must be the number of classes, at least 2, got {n_outputs}")
+
+    def normalised(self, probabilities: FloatArray) -> FloatArray:
+        """Probabilities of all classes."""
+        return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
+
+    def response(self, outputs: FloatArray) -> FloatArray:
+        """The probabilities of the classes."""
+        return np.asarray(softmax(outputs, axis=-1))

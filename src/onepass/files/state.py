@@ -1,7 +1,8 @@
-"""A model as plain data and back: parameters that JSON can hold, and arrays.
+"""Converts models to plain data and back: JSON-compatible parameters, and arrays.
 
-Models offer ``export_state`` and ``from_state``; `checkpoint` puts what they give into a file. What comes back
-from a file may be anything, so every number is checked here, and shapes before anything of their size is made.
+Models implement ``export_state`` and ``from_state``; `onepass.files.checkpoint` writes that state to a file. What is
+read from a file can't be trusted, so every number is validated here, and shapes before anything of their size is
+allocated.
 """
 
 from collections.abc import Mapping
@@ -57,7 +58,7 @@ _PLAIN: dict[str, type] = {
 
 
 def encode_activation(activation: Activation) -> Parameters:
-    """Put an activation into data; a function of the user's own can't be.
+    """Convert an activation to data; a TypeError for a function of the user's own.
 
     Examples
     --------
@@ -84,7 +85,7 @@ def encode_activation(activation: Activation) -> Parameters:
 
 
 def decode_activation(data: Any) -> Activation:
-    """Make the activation again."""
+    """Restore an activation from its data."""
     kind = _table(data, "activation")["kind"]
     if kind == "PiecewiseLinear":
         return PiecewiseLinear(data["slopes"], data["knots"], data["value_at_zero"])
@@ -100,23 +101,23 @@ def decode_activation(data: Any) -> Activation:
 
 
 def encode_observation(observation: Observation) -> str:
-    """Give the name by which a model is told of its observation."""
+    """Return the name that a model's ``observation`` argument has for this likelihood."""
     if isinstance(observation, Gaussian):
         return "gaussian"
     return "bernoulli" if isinstance(observation, Bernoulli) else "poisson"
 
 
 def encode_posterior(posterior: Belief) -> tuple[Parameters, Arrays]:
-    """Put a belief into data, in the very form that it is held in, so that learning goes on bit for bit."""
+    """Convert a belief to data in its current form, so that a restored one continues to learn bit for bit."""
     if isinstance(posterior, DiagonalGaussian):
         return {"form": "diagonal"}, {"mean": posterior.mean.copy(), "variance": posterior.variance.copy()}
     assert isinstance(posterior, FullGaussian)
-    held = {"covariance": np.tril(posterior.dense)} if posterior.is_dense else {"root": posterior.root.copy()}
-    return {"form": "full", "fragile": posterior.fragile}, {"mean": posterior.mean.copy(), **held}
+    numbers = {"covariance": np.tril(posterior.dense)} if posterior.is_dense else {"root": posterior.root.copy()}
+    return {"form": "full", "fragile": posterior.fragile}, {"mean": posterior.mean.copy(), **numbers}
 
 
 def decode_posterior(data: Any, arrays: Mapping[str, np.ndarray], size: int) -> Belief:
-    """Make a belief over ``size`` weights again, if it is one."""
+    """Restore a belief over ``size`` weights; a ValueError if the numbers are not those of a belief."""
     form = _table(data, "belief")["form"]
     mean = arrays["mean"]
     if mean.dtype not in (np.float64, np.float32):
@@ -140,9 +141,9 @@ def decode_posterior(data: Any, arrays: Mapping[str, np.ndarray], size: int) -> 
 
 
 def check_definite(lower: FloatArray) -> None:
-    """Refuse a covariance, given by its lower triangle, that has a negative variance in some direction."""
+    """Raise a ValueError for a covariance, given by its lower triangle, that is not positive semi-definite."""
     variances = _not_negative(np.diag(lower), "the diagonal of the covariance")
-    # A learned covariance may be indefinite by rounding, so it is lifted by some of it first.
+    # A learned covariance may be indefinite by rounding, so a multiple of the rounding error is added first.
     lift = 1e3 * len(lower) * np.finfo(lower.dtype).eps * variances.max()
     scale = 1.0 / np.sqrt(variances + lift + np.finfo(lower.dtype).tiny)
     scaled = scale[:, None] * (lower + np.diag(np.full(len(lower), lift, dtype=lower.dtype))) * scale
@@ -153,12 +154,12 @@ def check_definite(lower: FloatArray) -> None:
 
 
 def check_network(parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> None:
-    """Refuse a network whose arrays are not what its layers need, before anything of their size is made."""
+    """Raise a ValueError if a network's arrays don't fit its layers, before anything of their size is allocated."""
     layers = [parameters["n_features"], *parameters["hidden"], parameters["n_outputs"]]
     widths = [as_count(width, "the width of a layer") for width in layers]
     n_outputs = widths[-1]
     if parameters["noise"] == "heteroscedastic":
-        widths[-1] *= 2  # each number is followed by its noise
+        widths[-1] *= 2  # each output is followed by that of its noise
     fans = [(n_in + 1, n_out) for n_in, n_out in pairwise(widths)]
     size = sum(n_in * n_out for n_in, n_out in fans)
     sizes = {
@@ -170,14 +171,14 @@ def check_network(parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> N
     dtype = np.dtype(one_of(parameters["dtype"], ("float64", "float32"), "dtype"))
     structure = one_of(parameters["covariance"], tuple(sizes), "covariance")
     sized(arrays, "mean", (size,), dtype)
-    spread = sized(arrays, "covariance", (sizes[structure],), dtype)
+    covariance = sized(arrays, "covariance", (sizes[structure],), dtype)
     if structure == "diagonal":
-        _not_negative(spread, "covariance")
+        _not_negative(covariance, "covariance")
     _not_negative(sized(arrays, "scales", (4, n_outputs)), "scales")
 
 
 def valid_running(running: np.ndarray) -> FloatArray:
-    """Check the numbers that run along with learning."""
+    """Check and copy the running quantities of a perceptron: noise, evidence and number of rows."""
     finite = np.delete(running, NOISE_WINDOW)
     if running[NOISE_WINDOW] != np.inf:
         finite = running
@@ -190,7 +191,7 @@ def valid_running(running: np.ndarray) -> FloatArray:
 
 
 def sized(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> FloatArray:
-    """Take a finite array of just this shape and dtype."""
+    """Copy an array that must be finite and have exactly this shape and dtype."""
     array = arrays[name]
     if array.shape != shape:
         raise ValueError(f"{name} has shape {array.shape} where {shape} was expected")
@@ -202,24 +203,24 @@ def sized(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...], d
 
 
 def nested(name: str, arrays: Mapping[str, np.ndarray]) -> Arrays:
-    """Put the arrays of a model inside another under its name."""
+    """Prefix the arrays of a model inside another with the inner model's name."""
     return {f"{name}/{key}": array for key, array in arrays.items()}
 
 
 def under(name: str, arrays: Mapping[str, np.ndarray]) -> Arrays:
-    """Take the arrays of a model inside another out again."""
+    """Select the arrays of a model inside another, without the prefix of `nested`."""
     return {key.removeprefix(f"{name}/"): array for key, array in arrays.items() if key.startswith(f"{name}/")}
 
 
 def as_number(value: Any, name: str) -> float:
-    """Take a finite number."""
+    """Validate a finite number."""
     if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
         raise ValueError(f"{name} must be a finite number, got {str(value)[:40]!r}")
     return float(value)
 
 
 def as_tally(value: Any, name: str) -> int:
-    """Take a whole number that is not negative."""
+    """Validate a whole number that is not negative."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
         raise ValueError(f"{name} must be a whole number that is not negative, got {str(value)[:40]!r}")
     return int(value)

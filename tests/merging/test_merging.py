@@ -240,9 +240,9 @@ def test_sites_that_sum_to_no_gaussian_are_taken_in_part() -> None:
     prior = BayesianPerceptron(1, "linear", noise=1.0, bias=False).learn([[0.0]], [0.0])  # a row that says nothing
     merging = Merging(prior)
     nothing, site = merging.nothing(), merging.site(prior, copy.deepcopy(prior).learn([[2.0]], [1.0]))
-    assert merging.settled(nothing, site) == 1.0
+    assert merging.step_size(nothing, site) == 1.0
     negative = nothing - site
-    assert merging.settled(nothing, negative) == 0.125  # 1 - 4 t > 0, and t = 1/4 leaves nothing
+    assert merging.step_size(nothing, negative) == 0.125  # 1 - 4 t > 0, and t = 1/4 leaves nothing
     part = nothing.toward(negative, 0.125)
     assert merging.merged(part).cov == pytest.approx(2.0)
     assert part.rows == negative.rows

@@ -318,7 +318,7 @@ def _pieces(shard: Iterable[Batch]) -> Iterator[Batch]:
 def _settled(client: Any, merging: Any, old: tuple[list[Any], Any], new: list[Any]) -> tuple[list[Any], Any]:
     """Replace the sites by the new ones and add them up, or go part of the way if their sum is no Gaussian."""
     total = _summed(client, new)
-    share = client.submit(Merging.settled, merging, old[1], total, pure=False).result()
+    share = client.submit(Merging.step_size, merging, old[1], total, pure=False).result()
     if share == 1.0:
         return new, total
     sites = [client.submit(Site.toward, a, b, share, pure=False) for a, b in zip(old[0], new, strict=True)]

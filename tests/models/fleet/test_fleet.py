@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 import onepass
 from onepass import BayesianPerceptron, CheckpointError, PerceptronFleet, Quadrature
-from onepass.models.fleet.keys import IntIndex, Spill, as_keys
+from onepass.models.fleet.index import IntIndex
+from onepass.models.fleet.keys import as_keys
+from onepass.models.fleet.spill import Spill
 
 N, D, KEYS = 600, 3, 40
 
@@ -173,7 +175,7 @@ def test_evicted_keys_come_back_exactly_as_they_were(texts: bool, tmp_path: Path
         np.testing.assert_array_equal(
             free.predict(named[:200], X[:200]).mean, bounded.predict(named[:200], X[:200]).mean
         )
-        assert bounded._resident <= 17
+        assert bounded._store.resident <= 17
     assert len(bounded) == len(free) > 17
     assert sorted(bounded.keys()) == sorted(free.keys())
     for key in free.keys():  # noqa: SIM118 (it is no dictionary)
@@ -185,9 +187,9 @@ def test_those_learned_longest_ago_are_evicted_first(tmp_path: Path) -> None:
     fleet = PerceptronFleet(D, capacity=3, spill=tmp_path)
     for key in (1, 2, 3, 1, 4):
         fleet.learn(key, np.ones(D), 1)
-    assert fleet._index is not None
-    assert fleet._index.find(np.array([1, 2, 3, 4])).tolist()[1] == -1
-    assert (fleet._index.find(np.array([1, 3, 4])) >= 0).all()
+    assert fleet._store._index is not None
+    assert fleet._store._index.find(np.array([1, 2, 3, 4])).tolist()[1] == -1
+    assert (fleet._store._index.find(np.array([1, 3, 4])) >= 0).all()
 
 
 def test_a_bounded_fleet_takes_batches_within_its_capacity_and_its_own_folder(tmp_path: Path) -> None:
@@ -225,7 +227,7 @@ def test_a_saved_fleet_goes_on_bit_for_bit(texts: bool, tmp_path: Path) -> None:
         same(loaded.perceptron(key), fleet.perceptron(key))
         same(twin.perceptron(key), fleet.perceptron(key))
     loaded.bound(5, tmp_path / "anew")
-    assert loaded._resident <= 5
+    assert loaded._store.resident <= 5
     same(loaded.perceptron(named[0]), fleet.perceptron(named[0]))
 
 
@@ -263,13 +265,13 @@ def test_a_damaged_fleet_is_refused(tmp_path: Path) -> None:
         onepass.load(tmp_path / "fleet")
 
 
-MEANS, SPREADS = [1.0, -2.0, 0.5, 1.5], [0.3, 0.5, 0.2, 0.4]
+MEANS, STDS = [1.0, -2.0, 0.5, 1.5], [0.3, 0.5, 0.2, 0.4]
 
 
 def shops(n_keys: int, rows: int, seed: int, labels: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Keys whose weights are drawn from one population."""
     rng = np.random.default_rng(seed)
-    weights = rng.normal(MEANS, SPREADS, size=(n_keys, 4))
+    weights = rng.normal(MEANS, STDS, size=(n_keys, 4))
     keys = rng.permutation(np.repeat(np.arange(n_keys), rows)) + 1000 * seed
     X = rng.normal(size=(len(keys), 3))
     a = weights[keys - 1000 * seed, 0] + (X * weights[keys - 1000 * seed, 1:]).sum(axis=1)
@@ -299,7 +301,7 @@ def test_the_population_is_found_again_also_from_keys_of_different_priors(noise:
     fleet.learn(*shops(700, 10, seed=2, labels=False))
     for population, tolerance in ((first, 0.1), (fleet.population(), 0.07)):
         np.testing.assert_allclose(population.mean, MEANS, atol=tolerance)
-        np.testing.assert_allclose(np.sqrt(np.diag(population.cov)), SPREADS, atol=tolerance)
+        np.testing.assert_allclose(np.sqrt(np.diag(population.cov)), STDS, atol=tolerance)
         assert population.n_seen == 0
     if noise == "learn":
         keys = [fleet.perceptron(key) for key in fleet.keys()]  # noqa: SIM118 (it is no dictionary)
@@ -329,13 +331,15 @@ def test_fleets_that_share_no_key_join() -> None:
     whole = PerceptronFleet(D).learn(keys, X, y)
     even = keys // 10**15 % 2 == 0
     one, other = (PerceptronFleet(D).learn(keys[part], X[part], y[part]) for part in (even, ~even))
-    joined = PerceptronFleet(D).absorb([one, other, PerceptronFleet(D)])
+    joined = PerceptronFleet(D).join([one, other, PerceptronFleet(D)])
     for key in np.unique(keys):
         same(joined.perceptron(key), whole.perceptron(key))
     with pytest.raises(ValueError, match="is in two fleets"):
-        joined.absorb([one])
+        joined.join([one])
     with pytest.raises(ValueError, match="same settings and prior"):
-        joined.absorb([PerceptronFleet(D, cov=2.0)])
+        joined.join([PerceptronFleet(D, cov=2.0)])
+    with pytest.warns(DeprecationWarning, match="now called join"):
+        assert len(PerceptronFleet(D).absorb([one])) == len(one)
 
 
 @pytest.mark.parametrize("texts", [False, True])
@@ -346,7 +350,7 @@ def test_a_split_fleet_has_every_key_once(texts: bool) -> None:
     parts = whole.split(3)
     assert sorted(key for part in parts for key in part.keys()) == sorted(whole.keys())  # noqa: SIM118
     assert all(len(part) > 3 for part in parts)
-    joined = PerceptronFleet(D).absorb(parts)
+    joined = PerceptronFleet(D).join(parts)
     for key in set(named):
         same(joined.perceptron(key), whole.perceptron(key))
 
@@ -371,7 +375,7 @@ def test_keys_are_what_they_were_given_as() -> None:
     for large in (2**70, -(2**70), 2**63):
         with pytest.raises(ValueError, match=f"keys must be whole numbers below 2.63 in size, got {large}"):
             as_keys([1, large], 2)
-    with pytest.raises(ValueError, match=r"shape \(2,\), one key a row of X, got shape \(0,\)"):
+    with pytest.raises(ValueError, match=r"shape \(2,\), one key per row of X, got shape \(0,\)"):
         as_keys([], 2)
 
 
@@ -413,8 +417,10 @@ def test_an_interrupt_between_memory_and_file_loses_no_key(
     fleet = PerceptronFleet(1, capacity=2, spill=tmp_path)
     for key in keys:
         fleet.learn([key], [[1.0]], [1.0])
-    holder = fleet._spill if step in ("put", "remove") else fleet._index if step == "enter" else fleet
-    name = {"leave": "_leave", "enter": "put"}.get(step, step)
+    holder = (
+        fleet._store._spill if step in ("put", "remove") else fleet._store._index if step == "enter" else fleet._store
+    )
+    name = {"leave": "release", "enter": "put"}.get(step, step)
 
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
@@ -436,16 +442,16 @@ def test_fleets_are_joined_all_or_none(tmp_path: Path) -> None:
     joined = of(1, 2)
     for others, words in (([of(3), of(2)], "key 2 is in two"), ([of(3), of(4, 3)], "key 3 is in two")):
         with pytest.raises(ValueError, match=words):
-            joined.absorb(others)
+            joined.join(others)
         assert sorted(joined.keys()) == [1, 2]
     with pytest.raises(TypeError, match="whole numbers"):
-        joined.absorb([of(3), of("a")])
+        joined.join([of(3), of("a")])
     with pytest.raises(TypeError, match="texts"):
-        PerceptronFleet(1).absorb([of("a"), of(3)])
+        PerceptronFleet(1).join([of("a"), of(3)])
     assert sorted(joined.keys()) == [1, 2]
-    bounded = PerceptronFleet(1, capacity=2, spill=tmp_path).absorb(one for one in (joined, of(*range(3, 10))))
+    bounded = PerceptronFleet(1, capacity=2, spill=tmp_path).join(one for one in (joined, of(*range(3, 10))))
     assert sorted(bounded.keys()) == list(range(1, 10))
-    assert bounded._resident <= 2
+    assert bounded._store.resident <= 2
 
 
 def test_a_prior_must_have_the_noise_of_the_fleet() -> None:

@@ -276,7 +276,7 @@ def fit_fleet(
             learned.append(client.submit(_learn_part, own, pieces, pure=False))
         joined, *others = client.gather(learned)
         assert isinstance(joined, PerceptronFleet)
-        return joined.absorb(others)
+        return joined.join(others)
 
 
 # Rounds, in tasks.

@@ -417,9 +417,8 @@ def test_an_interrupt_between_memory_and_file_loses_no_key(
     fleet = PerceptronFleet(1, capacity=2, spill=tmp_path)
     for key in keys:
         fleet.learn([key], [[1.0]], [1.0])
-    holder = (
-        fleet._store._spill if step in ("put", "remove") else fleet._store._index if step == "enter" else fleet._store
-    )
+    store = fleet._store
+    holder = store._spill if step in ("put", "remove") else store._index if step == "enter" else store
     name = {"leave": "release", "enter": "put"}.get(step, step)
 
     def interrupted(*_: Any) -> None:

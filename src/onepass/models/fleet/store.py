@@ -6,6 +6,7 @@ evicted key leaves it in the file. A key is always in exactly one of the two pla
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 

@@ -131,14 +131,14 @@ def _fit_on_dask(
     from onepass.files.checkpoint import save
 
     try:
-        from onepass.integrations.dask.training import cluster, spread
+        from onepass.integrations.dask.training import cluster, fit_files
     except ImportError as error:
         raise click.ClickException(f"{error}.") from None
     with cluster(workers, scheduler) as client:
         sizes = {"worker": len(client.nthreads()), "file": len(inputs.files), "round": rounds}
         voice.fact("cluster", ", ".join(counted(n, what) for what, n in sizes.items()))
         voice.start()
-        for one in spread(model, inputs, client, rounds, lambda done, total: voice.advance(0, done / total, 0)):
+        for one in fit_files(model, inputs, client, rounds, lambda done, total: voice.advance(0, done / total, 0)):
             log.add(one.file, one.rejects, one.total - len(one.rejects))
     model.last_run = inputs.identity()
     save(model, path)

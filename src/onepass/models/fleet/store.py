@@ -196,7 +196,7 @@ class RecordStore:
             return
         if n + len(needed) > self.capacity:
             raise ValueError(
-                f"keys holds {n + len(needed)} different keys, more than the capacity of {self.capacity}; "
+                f"keys contains {n + len(needed)} different keys, more than the capacity of {self.capacity}; "
                 "learn the rows in smaller batches, or raise it"
             )
         assert self._spill is not None

@@ -139,7 +139,7 @@ def test_one_experiment_alone_gives_the_same_numbers_again(everything: tuple[Pat
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM], ids=lambda stop: stop.name)
 def test_an_interruption_leaves_nothing_behind(stop: signal.Signals, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "out"
-    command = [*COMMAND, "reproduce", "classification", "--trials", "100000", "--out", str(folder)]
+    command = [*COMMAND, "reproduce", "classification", "--trials", "20000", "--out", str(folder)]
     with started(command, BAR) as process:
         read_until(process.stderr, " 1 %")
         assert folder.exists()
@@ -153,7 +153,7 @@ def test_an_interruption_leaves_nothing_behind(stop: signal.Signals, tmp_path: P
 
 def test_an_interruption_keeps_what_an_earlier_run_left(tmp_path: Path) -> None:
     (tmp_path / "report.html").write_text("earlier")
-    command = [*COMMAND, "reproduce", "classification", "--trials", "100000", "--out", str(tmp_path)]
+    command = [*COMMAND, "reproduce", "classification", "--trials", "20000", "--out", str(tmp_path)]
     with started(command, BAR) as process:
         read_until(process.stderr, " 1 %")
         process.send_signal(signal.SIGINT)

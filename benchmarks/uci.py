@@ -29,10 +29,10 @@ NAMES = {
 }
 ONE, TEN = "1", "10"
 INTRODUCTION = """\
-Written by `python -m benchmarks.uci` from the results of `onepass bench uci`; that module lists the commands. One hidden layer
-of 50 ReLU units, standardised data, one set of defaults for all sets: a committee of five networks. The defaults were
-chosen on splits 10 to 19. Cells are RMSE / mean log-likelihood in the targets' own units. The figures of other methods
-are quoted, not run here; each is compared with ours on the same splits.
+Written by `python -m benchmarks.uci` from the results of `onepass bench uci`; that module lists the commands. One
+hidden layer of 50 ReLU units, standardised data, one set of defaults for all sets: a committee of five networks. The
+defaults were chosen on splits 10 to 19. Cells are RMSE / mean log-likelihood in the targets' own units. The figures of
+other methods are quoted, not run here; each is compared with ours on the same splits.
 """
 
 

@@ -135,7 +135,7 @@ def page(results: dict[str, tuple[int, int, int, dict[str, Score]]]) -> str:
         'order. `onepass` is `BayesianPerceptronClassifier(prior_scale="auto")`; the others have their default',
         "settings unless named, River one against the rest where there are more than two classes. Bold: the best",
         "log-loss of one pass. The calibration error is that of the top class, in ten bins. Bananas is a set that no",
-        "linear learner can tell apart: it is there to show that.",
+        "linear learner can separate; it is included to show this.",
         "",
         f"- `onepass` is within 0.01 of the accuracy of the batch fit, or above it, on {near} of {len(results)} sets.",
         f"- No other one-pass learner has a better log-loss on {best} of {len(results)} sets.",

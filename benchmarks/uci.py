@@ -29,10 +29,10 @@ NAMES = {
 }
 ONE, TEN = "1", "10"
 INTRODUCTION = """\
-Written by `python -m benchmarks.uci` from what `onepass bench uci` measured; its first lines say how. One hidden layer
-of 50 ReLU units, standardised data, one set of defaults for all sets: a committee of five networks. The defaults were
-chosen on splits 10 to 19. Cells are RMSE / mean log-likelihood in the targets' own units. The figures of other methods
-are quoted, not run here; each is compared with ours on the same splits.
+Written by `python -m benchmarks.uci` from the results of `onepass bench uci`; that module lists the commands. One
+hidden layer of 50 ReLU units, standardised data, one set of defaults for all sets: a committee of five networks. The
+defaults were chosen on splits 10 to 19. Cells are RMSE / mean log-likelihood in the targets' own units. The figures of
+other methods are quoted, not run here; each is compared with ours on the same splits.
 """
 
 
@@ -72,7 +72,7 @@ def page(one: Scores, ten: Scores) -> str:
         "## All 20 splits\n",
         _overview(one, ten),
         "Coverage of the 95 % interval, per cent: " + "; ".join(_coverages(scores) for scores in (one, ten)) + ".\n",
-        "## At most ten passes, beside published figures\n",
+        "## At most ten passes, compared with published figures\n",
         _table(ten, TABLE),
         "## At most ten passes, on the first splits\n",
         _table(ten, [row for row in RERUN if row.passes not in (ONE, "40")]),

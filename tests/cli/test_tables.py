@@ -20,9 +20,11 @@ import pytest
 
 import onepass
 from onepass.cli.main import main
-from tests.cli.test_commands import COMMAND, started
+from tests.helpers.browser import needs_browser, open_in_browser
+from tests.helpers.commands import COMMAND, started, unread_bytes
+from tests.helpers.commands import run_command as process
 from tests.helpers.tables import clicks, trips, write_csv, write_jsonl, write_parquet
-from tests.reports.test_html import needs_browser, open_in_browser
+from tests.helpers.waiting import wait_until
 
 TRIPS, CLICKS = trips(3000), clicks(3000)
 WIDE = ("--as", "town=hashed", "--buckets", "20000", "--covariance", "full")
@@ -57,12 +59,6 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
         return Done(int(end.value.code or 0), *capfd.readouterr())
 
     return call
-
-
-def process(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    """The whole command in a process of its own."""
-    command = [*COMMAND, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, **options)
 
 
 @pytest.fixture(scope="module")
@@ -203,15 +199,13 @@ def test_a_stream_that_goes_on_is_learned_as_it_comes_and_kept(data: Path, tmp_p
         for row in CLICKS[:7]:
             going.stdin.write(json.dumps(row) + "\n")
         going.stdin.flush()
-        deadline = time.monotonic() + 60
-        while onepass.load(model).n_rows < 3007 and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert onepass.load(model).n_rows == 3007
+        wait_until(lambda: onepass.load(model).n_rows == 3007, "seven rows more in the model's file")
         going.stdin.write(json.dumps(CLICKS[8]) + "\n")
         going.stdin.flush()
-        time.sleep(2.0)  # the row is learned, not kept, and no other comes
+        pipe = going.stdin
+        wait_until(lambda: unread_bytes(pipe) == 0, "the row that has come, but makes no checkpoint")
         going.send_signal(signal.SIGTERM)
-        assert going.wait(10) == 0
+        assert going.wait(120) == 0
         assert going.stderr is not None
         assert "interrupted; what had come by then is learned and saved" in going.stderr.read()
     assert onepass.load(model).n_rows == 3008
@@ -226,14 +220,11 @@ def test_a_pause_does_not_keep_a_checkpoint_or_a_failure_waiting(data: Path, tmp
         assert going.stdin is not None
         going.stdin.write("".join(json.dumps(row) + "\n" for row in CLICKS[:7]).encode())
         going.stdin.flush()
-        deadline = time.monotonic() + 60
-        while onepass.load(model).n_rows < 3007 and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert onepass.load(model).n_rows == 3007
+        wait_until(lambda: onepass.load(model).n_rows == 3007, "seven rows more in the model's file")
         going.stdin.write(b'{"age": "old"}\n')
         going.stdin.flush()
         try:
-            assert going.wait(10) == 1
+            assert going.wait(120) == 1
         finally:
             going.kill()
 
@@ -291,7 +282,7 @@ def test_whoever_has_seen_enough_may_close_the_pipe(data: Path, tmp_path: Path) 
         assert writer.stdout.readline() == "mean,std,lower,upper\n"
         writer.stdout.close()
         assert "Traceback" not in writer.stderr.read()
-        assert writer.wait(60) == 141
+        assert writer.wait(120) == 141
 
 
 # Evaluation, and reports.
@@ -608,6 +599,13 @@ class Long(NamedTuple):
     def partial(self) -> Path:
         return self.folder / "m.partial"
 
+    def checkpoint_time(self) -> int:
+        """When progress was kept last, in nanoseconds; 0 where there is none."""
+        try:
+            return self.partial.stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
+
     def command(self, *more: str) -> list[str]:
         return [*self.arguments, "--model", str(self.model), "--rejects", str(self.folder / "rejects.csv"), *more]
 
@@ -666,14 +664,14 @@ def kill_until_done(job: Long, kills: int, seed: int) -> int:
     rng = random.Random(seed)
     hits = 0
     while not job.model.exists():
-        known = job.partial.stat().st_mtime_ns if job.partial.exists() else 0
+        known = job.checkpoint_time()
         process = subprocess.Popen([*COMMAND, *job.command("--resume")], stderr=subprocess.PIPE)
+
+        def moved(known: int = known, process: subprocess.Popen[bytes] = process) -> bool:
+            return process.poll() is not None or job.checkpoint_time() != known
+
         if hits < kills:
-            deadline = time.monotonic() + 120
-            while process.poll() is None and time.monotonic() < deadline:
-                if job.partial.exists() and job.partial.stat().st_mtime_ns != known:
-                    break
-                time.sleep(0.005)
+            wait_until(moved, "a checkpoint, or the end of the run")
             time.sleep(rng.uniform(0.0, 0.15))
             process.kill()
         _, errors = process.communicate(timeout=300)
@@ -784,11 +782,9 @@ def test_an_interruption_keeps_what_was_learned_and_says_how_to_go_on(
 ) -> None:
     job = Long([*long_input, "--passes", "30" if stop is signal.SIGINT else "100000"], tmp_path)
     with started([*COMMAND, *job.command("--checkpoint-every", "1")]) as going:
-        deadline = time.monotonic() + 60
-        while not job.partial.exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_until(job.partial.exists, "a checkpoint")
         going.send_signal(stop)
-        _, errors = going.communicate(timeout=60)
+        _, errors = going.communicate(timeout=120)
     assert going.returncode == 130
     assert "interrupted after" in errors
     assert errors.strip().endswith("--resume")

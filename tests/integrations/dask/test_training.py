@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import onepass
-from tests.cli.test_commands import onepass as command
+from tests.helpers.commands import run_command as command
 from tests.helpers.tables import clicks, trips, write_csv, write_parquet
 
 pytest.importorskip("distributed")

@@ -11,12 +11,14 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import reduce
 from os import PathLike, fspath
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from onepass._validation import as_count
+from onepass.integrations.dask.scoring import Tally
 from onepass.merging import Merging, Site
 from onepass.models.fleet import PerceptronFleet
 from onepass.models.fleet.keys import as_keys, parts_of
@@ -39,7 +41,6 @@ _ROWS = 8192  # learned at a time: what converting a shard's numbers takes then 
 _READ = 65_536  # rows read from a file at a time
 _FAN_IN = 8  # sites added by one task
 _HEAD = 100  # rows that an estimator is started with, at least
-_INTERVAL = 1.959963984540054
 _METHODS = ("predict", "predict_proba", "decision_function")
 _NO_ROWS = "data holds no rows, so there is nothing to learn"
 
@@ -223,11 +224,10 @@ def evaluate(
             nothing = client.submit(Merging.nothing, merging, pure=False)
             _, total = _settled(client, merging, ([nothing] * len(shards), nothing), learned)
             current = client.submit(Merging.merged, merging, total, pure=False)
-        sums = np.sum(client.gather(tallies), axis=0)
-        if not sums[0]:
+        scores = reduce(Tally.merge, client.gather(tallies))
+        if not scores.rows:
             raise ValueError(_NO_ROWS)
-        log_loss, square, hits, inside = (sums[1:] / sums[0]).tolist()
-        return Evaluation(int(sums[0]), -log_loss, square**0.5, hits, inside, current.result())
+        return Evaluation(scores.rows, **scores.values(), model=current.result())
 
 
 def fit_fleet(
@@ -374,49 +374,23 @@ def _learn_part(fleet: PerceptronFleet, pieces: list[Any]) -> PerceptronFleet:
 
 
 def _test_then_train(merging: Merging, model: Any, shard: Iterable[Batch], number: int, blocks: int) -> Any:
-    """Predict and learn one part of a shard: sums of what `Evaluation` averages, and the site."""
+    """Predict and learn one part of a shard: its scores, and the site."""
     start, model = model, copy.deepcopy(model)
     rows = sum(len(y) for _, y in shard)
     begin, end = rows * number // blocks, rows * (number + 1) // blocks
-    sums, at = np.zeros(5), 0
+    tally, at = Tally.of(model), 0
     for X, y in _pieces(shard):
         cut = slice(max(begin - at, 0), max(end - at, 0))
         at += len(y)
         part = np.asarray(y[cut])
         if len(part):
-            seen = model.predict_then_learn(X[cut], part)
-            sums[[0, 2, 3, 4]] += len(part), *_scores(model, seen, part)
-    sums[1] = _evidence(model) - _evidence(start)
-    return sums, merging.site(start, model)
+            tally.update(model, model.predict_then_learn(X[cut], part), part)
+    tally.log_evidence = _evidence(model) - _evidence(start)
+    return tally, merging.site(start, model)
 
 
 def _evidence(model: Any) -> float:
     return float(model.log_evidence_ if _is_estimator(model) else model.log_evidence)
-
-
-def _scores(model: Any, seen: Any, y: Any) -> tuple[float, float, float]:
-    """Sums of squared errors, hits and targets in their interval."""
-    mean, kind = seen.mean, _kind(model)
-    if hasattr(model, "classes_"):
-        y = np.searchsorted(model.classes_, y)
-        mean = mean[:, 1] if kind == "bernoulli" else mean
-    if kind == "categorical":
-        gaps = mean - np.eye(mean.shape[1])[y.astype(int)]
-        return float(np.square(gaps).sum()), float((mean.argmax(axis=1) == y).sum()), np.nan
-    squares = np.square(y - mean)
-    if kind == "bernoulli":
-        return float(squares.sum()), float(((mean > 0.5) == (y > 0.5)).sum()), np.nan
-    inside = squares <= _INTERVAL**2 * (seen.var + seen.noise_var)
-    return float(squares.sum()), np.nan, float(inside.sum()) if kind == "gaussian" else np.nan
-
-
-def _kind(model: Any) -> str:
-    """What is foretold: "gaussian" numbers, "bernoulli" labels, "categorical" classes, ..."""
-    if _is_estimator(model):
-        n_classes = len(getattr(model, "classes_", ()))
-        return "gaussian" if not n_classes else "bernoulli" if n_classes == 2 else "categorical"
-    observed = model.observation
-    return observed if isinstance(observed, str) else type(observed).__name__.lower()
 
 
 # Where the rows are.

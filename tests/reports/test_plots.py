@@ -4,7 +4,7 @@ from itertools import combinations
 import matplotlib as mpl
 from matplotlib.image import imread
 
-from onepass import plots
+from onepass.reports import plots
 
 
 def draw() -> bytes:

@@ -74,7 +74,7 @@ def _reproduce(asked: str, out: Path, seed: int, trials: int) -> None:
     with Progress(*columns, console=Console(stderr=True)) as progress:
         for name in NAMES if asked == "all" else (asked,):
             experiment = load(name)
-            task = progress.add_task(experiment.TITLE, total=experiment.steps(trials))
+            task = progress.add_task(experiment.title, total=experiment.steps(trials))
             outcomes[name] = experiment.run(seed, trials, partial(progress.advance, task))
         task = progress.add_task("Figures and report", total=1)
         publication = publish(outcomes, Run(asked, seed, trials, perf_counter() - begin))

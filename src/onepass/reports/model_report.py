@@ -15,8 +15,8 @@ from onepass.reports.plots import (
     BAND,
     EXACT,
     GREY,
-    OPPONENT,
-    OPPONENT_2,
+    BASELINE,
+    BASELINE_2,
     OTHER,
     PAPER,
     TRUTH,
@@ -108,7 +108,7 @@ def _draw_learning(axes: Any, trial: Trial, names: Sequence[str]) -> None:
         panel.legend()
 
 
-_STYLES = tuple(map(without_markers, (OPPONENT, OPPONENT_2, OTHER)))
+_STYLES = tuple(map(without_markers, (BASELINE, BASELINE_2, OTHER)))
 
 
 def _limit(panel: Axes, *curves: FloatArray) -> None:
@@ -189,7 +189,7 @@ def _draw_reliability(axes: Any, trial: Trial) -> None:
         diagonal.plot(found.predicted, found.observed, **PAPER)
         diagonal.set(xlabel="level of the interval", ylabel="share of targets inside")
         rows, curves = trial.ours.over_time.rows, trial.ours.over_time.segments()
-        for level, style in zip(LEVELS, (PAPER, EXACT, OPPONENT), strict=True):
+        for level, style in zip(LEVELS, (PAPER, EXACT, BASELINE), strict=True):
             beside.axhline(level, color=GREY, linewidth=0.7, linestyle=":")
             beside.plot(rows, curves[f"coverage_{level * 100:.0f}"], **without_markers(style), label=f"{level:.0%}")
         beside.set(ylabel="share of targets inside", ylim=(0, 1.02))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.published import RERUN, TABLE, Pair, Row
-from onepass.reports.plots import EXACT, GREY, BASELINE, house_style, new_figure, render
+from onepass.reports.plots import BASELINE, EXACT, GREY, house_style, new_figure, render
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"

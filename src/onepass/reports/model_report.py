@@ -13,10 +13,10 @@ from onepass.evaluation.prequential import OURS, Trial
 from onepass.reports.html import Picture, Report, Section, Table
 from onepass.reports.plots import (
     BAND,
-    EXACT,
-    GREY,
     BASELINE,
     BASELINE_2,
+    EXACT,
+    GREY,
     OTHER,
     PAPER,
     TRUTH,

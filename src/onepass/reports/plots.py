@@ -16,11 +16,11 @@ from matplotlib.figure import Figure
 
 __all__ = [
     "BAND",
+    "BASELINE",
+    "BASELINE_2",
     "BLACK",
     "EXACT",
     "GREY",
-    "BASELINE",
-    "BASELINE_2",
     "OTHER",
     "PAPER",
     "TRUTH",

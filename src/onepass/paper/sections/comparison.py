@@ -11,7 +11,7 @@ from onepass._typing import FloatArray
 from onepass.paper.base import COLUMNS, mean_and_std, short
 from onepass.paper.comparison import NOISE, PRINTED, RULES, ComparisonOutcome
 from onepass.reports.html import Picture, Section, Table
-from onepass.reports.plots import BLACK, EXACT, BASELINE, OTHER, PAPER, label_panels, new_figure, without_markers
+from onepass.reports.plots import BASELINE, BLACK, EXACT, OTHER, PAPER, label_panels, new_figure, without_markers
 
 __all__ = ["TITLE", "draw", "section"]
 
@@ -108,8 +108,8 @@ def section(outcome: ComparisonOutcome, svg: Mapping[str, bytes]) -> Section:
             f"{mean_and_std(same['var_mae'], same['var_std'])} where it has "
             f"{mean_and_std(paper['var_mae'], paper['var_std'])} for the variance. The paper states neither its noise "
             "nor how it integrates.",
-            "“Very close to the ground truth” holds for the paper's reading only. Taken as a noise-free "
-            "reading of s(a), a label moves the belief far too much: with ε = 0 the formulas as printed leave a negative "
+            "“Very close to the ground truth” holds for the paper's reading only. Taken as a noise-free reading of "
+            "s(a), a label moves the belief far too much: with ε = 0 the formulas as printed leave a negative "
             f"variance at {outcome.negative_variances} of 671 grid points, because the three approximations together "
             "break the Cauchy-Schwarz inequality. `onepass` has a guard against that, which changes little here: "
             f"{ours['bernoulli_guarded']['mean_mae']:.2f} instead of {printed['mean_mae']:.2f} in the mean.",

@@ -25,10 +25,10 @@ from onepass.paper.regression import (
 from onepass.reports.html import Picture, Section, Table
 from onepass.reports.plots import (
     BAND,
-    BLACK,
-    EXACT,
     BASELINE,
     BASELINE_2,
+    BLACK,
+    EXACT,
     PAPER,
     TRUTH,
     label_panels,

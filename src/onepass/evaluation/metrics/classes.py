@@ -10,13 +10,12 @@ import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.evaluation.metrics.base import Metric, RowMean, register
-from onepass.evaluation.metrics.predictions import ClassPredictions, Reliability
+from onepass.evaluation.metrics.predictions import SURE, ClassPredictions, Reliability
 
 __all__ = ["Accuracy", "BrierScore", "ClassCalibrationError", "LogLoss", "RocAuc", "TopClassCalibrationError"]
 
 _RANKS = 8192
 _LARGEST_LOGIT = 20.0
-_SURE = 1e-15  # a probability of 0 or 1 is taken for this much less sure
 
 
 @register("classes")
@@ -41,7 +40,7 @@ class LogLoss(RowMean[ClassPredictions]):
     @classmethod
     def per_row(cls, rows: ClassPredictions) -> FloatArray:
         """Negative log probability of the true class."""
-        return np.asarray(-np.log(np.maximum(rows.of_truth, _SURE)))
+        return rows.surprise
 
 
 @register("classes")
@@ -52,9 +51,8 @@ class BrierScore(RowMean[ClassPredictions]):
 
     @classmethod
     def per_row(cls, rows: ClassPredictions) -> FloatArray:
-        """Sum of the squares over all classes; the squares of two classes are equal, and one of them counts."""
-        over_classes = np.square(rows.probabilities).sum(axis=1) - 2.0 * rows.of_truth + 1.0
-        return np.asarray(over_classes / 2.0 if rows.n_classes == 2 else over_classes)
+        """Squares summed over all classes; those of two classes are equal, and one of them counts."""
+        return rows.squared_error / 2.0 if rows.n_classes == 2 else rows.squared_error
 
 
 @register("classes")
@@ -79,7 +77,7 @@ class RocAuc(Metric[ClassPredictions]):
 
     @staticmethod
     def _counted(p: FloatArray, positive: Any) -> FloatArray:
-        safe = np.clip(p, _SURE, 1.0 - _SURE)
+        safe = np.clip(p, SURE, 1.0 - SURE)
         logits = np.log(safe / (1.0 - safe))
         places = ((logits + _LARGEST_LOGIT) * (_RANKS / (2.0 * _LARGEST_LOGIT))).astype(np.int64).clip(0, _RANKS - 1)
         return np.bincount(places + _RANKS * positive, minlength=2 * _RANKS).reshape(2, _RANKS).astype(np.float64)

@@ -12,7 +12,10 @@ from scipy.special import ndtri
 
 from onepass._typing import FloatArray
 
-__all__ = ["ClassPredictions", "DistributionPredictions", "NumberPredictions", "Reliability"]
+__all__ = ["SURE", "ClassPredictions", "DistributionPredictions", "NumberPredictions", "Reliability"]
+
+SURE = 1e-15
+"""A probability of 0 or 1 is taken for this much less sure, so that one row can't make a score infinite."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,16 @@ class ClassPredictions:
     def of_truth(self) -> FloatArray:
         """Probability of the true class."""
         return np.asarray(self.probabilities[np.arange(len(self)), self.index])
+
+    @cached_property
+    def surprise(self) -> FloatArray:
+        """Negative log probability of the true class."""
+        return np.asarray(-np.log(np.maximum(self.of_truth, SURE)))
+
+    @cached_property
+    def squared_error(self) -> FloatArray:
+        """Squared differences of the probabilities from 1 for the true class and 0 for the others, summed."""
+        return np.asarray(np.square(self.probabilities).sum(axis=1) - 2.0 * self.of_truth + 1.0)
 
     @cached_property
     def best(self) -> Any:

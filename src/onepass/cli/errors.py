@@ -1,7 +1,7 @@
-"""How a command fails: its exit codes, and which errors are the user's to mend.
+"""How a command fails: its exit codes, and the line between errors that a user can fix and bugs.
 
-A wrong value, a damaged file or a missing column is answered in one sentence. A bug is not: its traceback is what
-whoever mends it needs.
+A wrong value, a damaged file or a missing column is answered in one sentence. A bug shows its traceback, without which
+it can't be fixed.
 """
 
 import os

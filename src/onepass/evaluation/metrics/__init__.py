@@ -1,7 +1,7 @@
-"""Metrics: one class each, which takes rows as they come, in constant memory, and merges with its like.
+"""Metrics, one class each: updated with rows as they come, in constant memory, and merged across processes.
 
-A metric has three methods: `update` takes predictions with their targets, `get` gives the value so far, and `merge`
-adds the rows of another metric of its kind, learned elsewhere. The same objects score the command ``evaluate``,
+A metric has three methods: `update` takes predictions with their targets, `get` returns the value so far, and `merge`
+adds the rows of another metric of its class, scored elsewhere. The same objects score the command ``evaluate``,
 evaluation on Dask, ``onepass bench`` and the benchmarks.
 
 To add a metric, write a subclass of `Metric`, or of `RowMean` if it is a mean over rows, and register it; the commands

@@ -20,6 +20,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import LabelEncoder, StandardScaler
 
 from onepass import BayesianPerceptronClassifier
+from onepass.evaluation.metrics import Accuracy, ClassPredictions, LogLoss, TopClassCalibrationError
 
 SPLITS = 10
 OURS = "onepass"
@@ -90,12 +91,10 @@ LEARNERS: dict[str, Callable[[], Any]] = {
 
 def score(p: np.ndarray, y: np.ndarray) -> Score:
     """Accuracy, log-loss, and the expected calibration error of the top class in ten bins."""
-    p = np.clip(p, 1e-15, 1.0)
-    p = p / p.sum(axis=1, keepdims=True)
-    top, hit = p.max(axis=1), p.argmax(axis=1) == y
-    bins = np.minimum((top * 10).astype(int), 9)
-    gaps = [abs(top[bins == b].sum() - hit[bins == b].sum()) for b in range(10)]
-    return Score(float(hit.mean()), float(-np.log(p[np.arange(len(y)), y]).mean()), float(sum(gaps) / len(y)))
+    p = np.clip(p, 1e-15, 1.0)  # River's one against the rest gives classes that it has not seen a probability of 0
+    rows = ClassPredictions(y, p / p.sum(axis=1, keepdims=True))
+    metrics = (Accuracy(), LogLoss(), TopClassCalibrationError(bins=10))
+    return Score(*(metric.update(rows).get() for metric in metrics))
 
 
 def run(X: np.ndarray, y: np.ndarray, splits: int) -> dict[str, Score]:

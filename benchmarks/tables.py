@@ -103,11 +103,11 @@ def speed(folder: Path) -> Iterator[Figure]:
         what = "labels" if labels else "numbers"
         file = folder / f"{what}.parquet"
         write_table(file, ROWS, labels=labels)
-        contenders: dict[str, Callable[[], object]] = {
+        competitors: dict[str, Callable[[], object]] = {
             name: partial(run, file) for name, run in (("read", read), ("learn", learn), ("evaluate", evaluate))
         }
-        seconds = race(contenders, ROUNDS)
-        for name in contenders:
+        seconds = race(competitors, ROUNDS)
+        for name in competitors:
             print(f"{what:8s} {name:9s} {1e6 * median(seconds[name]) / ROWS:8.3f} us a row", flush=True)
         for name, limit in (("learn", 1 / 3), ("evaluate", 1 / 5)):
             value = ratio(seconds, "read", name)

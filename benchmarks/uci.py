@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.published import RERUN, TABLE, Pair, Row
-from onepass.reports.plots import EXACT, GREY, OPPONENT, house_style, new_figure, render
+from onepass.reports.plots import BASELINE, EXACT, GREY, house_style, new_figure, render
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
@@ -140,7 +140,7 @@ def figure(one: Scores, ten: Scores) -> bytes:
         for column, (name, label) in enumerate(NAMES.items()):
             for measure, axis in enumerate(axes[:, column]):
                 theirs = [(row.figures[name][measure], k) for k, row in enumerate(others) if name in row.figures]
-                axis.plot(*zip(*theirs, strict=True), marker="^", color=OPPONENT["color"], linestyle="", markersize=5)
+                axis.plot(*zip(*theirs, strict=True), marker="^", color=BASELINE["color"], linestyle="", markersize=5)
                 for scores, place in ((one, len(others)), (ten, len(others) + 1)):
                     value, error = scores.mean(name, 20)[measure], scores.error(name)[measure]
                     colour = EXACT["color"] if scores is ten else GREY

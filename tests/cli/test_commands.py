@@ -4,11 +4,16 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import click
 import pytest
+from click.testing import CliRunner
 
 from onepass import __version__
+from onepass.cli.main import COMMANDS
+from onepass.cli.main import onepass as group
 from tests.helpers.browser import needs_browser, open_in_browser
 from tests.helpers.commands import COMMAND, read_until, run_command, started
 from tests.helpers.experiments import without_times
@@ -65,6 +70,63 @@ def test_wrong_use_is_answered_in_one_sentence(arguments: list[str], code: int, 
     assert done.stderr.startswith("onepass: ")
     assert len(done.stderr.strip().splitlines()) == 1
     assert done.stdout == ""
+
+
+def test_a_command_is_added_by_one_line_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `onepass.cli.main` describes: a command in a module of its own, and its line."""
+    module = ModuleType("toy")
+
+    @click.command(short_help="Greet somebody.")
+    @click.argument("name")
+    def greet(name: str) -> None:
+        click.echo(f"Hello, {name}!")
+
+    vars(module)["greet"] = greet
+    monkeypatch.setitem(sys.modules, "toy", module)
+    monkeypatch.setitem(COMMANDS, "greet", "toy:greet")
+    assert "Greet somebody." in CliRunner().invoke(group, ["--help"]).output
+    done = CliRunner().invoke(group, ["greet", "world"])
+    assert (done.exit_code, done.output) == (0, "Hello, world!\n")
+
+
+def test_every_command_in_the_table_loads_and_has_help() -> None:
+    for name in COMMANDS:
+        done = CliRunner().invoke(group, [name, "--help"])
+        assert done.exit_code == 0
+        assert f"Usage: onepass {name}" in done.output
+
+
+@pytest.mark.parametrize(
+    ("error", "is_a_bug"),
+    [("ValueError('noise is wrong')", False), ("TypeError('oh')", True), ("AssertionError('oh')", True)],
+)
+def test_what_a_user_can_mend_is_a_sentence_and_a_bug_has_a_traceback(error: str, is_a_bug: bool) -> None:
+    code = (
+        "from onepass.cli import main, paths\n"
+        f"def fail(path):\n    raise {error}\n"
+        "paths.load_model = fail\n"
+        "main.main(['show', 'a.onepass'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert ("Traceback" in done.stderr) == is_a_bug
+    if not is_a_bug:
+        assert done.stderr == "onepass: noise is wrong.\n"
+
+
+@pytest.mark.parametrize("option", ["--executor", "--engine"])
+def test_the_executor_goes_by_its_old_name_too(option: str) -> None:
+    done = run_command("fit", "a.csv", "--target", "y", "--model", "m", option, "threads")
+    assert done.returncode == 2
+    assert "'threads' is not one of 'process', 'dask'" in done.stderr
+    done = run_command("fit", "-", "--target", "y", "--model", "m", option, "dask")
+    assert done.stderr.startswith("onepass: --executor dask needs files")
+
+
+def test_the_help_shows_the_new_name_alone() -> None:
+    shown = run_command("fit", "--help").stdout
+    assert "--executor [process|dask]" in shown
+    assert "--engine" not in shown
 
 
 def test_everything_is_written_and_the_terminal_says_where(everything: tuple[Path, str]) -> None:

@@ -485,7 +485,11 @@ def test_labels_that_were_not_declared_are_rejected(run: Run, data: Path, tmp_pa
         (["predict", "{data}/price.onepass", "{data}/trips.csv", "--out", "{out}/x/a.csv"], 1, "cannot write to --out"),
         (["predict", "{data}/price.onepass", "{data}/trips.csv", "--keep", "kn"], 1, "has no column 'kn'"),
         (["predict", "{data}/price.onepass", "{named}", "--keep", "std"], 2, "the name of a column of the predictions"),
-        (["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--rounds", "3"], 2, "for --engine dask"),
+        (
+            ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--rounds", "3"],
+            2,
+            "for --executor dask",
+        ),
         (["fit", "-", "--target", "price", "--model", "{out}", "--engine", "dask"], 2, "can't be shared out"),
         (
             ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--delimiter", "ab"],

@@ -10,7 +10,7 @@ from onepass._typing import FloatArray
 from onepass.activations import PaperSigmoid
 from onepass.likelihoods.univariate import Gaussian, kalman
 from onepass.paper import NAMES, classification, comparison, gradient, load, regression, sigmoid
-from onepass.paper.base import short, spread, trial_rng
+from onepass.paper.base import mean_and_std, short, trial_rng
 from onepass.paper.gradient import Recipe, Score
 from onepass.reports.plots import house_style
 from tests.helpers.experiments import without_times
@@ -28,11 +28,11 @@ def test_an_unknown_experiment_is_named_with_those_there_are() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_an_experiment_ticks_as_often_as_it_announces_and_tells_its_story(name: str) -> None:
     experiment, ticks = load(name), []
-    outcome = experiment.run(seed=1, trials=2, tick=lambda: ticks.append(1))
+    outcome = experiment.run(1, 2, lambda: ticks.append(1))
     assert len(ticks) == experiment.steps(2)
     with house_style():
-        figures = outcome.draw()
-    section = outcome.section(dict.fromkeys(figures, b"<svg/>"))
+        figures = experiment.draw(outcome)
+    section = experiment.section(outcome, dict.fromkeys(figures, b"<svg/>"))
     assert {picture.name for picture in section.pictures} == figures.keys()
     assert section.tables[0].columns == ("", "paper", "reproduced", "onepass exact")
     assert section.reading.endswith(".")
@@ -57,7 +57,7 @@ def test_numbers_are_written_short() -> None:
     assert short(0.12345) == "0.1235"
     assert short(6.4e-10) == "6.4e-10"
     assert short(9.7e-8) == "9.7e-8"
-    assert spread(0.0952, 0.0708) == "0.0952 ± 0.0708"
+    assert mean_and_std(0.0952, 0.0708) == "0.0952 ± 0.0708"
 
 
 class TestSigmoid:

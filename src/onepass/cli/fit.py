@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from onepass.cli import options
+from onepass.cli.console import Console, counted
 from onepass.cli.rejects import Rejects
-from onepass.cli.voice import Voice, counted
 
 __all__ = ["fit", "request_from"]
 
@@ -18,7 +18,7 @@ __all__ = ["fit", "request_from"]
     examples=(
         "onepass fit trips.csv --target price --model price.onepass",
         "onepass fit 'logs/*.parquet' --target clicked --model clicks.onepass --hidden 50",
-        "onepass fit 'data/*.parquet' --target y --model y.onepass --engine dask --workers 4",
+        "onepass fit 'data/*.parquet' --target y --model y.onepass --executor dask --workers 4",
         "zcat old.csv.gz | onepass fit - --target kind --classes a,b,c --model kind.onepass",
     ),
 )
@@ -41,7 +41,7 @@ def fit(
     passes: int,
     every: tuple[str, float],
     resume: bool,
-    engine: str,
+    executor: str,
     workers: int | None,
     scheduler: str | None,
     rounds: int | None,
@@ -64,23 +64,25 @@ def fit(
     Rows that can't be learned are counted and, with --rejects, written down; the exit code is then 3. A run that was
     killed goes on with the same command and --resume, and ends with the same model bit for bit.
 
-    With --engine dask every file is learned by a worker of its own, --workers processes on this machine or those of
+    With --executor dask every file is learned by a worker of its own, --workers processes on this machine or those of
     --scheduler, and what they learned is merged; --rounds 2 brings that as close to one process as another order of the
     rows would.
     """
-    from onepass.cli.running import check_apart, check_writable, one_sentence, run, settle_code, take_up
+    from onepass.cli.errors import user_errors
+    from onepass.cli.paths import check_distinct_paths, check_writable
+    from onepass.cli.training_run import run, settle_code, take_up
 
-    with Voice(as_json=as_json, quiet=quiet) as voice, one_sentence():
-        if engine != "dask" and (workers is not None or scheduler is not None or rounds is not None):
-            raise click.UsageError("--workers, --scheduler and --rounds are for --engine dask.")
+    with Console(as_json=as_json, quiet=quiet) as voice, user_errors():
+        if executor != "dask" and (workers is not None or scheduler is not None or rounds is not None):
+            raise click.UsageError("--workers, --scheduler and --rounds are for --executor dask.")
         from onepass.tables.readers.stream import expand
         from onepass.tables.schema import survey
         from onepass.tables.training import Inputs
 
         inputs = Inputs(tuple(expand(files)), passes, delimiter)
-        if engine == "dask":
+        if executor == "dask":
             _refuse_on_dask(inputs, resume)
-        check_apart(inputs.files, model=path, rejects=rejects)
+        check_distinct_paths(inputs.files, model=path, rejects=rejects)
         check_writable(path, "--model")
         asked = json.loads(json.dumps({"target": target, **shape}))  # as a file will give it back
         begun = take_up(path, inputs, resume, asked)
@@ -98,14 +100,14 @@ def fit(
             if passes > 1:
                 voice.fact("passes", f"{passes}: every row counts {passes} times, so intervals come out too narrow")
         with Rejects(rejects, strict=strict, progress=model.progress) as log:
-            if engine == "dask":
+            if executor == "dask":
                 return _fit_on_dask(model, path, inputs, log, voice, workers, scheduler, rounds or 2)
             return run(model, path, inputs, sources, log, voice, start=start, every=every, asked=asked)
 
 
 def _refuse_on_dask(inputs: Any, resume: bool) -> None:
     for given, option, reason in (
-        (inputs.is_stream, "--engine dask", "needs files; standard input can't be shared out"),
+        (inputs.is_stream, "--executor dask", "needs files; standard input can't be shared out"),
         (inputs.passes > 1, "--passes", "is for one process; --rounds says how often a cluster goes over the files"),
         (
             resume,
@@ -122,12 +124,12 @@ def _fit_on_dask(
     path: Path,
     inputs: Any,
     log: Rejects,
-    voice: Voice,
+    voice: Console,
     workers: int | None,
     scheduler: str | None,
     rounds: int,
 ) -> int:
-    from onepass.cli.running import report
+    from onepass.cli.training_run import report
     from onepass.files.checkpoint import save
 
     try:

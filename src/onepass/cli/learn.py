@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from onepass.cli import options
+from onepass.cli.console import Console
 from onepass.cli.rejects import Rejects
-from onepass.cli.voice import Voice
 
 __all__ = ["learn"]
 
@@ -46,15 +46,17 @@ def learn(
 
     From standard input (-) rows are learned as they come, and MODEL itself is brought up to date at every checkpoint.
     """
-    from onepass.cli.running import check_apart, check_writable, load_model, one_sentence, run, settle_code, take_up
+    from onepass.cli.errors import user_errors
+    from onepass.cli.paths import check_distinct_paths, check_writable, load_model
+    from onepass.cli.training_run import run, settle_code, take_up
 
-    with Voice(as_json=as_json, quiet=quiet) as voice, one_sentence():
+    with Console(as_json=as_json, quiet=quiet) as voice, user_errors():
         from onepass.tables.readers.stream import expand
         from onepass.tables.schema import check_columns
         from onepass.tables.training import Inputs
 
         inputs = Inputs(tuple(expand(files)), passes, delimiter)
-        check_apart(inputs.files, MODEL=model, rejects=rejects)
+        check_distinct_paths(inputs.files, MODEL=model, rejects=rejects)
         learned = load_model(model)
         check_writable(model, "MODEL")
         begun = take_up(model, inputs, resume, {})

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from onepass.cli import options
+from onepass.cli.console import Console, counted
 from onepass.cli.rejects import Rejects
-from onepass.cli.voice import Voice, counted
 
 if TYPE_CHECKING:
     from onepass.tables.columns.encoding import Bad
@@ -62,9 +62,10 @@ def predict(
 
     A file is there when all of it is written, or not at all.
     """
-    from onepass.cli.running import REJECTED, check_apart, check_writable, load_model, one_sentence
+    from onepass.cli.errors import REJECTED, user_errors
+    from onepass.cli.paths import check_distinct_paths, check_writable, load_model
 
-    with Voice(as_json=as_json, quiet=quiet, to_stderr=out is None) as voice, one_sentence():
+    with Console(as_json=as_json, quiet=quiet, to_stderr=out is None) as voice, user_errors():
         import pyarrow as pa
 
         from onepass.tables.model import rejects_of
@@ -73,7 +74,7 @@ def predict(
         from onepass.tables.writing import TableWriter, format_of
 
         inputs = expand(files)
-        check_apart([model, *inputs], out=out, rejects=rejects)
+        check_distinct_paths([model, *inputs], out=out, rejects=rejects)
         known = load_model(model)
         if out is not None:
             check_writable(out, "--out")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 if TYPE_CHECKING:
-    from onepass.cli.voice import Voice
+    from onepass.cli.console import Console
     from onepass.tables.model import Reject
 
 __all__ = ["Rejects"]
@@ -96,7 +96,7 @@ class Rejects:
         if self._file is not None:
             self._file.close()
 
-    def tell(self, voice: "Voice") -> None:
+    def tell(self, voice: "Console") -> None:
         """Show the first of them."""
         for sentence in self._first:
             voice.aside(f"rejected: {sentence}")

@@ -4,21 +4,21 @@ import copy
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from onepass._validation import as_count
 from onepass.integrations.dask.client import connected, placements, send
-from onepass.integrations.dask.models import log_evidence, output_kind
+from onepass.integrations.dask.models import log_evidence
 from onepass.integrations.dask.rounds import NO_ROWS, ROWS_AT_ONCE, replace_sites
+from onepass.integrations.dask.scoring import Tally
 from onepass.integrations.dask.shards import DataSource, Read, Shard, batches_of_at_most
 from onepass.integrations.dask.starting import start_estimator
 from onepass.merging import Merging, Site
 
 __all__ = ["Evaluation", "evaluate"]
-
-_INTERVAL = 1.959963984540054  # half width of the central 95 % interval, in standard deviations
 
 
 @dataclass(frozen=True)
@@ -89,47 +89,29 @@ def evaluate(
             nothing = client.submit(Merging.nothing, merging, pure=False)
             _, total = replace_sites(client, merging, ([nothing] * len(shards), nothing), learned)
             current = client.submit(Merging.merged, merging, total, pure=False)
-        sums = np.sum(client.gather(tallies), axis=0)
-        if not sums[0]:
+        scores = reduce(Tally.merge, client.gather(tallies))
+        if not scores.rows:
             raise ValueError(NO_ROWS)
-        log_density, square, hits, inside = (sums[1:] / sums[0]).tolist()
-        return Evaluation(int(sums[0]), -log_density, square**0.5, hits, inside, current.result())
+        return Evaluation(scores.rows, **scores.values(), model=current.result())
 
 
 # Tasks, which run on the workers.
 
 
 def _test_then_train(merging: Merging, model: Any, shard: Shard, stage: int, stages: int) -> tuple[Any, Site]:
-    """Predict and learn one part of a shard; returns the sums that `Evaluation` averages, and the site."""
+    """Predict and learn one part of a shard; returns its scores, and the site."""
     start, model = model, copy.deepcopy(model)
     rows = sum(len(y) for _, y in shard)
     begin, end = rows * stage // stages, rows * (stage + 1) // stages
-    sums, at = np.zeros(5), 0
+    tally, at = Tally.of(model), 0
     for X, y in batches_of_at_most(ROWS_AT_ONCE, shard):
         cut = slice(max(begin - at, 0), max(end - at, 0))
         at += len(y)
         part = np.asarray(y[cut])
         if len(part):
-            predicted = model.predict_then_learn(X[cut], part)
-            sums[[0, 2, 3, 4]] += len(part), *_scores(model, predicted, part)
-    sums[1] = log_evidence(model) - log_evidence(start)
-    return sums, merging.site(start, model)
-
-
-def _scores(model: Any, predicted: Any, y: Any) -> tuple[float, float, float]:
-    """Sum the squared errors, the hits, and the targets in their interval."""
-    mean, kind = predicted.mean, output_kind(model)
-    if hasattr(model, "classes_"):
-        y = np.searchsorted(model.classes_, y)
-        mean = mean[:, 1] if kind == "bernoulli" else mean
-    if kind == "categorical":
-        gaps = mean - np.eye(mean.shape[1])[y.astype(int)]
-        return float(np.square(gaps).sum()), float((mean.argmax(axis=1) == y).sum()), np.nan
-    squares = np.square(y - mean)
-    if kind == "bernoulli":
-        return float(squares.sum()), float(((mean > 0.5) == (y > 0.5)).sum()), np.nan
-    inside = squares <= _INTERVAL**2 * (predicted.var + predicted.noise_var)
-    return float(squares.sum()), np.nan, float(inside.sum()) if kind == "gaussian" else np.nan
+            tally.update(model, model.predict_then_learn(X[cut], part), part)
+    tally.log_evidence = log_evidence(model) - log_evidence(start)
+    return tally, merging.site(start, model)
 
 
 def _first(pair: tuple[Any, Any]) -> Any:

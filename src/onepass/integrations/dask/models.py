@@ -2,7 +2,7 @@
 
 from typing import Any
 
-__all__ = ["is_estimator", "log_evidence", "output_kind", "update"]
+__all__ = ["is_estimator", "log_evidence", "update"]
 
 
 def is_estimator(model: Any) -> bool:
@@ -21,12 +21,3 @@ def update(model: Any, X: Any, y: Any) -> None:
 def log_evidence(model: Any) -> float:
     """Return the log evidence of the rows learned so far."""
     return float(model.log_evidence_ if is_estimator(model) else model.log_evidence)
-
-
-def output_kind(model: Any) -> str:
-    """Return what a model predicts: "gaussian" (numbers), "bernoulli" (labels), "categorical" (classes), "poisson"."""
-    if is_estimator(model):
-        n_classes = len(getattr(model, "classes_", ()))
-        return "gaussian" if not n_classes else "bernoulli" if n_classes == 2 else "categorical"
-    observed = model.observation
-    return observed if isinstance(observed, str) else type(observed).__name__.lower()

@@ -1,11 +1,10 @@
-"""What `fit` and `learn` share: a run over the input that can be interrupted, and every failure in one sentence."""
+"""What `fit` and `learn` share: a run over the input that can be interrupted and resumed, and the report of its end."""
 
 import os
 import shlex
 import signal
 import sys
-import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -13,106 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from onepass.cli.console import Console, counted
+from onepass.cli.errors import INTERRUPTED, REJECTED
 from onepass.cli.rejects import Rejects
-from onepass.cli.voice import Voice, counted
 
 if TYPE_CHECKING:
     from onepass.tables.model import TabularModel
     from onepass.tables.readers.stream import Source
     from onepass.tables.training import Inputs, Position, Step
 
-__all__ = [
-    "REJECTED",
-    "check_apart",
-    "check_writable",
-    "load_model",
-    "one_sentence",
-    "report",
-    "run",
-    "settle_code",
-    "stoppable",
-    "take_up",
-]
+__all__ = ["report", "run", "settle_code", "stoppable", "take_up"]
 
-REJECTED = 3  # exit code of a run that ended but turned rows away
-_INTERRUPTED = 130
 _RESTARTED = "ONEPASS_RESTARTED"  # once is enough, also where nothing can be kept on the disk
-
-
-@contextmanager
-def one_sentence() -> Iterator[None]:
-    """Turn what the library refuses into a message for the user."""
-    from onepass.files.checkpoint import CheckpointError
-    from onepass.tables.columns.encoding import SchemaError
-    from onepass.tables.readers.stream import StreamError
-
-    try:
-        yield
-    except (CheckpointError, SchemaError, StreamError) as error:
-        raise click.ClickException(_ended(str(error))) from None
-    except BrokenPipeError:  # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(128 + signal.SIGPIPE)
-    except FileNotFoundError as error:
-        raise click.ClickException(f"{error.filename} does not exist.") from None
-    except OSError as error:
-        raise click.ClickException(f"{error.filename or 'a file'}: {error.strerror or error}.") from None
-    except (ValueError, TypeError) as error:  # e.g. an activation that the library does not know
-        raise click.ClickException(_ended(str(error))) from None
-
-
-def _ended(sentence: str) -> str:
-    return sentence if sentence.endswith((".", "?")) else f"{sentence}."
-
-
-def check_apart(read: Iterable[str | Path], **written: Path | None) -> None:
-    """See to it that no file is written that is read, or written twice; by which names they go does not matter.
-
-    Parameters
-    ----------
-    read : all inputs
-    written : all outputs by option, with MODEL for the argument
-    """
-    taken = [(Path(path), "an input") for path in read]
-    for name, path in written.items():
-        if path is None:
-            continue
-        option = name if name.isupper() else f"--{name}"
-        for other, what in taken:
-            if _same_file(path, other):
-                raise click.UsageError(f"{option} {path} is also {what}.")
-        taken.append((path, option))
-
-
-def _same_file(one: Path, other: Path) -> bool:
-    """Whether writing one loses the other; nothing is lost in a device such as /dev/null."""
-    if one.exists() and other.exists():
-        return one.is_file() and one.samefile(other)
-    return one.resolve() == other.resolve()
-
-
-def check_writable(path: Path, option: str) -> None:
-    """See to it before the work begins that a file can be written there."""
-    try:
-        if path.is_dir():
-            raise IsADirectoryError(21, "it is a folder")
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise click.ClickException(f"cannot write to {option} {path}: {error.strerror}.") from None
-
-
-def load_model(path: Path) -> "TabularModel":
-    """Read a model that this command line made."""
-    from onepass.files.checkpoint import CheckpointError, load
-    from onepass.tables.model import TabularModel
-
-    model = load(path)
-    if not isinstance(model, TabularModel):
-        raise CheckpointError(
-            f"{path} holds a {type(model).__name__}, not a model of a table as 'onepass fit' makes them"
-        )
-    return model
 
 
 def take_up(
@@ -178,7 +89,7 @@ def run(
     inputs: "Inputs",
     sources: "list[Source]",
     rejects: Rejects,
-    voice: Voice,
+    console: Console,
     *,
     start: "Position | None",
     every: tuple[str, float],
@@ -189,14 +100,14 @@ def run(
 
     before = model.n_rows
     if start is not None:
-        voice.aside(f"going on after {counted(before, 'row')}")
+        console.aside(f"going on after {counted(before, 'row')}")
 
     def listen(step: "Step") -> None:
         rejects.add(step.file, step.rows.rejects)
-        voice.advance(step.rows.lines, step.share, rejects.count)
+        console.advance(step.rows.lines, step.share, rejects.count)
 
     pace = Every(rows=int(every[1]), seconds=None) if every[0] == "rows" else Every(seconds=every[1])
-    voice.start()
+    console.start()
     try:
         with stoppable() as stopping:
             train(
@@ -211,32 +122,32 @@ def run(
                 note=lambda: {"asked": asked, **rejects.note()},
             )
             if stopping():
-                voice.aside("interrupted; what had come by then is learned and saved")
+                console.aside("interrupted; what had come by then is learned and saved")
     except Interrupted as stop:
-        voice.aside(f"interrupted after {counted(stop.rows, 'row')}; go on with: {_again()}")
-        return _INTERRUPTED
+        console.aside(f"interrupted after {counted(stop.rows, 'row')}; go on with: {_again()}")
+        return INTERRUPTED
     except OSError as error:
         raise click.ClickException(
             f"cannot write {error.filename or path}: {error.strerror}; what was there is as it was."
         ) from None
-    return report(model, path, rejects, voice, before)
+    return report(model, path, rejects, console, before)
 
 
-def report(model: "TabularModel", path: Path, rejects: Rejects, voice: Voice, before: int) -> int:
+def report(model: "TabularModel", path: Path, rejects: Rejects, console: Console, before: int) -> int:
     """Say how a run ended that began with so many rows, and give the exit code."""
-    rejects.tell(voice)
+    rejects.tell(console)
     learned = model.n_rows - before
     facts = {
         "model": str(path),
         "rows": learned,
         "rejected": rejects.count,
         "rows_in_all": model.n_rows,
-        "seconds": round(voice.seconds, 3),
-        "rows_per_second": round(learned / max(voice.seconds, 1e-9)),
+        "seconds": round(console.seconds, 3),
+        "rows_per_second": round(learned / max(console.seconds, 1e-9)),
     }
-    voice.done(
+    console.done(
         facts,
-        f"learned {counted(learned, 'row')} in {voice.seconds:.1f} s ({facts['rows_per_second']:,} rows/s), "
+        f"learned {counted(learned, 'row')} in {console.seconds:.1f} s ({facts['rows_per_second']:,} rows/s), "
         f"{rejects.count:,} rejected; the model has seen {model.n_rows:,}",
         f"model: {path}",
     )

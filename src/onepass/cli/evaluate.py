@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from onepass.cli import options
-from onepass.cli.fit import request_from
 from onepass.cli.rejects import Rejects
+from onepass.cli.schema import schema_options, task_words
 from onepass.cli.voice import Voice, counted
 
 if TYPE_CHECKING:
@@ -61,18 +61,18 @@ def evaluate(
     The model is that which 'onepass fit' would make with the same options, or a saved one. What columns hold, and their
     centre and spread, is taken from the first rows beforehand.
     """
-    from onepass.cli.running import REJECTED, check_apart, check_writable, load_model, one_sentence, stoppable
+    from onepass.cli.running import REJECTED, check_distinct_paths, check_writable, load_model, stoppable, user_errors
 
-    with Voice(as_json=as_json, quiet=quiet) as voice, one_sentence():
+    with Voice(as_json=as_json, quiet=quiet) as voice, user_errors():
         if (target is None) == (path is None):
             raise click.UsageError("Say either --target, for a new model, or --model, for a saved one.")
         from onepass.evaluation.prequential import Trial
-        from onepass.tables.readers.stream import expand
-        from onepass.tables.schema import check_columns, survey
-        from onepass.tables.training import Inputs, steps
+        from onepass.tables.inputs import Inputs, steps
+        from onepass.tables.readers.paths import expand
+        from onepass.tables.schema import check_columns, infer_model
 
         inputs = Inputs(tuple(expand(files)), 1, delimiter)
-        check_apart([*inputs.files, *([path] if path else [])], html=html, rejects=rejects)
+        check_distinct_paths([*inputs.files, *([path] if path else [])], html=html, rejects=rejects)
         if html is not None:
             check_writable(html, "--html")
         sources = inputs.sources()
@@ -82,8 +82,8 @@ def evaluate(
                 check_columns(model, source, target=True)
         else:
             assert target is not None
-            model, task = survey(sources, request_from(target, shape), rereadable=not inputs.is_stream)
-            voice.fact("task", task)
+            model, reason = infer_model(sources, schema_options(target, shape), rereadable=not inputs.is_stream)
+            voice.fact("task", task_words(model, reason))
             for name, words in model.choices():
                 voice.fact(name, words)
         trial = Trial(model, compare=compare)

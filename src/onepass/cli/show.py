@@ -32,15 +32,19 @@ def show(model: Path, weights: int, html: Path | None, as_json: bool) -> None:
     A weight is what one standard deviation of a number, or a category being there, does to the target, or to the log
     odds of a class; behind ± stands its standard deviation.
     """
-    from onepass.cli.running import check_apart, check_writable, load_model, one_sentence
+    from onepass.cli.running import check_distinct_paths, check_writable, load_model, user_errors
 
-    with Voice(as_json=as_json) as voice, one_sentence():
-        check_apart([model], html=html)
+    with Voice(as_json=as_json) as voice, user_errors():
+        from onepass.tables.progress import load_progress
+
+        check_distinct_paths([model], html=html)
         if html is not None:
             check_writable(html, "--html")
         known = load_model(model)
         for name, words in known.facts():
             voice.fact(name, words, "fact")
+        if load_progress(model) is not None:
+            voice.fact("progress", "of a run that has not ended", "fact")
         for name, words in known.choices():
             voice.fact(name, words)
         for key, found in known.weights().items() if weights else ():

@@ -7,8 +7,10 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.evaluation.baselines import Contender, contenders
 from onepass.evaluation.metrics import ClassScores, NumberScores, scores_for
-from onepass.tables.model import NumberTarget, Rows, TabularModel
-from onepass.tables.readers.stream import StreamError
+from onepass.tables.model import TabularModel
+from onepass.tables.readers.errors import StreamError
+from onepass.tables.rows import Rows
+from onepass.tables.targets import NumberTarget
 
 __all__ = ["NAMES", "OURS", "Trial", "shown"]
 
@@ -62,7 +64,7 @@ class Trial:
             self.ours.add(rows.y, foretold.mean, std)
         else:
             std = np.sqrt(foretold.var + foretold.noise_var)
-            self.ours.add(self._own(rows.y), self._own(foretold.mean), std * self._spread)
+            self.ours.add(self._own(rows.y), self._own(foretold.mean), std * self._scale)
         for contender, scores in self.others:
             try:
                 guess = contender.predict_then_learn(rows.X, rows.y)
@@ -99,12 +101,12 @@ class Trial:
     def _own(self, values: FloatArray) -> FloatArray:
         """Numbers in the target's own units."""
         assert isinstance(self.model.target, NumberTarget)
-        return values * self.model.target.spread + self.model.target.centre
+        return values * self.model.target.scale + self.model.target.centre
 
     @property
-    def _spread(self) -> float:
+    def _scale(self) -> float:
         assert isinstance(self.model.target, NumberTarget)
-        return self.model.target.spread
+        return self.model.target.scale
 
 
 def shown(name: str, scores: dict[str, Any]) -> str:

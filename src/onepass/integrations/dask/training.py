@@ -16,9 +16,12 @@ from uuid import uuid4
 import dask
 
 from onepass.integrations.dask.distributed import Batch, Client, fit, get_worker
-from onepass.tables.model import Reject, Rows, TabularModel
-from onepass.tables.readers.stream import StreamError, blocks, open_source
-from onepass.tables.training import Inputs
+from onepass.tables.inputs import Inputs
+from onepass.tables.model import TabularModel
+from onepass.tables.readers.batches import row_blocks
+from onepass.tables.readers.errors import StreamError
+from onepass.tables.readers.registry import open_source
+from onepass.tables.rows import Reject, Rows
 
 __all__ = ["Rejected", "cluster", "spread"]
 
@@ -98,8 +101,8 @@ def _told(client: Client, file: str, topic: str) -> Rejected:
 
 
 def _blocks(model: TabularModel, file: str, delimiter: str | None) -> Iterator[Rows]:
-    pieces = open_source(file, delimiter).pieces(model.types(target=True), 0)
-    return (model.rows(block.pieces) for block in blocks(pieces, model.block, aligned=True))
+    batches = open_source(file, delimiter).batches(model.types(target=True), 0)
+    return (model.rows(block.batches) for block in row_blocks(batches, model.rows_per_block, aligned=True))
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,16 @@ def test_what_is_no_utf8_is_told_from_a_stray_quote(tmp_path: Path) -> None:
     assert bad.reason == "is no sound UTF-8; if the file is in Latin-1, convert it first: iconv -f LATIN1 -t UTF-8"
 
 
+def test_a_line_with_too_few_fields_and_no_utf8_is_one_bad_line_and_no_noise(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "a.csv"
+    file.write_bytes(b"a,b,c\n1,2,3\n4,\xff\n5,6,7\n")
+    assert [row["a"] for row in read_rows(file)] == ["1", "5"]
+    assert [one.line for one in malformed(file)] == [3]
+    assert capfd.readouterr() == ("", "")
+
+
 def test_lines_are_right_where_records_have_several(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text('a,b\n1,"x\ny\nz"\n\n\n2,3\n')

@@ -79,19 +79,11 @@ class CsvFile(TableFile):
 
     def _parsed_by_arrow(self, text: bytes, wanted: list[str]) -> Any:
         """All records as an Arrow table, or None if one of them is malformed."""
-        malformed: list[Any] = []
-
-        def skip(row: Any) -> str:
-            malformed.append(row)
-            return "skip"
-
         options = {
             "read_options": arrow_csv.ReadOptions(
                 column_names=self._names, use_threads=False, block_size=max(len(text), 1)
             ),
-            "parse_options": arrow_csv.ParseOptions(
-                delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=skip
-            ),
+            "parse_options": arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
             "convert_options": arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(wanted, pa.string()),
                 include_columns=wanted,
@@ -100,10 +92,9 @@ class CsvFile(TableFile):
             ),
         }
         try:
-            table = arrow_csv.read_csv(pa.BufferReader(text), **options)
+            return arrow_csv.read_csv(pa.BufferReader(text), **options)
         except pa.ArrowInvalid:
             return None
-        return None if malformed else table
 
     def _parsed_one_by_one(self, text: bytes, wanted: list[str], line: int, rows: int) -> RowBatch:
         width, nulls = len(self._names), set(_NULLS)

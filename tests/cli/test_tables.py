@@ -820,6 +820,7 @@ def test_only_the_same_run_is_gone_on_with(
     assert "another command's" in sentence(run("learn", tmp_path / "m", file, "--resume", "-q"))
     (tmp_path / "m").unlink()
     assert "the input is not that" in sentence(run(*options, "--resume", "--delimiter", ","))
+    assert "progress:      of a run that has not ended" in run("show", tmp_path / "m.partial").out
     kept = (tmp_path / "m.partial").read_bytes()
     broken, parameters = load_with_parameters(tmp_path / "m.partial")
     for name, value in (("asked", [1]), ("input", {"files": []}), ("position", [0])):

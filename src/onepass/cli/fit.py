@@ -102,12 +102,9 @@ def fit(
         inputs = Inputs(tuple(expand(files)), passes, delimiter)
         if engine == "dask":
             _refuse_on_dask(inputs, resume)
-        named = path is not None
-        path = path or default_model_path(inputs.files[0])
+        path = path or _unnamed_model(inputs, target)
         check_distinct_paths(inputs.files, model=path, rejects=rejects)
         check_writable(path, "--model")
-        if not named:
-            _refuse_to_replace(path, inputs, target)
         asked = json.loads(json.dumps({"target": target, **shape}))  # as a file will give it back
         resumed = resume_run(path, inputs, resume, asked)
         sources = inputs.sources()
@@ -146,13 +143,15 @@ def default_model_path(file: str) -> Path:
     return Path((name.removesuffix(ending) if ending.lower() in _TABLE_ENDINGS else name) + ".onepass")
 
 
-def _refuse_to_replace(path: Path, inputs: "Inputs", target: str) -> None:
-    """Refuse to write over a file that nobody named, unless it is what the same command wrote before."""
+def _unnamed_model(inputs: "Inputs", target: str) -> Path:
+    """Where to write a model that was not named: never over a file, unless the same command wrote it before."""
+    path = default_model_path(inputs.files[0])
     if path.exists() and not _is_model_of(path, inputs, target):
         raise click.UsageError(
             f"{path} exists, and is not a model of {target!r} learned from these files; say --model {path} to replace "
             "it, or --model with another name."
         )
+    return path
 
 
 def _is_model_of(path: Path, inputs: "Inputs", target: str) -> bool:

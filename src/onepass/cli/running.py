@@ -55,10 +55,8 @@ def user_errors() -> Iterator[None]:
     except SchemaError as error:
         raise click.ClickException(_ended(schema_error_words(error))) from None
     except OtherSettingsError as error:
-        given = ", ".join(map(flag, error.settings))
-        raise click.ClickException(
-            f"{given} is not what the interrupted run was given; to start over delete {error.partial}."
-        ) from None
+        words = error.words([flag(setting) for setting in error.settings], error.partial)
+        raise click.ClickException(_ended(words)) from None
     except (CheckpointError, StreamError) as error:
         raise click.ClickException(_ended(str(error))) from None
     except BrokenPipeError:  # whoever read our output has seen enough

@@ -4,6 +4,7 @@ The file ``MODEL.partial`` is a model's file whose parameters have the progress 
 whole, so model and position always belong together.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -59,9 +60,13 @@ class OtherSettingsError(StreamError):
     """
 
     def __init__(self, settings: tuple[str, ...], partial: Path) -> None:
-        what = ", ".join(settings)
-        super().__init__(f"{what} is not what the interrupted run was given; to start over delete {partial}")
+        super().__init__(self.words(settings, partial))
         self.settings, self.partial = settings, partial
+
+    @staticmethod
+    def words(names: Sequence[str], partial: Path) -> str:
+        """The message, for whoever has other names for the settings."""
+        return f"{', '.join(names)} is not what the interrupted run was given; to start over delete {partial}"
 
 
 def partial_path(model: Path) -> Path:

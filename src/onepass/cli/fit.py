@@ -144,7 +144,7 @@ def default_model_path(file: str) -> Path:
 
 
 def _unnamed_model(inputs: "Inputs", target: str) -> Path:
-    """Where to write a model that was not named: never over a file, unless it is a model of the same target and files."""
+    """Where to write a model that was not named: over no file but a model of the same target and files."""
     path = default_model_path(inputs.files[0])
     if path.exists() and not _is_model_of(path, inputs, target):
         raise click.UsageError(

@@ -23,8 +23,9 @@ import pyarrow.parquet as pq
 
 from benchmarks.timing import race, ratio
 from onepass.evaluation.prequential import Trial
-from onepass.tables.schema import Request, survey
-from onepass.tables.training import Inputs, steps, train
+from onepass.tables.inputs import Inputs, steps
+from onepass.tables.schema import SchemaOptions, infer_model
+from onepass.tables.training import TrainingRun, train
 
 ROWS, COLUMNS = 2_000_000, 20
 ROUNDS = 3
@@ -66,8 +67,8 @@ def learn(file: Path) -> int:
     """What `onepass fit` does between its first line and its last."""
     inputs = Inputs((str(file),))
     sources = inputs.sources()
-    model, _ = survey(sources, Request("y"), rereadable=True)
-    train(model, file.with_suffix(".onepass"), inputs, sources)
+    model, _ = infer_model(sources, SchemaOptions("y"), rereadable=True)
+    train(TrainingRun(model, file.with_suffix(".onepass"), inputs, sources))
     return model.n_rows
 
 
@@ -75,7 +76,7 @@ def evaluate(file: Path) -> int:
     """What `onepass evaluate` does between its first line and its last."""
     inputs = Inputs((str(file),))
     sources = inputs.sources()
-    model, _ = survey(sources, Request("y"), rereadable=True)
+    model, _ = infer_model(sources, SchemaOptions("y"), rereadable=True)
     trial = Trial(model)
     for step in steps(model, inputs, sources):
         trial.add(step.rows)

@@ -20,6 +20,7 @@ import pytest
 
 import onepass
 from onepass.cli.main import main
+from onepass.files.checkpoint import load_with_parameters, save_with_parameters
 from tests.helpers.browser import needs_browser, open_in_browser
 from tests.helpers.commands import COMMAND, started, unread_bytes
 from tests.helpers.commands import run_command as process
@@ -143,6 +144,52 @@ def test_what_is_asked_for_is_what_is_made(
 
 def test_quiet_is_quiet(run: Run, data: Path, tmp_path: Path) -> None:
     assert run("fit", data / "clicks.csv", "--target", "age", "--model", tmp_path / "m", "-q") == Done(0, "", "")
+
+
+# Where the model goes.
+
+
+def test_a_model_without_a_name_is_named_after_the_first_file(
+    run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_csv(tmp_path / "rides.csv.gz", TRIPS[:500])
+    done = run("fit", data / "trips.csv", "rides.csv.gz", "--target", "price")
+    assert done.code == 0, done
+    assert done.out.splitlines()[-1] == "model: trips.onepass"
+    assert {path.name for path in tmp_path.iterdir()} == {"rides.csv.gz", "trips.onepass"}
+    done = run("fit", "rides.csv.gz", "--target", "price", "--json")
+    assert done.events[-1]["model"] == "rides.onepass"
+    assert onepass.load("rides.onepass").n_rows == 500
+    assert "say --model" in sentence(run("fit", "-", "--target", "price"), 2)
+
+
+def test_a_file_that_was_not_named_is_replaced_only_by_the_same_command(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file, model = write_csv(tmp_path / "trips.csv", TRIPS[:500]), Path("trips.onepass")
+    fit = ("fit", "trips.csv", "-q", "--target")
+    assert run(*fit, "price").code == 0
+    first = model.read_bytes()
+    assert run(*fit, "price").code == 0
+    assert model.read_bytes() == first
+
+    def refused(*command: str) -> None:
+        before = model.read_bytes()
+        assert "trips.onepass exists, and is not a model of" in sentence(run(*command), 2)
+        assert model.read_bytes() == before
+
+    refused(*fit, "km")
+    assert run("learn", model, "trips.csv", "--passes", "2", "-q").code == 0
+    refused(*fit, "price")
+    model.write_bytes(first)
+    write_csv(file, TRIPS[:600])
+    refused(*fit, "price")
+    model.write_text("notes of mine")
+    refused(*fit, "price")
+    assert run(*fit, "price", "--model", "trips.onepass").code == 0  # who names it means it
+    assert onepass.load(model).n_rows == 600
 
 
 # Formats.
@@ -302,7 +349,7 @@ def test_evaluate_scores_every_row_before_it_is_learned(run: Run, data: Path) ->
     # The mean log density before each row is what the model calls its evidence, but for the very first row, whose
     # noise is not known when it comes.
     model = onepass.load(data / "price.onepass")
-    evidence = model.estimator.log_evidence_ / 3000 - np.log(model.target.spread)
+    evidence = model.estimator.log_evidence_ / 3000 - np.log(model.target.scale)
     assert scores["log_likelihood"] == pytest.approx(evidence, abs=1e-3)
 
 
@@ -355,8 +402,8 @@ def test_show_says_what_the_model_is(run: Run, data: Path) -> None:
     assert len(weights) == 3
     assert weights[0].startswith("weight km: ")
     mean, std = weights[0].split()[2], weights[0].split()[4]
-    spread = onepass.load(data / "price.onepass").encoding.columns[0].spread
-    assert float(mean) == pytest.approx(1.8 * spread, abs=4 * float(std))
+    scale = onepass.load(data / "price.onepass").encoding.columns[0].scale
+    assert float(mean) == pytest.approx(1.8 * scale, abs=4 * float(std))
     (event,) = [one for one in run("show", data / "price.onepass", "--weights", "1", "--json").events if "std" in one]
     assert (event["feature"], event["of"]) == ("km", "price")
     assert event["mean"] == pytest.approx(float(mean), rel=1e-3)
@@ -567,6 +614,16 @@ def test_one_class_only_is_nothing_to_learn(run: Run, tmp_path: Path) -> None:
     file = write_csv(tmp_path / "a.csv", [row for row in CLICKS if row["kind"] == "ad"])
     done = run("fit", file, "--target", "kind", "--model", tmp_path / "m", "-q")
     assert "has only one class, 'ad'" in sentence(done)
+    assert sentence(done).endswith("(--classes a,b).\n")
+    done = run("fit", file, "--target", "clicked", "--model", tmp_path / "m", "-q")
+    assert "or is it a number? (--classes a,b or --task regression)" in sentence(done)
+
+
+def test_messages_name_the_option_that_is_to_blame(run: Run, data: Path, tmp_path: Path) -> None:
+    fit = ("fit", data / "trips.csv", "--model", tmp_path / "m", "-q", "--target")
+    assert "onepass: --target: " in sentence(run(*fit, "prise"))
+    assert "onepass: --as: " in sentence(run(*fit, "price", "--as", "kmm=number"))
+    assert "(--covariance diagonal or --buckets)." in sentence(run(*fit, "price", *WIDE))
 
 
 @pytest.mark.parametrize("command", ["learn", "predict"])
@@ -765,14 +822,13 @@ def test_only_the_same_run_is_gone_on_with(
     assert "another command's" in sentence(run("learn", tmp_path / "m", file, "--resume", "-q"))
     (tmp_path / "m").unlink()
     assert "the input is not that" in sentence(run(*options, "--resume", "--delimiter", ","))
+    assert "progress:      of a run that has not ended" in run("show", tmp_path / "m.partial").out
     kept = (tmp_path / "m.partial").read_bytes()
-    broken = onepass.load(tmp_path / "m.partial")
+    broken, parameters = load_with_parameters(tmp_path / "m.partial")
     for name, value in (("asked", [1]), ("input", {"files": []}), ("position", [0])):
-        progress = broken.progress
-        broken.progress = {**progress, name: value}
-        onepass.save(broken, tmp_path / "m.partial")
+        progress = {**parameters["progress"], name: value}
+        save_with_parameters(broken, tmp_path / "m.partial", {"progress": progress})
         assert "holds no progress of a run" in sentence(run(*options, "--resume"))
-        broken.progress = progress
     (tmp_path / "m.partial").write_bytes(kept)
     write_csv(file, [*rows, rows[0]])
     assert "or has changed since (a.csv; passes: 1)" in sentence(run(*options, "--resume"))
@@ -837,7 +893,7 @@ def test_only_the_rejects_of_the_interrupted_run_are_gone_on_with(tmp_path: Path
     from click import ClickException
 
     from onepass.cli.rejects import Rejects
-    from onepass.tables.model import Reject
+    from onepass.tables.rows import Reject
 
     path = tmp_path / "bad.csv"
     with Rejects(path, strict=False) as log:
@@ -845,10 +901,10 @@ def test_only_the_rejects_of_the_interrupted_run_are_gone_on_with(tmp_path: Path
         note = log.note()
         log.add("a.csv", (Reject(2, "is lost"),))
     written = path.read_bytes()
-    with Rejects(path, strict=False, progress=note) as log:
+    with Rejects(path, strict=False, notes=note) as log:
         assert log.count == 1
     assert path.read_bytes() == written[: note["rejects_bytes"]]
-    for progress, contents in (
+    for notes, contents in (
         (note, (None, b"short", written.replace(b"is bad", b"is gut"))),
         ({"rejects": 2, "rejects_bytes": -1}, (written,)),
         ({"rejects": "two"}, (written,)),
@@ -858,5 +914,5 @@ def test_only_the_rejects_of_the_interrupted_run_are_gone_on_with(tmp_path: Path
             if content is not None:
                 path.write_bytes(content)
             with pytest.raises(ClickException, match=r"rejects"):
-                Rejects(path, strict=False, progress=progress)
+                Rejects(path, strict=False, notes=notes)
             assert (path.read_bytes() if path.exists() else None) == content

@@ -127,7 +127,7 @@ def test_threads_change_nothing(structure: str) -> None:
 
 
 def test_few_rows_are_not_worth_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onepass.models.ensemble._available_cores", lambda: 8)
+    monkeypatch.setattr("onepass.models.ensemble.available_cores", lambda: 8)
     committee = BayesianCommittee(2, (50,), members=3)
     assert committee._cores(1, 1) == 1
     assert committee._cores(10_000, 1) == 8

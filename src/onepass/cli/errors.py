@@ -12,6 +12,8 @@ from contextlib import contextmanager
 
 import click
 
+from onepass.cli.schema import flag, schema_error_words
+
 __all__ = ["INTERRUPTED", "REJECTED", "user_errors"]
 
 REJECTED = 3
@@ -44,7 +46,19 @@ def user_errors() -> Iterator[None]:
     except OSError as error:
         raise click.ClickException(f"{error.filename or 'a file'}: {error.strerror or error}.") from None
     except ValueError as error:  # e.g. an unknown activation, a damaged model, a missing column
-        raise click.ClickException(_with_full_stop(str(error))) from None
+        raise click.ClickException(_with_full_stop(_in_options(error))) from None
+
+
+def _in_options(error: ValueError) -> str:
+    """The message of an error, with the options for the settings of the library that it names."""
+    from onepass.tables.columns.errors import SchemaError
+    from onepass.tables.progress import OtherSettingsError
+
+    if isinstance(error, SchemaError):
+        return schema_error_words(error)
+    if isinstance(error, OtherSettingsError):
+        return error.words([flag(setting) for setting in error.settings], error.partial)
+    return str(error)
 
 
 def _with_full_stop(sentence: str) -> str:

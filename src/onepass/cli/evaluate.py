@@ -7,8 +7,8 @@ import click
 
 from onepass.cli import options
 from onepass.cli.console import Console, counted
-from onepass.cli.fit import request_from
 from onepass.cli.rejects import Rejects
+from onepass.cli.schema import schema_options, task_words
 
 if TYPE_CHECKING:
     from onepass.evaluation.prequential import Trial
@@ -69,9 +69,9 @@ def evaluate(
         if (target is None) == (path is None):
             raise click.UsageError("Give either --target, for a new model, or --model, for a saved one.")
         from onepass.evaluation.prequential import Trial
-        from onepass.tables.readers.stream import expand
-        from onepass.tables.schema import check_columns, survey
-        from onepass.tables.training import Inputs, steps
+        from onepass.tables.inputs import Inputs, steps
+        from onepass.tables.readers.paths import expand
+        from onepass.tables.schema import check_columns, infer_model
 
         inputs = Inputs(tuple(expand(files)), 1, delimiter)
         check_distinct_paths([*inputs.files, *([path] if path else [])], html=html, rejects=rejects)
@@ -84,8 +84,8 @@ def evaluate(
                 check_columns(model, source, target=True)
         else:
             assert target is not None
-            model, task = survey(sources, request_from(target, shape), rereadable=not inputs.is_stream)
-            console.fact("task", task)
+            model, reason = infer_model(sources, schema_options(target, shape), rereadable=not inputs.is_stream)
+            console.fact("task", task_words(model, reason))
             for name, words in model.choices():
                 console.fact(name, words)
         trial = Trial(model, compare=compare)

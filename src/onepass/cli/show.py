@@ -40,12 +40,16 @@ def show(model: Path, weights: int, html: Path | None, as_json: bool) -> None:
     from onepass.cli.paths import check_distinct_paths, check_writable, load_model
 
     with Console(as_json=as_json) as console, user_errors():
+        from onepass.tables.progress import load_progress
+
         check_distinct_paths([model], html=html)
         if html is not None:
             check_writable(html, "--html")
         known = load_model(model)
         for name, words in known.facts():
             console.fact(name, words, "fact")
+        if load_progress(model) is not None:
+            console.fact("progress", "of a run that has not ended", "fact")
         for name, words in known.choices():
             console.fact(name, words)
         for key, found in known.weights().items() if weights else ():

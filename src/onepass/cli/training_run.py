@@ -17,22 +17,21 @@ from onepass.cli.errors import INTERRUPTED, REJECTED
 from onepass.cli.rejects import Rejects
 
 if TYPE_CHECKING:
+    from onepass.tables.inputs import Inputs, Step
     from onepass.tables.model import TabularModel
-    from onepass.tables.readers.stream import Source
-    from onepass.tables.training import Inputs, Position, Step
+    from onepass.tables.progress import ResumedRun
+    from onepass.tables.training import CheckpointPolicy, TrainingRun
 
-__all__ = ["report", "run", "settle_code", "stoppable", "take_up"]
+__all__ = ["checkpoint_policy", "report", "resume_run", "run", "settle_code", "stoppable"]
 
 _RESTARTED = "ONEPASS_RESTARTED"  # once is enough, also where nothing can be kept on the disk
 
 
-def take_up(
-    path: Path, inputs: "Inputs", resume: bool, asked: dict[str, Any]
-) -> "tuple[TabularModel, Position] | None":
-    """Take up an interrupted run if that is asked for; never start over in silence."""
-    from onepass.tables.readers.stream import StreamError
-    from onepass.tables.training import partial_path
-    from onepass.tables.training import resume as taken_up
+def resume_run(path: Path, inputs: "Inputs", resume: bool, asked: dict[str, Any]) -> "ResumedRun | None":
+    """Resume an interrupted run if that is asked for; never start over in silence."""
+    from onepass.tables.progress import partial_path
+    from onepass.tables.progress import resume as resumed
+    from onepass.tables.readers.errors import StreamError
 
     if inputs.is_stream:
         for given, option in ((resume, "--resume"), (inputs.passes > 1, "--passes")):
@@ -44,19 +43,18 @@ def take_up(
             f"{partial_path(path)} is the progress of a run that was interrupted: go on with it by --resume, or delete "
             "it to start over"
         )
-    found = taken_up(path, inputs, asked) if resume else None
-    return found
+    return resumed(path, inputs, asked) if resume else None
 
 
 def settle_code(model: "TabularModel", inputs: "Inputs") -> None:
     """Start anew with all code from the disk if this process had to compile some.
 
-    What was compiled just now differs in last bits from the same code loaded, and a run that is cut and taken up again
-    must not show it. Nothing has been learned or written yet, so nobody but the clock notices.
+    What was compiled just now differs in last bits from the same code loaded, and a run that is cut and resumed must
+    not show it. Nothing has been learned or written yet, so nobody but the clock notices.
     """
     if inputs.is_stream or _RESTARTED in os.environ or not click.get_current_context().find_root().obj:
         return  # read once, done already, or called by another program, which can't start anew
-    model.rehearse()
+    model.warm_up()
     from onepass.engine.compiled import compiled_now
 
     if compiled_now():
@@ -83,43 +81,37 @@ def stoppable() -> Iterator[Any]:
             signal.signal(sign, handler)
 
 
+def checkpoint_policy(every: tuple[str, float]) -> "CheckpointPolicy":
+    """How often progress is saved, as the option says: ("rows", n) or ("seconds", s)."""
+    from onepass.tables.training import CheckpointPolicy
+
+    unit, amount = every
+    return CheckpointPolicy(rows=int(amount), seconds=None) if unit == "rows" else CheckpointPolicy(seconds=amount)
+
+
 def run(
-    model: "TabularModel",
-    path: Path,
-    inputs: "Inputs",
-    sources: "list[Source]",
-    rejects: Rejects,
-    console: Console,
-    *,
-    start: "Position | None",
-    every: tuple[str, float],
-    asked: dict[str, Any],
+    training: "TrainingRun", policy: "CheckpointPolicy", rejects: Rejects, console: Console, asked: dict[str, Any]
 ) -> int:
     """Learn everything, say how it went, and give the exit code."""
-    from onepass.tables.training import Every, Interrupted, train
+    from onepass.tables.training import Interrupted, train
 
-    before = model.n_rows
-    if start is not None:
+    before = training.model.n_rows
+    if training.start is not None:
         console.aside(f"going on after {counted(before, 'row')}")
 
     def listen(step: "Step") -> None:
         rejects.add(step.file, step.rows.rejects)
         console.advance(step.rows.lines, step.share, rejects.count)
 
-    pace = Every(rows=int(every[1]), seconds=None) if every[0] == "rows" else Every(seconds=every[1])
     console.start()
     try:
         with stoppable() as stopping:
             train(
-                model,
-                path,
-                inputs,
-                sources,
-                start=start,
-                every=pace,
+                training,
+                policy,
                 listen=listen,
                 stopping=stopping,
-                note=lambda: {"asked": asked, **rejects.note()},
+                notes=lambda: {"asked": asked, **rejects.note()},
             )
             if stopping():
                 console.aside("interrupted; what had come by then is learned and saved")
@@ -128,9 +120,9 @@ def run(
         return INTERRUPTED
     except OSError as error:
         raise click.ClickException(
-            f"cannot write {error.filename or path}: {error.strerror}; what was there is as it was."
+            f"cannot write {error.filename or training.path}: {error.strerror}; what was there is as it was."
         ) from None
-    return report(model, path, rejects, console, before)
+    return report(training.model, training.path, rejects, console, before)
 
 
 def report(model: "TabularModel", path: Path, rejects: Rejects, console: Console, before: int) -> int:

@@ -16,8 +16,10 @@ from onepass.evaluation.metrics import (
     PredictedStd,
     Task,
 )
-from onepass.tables.model import NumberTarget, Rows, TabularModel
-from onepass.tables.readers.stream import StreamError
+from onepass.tables.model import TabularModel
+from onepass.tables.readers.errors import StreamError
+from onepass.tables.rows import Rows
+from onepass.tables.targets import NumberTarget
 
 __all__ = ["OURS", "Scores", "Trial"]
 
@@ -122,5 +124,5 @@ class Trial:
         target = self.model.target
         if not isinstance(target, NumberTarget):
             return ClassPredictions(y, mean, std)
-        y, mean = (values * target.spread + target.centre for values in (y, mean))
-        return NumberPredictions(y, mean, None if std is None else std * target.spread)
+        y, mean = (values * target.scale + target.centre for values in (y, mean))
+        return NumberPredictions(y, mean, None if std is None else std * target.scale)

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
-from os import environ, sched_getaffinity
+from os import environ
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from onepass._cores import available_cores
 from onepass._typing import FloatArray
 from onepass.evaluation.metrics import Coverage95, DistributionPredictions, LogLikelihood, RootMeanSquaredError
 from onepass.models.ensemble import BayesianCommittee
@@ -153,7 +154,7 @@ def bench(
 ) -> Iterator[Result]:
     """Score all splits of all sets, as many at a time as there are cores; ``tick`` is called after each."""
     environ["OPENBLAS_NUM_THREADS"] = environ["OMP_NUM_THREADS"] = "1"  # for the processes that do the work
-    with ProcessPoolExecutor(len(sched_getaffinity(0)), mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(available_cores(), mp_context=get_context("spawn")) as pool:
         for name in datasets:
             available = count_splits(folder / name)
             numbers = range(available if splits is None else min(splits, available))

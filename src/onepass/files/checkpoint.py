@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import stat
+from collections.abc import Callable
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from onepass.files.atomic import write_atomically
 from onepass.files.registry import savable, savable_names
 from onepass.files.state import Arrays, Parameters
 
-__all__ = ["FORMAT_VERSION", "CheckpointError", "load", "save"]
+__all__ = ["FORMAT_VERSION", "CheckpointError", "load", "load_with_parameters", "save", "save_with_parameters"]
 
 FORMAT_VERSION = 1
 # A parsed JSON header can take thirty times its length, so this bounds the memory that a malicious file can claim.
@@ -66,6 +67,24 @@ def load(path: str | os.PathLike[str]) -> Any:
         If the file is truncated, corrupted, not a model file, from a newer version of the library, or contains numbers
         that no model can have.
     """
+    return _loaded(path, _decoded)
+
+
+def load_with_parameters(path: str | os.PathLike[str]) -> tuple[Any, Parameters]:
+    """Read a model, and the parameters of its file: those of the model and what `save_with_parameters` added."""
+    found: tuple[Any, Parameters] = _loaded(
+        path, lambda metadata, arrays: (_decoded(metadata, arrays), json.loads(metadata["parameters"]))
+    )
+    return found
+
+
+def save_with_parameters(model: Any, path: str | os.PathLike[str], more: Parameters) -> None:
+    """Write a model as `save` does, with further parameters in the file that are no part of the model."""
+    parameters, arrays = model.export_state()
+    write_atomically(Path(path), _encoded(type(model).__name__, {**parameters, **more}, arrays))
+
+
+def _loaded(path: str | os.PathLike[str], decode: Callable[[dict[str, str], Arrays], Any]) -> Any:
     with _opened(Path(path)) as file:
         length = os.fstat(file.fileno()).st_size
         header_length = int.from_bytes(file.read(8), "little")
@@ -77,7 +96,7 @@ def load(path: str | os.PathLike[str]) -> Any:
             raise CheckpointError(f"{path} has a header of {header_length} bytes; at most {_LONGEST_HEADER} are read")
         try:
             metadata, table = _checked_header(file.read(header_length), length - 8 - header_length)
-            return _decoded(metadata, _arrays(file.read(length - 8 - header_length), table))
+            return decode(metadata, _arrays(file.read(length - 8 - header_length), table))
         except CheckpointError as error:
             raise CheckpointError(f"{path}: {error}") from None
 

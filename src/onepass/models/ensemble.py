@@ -5,7 +5,6 @@ each gave a row before learning it says online whose guess was good: weights fol
 validation data are needed.
 """
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
+from onepass._cores import available_cores
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_generator, as_rows, as_share, one_of
 from onepass.files.state import as_number, sized
@@ -168,7 +168,7 @@ class BayesianCommittee:
         if self.workers is not None:
             return self.workers
         numbers = sum(values.size for values in first._state.belief.arrays.values())
-        return _available_cores() if n_rows * numbers >= _WORTH_THREADS else 1
+        return available_cores() if n_rows * numbers >= _WORTH_THREADS else 1
 
     def _weigh(self, densities: FloatArray) -> None:
         """Take the log densities ``(members, n)`` of new rows into the weights."""
@@ -270,11 +270,6 @@ class BayesianCommittee:
         """Mean and variance of the mixture."""
         mean, var = mixture_moments(self._weights, np.array(means), np.array(variances))
         return mean[()], var[()]
-
-
-def _available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _variant(prior: NetworkPrior, k: int) -> NetworkPrior:

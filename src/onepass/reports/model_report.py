@@ -26,7 +26,8 @@ from onepass.reports.plots import (
     render,
     without_markers,
 )
-from onepass.tables.model import TabularModel, Weight
+from onepass.tables.model import TabularModel
+from onepass.tables.weights import Weight
 
 __all__ = ["evaluation_report", "model_report"]
 

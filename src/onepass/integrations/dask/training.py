@@ -19,9 +19,12 @@ from distributed import Client, get_worker
 
 from onepass.integrations.dask.fitting import fit
 from onepass.integrations.dask.shards import Batch
-from onepass.tables.model import Reject, Rows, TabularModel
-from onepass.tables.readers.stream import StreamError, blocks, open_source
-from onepass.tables.training import Inputs
+from onepass.tables.inputs import Inputs
+from onepass.tables.model import TabularModel
+from onepass.tables.readers.batches import row_blocks
+from onepass.tables.readers.errors import StreamError
+from onepass.tables.readers.registry import open_source
+from onepass.tables.rows import Reject, Rows
 
 __all__ = ["Rejected", "cluster", "fit_files"]
 
@@ -112,8 +115,8 @@ def _reported(client: Client, file: str, topic: str) -> Rejected:
 
 
 def _batches(model: TabularModel, file: str, delimiter: str | None) -> Iterator[Rows]:
-    pieces = open_source(file, delimiter).pieces(model.types(target=True), 0)
-    return (model.rows(block.pieces) for block in blocks(pieces, model.block, aligned=True))
+    batches = open_source(file, delimiter).batches(model.types(target=True), 0)
+    return (model.rows(block.batches) for block in row_blocks(batches, model.rows_per_block, aligned=True))
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ import onepass
 from onepass import BayesianPerceptron, CheckpointError, PiecewiseLinear, Quadrature
 from onepass.activations import Rescaled, Sigmoid, as_activation
 from onepass.files.checkpoint import _arrays, _checked_header, _checksum, _encoded
+from onepass.files.registry import savable_names
 from onepass.river import PerceptronClassifier
 from tests.fixtures.make import n_learned, predicted
 
@@ -144,7 +145,7 @@ def test_there_is_a_file_of_every_format_version_and_class() -> None:
     versions = {int(path.stem.removeprefix("perceptron-v")) for path in FIXTURES.glob("perceptron-v*.safetensors")}
     assert versions == set(range(1, onepass.files.checkpoint.FORMAT_VERSION + 1))
     newest = FIXTURES.glob(f"*-v{onepass.files.checkpoint.FORMAT_VERSION}.safetensors")
-    assert {type(onepass.load(file)).__name__ for file in newest} == set(onepass.files.checkpoint._HOME)
+    assert {type(onepass.load(file)).__name__ for file in newest} == set(savable_names())
 
 
 # What is not a model must be refused, and at once.

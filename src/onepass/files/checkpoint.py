@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import stat
-from importlib import import_module
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from onepass.files.atomic import write_atomically
+from onepass.files.registry import savable, savable_names
 from onepass.files.state import Arrays, Parameters
 
 __all__ = ["FORMAT_VERSION", "CheckpointError", "load", "save"]
@@ -26,20 +26,6 @@ FORMAT_VERSION = 1
 # What JSON makes of a header can take thirty times its length, so this bounds the memory that a hostile one takes.
 _LONGEST_HEADER = 8 * 2**20
 _DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U8": "|u1", "BOOL": "|b1"}
-_HOME = {
-    "BayesianCommittee": "onepass.models.ensemble",
-    "BayesianMLPClassifier": "onepass.estimators",
-    "BayesianMLPRegressor": "onepass.estimators",
-    "BayesianNetwork": "onepass.models.network.network",
-    "BayesianPerceptron": "onepass.models.perceptron",
-    "BayesianPerceptronClassifier": "onepass.estimators",
-    "BayesianPerceptronRegressor": "onepass.estimators",
-    "KalmanNetwork": "onepass.models.kalman_network",
-    "PerceptronClassifier": "onepass.integrations.river",
-    "PerceptronFleet": "onepass.models.fleet.fleet",
-    "PerceptronRegressor": "onepass.integrations.river",
-    "TabularModel": "onepass.tables.model",
-}
 _FIELDS = ("checksum", "class", "feature_names", "format_version", "library_version", "parameters")
 
 
@@ -65,8 +51,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     2
     """
     name = type(model).__name__
-    if type(model) is not _known_class(name):
-        raise TypeError(f"model must be one of {', '.join(sorted(_HOME))}, got {type(model).__name__}")
+    known: Any = savable(name) if name in savable_names() else None
+    if type(model) is not known:
+        raise TypeError(f"model must be one of {', '.join(savable_names())}, got {name}")
     write_atomically(Path(path), _encoded(name, *model.export_state()))
 
 
@@ -99,10 +86,6 @@ def _opened(path: Path) -> Any:
     if not stat.S_ISREG(path.stat().st_mode):  # a pipe would keep us waiting for ever
         raise CheckpointError(f"{path} is not a file")
     return path.open("rb")
-
-
-def _known_class(name: str) -> Any:
-    return getattr(import_module(_HOME[name]), name) if name in _HOME else None
 
 
 def _encoded(name: str, parameters: Parameters, arrays: Arrays) -> bytes:
@@ -202,9 +185,11 @@ def _arrays(payload: bytes, table: dict[str, Any]) -> Arrays:
 def _decoded(metadata: dict[str, str], arrays: Arrays) -> Any:
     if metadata["checksum"] != _checksum(metadata, arrays):
         raise CheckpointError("its checksum does not match: it is corrupted")
-    cls = _known_class(metadata["class"])
-    if cls is None:
-        raise CheckpointError(f"it holds a {metadata['class'][:40]!r}, which this version of onepass does not know")
+    try:
+        cls: Any = savable(metadata["class"])
+    except KeyError:
+        name = metadata["class"][:40]
+        raise CheckpointError(f"it holds a {name!r}, which this version of onepass does not know") from None
     parameters = _json(metadata["parameters"], "parameters")
     if not isinstance(parameters, dict):
         raise CheckpointError("its parameters are not a table")

@@ -153,9 +153,9 @@ def test_standardising_is_a_scaler_before_and_units_of_the_data_after() -> None:
 
 def test_statistics_are_frozen_after_the_warm_up() -> None:
     model = BayesianPerceptronClassifier(standardize=True, warm_up=100).fit(X[:100], LABELS[:100])
-    before = model._inputs
+    before = model._input_scaling
     model.partial_fit(X[100:] * 50, LABELS[100:])
-    assert model._inputs is before
+    assert model._input_scaling is before
     assert model._waiting is None
 
 
@@ -412,7 +412,7 @@ def test_partial_fit_goes_over_its_rows_once() -> None:
     ("options", "message"),
     [
         ({"members": 2, "prior_scale": "auto"}, "several members have several priors already"),
-        ({"passes": 2, "prior_scale": "auto"}, "weighs what one pass foretold"),
+        ({"passes": 2, "prior_scale": "auto"}, "weighs what one pass predicted"),
         ({"members": 0}, "members must be"),
         ({"passes": 0}, "passes must be"),
         ({"refine": "again"}, "refine must be"),

@@ -253,7 +253,7 @@ class TabularModel:
         """Predict every row just before learning it; None if there is no row."""
         foretold = None
         if len(rows.y) and self.n_rows:
-            foretold = self.estimator.foretell_encoded(rows.X, rows.y)
+            foretold = self.estimator.predict_then_learn_encoded(rows.X, rows.y)
         elif len(rows.y):
             foretold = self._begin("predict_then_learn", rows)
         self._count(rows)

@@ -56,9 +56,6 @@ class OnePassEstimator(SavableEstimator):
         if restart:
             self._restart(X)
         batch = Batch(*self._weighted(X, targets, weights))
-        if not len(batch):  # all weights are 0
-            self._ensembles = self._ensembles or self._new_ensembles()
-            return self
         if self._n_rows == 0 and not self.standardize:
             self._warn_of_targets(batch)
         self.learn_encoded(batch.rows, batch.targets, batch.weights, passes)
@@ -121,7 +118,7 @@ class OnePassEstimator(SavableEstimator):
             warn_of_scales(X, getattr(self, "feature_names_in_", None))
         self._input_scaling = Scaling.none(self.n_features_in_)
         self._target_scaling = Scaling.none(self._n_targets)
-        # With standardisation they depend on the statistics of the first rows, so these make them.
+        # Standardised models depend on the statistics of the first rows, so the warm-up makes them.
         self._ensembles = [] if self.standardize else self._new_ensembles()
         self._waiting = None
         self._n_rows = 0

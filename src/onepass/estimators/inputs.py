@@ -82,6 +82,8 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
         weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
         if not np.isfinite(weights).all():
             raise ValueError("sample_weight must be finite")
+        if not weights.any():  # scikit-learn checks this from 1.9 on
+            raise ValueError("sample_weight must contain at least one number above 0, got only zeros")
         return weights
 
     def _weighted(self, X: Any, targets: FloatArray, weights: FloatArray | None) -> tuple[Any, FloatArray, Any]:

@@ -161,7 +161,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         return np.asarray(np.log(np.maximum(np.column_stack(sides), _TINY)))
 
     def export_state(self) -> tuple[Parameters, Arrays]:
-        """Give all that the estimator is, as parameters that JSON can hold and arrays: see `onepass.save`."""
+        """Return the whole state of the estimator, as parameters for JSON and arrays: see `onepass.save`."""
         parameters, arrays = super().export_state()
         labels = self.classes_.tolist()
         if not all(isinstance(label, (bool, int, float, str)) for label in labels):

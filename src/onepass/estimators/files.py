@@ -34,7 +34,7 @@ class SavableEstimator(CheckedInputs):
     _n_rows: int
 
     def export_state(self) -> tuple[Parameters, Arrays]:
-        """Give all that the estimator is, as parameters that JSON can hold and arrays: see `onepass.save`."""
+        """Return the whole state of the estimator, as parameters for JSON and arrays: see `onepass.save`."""
         check_is_fitted(self)
         parameters: Parameters = {
             "arguments": {name: _plain(name, value) for name, value in self.get_params(deep=False).items()},
@@ -60,7 +60,7 @@ class SavableEstimator(CheckedInputs):
 
     @classmethod
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
-        """Make the estimator that `export_state` described; it goes on learning as that one would."""
+        """Make the estimator that `export_state` described; it continues to learn exactly as that one would."""
         estimator = cls(**{name: _object(value) for name, value in parameters["arguments"].items()})
         estimator._check_parameters()
         estimator.n_features_in_ = as_count(parameters["n_features"], "n_features")
@@ -111,7 +111,7 @@ class SavableEstimator(CheckedInputs):
 
 
 def _plain(name: str, value: Any) -> Any:
-    """An argument as JSON can hold it."""
+    """An argument as a value that JSON has."""
     if isinstance(value, Activation):
         return encode_activation(value)
     if isinstance(value, np.generic):

@@ -108,8 +108,8 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
     covariance : {"auto", "full", "layer", "neuron", "diagonal"}
         Between which weights correlations are kept; by default the richest structure that is not too large.
     members : int
-        Networks that start from different seeds and priors, learn the same rows and predict as a mixture: better for
-        so many times the work. See `onepass.BayesianCommittee`.
+        Networks that start from different seeds and priors, learn the same rows and predict as a mixture: better, at
+        as many times the work. See `onepass.BayesianCommittee`.
     passes : int
         How often `fit` goes over the rows; `partial_fit` does once.
     refine : {"auto", "ep", "reuse"}
@@ -198,8 +198,8 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
     covariance : {"auto", "full", "layer", "neuron", "diagonal"}
         Between which weights correlations are kept; by default the richest structure that is not too large.
     members : int
-        Networks that start from different seeds and priors, learn the same rows and predict as a mixture: better for
-        so many times the work. See `onepass.BayesianCommittee`.
+        Networks that start from different seeds and priors, learn the same rows and predict as a mixture: better, at
+        as many times the work. See `onepass.BayesianCommittee`.
     passes : int
         How often `fit` goes over the rows; `partial_fit` does once.
     refine : {"auto", "ep", "reuse"}

@@ -41,7 +41,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         y : (n,) or (n, q) array
         sample_weight : (n,) array, optional
             With a fixed noise a row of weight ``w`` has the noise ``noise / w``; with a learned one weights must be
-            whole numbers, and the row is learned so many times in its place.
+            whole numbers, and the row is learned as often as its weight says.
         """
         return self._learn(X, y, sample_weight, restart=False)
 
@@ -141,7 +141,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         return columns if self._many else columns[:, 0]
 
     def export_state(self) -> tuple[Parameters, Arrays]:
-        """Give all that the estimator is, as parameters that JSON can hold and arrays: see `onepass.save`."""
+        """Return the whole state of the estimator, as parameters for JSON and arrays: see `onepass.save`."""
         parameters, arrays = super().export_state()
         return {**parameters, "many": self._many, "n_outputs": self._n_outputs}, arrays
 

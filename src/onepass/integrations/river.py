@@ -131,7 +131,7 @@ class _NamedFeatures:
     # Files: see onepass.files.checkpoint.
 
     def export_state(self) -> tuple[Parameters, Arrays]:
-        """Give all that the model is, as parameters that JSON can hold and arrays: see `onepass.save`."""
+        """Return the whole state of the model, as parameters for JSON and arrays: see `onepass.save`."""
         names = [_plain_name(name) for name in self._columns]
         state, arrays = self._perceptron.export_state()
         return {"arguments": self._arguments(), "core": state, "feature_names": names}, nested("core", arrays)
@@ -141,7 +141,7 @@ class _NamedFeatures:
 
     @classmethod
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
-        """Make the model that `export_state` described; it goes on learning as that one would."""
+        """Make the model that `export_state` described; it continues to learn exactly as that one would."""
         perceptron = BayesianPerceptron.from_state(parameters["core"], under("core", arrays))
         model = cls(**parameters["arguments"])
         names = [_name(given) for given in parameters["feature_names"]]
@@ -169,7 +169,7 @@ def _check_frame(frame: Any) -> None:
 
 
 def _plain_name(name: Any) -> Any:
-    """A feature's name as JSON can hold it: texts and whole numbers as they are, tuples of them as lists."""
+    """A feature's name as a value that JSON has: texts and whole numbers as they are, tuples of them as lists."""
     if isinstance(name, tuple):
         return [_plain_name(part) for part in name]
     if isinstance(name, str) or type(name) is int:

@@ -256,7 +256,7 @@ class BayesianCommittee(Ensemble):
                 yield tuple(given for given in densities if given is not None)
 
     def _cores(self, n_rows: int, batch: int) -> int:
-        """Number of threads that so many rows are worth."""
+        """Number of threads worth starting for this many rows."""
         first = self.members[0]
         if first._learner.plan is None or batch > 1:  # NumPy holds the lock, and BLAS has threads of its own
             return 1
@@ -292,7 +292,7 @@ class BayesianCommittee(Ensemble):
         return np.asarray(generator.permutation(np.concatenate(draws)))
 
     def export_state(self) -> tuple[Parameters, Arrays]:
-        """All that makes this committee: parameters that JSON can hold, and arrays. See `from_state`."""
+        """Return the whole state of the committee, as parameters for JSON and arrays: see `from_state`."""
         exported = [member.export_state() for member in self.members]
         arrays = {f"{k}.{name}": values for k, (_, own) in enumerate(exported) for name, values in own.items()}
         weighting = self.weighting_arrays
@@ -309,7 +309,7 @@ class BayesianCommittee(Ensemble):
 
     @classmethod
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
-        """Make the committee that `export_state` described; it goes on as the first would have."""
+        """Make the committee that `export_state` described; it continues exactly as that one would."""
         count = np.array([as_number(parameters["count"], "count")])
         members = [
             BayesianNetwork.from_state(

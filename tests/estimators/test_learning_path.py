@@ -8,12 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import onepass
-from onepass import BayesianMLPRegressor, BayesianNetwork, BayesianPerceptronClassifier, BayesianPerceptronRegressor
+from onepass import (
+    BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    BayesianNetwork,
+    BayesianPerceptronClassifier,
+    BayesianPerceptronRegressor,
+)
 from onepass.estimators.scaling import Scaling
-from onepass.tables.model import ClassTarget, NumberTarget, Rows, Settings, TabularModel
 
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 MOST_FRAMES = 7
 SOURCE = str(Path(onepass.__file__).parent)
 ENGINE = str(Path(SOURCE) / "engine")
@@ -21,6 +28,7 @@ ENGINE = str(Path(SOURCE) / "engine")
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(50, 3))
 Y = X @ [1.0, -2.0, 0.5]
+LABELS = (Y > 0).astype(float)
 
 
 def frames_to_the_engine(learn: Callable[[], Any]) -> list[str]:
@@ -47,27 +55,30 @@ def frames_to_the_engine(learn: Callable[[], Any]) -> list[str]:
     return longest
 
 
-@pytest.mark.parametrize("target", [NumberTarget("y", 0.0, 1.0), ClassTarget("y", ("no", "yes"), False)])
 @pytest.mark.parametrize(
-    "settings",
+    ("estimator", "y"),
     [
-        {},
-        {"prior_scale": "auto"},
-        {"covariance": "diagonal"},
-        {"hidden": (4,)},
-        {"hidden": (4,), "prior_scale": "auto"},
+        (BayesianPerceptronRegressor(), Y),
+        (BayesianPerceptronRegressor(prior_scale="auto"), Y),
+        (BayesianPerceptronRegressor(covariance="diagonal"), Y),
+        (BayesianPerceptronRegressor(standardize=True, warm_up=20), Y),
+        (BayesianPerceptronClassifier(), LABELS),
+        (BayesianPerceptronClassifier(prior_scale="auto"), LABELS),
+        (BayesianMLPRegressor((4,), standardize=False), Y),
+        (BayesianMLPRegressor((4,), prior_scale="auto", standardize=False), Y),
+        (BayesianMLPClassifier((4,), standardize=False), LABELS),
     ],
-    ids=str,
+    ids=lambda value: repr(value) if hasattr(value, "fit") else "",
 )
 @pytest.mark.parametrize("n", [1, 50])
-def test_few_frames_lie_between_a_table_and_the_engine(target: Any, settings: dict[str, Any], n: int) -> None:
-    encoding: Any = SimpleNamespace(features=["a", "b", "c"])
-    model = TabularModel(encoding, target, Settings(**settings))
-    y = (Y > 0).astype(float) if model.labels else Y
-    model.learn(Rows(X, y, (), 50))
-    chain = frames_to_the_engine(lambda: model.learn(Rows(X[:n], y[:n], (), n)))
+def test_few_frames_lie_between_a_table_and_the_engine(estimator: Any, y: np.ndarray, n: int) -> None:
+    table = onepass.load(FIXTURES / "table-v1.safetensors")
+    table.estimator = clone(estimator).fit(X, y)
+    rows = SimpleNamespace(X=X[:n], y=y[:n], rejects=(), lines=n)
+    chain = frames_to_the_engine(lambda: table.learn(rows))
     assert chain[0] == "TabularModel.learn"
     assert len(chain) <= MOST_FRAMES, chain
+    assert table.estimator.n_seen_ == 50 + n
 
 
 def test_an_identity_scales_nothing() -> None:

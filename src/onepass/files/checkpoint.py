@@ -51,8 +51,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     2
     """
     name = type(model).__name__
-    known: Any = savable(name) if name in savable_names() else None
-    if type(model) is not known:
+    known = name in savable_names() and type(model) is savable(name)
+    if not known:
         raise TypeError(f"model must be one of {', '.join(savable_names())}, got {name}")
     write_atomically(Path(path), _encoded(name, *model.export_state()))
 

@@ -240,11 +240,11 @@ def test_estimators_of_several_members_merge_with_their_weights() -> None:
     prior = onepass.BayesianMLPRegressor((5,), members=3, warm_up=50).fit(X[:100], y[:100])
     models = [copy.deepcopy(prior).partial_fit(X[part], y[part]) for part in (slice(100, 200), slice(200, 400))]
     merged = merge(prior, models)
-    one, other, pooled = (model._committees[0].weighing for model in (*models, merged))
+    one, other, pooled = (model._ensembles[0].weighting_arrays for model in (*models, merged))
     np.testing.assert_allclose(pooled["weights"], (one["weights"] + 2 * other["weights"]) / 3, rtol=1e-12)
     assert pooled["count"][0] == 3.0 + 400.0
-    for k, member in enumerate(merged._committees[0].members):
-        alone = merge(prior._committees[0].members[k], [model._committees[0].members[k] for model in models])
+    for k, member in enumerate(merged._ensembles[0].members):
+        alone = merge(prior._ensembles[0].members[k], [model._ensembles[0].members[k] for model in models])
         np.testing.assert_allclose(member.mean, alone.mean, rtol=1e-10, atol=1e-12)
     merged.partial_fit(X, y)
     assert merged.score(X, y) > 0.5

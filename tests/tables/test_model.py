@@ -47,7 +47,7 @@ def learned(folder: Path, rows: list[dict[str, Any]], target: str, **settings: A
     ],
     ids=lambda estimator: f"{type(estimator).__name__}-{estimator.prior_scale}",
 )
-def test_rows_are_foretold_by_what_was_learned_before_them(estimator: Any) -> None:
+def test_rows_are_predicted_by_what_was_learned_before_them(estimator: Any) -> None:
     classes = hasattr(estimator, "predict_proba")
     y = np.digitize(Y, [-1.0, 1.0]) if classes else Y
     first = {"classes": [0, 1, 2]} if classes else {}
@@ -57,15 +57,15 @@ def test_rows_are_foretold_by_what_was_learned_before_them(estimator: Any) -> No
     for i in range(100, 105):
         expected.append(copy.predict_proba(X[i : i + 1])[0] if classes else copy.predict(X[i : i + 1])[0])
         copy.partial_fit(X[i : i + 1], y[i : i + 1])
-    foretold = estimator.predict_then_learn(X[100:105], y[100:105])
+    predicted = estimator.predict_then_learn(X[100:105], y[100:105])
     # Several priors are weighed once a call, so only the first row sees the very same weights.
     same = 1 if estimator.prior_scale == "auto" else 5
-    np.testing.assert_allclose(foretold.mean[:same], np.array(expected)[:same], rtol=1e-7)
+    np.testing.assert_allclose(predicted.mean[:same], np.array(expected)[:same], rtol=1e-7)
     assert estimator.n_seen_ == 105
-    assert (foretold.var > 0).all()
+    assert (predicted.var > 0).all()
 
 
-def test_rows_of_a_warm_up_are_not_foretold() -> None:
+def test_rows_of_a_warm_up_are_not_predicted() -> None:
     model = BayesianPerceptronRegressor(standardize=True, warm_up=50)
     with pytest.raises(ValueError, match="the 50 rows of the warm-up"):
         model.predict_then_learn(X, Y)

@@ -104,7 +104,7 @@ class TabularModel:
         """Predict every row just before learning it; None if there is no row."""
         predicted = None
         if len(rows.y) and self.n_rows:
-            predicted = self.estimator.foretell_encoded(rows.X, rows.y)
+            predicted = self.estimator.predict_then_learn_encoded(rows.X, rows.y)
         elif len(rows.y):
             predicted = self._begin("predict_then_learn", rows)
         self._count(rows)

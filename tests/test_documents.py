@@ -13,9 +13,8 @@ PLACES = (ROOT, ROOT / "src" / "onepass")  # tables of modules leave the beginni
 
 
 def quoted(page: Path, pattern: str) -> set[str]:
-    """What stands in backticks and begins with a pattern; of CONTRIBUTING.md, below the table of packages."""
-    _, _, text = page.read_text(encoding="utf-8").rpartition("\n## How a row travels\n")
-    return set(re.findall(rf"`({pattern})", text))
+    """What stands in backticks and begins with a pattern."""
+    return set(re.findall(rf"`({pattern})", page.read_text(encoding="utf-8")))
 
 
 def exists(name: str) -> bool:

@@ -95,6 +95,7 @@ def test_a_model_of_a_table_survives_its_file_and_equal_models_are_equal_files(t
         ("target", {"kind": "class", "name": "price", "labels": ["a", "b"], "numeric": False}),
         ("target", {"kind": "magic"}),
         ("estimator", {"class": "os.system", "state": {}}),
+        ("estimator", {"class": ["BayesianMLPRegressor"], "state": {}}),
         ("n_rows", -1),
         ("n_rejected", None),
         ("last_run", {"files": ["a.csv"]}),
@@ -111,6 +112,14 @@ def test_a_hostile_file_is_refused(change: tuple[str, Any], tmp_path: Path, monk
     onepass.save(model, tmp_path / "a")
     with pytest.raises(CheckpointError):
         onepass.load(tmp_path / "a")
+
+
+def test_only_an_estimator_is_taken_for_one(tmp_path: Path) -> None:
+    parameters, arrays = learned(tmp_path, trips(50), "price").export_state()
+    for name in ("TabularModel", "BayesianPerceptron"):  # classes that a file can hold, but not in this place
+        parameters["estimator"]["class"] = name
+        with pytest.raises(ValueError, match=f"'{name}' is no estimator"):
+            TabularModel.from_state(parameters, arrays)
 
 
 def test_many_features_are_learned_and_shown_in_bounded_memory(tmp_path: Path) -> None:

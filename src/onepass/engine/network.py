@@ -8,8 +8,8 @@ belief may be in single or double precision; all else is in double precision.
 import cython
 import numpy as np
 from cython.cimports.libc.math import fabs, isfinite
-from cython.cimports.onepass.engine.network_records import BlockShape, NetworkShape, Signals, Sites, TrainingPass
-from cython.cimports.onepass.engine.vector_matches import NoiseState, VectorMatch, remove_site
+from cython.cimports.onepass.engine.network_records import BlockShape, Signals
+from cython.cimports.onepass.engine.vector_matches import VectorMatch, remove_site
 
 
 class Workspace:

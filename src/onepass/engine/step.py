@@ -3,13 +3,13 @@
 import cython
 import numpy as np
 from cython.cimports.libc.math import NAN, isfinite
-from cython.cimports.onepass.engine.matches import CompiledLikelihood
 
 NOISE_FLOOR = 1e-12
 # Where each number stands in `LearningState.to_array`.
 NOISE, NOISE_WEIGHT, NOISE_WINDOW, LOG_EVIDENCE, N_SEEN = range(5)
 _NOISE_FLOOR = cython.declare(cython.double, NOISE_FLOOR)
-_START_ROWS = cython.declare(cython.double, 10.0)
+START_ROWS = 10.0  # whose residuals say how large the noise may be
+_START_ROWS = cython.declare(cython.double, START_ROWS)
 _RATE = cython.declare(cython.double, 3.0)
 
 

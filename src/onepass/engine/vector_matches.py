@@ -10,7 +10,7 @@ One class per likelihood. Nothing here knows about weights or layers.
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import INFINITY, exp, fabs, log, sqrt
+from cython.cimports.libc.math import INFINITY, exp, log, sqrt
 from cython.cimports.onepass.engine.matches import sigmoid_label
 from cython.cimports.onepass.engine.small_matrices import apply, factorise, invert, is_positive
 from cython.cimports.onepass.engine.special import sigmoid

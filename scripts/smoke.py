@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+
 import onepass
 
 
@@ -43,7 +44,9 @@ def models(folder: Path) -> None:
 def commands(folder: Path) -> None:
     rng = np.random.default_rng(1)
     rows = ["size,place,price"]
-    rows += [f"{size:.2f},{place},{100 * size:.1f}" for size, place in zip(rng.uniform(1, 9, 300), "ab" * 150)]
+    rows += [
+        f"{size:.2f},{place},{100 * size:.1f}" for size, place in zip(rng.uniform(1, 9, 300), "ab" * 150, strict=True)
+    ]
     (folder / "homes.csv").write_text("\n".join(rows) + "\n")
     for line in (
         "--version",

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import norm
 from scipy.special import erf, ndtr
+from scipy.stats import norm
 
 from onepass._typing import FloatArray
 from onepass.activations import NAMES, Activation, PaperSigmoid, Probit, Quadrature, Sigmoid, Step, as_activation

@@ -8,7 +8,7 @@ from scipy.special import expit, log_expit
 
 from onepass._typing import FloatArray
 from onepass.activations import PaperSigmoid
-from onepass.likelihoods.univariate import Gaussian, kalman
+from onepass.likelihoods import Gaussian
 from onepass.paper import NAMES, classification, comparison, gradient, load, regression, sigmoid
 from onepass.paper.base import mean_and_std, short, trial_rng
 from onepass.paper.gradient import Recipe, Score
@@ -89,11 +89,11 @@ class TestComparison:
         assert not self.grid.label[self.grid.mean == 0.0].any()
 
     def test_the_formulas_as_printed_are_what_the_library_computes(self) -> None:
-        tilt = kalman(PaperSigmoid(), Gaussian(0.01), self.grid.mean, self.grid.var, self.grid.label)
+        match = Gaussian(0.01).moment_match(PaperSigmoid(), self.grid.mean, self.grid.var, self.grid.label, "kalman")
         points = zip(self.grid.mean, self.grid.var, self.grid.label, strict=True)
         printed = np.array([comparison.printed_update(*point, noise=0.01) for point in points])
-        assert printed[:, 0] == pytest.approx(self.grid.mean + tilt.alpha * self.grid.var, abs=1e-12)
-        assert printed[:, 1] == pytest.approx(self.grid.var - tilt.kappa * self.grid.var**2, abs=1e-12)
+        assert printed[:, 0] == pytest.approx(self.grid.mean + match.score * self.grid.var, abs=1e-12)
+        assert printed[:, 1] == pytest.approx(self.grid.var - match.information * self.grid.var**2, abs=1e-12)
 
     @pytest.mark.parametrize(
         "log_likelihood",

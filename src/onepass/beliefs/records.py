@@ -27,7 +27,6 @@ __all__ = [
 ]
 
 
-
 def record_width(size: int) -> int:
     """Return the length of the record of a perceptron with ``size`` weights."""
     return HEAD + size + size * (size + 1) // 2

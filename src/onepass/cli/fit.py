@@ -83,7 +83,7 @@ def fit(
     """
     from onepass.cli.errors import user_errors
     from onepass.cli.paths import check_distinct_paths, check_writable
-    from onepass.cli.training_run import checkpoint_policy, resume_run, run, settle_code
+    from onepass.cli.training_run import checkpoint_policy, resume_run, run
 
     with Console(as_json=as_json, quiet=quiet) as console, user_errors():
         if executor != "dask" and (workers is not None or scheduler is not None or rounds is not None):
@@ -106,7 +106,6 @@ def fit(
             model = resumed.model
         else:
             model, reason = infer_model(sources, schema_options(target, shape), rereadable=not inputs.is_stream)
-        settle_code(model, inputs)
         if resumed is None:
             console.fact("task", task_words(model, reason))
             for name, words in model.choices():

@@ -48,7 +48,7 @@ def learn(
     """
     from onepass.cli.errors import user_errors
     from onepass.cli.paths import check_distinct_paths, check_writable, load_model
-    from onepass.cli.training_run import checkpoint_policy, resume_run, run, settle_code
+    from onepass.cli.training_run import checkpoint_policy, resume_run, run
 
     with Console(as_json=as_json, quiet=quiet) as console, user_errors():
         from onepass.tables.inputs import Inputs
@@ -68,7 +68,6 @@ def learn(
         learned = learned if resumed is None else resumed.model
         for source in sources:
             check_columns(learned, source, target=True)
-        settle_code(learned, inputs)
         with Rejects(rejects, strict=strict, notes=resumed and resumed.progress.notes) as log:
             start = resumed and resumed.progress.position
             training = TrainingRun(learned, model, inputs, sources, start)

@@ -1,6 +1,5 @@
 """What `fit` and `learn` share: a run over the input that can be interrupted and resumed, and the report of its end."""
 
-import os
 import shlex
 import signal
 import sys
@@ -22,9 +21,7 @@ if TYPE_CHECKING:
     from onepass.tables.progress import ResumedRun
     from onepass.tables.training import CheckpointPolicy, TrainingRun
 
-__all__ = ["checkpoint_policy", "report", "resume_run", "run", "settle_code", "stoppable"]
-
-_RESTARTED = "ONEPASS_RESTARTED"  # once is enough, also where nothing can be kept on the disk
+__all__ = ["checkpoint_policy", "report", "resume_run", "run", "stoppable"]
 
 
 def resume_run(path: Path, inputs: "Inputs", resume: bool, asked: dict[str, Any]) -> "ResumedRun | None":
@@ -44,22 +41,6 @@ def resume_run(path: Path, inputs: "Inputs", resume: bool, asked: dict[str, Any]
             "it to start over"
         )
     return resumed(path, inputs, asked) if resume else None
-
-
-def settle_code(model: "TabularModel", inputs: "Inputs") -> None:
-    """Start anew with all code from the disk if this process had to compile some.
-
-    What was compiled just now differs in last bits from the same code loaded, and a run that is cut and resumed must
-    not show it. Nothing has been learned or written yet, so nobody but the clock notices.
-    """
-    if inputs.is_stream or _RESTARTED in os.environ or not click.get_current_context().find_root().obj:
-        return  # read once, done already, or called by another program, which can't start anew
-    model.warm_up()
-    from onepass.engine.compiled import compiled_now
-
-    if compiled_now():
-        os.environ[_RESTARTED] = "1"
-        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 @contextmanager

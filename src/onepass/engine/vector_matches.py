@@ -1,9 +1,9 @@
 """Moment matches of likelihoods with several outputs: `matches` for the K outputs ``o ~ N(mean, cov)`` of a network.
 
-With ``Z = ∫ p(y|o) N(o; mean, cov) do``, the score is the gradient of ``log Z`` in the mean and the information minus its
-second derivative, so that a belief that projects on the outputs by ``c = C J`` takes the step ``c score`` and
-``-c information c'``. It is the step that a Gaussian site ``exp(h'o - o'precision o/2)`` makes, with
-``h = precision mean + shift``; refinement keeps the site, to remove it later.
+With ``Z = ∫ p(y|o) N(o; mean, cov) do``, the score is the gradient of ``log Z`` in the mean and the information minus
+its second derivative, so that a belief that projects on the outputs by ``c = C J`` takes the step ``c score`` and ``-c
+information c'``. It is the step that a Gaussian site ``exp(h'o - o'precision o/2)`` makes, with ``h = precision mean +
+shift``; refinement keeps the site, to remove it later.
 
 One class per likelihood. Nothing here knows about weights or layers.
 """
@@ -147,7 +147,13 @@ class VectorLikelihood:
             record[3 * n + k] = state.scale_of[k]
         self.marginals(mean, cov, record, record + n, out)
 
-    def moment_match(self, mean: cython.const[cython.double][::1], cov: cython.const[cython.double][:, ::1], target: cython.const[cython.double][::1], state: NoiseState):
+    def moment_match(
+        self,
+        mean: cython.const[cython.double][::1],
+        cov: cython.const[cython.double][:, ::1],
+        target: cython.const[cython.double][::1],
+        state: NoiseState,
+    ):
         """Log density, score ``(size,)``, information, precision and shift of one target."""
         out = VectorMatch(self.size)
         log_density = self.match(
@@ -162,7 +168,11 @@ class VectorLikelihood:
         )
 
     def log_densities(
-        self, means: cython.const[cython.double][:, ::1], covs: cython.const[cython.double][:, :, ::1], targets: cython.const[cython.double][:, ::1], state: NoiseState
+        self,
+        means: cython.const[cython.double][:, ::1],
+        covs: cython.const[cython.double][:, :, ::1],
+        targets: cython.const[cython.double][:, ::1],
+        state: NoiseState,
     ):
         """Log density of each row's target, ``(n,)``."""
         result = np.empty(means.shape[0])
@@ -172,11 +182,20 @@ class VectorLikelihood:
         with cython.nogil:
             for i in range(means.shape[0]):
                 densities[i] = self.match(
-                    cython.address(means[i, 0]), cython.address(covs[i, 0, 0]), cython.address(targets[i, 0]), state, out
+                    cython.address(means[i, 0]),
+                    cython.address(covs[i, 0, 0]),
+                    cython.address(targets[i, 0]),
+                    state,
+                    out,
                 )
         return result
 
-    def records(self, means: cython.const[cython.double][:, ::1], covs: cython.const[cython.double][:, :, ::1], state: NoiseState):
+    def records(
+        self,
+        means: cython.const[cython.double][:, ::1],
+        covs: cython.const[cython.double][:, :, ::1],
+        state: NoiseState,
+    ):
         """Mean, variance, noise and scale that each row is predicted from, ``(n, 4, K)``."""
         result = np.empty((means.shape[0], 4, self.n_outputs))
         rows: cython.double[:, :, ::1] = result
@@ -185,7 +204,11 @@ class VectorLikelihood:
         with cython.nogil:
             for i in range(means.shape[0]):
                 self.describe(
-                    cython.address(means[i, 0]), cython.address(covs[i, 0, 0]), state, cython.address(rows[i, 0, 0]), out
+                    cython.address(means[i, 0]),
+                    cython.address(covs[i, 0, 0]),
+                    state,
+                    cython.address(rows[i, 0, 0]),
+                    out,
                 )
         return result
 
@@ -290,13 +313,13 @@ class GaussianOutputs(NoisyNumbers):
 def match_pair(error, f_var, cross, a_var, log_noise):
     """Match a pair ``(f, a)`` by a target ``y ~ N(f, e^a)`` that is ``error`` away from ``E f``.
 
-    ``f`` is taken apart into what follows from ``a``, with the slope ``b``, and an independent rest with variance ``s``.
-    Given ``a`` all about the rest is known in closed form, so the moments of the tilted pair are sums over one dimension:
-    over fixed nodes of ``a``, evenly spaced, where such sums converge as fast as any. What is learned about ``a`` and the
-    rest is then put together again.
+    ``f`` is taken apart into what follows from ``a``, with the slope ``b``, and an independent rest with variance
+    ``s``. Given ``a`` all about the rest is known in closed form, so the moments of the tilted pair are sums over one
+    dimension: over fixed nodes of ``a``, evenly spaced, where such sums converge as fast as any. What is learned about
+    ``a`` and the rest is then put together again.
 
-    Far-off targets are bounded on both sides: no row moves ``a`` further than the nodes reach, and none pulls ``f`` harder
-    than one ten deviations away under the widest noise among the nodes.
+    Far-off targets are bounded on both sides: no row moves ``a`` further than the nodes reach, and none pulls ``f``
+    harder than one ten deviations away under the widest noise among the nodes.
     """
     share: cython.double[43]
     scaled: cython.double[43]
@@ -356,7 +379,7 @@ def noise_given(mean, var):
 
 
 class HeteroscedasticOutputs(NoisyNumbers):
-    """Numbers ``f`` whose noise depends on the input: output ``K + k`` is the log of the noise variance of output ``k``."""
+    """Numbers whose noise depends on the input: output ``K + k`` is the log of the noise variance of output ``k``."""
 
     def __init__(self, n_outputs: int):
         self.n_outputs = self.n_columns = n_outputs
@@ -472,9 +495,9 @@ class CategoricalOutputs(VectorLikelihood):
         With ``q`` the gradients of the log probabilities in the logits' means, one row per class, that is
         ``score = q[label]`` and ``information = Σ p q q'``, what the label tells on average.
 
-        ``-(log p)''`` is at most 1/2 in any direction, so no label leaves less than ``(cov⁻¹ + 1/2)⁻¹``. Three odds that
-        contradict each other may; their information is then taken for the precision of a site, which leaves something in
-        any case.
+        ``-(log p)''`` is at most 1/2 in any direction, so no label leaves less than ``(cov⁻¹ + 1/2)⁻¹``. Three odds
+        that contradict each other may; their information is then taken for the precision of a site, which leaves
+        something in any case.
         """
         n = self.n_outputs
         label = cython.cast(cython.Py_ssize_t, target[0])
@@ -551,8 +574,8 @@ class CategoricalOutputs(VectorLikelihood):
 
         Two classes alone are one label, whose odds are known exactly. For known logits ``1/p_k`` is the sum of all odds
         against ``k``. For uncertain ones that is a start (Daunizeau 2017); what it lacks to be right to second order, a
-        common factor aside, is ``Σ_j v_kj p_j p_k / (p_j + p_k)``, with the variance ``v`` of the difference of two logits
-        flattened, as one probit would, so that it serves where much is uncertain.
+        common factor aside, is ``Σ_j v_kj p_j p_k / (p_j + p_k)``, with the variance ``v`` of the difference of two
+        logits flattened, as one probit would, so that it serves where much is uncertain.
         """
         n = self.n_outputs
         k: cython.Py_ssize_t
@@ -700,7 +723,10 @@ def remove_site(cov, precision, h, values, out):
 
 
 def site_removal(
-    cov: cython.const[cython.double][:, ::1], precision: cython.const[cython.double][:, ::1], h: cython.const[cython.double][::1], values: cython.const[cython.double][::1]
+    cov: cython.const[cython.double][:, ::1],
+    precision: cython.const[cython.double][:, ::1],
+    h: cython.const[cython.double][::1],
+    values: cython.const[cython.double][::1],
 ):
     """Score and information of the step that removes a site, or None where it can't be removed."""
     n = h.shape[0]

@@ -1,8 +1,9 @@
 """Likelihoods of networks: what a target says about several outputs at once.
 
-A likelihood turns the belief ``N(mean, cov)`` about a network's outputs and a target into an `OutputMatch`, and says what
-is predicted from the outputs. Its formulas are compiled, see `onepass.engine.vector_matches`. Nothing here knows about
-weights or layers. To add one, write its compiled class there and a subclass of `OutputLikelihood` here, with `register`.
+A likelihood turns the belief ``N(mean, cov)`` about a network's outputs and a target into an `OutputMatch`, and says
+what is predicted from the outputs. Its formulas are compiled, see `onepass.engine.vector_matches`. Nothing here knows
+about weights or layers. To add one, write its compiled class there and a subclass of `OutputLikelihood` here, with
+`register`.
 """
 
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -42,9 +43,9 @@ _SIGMOID = Sigmoid()
 class OutputMatch(NamedTuple):
     """What a target does to a belief ``N(mean, cov)`` about the outputs.
 
-    With ``c`` the covariance of the weights and the outputs, the step is ``c score`` and ``-c information c'``. It is the
-    step that a Gaussian site ``exp(h'o - o'precision o/2)`` on the outputs ``o`` makes, with
-    ``h = precision mean + shift``; refinement keeps the site to remove it later.
+    With ``c`` the covariance of the weights and the outputs, the step is ``c score`` and ``-c information c'``. It is
+    the step that a Gaussian site ``exp(h'o - o'precision o/2)`` on the outputs ``o`` makes, with ``h = precision mean +
+    shift``; refinement keeps the site to remove it later.
     """
 
     log_density: float

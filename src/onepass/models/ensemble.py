@@ -235,7 +235,9 @@ class BayesianCommittee(Ensemble):
     def predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> Prediction:
         """Predict every row just before learning it; members count as they did before the first of them."""
         with self._all_or_none():
-            predictions, log_densities = zip(*(member._predict_then_learn(X, y) for member in self.members), strict=True)
+            predictions, log_densities = zip(
+                *(member._predict_then_learn(X, y) for member in self.members), strict=True
+            )
             mixture = self._mixture(_stacked(list(predictions)))
             self._weigh(np.array(log_densities))
         return mixture

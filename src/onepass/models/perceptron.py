@@ -1,8 +1,8 @@
 """The Bayesian perceptron: Algorithms 1 and 2 of the paper, to be read beside it.
 
-M. F. Huber, "Bayesian Perceptron: Towards fully Bayesian Neural Networks", 2020; equations have the numbers printed there.
-`BayesianPerceptron.predict` is the forward pass, `_learn_row` the backward pass for one row, in NumPy: the reference for
-the kernels of `onepass.engine`, which do the same for many rows at a time.
+M. F. Huber, "Bayesian Perceptron: Towards fully Bayesian Neural Networks", 2020; equations have the numbers printed
+there. `BayesianPerceptron.predict` is the forward pass, `_learn_row` the backward pass for one row, in NumPy: the
+reference for the kernels of `onepass.engine`, which do the same for many rows at a time.
 """
 
 import hashlib
@@ -484,7 +484,9 @@ class BayesianPerceptron:
             pre_var += _input_variance(posterior, np.hstack([np.zeros((len(pre_mean), bias)), row_vars]))
         return pre_mean, pre_var
 
-    def _prediction(self, pre_mean: FloatArray, pre_var: FloatArray, likelihood: Likelihood, single: bool) -> Prediction:
+    def _prediction(
+        self, pre_mean: FloatArray, pre_var: FloatArray, likelihood: Likelihood, single: bool
+    ) -> Prediction:
         output = self.activation.moments(pre_mean, pre_var)
         columns = (output.mean, output.var, pre_mean, pre_var, likelihood.noise_var(output))
         return Prediction(*(_one_or_many(column, single) for column in columns))

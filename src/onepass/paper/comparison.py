@@ -17,8 +17,8 @@ from scipy.integrate import quad
 from scipy.special import expit, log_expit
 
 from onepass._typing import FloatArray
-from onepass.activations import PaperSigmoid, Sigmoid, Tilt
-from onepass.likelihoods.univariate import Bernoulli, Gaussian, kalman
+from onepass.activations import PaperSigmoid, Sigmoid
+from onepass.likelihoods import Bernoulli, Gaussian, MomentMatch
 from onepass.paper.base import Tick
 
 __all__ = [
@@ -163,11 +163,11 @@ def run(seed: int, trials: int, tick: Tick) -> ComparisonOutcome:
     points = list(zip(grid.mean.tolist(), grid.var.tolist(), grid.label.tolist(), strict=True))
     printed = np.array([printed_update(*point, noise=0.0) for point in points]).T
 
-    def errors_of(tilt: Tilt, truth: tuple[FloatArray, FloatArray]) -> Errors:
-        return _errors((grid.mean + tilt.alpha * grid.var, grid.var - tilt.kappa * grid.var**2), truth)
+    def errors_of(match: MomentMatch, truth: tuple[FloatArray, FloatArray]) -> Errors:
+        return _errors((grid.mean + match.score * grid.var, grid.var - match.information * grid.var**2), truth)
 
-    def by_kalman(observation: Gaussian | Bernoulli) -> Tilt:
-        return kalman(paper, observation, grid.mean, grid.var, grid.label)
+    def by_kalman(likelihood: Gaussian | Bernoulli) -> MomentMatch:
+        return likelihood.moment_match(paper, grid.mean, grid.var, grid.label, "kalman")
 
     runtime, integrated = _time(grid, points, tick)
     return ComparisonOutcome(
@@ -176,7 +176,7 @@ def run(seed: int, trials: int, tick: Tick) -> ComparisonOutcome:
         bernoulli_guarded=errors_of(by_kalman(Gaussian(0.0)), toss),
         bernoulli_noise=errors_of(by_kalman(Gaussian(NOISE)), toss),
         bernoulli_label_variance=errors_of(by_kalman(Bernoulli()), toss),
-        exact=errors_of(Sigmoid().tilt_by_label(grid.mean, grid.var, grid.label), toss),
+        exact=errors_of(Bernoulli().moment_match(Sigmoid(), grid.mean, grid.var, grid.label), toss),
         negative_variances=int(np.sum(printed[1] < 0.0)),
         integration_disagreement=float(np.abs(np.array(integrated).T - np.array(noisy)).max()),
         runtime=runtime,
@@ -251,8 +251,10 @@ def _time(
     jobs: dict[str, Callable[[], Any]] = {
         "closed_form": lambda: [printed_update(*point, noise=NOISE) for point in points],
         "integration": lambda: [_adaptive_integration(*point) for point in points],
-        "paper_on_grid": lambda: kalman(PaperSigmoid(), Gaussian(NOISE), grid.mean, grid.var, grid.label),
-        "exact_on_grid": lambda: Sigmoid().tilt_by_label(grid.mean, grid.var, grid.label),
+        "paper_on_grid": lambda: Gaussian(NOISE).moment_match(
+            PaperSigmoid(), *(grid.mean, grid.var, grid.label), "kalman"
+        ),
+        "exact_on_grid": lambda: Bernoulli().moment_match(Sigmoid(), grid.mean, grid.var, grid.label),
         "integration_on_grid": lambda: tilted_moments(_coin_toss, grid),
     }
     seconds: dict[str, list[float]] = {name: [] for name in jobs}

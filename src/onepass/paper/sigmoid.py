@@ -7,8 +7,7 @@ import numpy as np
 from scipy.special import expit, ndtr
 
 from onepass._typing import FloatArray
-from onepass.activations.sigmoid import SCALES, WEIGHTS
-from onepass.mathematics.gaussian import pdf
+from onepass.engine.moments import SCALES, WEIGHTS
 from onepass.paper.base import Tick
 
 __all__ = ["Approximation", "SigmoidOutcome", "run", "steps"]
@@ -73,5 +72,5 @@ def _approximate(
     a: FloatArray, sigmoid: FloatArray, slope: FloatArray, weights: FloatArray, scales: FloatArray
 ) -> Approximation:
     z = a[:, None] * scales
-    value, derivative = ndtr(z) @ weights, pdf(z) @ (weights * scales)
+    value, derivative = ndtr(z) @ weights, np.exp(-0.5 * z**2) / np.sqrt(2.0 * np.pi) @ (weights * scales)
     return Approximation(value, derivative, np.abs(value - sigmoid), np.abs(derivative - slope))

@@ -4,7 +4,6 @@
 meaning of a row depends on is part of it, so whoever has the file can continue to learn or predict.
 """
 
-import copy
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
@@ -26,7 +25,6 @@ from onepass.tables.weights import Weight, feature_weights
 
 __all__ = ["TabularModel"]
 
-_WARM_UP = 256  # rows, enough for the kernels of blocks
 _BLOCK = 2**23  # numbers in a block of rows
 
 
@@ -109,14 +107,6 @@ class TabularModel:
             predicted = self._begin("predict_then_learn", rows)
         self._count(rows)
         return predicted
-
-    def warm_up(self) -> None:
-        """Have a copy learn some rows and one row, so that all code for it is compiled or loaded."""
-        rng = np.random.default_rng(0)
-        copied = copy.deepcopy(self)
-        for n in (min(_WARM_UP, self.rows_per_block), 1):
-            X = rng.standard_normal((n, len(self.encoding.features)))
-            copied.learn(Rows(X, np.zeros(n), (), n))
 
     def _begin(self, method: str, rows: Rows) -> Any:
         """Show the estimator its first rows and classes."""

@@ -8,7 +8,7 @@ With the right posterior the true weights lie one standard deviation from their 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,7 +26,7 @@ _SCALE = np.sqrt(np.pi / 8.0)
 class OneProbit(Bernoulli):
     """Labels by a single probit ``Φ(λ a)``, ``λ² = π/8``, matched exactly: the step between the paper and us."""
 
-    kalman = None
+    kalman: ClassVar[Any] = None
 
     def moment_match(
         self, activation: Any, mean: ArrayLike, var: ArrayLike, y: ArrayLike, update: str = "auto"

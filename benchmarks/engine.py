@@ -28,7 +28,7 @@ from benchmarks.network_speed import networks
 from benchmarks.timing import Measurement, race, ratio
 from onepass import BayesianPerceptron
 from onepass._typing import FloatArray
-from onepass.engine import CROSSOVER
+from onepass.beliefs.full import CROSSOVER
 from onepass.files.atomic import write_atomically
 
 _RNG = np.random.default_rng(0)

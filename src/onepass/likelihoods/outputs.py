@@ -105,8 +105,8 @@ class OutputLikelihood:
 
     def moment_match(self, mean: FloatArray, cov: FloatArray, target: FloatArray, noise: NoiseState) -> OutputMatch:
         """Match one target, ``(columns,)``."""
-        arrays = (np.ascontiguousarray(values, dtype=np.float64) for values in (mean, cov, target))
-        return OutputMatch(*self.compiled.moment_match(*arrays, noise))
+        mean, cov, target = (np.ascontiguousarray(values, dtype=np.float64) for values in (mean, cov, target))
+        return OutputMatch(*self.compiled.moment_match(mean, cov, target, noise))
 
     def log_densities(self, means: FloatArray, covs: FloatArray, targets: FloatArray, noise: NoiseState) -> FloatArray:
         """Log density (or probability) of each row's target, ``(n,)``."""
@@ -161,7 +161,7 @@ class GaussianNumbers(OutputLikelihood):
     """Numbers with independent Gaussian noise, the same for all rows."""
 
     name = "gaussian"
-    compiled_class = GaussianOutputs
+    compiled_class: ClassVar[type[VectorLikelihood]] = GaussianOutputs
     is_numeric = True
 
     def log_densities(self, means: FloatArray, covs: FloatArray, targets: FloatArray, noise: NoiseState) -> FloatArray:

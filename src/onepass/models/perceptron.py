@@ -242,9 +242,8 @@ class BayesianPerceptron:
         if X_var is None and type(X) is np.ndarray and X.ndim == 1 and self._one_row is not None:
             seen = self._one_row.predict(X)
             if seen is not None:
-                (mean, var, slope), pre_mean, pre_var = seen
-                noise_var = self.observation.noise_var(Moments(mean, var, slope))
-                return Prediction(mean, var, pre_mean, pre_var, float(noise_var))
+                output = Moments(*seen[0])
+                return Prediction(output.mean, output.var, *seen[1:], float(self.observation.noise_var(output)))
         rows, row_vars, single = self._inputs(X, X_var)
         pre_mean, pre_var = self._pre_activation(rows, row_vars)
         return self._prediction(pre_mean, pre_var, self.observation, single)

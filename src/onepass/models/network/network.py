@@ -134,7 +134,7 @@ class BayesianNetwork:
     @property
     def mean(self) -> FloatArray:
         """Mean of all weights, ``(p,)``."""
-        return self._state.belief.mean.copy()
+        return np.array(self._state.belief.mean)
 
     @property
     def cov(self) -> Any:
@@ -259,7 +259,7 @@ class BayesianNetwork:
 
     def sample_weights(self, n: int, rng: np.random.Generator | int) -> FloatArray:
         """Draw ``n`` vectors of all weights from the posterior, ``(n, p)``."""
-        return self._state.belief.sample(as_count(n, "n"), as_generator(rng))
+        return np.asarray(self._state.belief.sample(as_count(n, "n"), as_generator(rng)))
 
     def sample_output(self, X: ArrayLike, n: int, rng: np.random.Generator | int) -> FloatArray:
         """Draw ``n`` outputs from the posterior, without noise; for labels and classes as probabilities.

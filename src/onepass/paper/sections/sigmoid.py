@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
-from onepass.activations.sigmoid import WEIGHTS
+from onepass.engine.moments import WEIGHTS
 from onepass.paper.base import COLUMNS, short
 from onepass.paper.sigmoid import SigmoidOutcome
 from onepass.reports.html import Picture, Section, Table

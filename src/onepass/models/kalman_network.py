@@ -6,6 +6,8 @@ out. `BayesianNetwork` sends expected slopes back instead and takes one joint st
 are those of the paper as far as it states them.
 """
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from onepass.activations import Activation, as_activation
 from onepass.beliefs.block import BlockGaussian
 from onepass.beliefs.structures import NeuronBlocks
 from onepass.models.network import BayesianNetwork
-from onepass.models.network.learning import Pass
+from onepass.models.network.learning import Learner, Pass, State
 from onepass.models.network.priors import UNIT, NetworkPrior
 from onepass.models.network.propagation import evaluate
 
@@ -84,20 +86,33 @@ class KalmanNetwork(BayesianNetwork):
         layers = self._structure.layout.layers(weights)
         return np.stack([evaluate([layer[i] for layer in layers], self.activation, rows) for i in range(len(weights))])
 
-    def _run(self, work: Pass) -> int:
-        belief, noise = self._state.belief, float(self.noise)
-        for i in work.order:
-            mean, var = backward(self._neurons, belief, self.activation, work.rows[i], work.targets[i], noise)
-            total = var + noise
-            work.densities[i] = -0.5 * (np.log(2.0 * np.pi * total) + (work.targets[i] - mean) ** 2 / total).sum()
-            if work.record is not None:
-                work.record[i] = mean, var, np.full_like(mean, noise), np.ones_like(mean)
-        return len(work.rows)
+    @cached_property
+    def _learner(self) -> Learner:
+        return KalmanLearner(
+            self._structure, self._likelihood, self.activation, self.forgetting, self._prior_trace, compiled=False
+        )
 
     @property
     def _neurons(self) -> NeuronBlocks:
         assert isinstance(self._structure, NeuronBlocks)
         return self._structure
+
+
+@dataclass(frozen=True)
+class KalmanLearner(Learner):
+    """Learns a pass layer by layer, instead of by one joint step."""
+
+    def run(self, state: State, work: Pass) -> int:
+        """Learn a pass into the state, in place; return the number of rows learned."""
+        assert isinstance(self.structure, NeuronBlocks)
+        noise = float(state.noise.noise[0])
+        for i in work.order:
+            mean, var = backward(self.structure, state.belief, self.activation, work.rows[i], work.targets[i], noise)
+            total = var + noise
+            work.densities[i] = -0.5 * (np.log(2.0 * np.pi * total) + (work.targets[i] - mean) ** 2 / total).sum()
+            if work.record is not None:
+                work.record[i] = mean, var, np.full_like(mean, noise), np.ones_like(mean)
+        return len(work.rows)
 
 
 class Layer:

@@ -221,7 +221,7 @@ class BayesianNetwork:
                 order = np.random.default_rng([self.seed, self.n_seen, number]).permutation(len(rows))
                 self._state.noise.restart_calibration()
             densities = np.empty(len(rows))
-            learned = self._run(Pass(rows, targets, order, number, batch, sites, densities))
+            learned = self._learner.run(self._state, Pass(rows, targets, order, number, batch, sites, densities))
             self._check_learned(learned, before, rows, targets)
             if number == 0:
                 self._state.evidence += float(densities.sum())
@@ -237,7 +237,8 @@ class BayesianNetwork:
         rows, targets, single = self._pairs(X, y)
         before = self._state.copy()
         record, densities = np.empty((len(rows), 4, self.n_outputs)), np.empty(len(rows))
-        learned = self._run(Pass(rows, targets, np.arange(len(rows)), 0, 1, None, densities, record))
+        work = Pass(rows, targets, np.arange(len(rows)), 0, 1, None, densities, record)
+        learned = self._learner.run(self._state, work)
         self._check_learned(learned, before, rows, targets)
         self._state.evidence += float(densities.sum())
         self._state.seen += len(rows)
@@ -341,10 +342,6 @@ class BayesianNetwork:
     def _output_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Means and covariances of the outputs, ``(n, K)`` and ``(n, K, K)``."""
         return output_moments(self._structure, self._state.belief, self.activation, rows)
-
-    def _run(self, work: Pass) -> int:
-        """Learn one pass; return the number of rows learned."""
-        return self._learner.run(self._state, work)
 
     @cached_property
     def _learner(self) -> Learner:

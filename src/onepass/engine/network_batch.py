@@ -16,7 +16,9 @@ from scipy.linalg.blas import dgemm, dsymm, dsyrk, sgemm, ssymm, ssyrk
 _BLAS = {np.dtype(np.float64): (dsymm, dsyrk, dgemm), np.dtype(np.float32): (ssymm, ssyrk, sgemm)}
 
 
-def learn_batches(work: TrainingPass, batch: cython.Py_ssize_t, shape: BlockShape, rule: NetworkRule, noise: NoiseState, mean, cov):
+def learn_batches(
+    work: TrainingPass, batch: cython.Py_ssize_t, shape: BlockShape, rule: NetworkRule, noise: NoiseState, mean, cov
+):
     """Learn a pass, ``batch`` rows per step, in place; return the number of rows learned.
 
     They are all rows, or fewer where one is not finite; the batch of that row leaves no trace in the belief.
@@ -122,7 +124,12 @@ def match_in_turn(
     matched: cython.Py_ssize_t = outputs.shape[0]
     total: cython.double
     match = VectorMatch(n)
-    mean_array, cov_array, through_array, weighted_array = np.empty(n), np.empty(n * n), np.empty(n * size), np.empty(size)
+    mean_array, cov_array, through_array, weighted_array = (
+        np.empty(n),
+        np.empty(n * n),
+        np.empty(n * size),
+        np.empty(size),
+    )
     mean: cython.double[::1] = mean_array
     cov: cython.double[::1] = cov_array
     through: cython.double[::1] = through_array
@@ -170,7 +177,10 @@ def match_in_turn(
                     weighted[j] = 0.0
                 for m in range(n):
                     _multiply_add(
-                        end, match.information[k * n + m], cython.address(through[m * size]), cython.address(weighted[0])
+                        end,
+                        match.information[k * n + m],
+                        cython.address(through[m * size]),
+                        cython.address(weighted[0]),
                     )
                 for j in range(end):
                     score[j] += row[j] * match.score[k]

@@ -147,7 +147,13 @@ class VectorLikelihood:
             record[3 * n + k] = state.scale_of[k]
         self.marginals(mean, cov, record, record + n, out)
 
-    def moment_match(self, mean: cython.const[cython.double][::1], cov: cython.const[cython.double][:, ::1], target: cython.const[cython.double][::1], state: NoiseState):
+    def moment_match(
+        self,
+        mean: cython.const[cython.double][::1],
+        cov: cython.const[cython.double][:, ::1],
+        target: cython.const[cython.double][::1],
+        state: NoiseState,
+    ):
         """Log density, score ``(size,)``, information, precision and shift of one target."""
         out = VectorMatch(self.size)
         log_density = self.match(
@@ -162,7 +168,11 @@ class VectorLikelihood:
         )
 
     def log_densities(
-        self, means: cython.const[cython.double][:, ::1], covs: cython.const[cython.double][:, :, ::1], targets: cython.const[cython.double][:, ::1], state: NoiseState
+        self,
+        means: cython.const[cython.double][:, ::1],
+        covs: cython.const[cython.double][:, :, ::1],
+        targets: cython.const[cython.double][:, ::1],
+        state: NoiseState,
     ):
         """Log density of each row's target, ``(n,)``."""
         result = np.empty(means.shape[0])
@@ -172,11 +182,20 @@ class VectorLikelihood:
         with cython.nogil:
             for i in range(means.shape[0]):
                 densities[i] = self.match(
-                    cython.address(means[i, 0]), cython.address(covs[i, 0, 0]), cython.address(targets[i, 0]), state, out
+                    cython.address(means[i, 0]),
+                    cython.address(covs[i, 0, 0]),
+                    cython.address(targets[i, 0]),
+                    state,
+                    out,
                 )
         return result
 
-    def records(self, means: cython.const[cython.double][:, ::1], covs: cython.const[cython.double][:, :, ::1], state: NoiseState):
+    def records(
+        self,
+        means: cython.const[cython.double][:, ::1],
+        covs: cython.const[cython.double][:, :, ::1],
+        state: NoiseState,
+    ):
         """Mean, variance, noise and scale that each row is predicted from, ``(n, 4, K)``."""
         result = np.empty((means.shape[0], 4, self.n_outputs))
         rows: cython.double[:, :, ::1] = result
@@ -185,7 +204,11 @@ class VectorLikelihood:
         with cython.nogil:
             for i in range(means.shape[0]):
                 self.describe(
-                    cython.address(means[i, 0]), cython.address(covs[i, 0, 0]), state, cython.address(rows[i, 0, 0]), out
+                    cython.address(means[i, 0]),
+                    cython.address(covs[i, 0, 0]),
+                    state,
+                    cython.address(rows[i, 0, 0]),
+                    out,
                 )
         return result
 
@@ -700,7 +723,10 @@ def remove_site(cov, precision, h, values, out):
 
 
 def site_removal(
-    cov: cython.const[cython.double][:, ::1], precision: cython.const[cython.double][:, ::1], h: cython.const[cython.double][::1], values: cython.const[cython.double][::1]
+    cov: cython.const[cython.double][:, ::1],
+    precision: cython.const[cython.double][:, ::1],
+    h: cython.const[cython.double][::1],
+    values: cython.const[cython.double][::1],
 ):
     """Score and information of the step that removes a site, or None where it can't be removed."""
     n = h.shape[0]

@@ -94,7 +94,6 @@ class KalmanNetwork(BayesianNetwork):
                 work.record[i] = mean, var, np.full_like(mean, noise), np.ones_like(mean)
         return len(work.rows)
 
-
     @property
     def _neurons(self) -> NeuronBlocks:
         assert isinstance(self._structure, NeuronBlocks)

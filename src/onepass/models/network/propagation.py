@@ -27,7 +27,9 @@ class Signals(NamedTuple):
 
     mean: FloatArray  # of the outputs, (n, K)
     inputs: list[FloatArray]  # means of what enters each layer, a constant 1 last, (n, n_in + 1)
-    output_jacobian: list[FloatArray]  # D: expected derivative of the outputs in each layer's pre-activations, (n, K, n_out)
+    output_jacobian: list[
+        FloatArray
+    ]  # D: expected derivative of the outputs in each layer's pre-activations, (n, K, n_out)
 
     def weight_jacobian(self, layout: Layout) -> FloatArray:
         """``J``: the expected derivative of every output in every weight, ``(n, K, p)``."""

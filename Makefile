@@ -5,25 +5,34 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+BUILT := $(VENV)/.built
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 RESOLVE := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header \
     --upgrade --quiet
 
-.PHONY: help demo test test-all bench format lock clean
+.PHONY: help demo build test test-all bench wheel format lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock requirements-compiler.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("onepass needs Python 3.11 or newer, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(INSTALL) -r requirements.lock
+	@$(BIN)/python -c 'import build_backend, sys; sys.exit(not build_backend.has_compiler())' || $(INSTALL) -r requirements-compiler.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@ $(BUILT)
+
+$(BUILT): $(READY) setup.py $(wildcard src/onepass/engine/*.py src/onepass/engine/*.pxd)
+	$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $@
 
-demo: $(READY)  ## every experiment, figure and number of the paper, into reproduction/report.html
+build: $(BUILT)  ## compile what has changed of the engine
+
+demo: $(BUILT)  ## every experiment, figure and number of the paper, into reproduction/report.html
 	$(BIN)/onepass reproduce --out reproduction
 
-test: $(READY)  ## lint, types, layers and tests
+test: $(BUILT)  ## lint, types, layers and tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -34,14 +43,21 @@ test-all: test  ## the same, and the long versions of the slow tests
 	$(BIN)/pytest -n auto -m slow
 
 $(VENV)/.bench: $(READY) requirements-bench.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bench.lock
+	$(INSTALL) -r requirements-bench.lock
 	@touch $@
 
-bench: $(VENV)/.bench  ## time the engine against bare arithmetic and against others
+bench: $(BUILT) $(VENV)/.bench  ## time the engine against bare arithmetic and against others
 	$(BIN)/python -m benchmarks.engine
 	$(BIN)/python -m benchmarks.distributed
 	$(BIN)/python -m benchmarks.fleet
 	$(BIN)/python -m benchmarks.tables
+
+wheel: $(BUILT)  ## build wheel and sdist into dist/, and try the wheel in an empty environment without a compiler
+	rm -rf dist
+	$(BIN)/python -m build --quiet --no-isolation
+	$(PYTHON) -m venv --clear $(VENV)-wheel
+	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check -c requirements.lock dist/*.whl
+	cd dist && env -i HOME="$$HOME" PATH="$(CURDIR)/$(VENV)-wheel/bin" python ../scripts/smoke.py
 
 format: $(READY)  ## mend what the linter can mend by itself
 	$(BIN)/ruff check --fix .
@@ -50,6 +66,8 @@ format: $(READY)  ## mend what the linter can mend by itself
 lock:  ## resolve the dependencies anew into requirements.lock (needs uv)
 	uv pip compile pyproject.toml --extra dev --extra river --extra dask $(RESOLVE) -o requirements.lock
 	uv pip compile pyproject.toml --extra bench $(RESOLVE) -c requirements.lock -o requirements-bench.lock
+	echo ziglang | uv pip compile - $(RESOLVE) -o requirements-compiler.lock
 
 clean:  ## remove the environment and what tools left behind
-	rm -rf $(VENV) reproduction .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) $(VENV)-wheel reproduction .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	find src -name '*.so' -delete

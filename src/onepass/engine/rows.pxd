@@ -25,6 +25,7 @@ cdef class RowLearner:
     cdef double[::1] mean, scratch
     cdef double[:, ::1] root
     cdef bint call(self, const double[::1] x, double y) noexcept nogil
+    cdef tuple project(self, const double[::1] x)
 
 cdef Seen learn_row_root(
     const double* x, const double* x_var, Py_ssize_t d, double y, RowRule rule, LearningState state,

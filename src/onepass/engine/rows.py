@@ -151,9 +151,10 @@ def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, scratch):
 
 
 class RowLearner:
-    """Learns one row at a time into a belief held as a root, with next to no overhead.
+    """Learns and predicts one row at a time by a belief held as a root, with next to no overhead.
 
-    It holds on to the belief's arrays. A call answers False, with nothing changed, to anything out of the ordinary.
+    It holds on to the belief's arrays. A call answers False, with nothing changed, to anything out of the ordinary, and
+    `predict` then answers None.
     """
 
     def __init__(self, rule, state, mean, root):
@@ -183,6 +184,36 @@ class RowLearner:
             return self.call(x, y)
         except (TypeError, ValueError, OverflowError):  # not float64, not contiguous, no number: the long way
             return False
+
+
+    def project(self, x):
+        """Predict a row of the right type."""
+        d: cython.Py_ssize_t = x.shape[0]
+        p: cython.Py_ssize_t = self.mean.shape[0]
+        j: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        row = cython.address(self.scratch[0])
+        if d + self.rule.bias != p or not _load(row, cython.address(x[0]), d, self.rule.bias):
+            return None
+        pre_mean = 0.0
+        pre_var = 0.0
+        for j in range(p):
+            root = cython.address(self.root[j, 0])
+            coord = 0.0
+            for k in range(j + 1):
+                coord += root[k] * row[k]
+            pre_mean += self.mean[j] * row[j]
+            pre_var += coord * coord
+        mean, var, slope = self.rule.likelihood.activation.at(pre_mean, pre_var)
+        self.rule.likelihood.raise_pending()
+        return (mean, var, slope), pre_mean, pre_var
+
+    def predict(self, x):
+        """Moments of the output, and mean and variance of the pre-activation, for a row ``(d,)``; or None."""
+        try:
+            return self.project(x)
+        except (TypeError, ValueError):
+            return None
 
 
 def rows_root(X, X_var, y, rule, state, mean, root, out):

@@ -31,7 +31,7 @@ class Gaussian(Likelihood):
 
     def noise_var(self, output: Moments) -> FloatArray:
         """``noise``, the same everywhere."""
-        return np.broadcast_to(np.asarray(self.noise, dtype=np.float64), np.shape(output.var)).copy()
+        return self.noise + np.zeros_like(output.var)
 
     def quantile(self, activation: Activation, mean: FloatArray, var: FloatArray, level: float) -> FloatArray:
         """Take the predictive distribution for Gaussian, as the paper does."""

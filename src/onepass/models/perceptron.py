@@ -239,6 +239,12 @@ class BayesianPerceptron:
         X_var : number, (d,) or array of the same shape, optional
             Variances of inputs that are themselves uncertain, such as readings of a noisy sensor.
         """
+        if X_var is None and type(X) is np.ndarray and X.ndim == 1 and self._one_row is not None:
+            seen = self._one_row.predict(X)
+            if seen is not None:
+                (mean, var, slope), pre_mean, pre_var = seen
+                noise_var = self.observation.noise_var(Moments(mean, var, slope))
+                return Prediction(mean, var, pre_mean, pre_var, float(noise_var))
         rows, row_vars, single = self._inputs(X, X_var)
         pre_mean, pre_var = self._pre_activation(rows, row_vars)
         return self._prediction(pre_mean, pre_var, self.observation, single)
@@ -248,8 +254,9 @@ class BayesianPerceptron:
 
         All rows are learned or, if anything is wrong with one of them, none.
         """
-        if X_var is None and type(X) is np.ndarray and X.ndim == 1 and self._learn_one is not None:
-            if self._learn_one(X, y):
+        if X_var is None and type(X) is np.ndarray and X.ndim == 1:
+            one_row = self._one_row
+            if one_row is not None and one_row(X, y):
                 return self
         rows, row_vars, targets, _ = self._pairs(X, y, X_var)
         self._learn(rows, row_vars, targets, np.empty((0, 3)))
@@ -337,7 +344,7 @@ class BayesianPerceptron:
 
     def __getstate__(self) -> dict[str, Any]:
         # The short cut for one row holds on to this very belief, which a copy must not.
-        return {name: value for name, value in self.__dict__.items() if name != "_learn_one"}
+        return {name: value for name, value in self.__dict__.items() if name != "_one_row"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -392,7 +399,7 @@ class BayesianPerceptron:
         except BaseException:  # an activation of the user's that fails, or Ctrl-C, leaves no half-learned model either
             if before is not None:
                 self._state = before
-                self.__dict__.pop("_learn_one", None)  # it holds on to the belief that failed
+                self.__dict__.pop("_one_row", None)  # it holds on to the belief that failed
             raise
 
     def _learn_by_reference(self, rows: Rows) -> int:
@@ -414,8 +421,8 @@ class BayesianPerceptron:
         return self._likelihood.compiled(self.activation, self.update)
 
     @cached_property
-    def _learn_one(self) -> RowLearner | None:
-        """Learns one ordinary row at once, or None where there is no such short cut."""
+    def _one_row(self) -> RowLearner | None:
+        """Learns and predicts one ordinary row at once; None where there is no such short cut."""
         belief = self._state.belief
         if self.kernel == "reference" or not isinstance(belief, FullGaussian) or not belief.keeps_root(self._plan):
             return None

@@ -1,8 +1,8 @@
 """How the compiled modules of `onepass.engine` are built; everything else stands in pyproject.toml.
 
-Every Python source in that package that imports ``cython`` becomes an extension module. Modules with loops over rows and
-weights are built a second time, for processors with AVX2, into ``x86_64_v3/``: the package looks there first where the
-processor has it, so that one wheel runs on every x86-64 and newer ones get a third more speed from 60 features on.
+Every Python source in that package that imports ``cython`` becomes an extension module. Modules with loops over rows
+and weights are built a second time, for processors with AVX2, into ``x86_64_v3/``: the package looks there first where
+the processor has it, so that one wheel runs on every x86-64 and newer ones get a third more speed from 60 features on.
 """
 
 import platform
@@ -17,7 +17,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 sys.path.insert(0, str(Path(__file__).parent))
-from build_backend import has_compiler  # noqa: E402 (it stands beside this file)
+from build_backend import has_compiler
 
 # Nobody reads errno or floating-point traps. Not -ffast-math: NaN and infinity keep their meaning, since rows that
 # overflow are found by them.

@@ -8,40 +8,37 @@ With the right posterior the true weights lie one standard deviation from their 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from onepass import BayesianPerceptron
-from onepass._typing import FloatArray
-from onepass.activations import Moments, PaperSigmoid, Probit, Tilt
+from onepass.activations import Probit
+from onepass.likelihoods import Bernoulli, MomentMatch
 
 __all__ = ["RULES", "Calibration", "study"]
 
 _SCALE = np.sqrt(np.pi / 8.0)
 
 
-class OneProbit:
-    """The sigmoid as a single probit ``Φ(λ a)``, ``λ² = π/8``, updated exactly: the step between the paper and us."""
+class OneProbit(Bernoulli):
+    """Labels by a single probit ``Φ(λ a)``, ``λ² = π/8``, matched exactly: the step between the paper and us."""
 
-    def __call__(self, a: ArrayLike, /) -> FloatArray:
-        """Value ``s(a)``."""
-        return PaperSigmoid()(a)
+    kalman: ClassVar[Any] = None
 
-    def moments(self, mean: ArrayLike, var: ArrayLike, /) -> Moments:
-        """Moments as in the paper."""
-        return PaperSigmoid().moments(mean, var)
-
-    def tilt_by_label(self, mean: ArrayLike, var: ArrayLike, label: ArrayLike, /) -> Tilt:
-        """Tilt by one probit."""
-        tilt = Probit().tilt_by_label(_SCALE * np.asarray(mean), _SCALE**2 * np.asarray(var), label)
-        return Tilt(tilt.log_z, _SCALE * tilt.alpha, _SCALE**2 * tilt.kappa, tilt.left)
+    def moment_match(
+        self, activation: Any, mean: ArrayLike, var: ArrayLike, y: ArrayLike, update: str = "auto"
+    ) -> MomentMatch:
+        """Match by one probit."""
+        match = Bernoulli().moment_match(Probit(), _SCALE * np.asarray(mean), _SCALE**2 * np.asarray(var), y)
+        return MomentMatch(match.log_z, _SCALE * match.score, _SCALE**2 * match.information, match.variance_ratio)
 
 
 RULES: dict[str, Callable[[int], BayesianPerceptron]] = {
     "exact": lambda d: BayesianPerceptron(d),
-    "one probit": lambda d: BayesianPerceptron(d, OneProbit()),
+    "one probit": lambda d: BayesianPerceptron(d, moments="paper", observation=OneProbit()),
     "paper, noise 0.01": lambda d: BayesianPerceptron(d, noise=0.01, moments="paper"),
 }
 

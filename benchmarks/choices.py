@@ -4,8 +4,8 @@
 
 FOLDER is as for ``onepass bench uci``; its targets are cut at their median. To these come pairs of digits that look
 alike, two sets of three classes and some made by formula, up to 1,000 rows of each. Five splits 70/30, a network of 50
-units a split with a seed of its own, every training row seen once. A Markdown table comes out: the log-loss on the test
-parts as a factor of that of the defaults, the geometric mean over all sets, and on how many it is lower.
+units per split with a seed of its own, every training row seen once. A Markdown table comes out: the log-loss on the
+test parts as a factor of that of the defaults, the geometric mean over all sets, and on how many it is lower.
 """
 
 import sys
@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_digits, load_iris, load_wine, make_circles, make_classification, make_moons
-from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from onepass import BayesianNetwork
+from onepass.evaluation.metrics import ClassPredictions, LogLoss
 from onepass.evaluation.uci import find_datasets, load_split
 from onepass.models.network.priors import CLASSIFICATION
 
@@ -74,7 +74,8 @@ def loss(X: np.ndarray, y: np.ndarray, changes: dict[str, Any]) -> float:
         )
         model.learn(scaler.transform(train), labels)
         mean = model.predict(scaler.transform(test)).mean
-        losses.append(log_loss(truth, np.column_stack([1.0 - mean, mean]) if n_classes == 2 else mean))
+        probabilities = np.column_stack([1.0 - mean, mean]) if n_classes == 2 else mean
+        losses.append(LogLoss().update(ClassPredictions(truth, probabilities)).get())
     return float(np.mean(losses))
 
 

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, make_moons
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
 from onepass import BayesianMLPClassifier
+from onepass.evaluation.metrics import Accuracy, ClassPredictions, LogLoss
 
 SPLITS = 10
 FIRST = 10_000
@@ -57,7 +57,7 @@ def bundled(X: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
         scaler = StandardScaler().fit(train)
         for name, model in learners(scaler.transform(train), labels).items():
             rows = scaler.transform(test)
-            scores.setdefault(name, []).append((model.score(rows, truth), log_loss(truth, model.predict_proba(rows))))
+            scores.setdefault(name, []).append(_score(truth, model.predict_proba(rows)))
     return {name: np.array(pairs) for name, pairs in scores.items()}
 
 
@@ -73,10 +73,16 @@ def mnist(folder: Path) -> list[str]:
         begin = perf_counter()
         model.partial_fit(X[start:stop], y[start:stop], classes=range(10))
         rate = (stop - start) / (perf_counter() - begin)
-        accuracy, loss = model.score(X_test, y_test), log_loss(y_test, model.predict_proba(X_test))
+        accuracy, loss = _score(y_test, model.predict_proba(X_test))
         learner = f"onepass, 100 units, {rate:,.0f} images/s"
         lines.append(f"| MNIST, {stop:,} images | {learner} | {accuracy:.3f} | {loss:.4f} | |")
     return lines
+
+
+def _score(y: np.ndarray, probabilities: np.ndarray) -> tuple[float, float]:
+    """Accuracy and log-loss."""
+    rows = ClassPredictions(y, probabilities)
+    return Accuracy().update(rows).get(), LogLoss().update(rows).get()
 
 
 def _images(path: Path) -> np.ndarray:

@@ -28,7 +28,7 @@ from benchmarks.network_speed import networks
 from benchmarks.timing import Measurement, race, ratio
 from onepass import BayesianPerceptron
 from onepass._typing import FloatArray
-from onepass.engine import CROSSOVER
+from onepass.beliefs.full import CROSSOVER
 from onepass.files.atomic import write_atomically
 
 _RNG = np.random.default_rng(0)
@@ -62,11 +62,11 @@ def full_covariance() -> Iterator[Measurement]:
         y = labels(X, 1.0 / np.sqrt(d))
         cov = np.eye(d) + 0.01
         model = BayesianPerceptron(d, bias=False)
-        contenders: dict[str, Callable[[], object]] = {
+        competitors: dict[str, Callable[[], object]] = {
             "ours": partial(model.learn, X, y),
             "product": partial(np.matmul, X, cov),
         }
-        yield at_most(f"full covariance, d = {d}, over X @ C", race(contenders, 5), "product", n, limit)
+        yield at_most(f"full covariance, d = {d}, over X @ C", race(competitors, 5), "product", n, limit)
 
 
 def small_dense() -> Iterator[Measurement]:
@@ -83,14 +83,14 @@ def small_dense() -> Iterator[Measurement]:
         for x, label in zip(dicts[:rows], truths, strict=False):
             model.learn_one(x, label)
 
-    contenders: dict[str, Callable[[], object]] = {
+    competitors: dict[str, Callable[[], object]] = {
         "ours": lambda: BayesianPerceptron(20).learn(X, y),
         "paper": lambda: BayesianPerceptron(20, noise=0.01, moments="paper").learn(X, y),
         "river logistic": lambda: river(linear_model.LogisticRegression, few),
         "river bayes": lambda: river(linear_model.BayesianLinearRegression, few),
         "scikit-learn": lambda: LogisticRegression().fit(X, y),
     }
-    seconds = race(contenders, 7)
+    seconds = race(competitors, 7)
     yield at_least("d = 20, one call: rate over River logistic", seconds, "river logistic", (n, few), 10)
     yield at_least("d = 20, one call: rate over River Bayesian", seconds, "river bayes", (n, few), 25)
     yield at_least("d = 20, one call: rate over scikit-learn's batch fit", seconds, "scikit-learn", (n, n), 1)
@@ -106,8 +106,8 @@ def small_dense() -> Iterator[Measurement]:
     seconds = race(
         {
             "ours": one_by_one,
-            "river logistic": contenders["river logistic"],
-            "river bayes": contenders["river bayes"],
+            "river logistic": competitors["river logistic"],
+            "river bayes": competitors["river bayes"],
         },
         7,
     )
@@ -130,7 +130,7 @@ def sparse() -> Iterator[Measurement]:
             model.learn_one(x, label)
 
     ours = BayesianPerceptron(size, covariance="diagonal")
-    contenders: dict[str, Callable[[], object]] = {
+    competitors: dict[str, Callable[[], object]] = {
         "ours": lambda: ours.learn(X, y),
         "river adpredictor": lambda: river(linear_model.AdPredictor),
         "river logistic": lambda: river(linear_model.LogisticRegression),
@@ -151,8 +151,8 @@ def sparse() -> Iterator[Measurement]:
             for text in texts:
                 wabbit.learn(text)
 
-        contenders["vowpal wabbit"] = wabbit_learns
-    seconds = race(contenders, 5)
+        competitors["vowpal wabbit"] = wabbit_learns
+    seconds = race(competitors, 5)
     yield at_least("sparse, 2^20 features: rate over River AdPredictor", seconds, "river adpredictor", (n, few), 10)
     yield at_least("sparse, 2^20 features: rate over River logistic", seconds, "river logistic", (n, few), 10)
     if Workspace is not None:
@@ -163,13 +163,13 @@ def growth() -> Iterator[Measurement]:
     """How the time of a row grows with the number of features."""
     for covariance, sizes, limit in (("full", (200, 2000), 2.1), ("diagonal", (200, 2000), 1.1)):
         n = 2000 if covariance == "full" else 20_000
-        contenders: dict[str, Callable[[], object]] = {}
+        competitors: dict[str, Callable[[], object]] = {}
         for d in sizes:
             X = _RNG.normal(size=(n, d))
             y = labels(X, 1.0 / np.sqrt(d))
             model = BayesianPerceptron(d, bias=False, covariance=covariance)
-            contenders["ours" if d == sizes[1] else "small"] = partial(model.learn, X, y)
-        seconds = race(contenders, 5)
+            competitors["ours" if d == sizes[1] else "small"] = partial(model.learn, X, y)
+        seconds = race(competitors, 5)
         slope = np.log(ratio(seconds, "ours", "small")) / np.log(sizes[1] / sizes[0])
         times = median(seconds["ours"]) / n, median(seconds["small"]) / n
         name = f"{covariance}: slope of log time over log d, {sizes[0]} to {sizes[1]}"

@@ -74,11 +74,11 @@ def _diagonal() -> Iterator[Measurement]:
     X, y = _RNG.normal(size=(n, d)), _RNG.normal(size=n)
     network = BayesianNetwork(d, covariance="diagonal")
     try:
-        contenders = {batch: _pytagi(X, y, batch) for batch in (1, 10)}
+        competitors = {batch: _pytagi(X, y, batch) for batch in (1, 10)}
     except ImportError as error:
         print(f"network, diagonal: pytagi can't be imported ({error}); its authors' code took 0.15 s a pass elsewhere")
         return
-    for batch, learn in contenders.items():
+    for batch, learn in competitors.items():
         seconds = race({"ours": lambda: network.learn(X, y), "pytagi": learn}, 7)
         value = ratio(seconds, "ours", "pytagi")
         times = median(seconds["ours"]) / n, median(seconds["pytagi"]) / n

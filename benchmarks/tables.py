@@ -23,8 +23,9 @@ import pyarrow.parquet as pq
 
 from benchmarks.timing import race, ratio
 from onepass.evaluation.prequential import Trial
-from onepass.tables.schema import Request, survey
-from onepass.tables.training import Inputs, steps, train
+from onepass.tables.inputs import Inputs, steps
+from onepass.tables.schema import SchemaOptions, infer_model
+from onepass.tables.training import TrainingRun, train
 
 ROWS, COLUMNS = 2_000_000, 20
 ROUNDS = 3
@@ -66,8 +67,8 @@ def learn(file: Path) -> int:
     """What `onepass fit` does between its first line and its last."""
     inputs = Inputs((str(file),))
     sources = inputs.sources()
-    model, _ = survey(sources, Request("y"), rereadable=True)
-    train(model, file.with_suffix(".onepass"), inputs, sources)
+    model, _ = infer_model(sources, SchemaOptions("y"), rereadable=True)
+    train(TrainingRun(model, file.with_suffix(".onepass"), inputs, sources))
     return model.n_rows
 
 
@@ -75,7 +76,7 @@ def evaluate(file: Path) -> int:
     """What `onepass evaluate` does between its first line and its last."""
     inputs = Inputs((str(file),))
     sources = inputs.sources()
-    model, _ = survey(sources, Request("y"), rereadable=True)
+    model, _ = infer_model(sources, SchemaOptions("y"), rereadable=True)
     trial = Trial(model)
     for step in steps(model, inputs, sources):
         trial.add(step.rows)
@@ -103,11 +104,11 @@ def speed(folder: Path) -> Iterator[Figure]:
         what = "labels" if labels else "numbers"
         file = folder / f"{what}.parquet"
         write_table(file, ROWS, labels=labels)
-        contenders: dict[str, Callable[[], object]] = {
+        competitors: dict[str, Callable[[], object]] = {
             name: partial(run, file) for name, run in (("read", read), ("learn", learn), ("evaluate", evaluate))
         }
-        seconds = race(contenders, ROUNDS)
-        for name in contenders:
+        seconds = race(competitors, ROUNDS)
+        for name in competitors:
             print(f"{what:8s} {name:9s} {1e6 * median(seconds[name]) / ROWS:8.3f} us a row", flush=True)
         for name, limit in (("learn", 1 / 3), ("evaluate", 1 / 5)):
             value = ratio(seconds, "read", name)

@@ -1,4 +1,4 @@
-"""Fair timing on a noisy machine: contenders take turns in one process, and what counts is their ratio."""
+"""Fair timing on a noisy machine: competitors take turns in one process, and what counts is their ratio."""
 
 import time
 from collections.abc import Callable
@@ -26,13 +26,13 @@ class Measurement:
         return f"{self.name:58s} {times} {self.ratio:8.2f}   {self.target:18s} {verdict}"
 
 
-def race(contenders: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of every contender in every round; they take turns, so that a slow moment hits all alike."""
-    for run in contenders.values():
+def race(competitors: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """Seconds of every competitor in every round; they take turns, so that a slow moment hits all alike."""
+    for run in competitors.values():
         run()  # warm: caches, compiled code
-    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    seconds: dict[str, list[float]] = {name: [] for name in competitors}
     for _ in range(rounds):
-        for name, run in contenders.items():
+        for name, run in competitors.items():
             start = time.perf_counter()
             run()
             seconds[name].append(time.perf_counter() - start)
@@ -40,5 +40,5 @@ def race(contenders: dict[str, Callable[[], object]], rounds: int) -> dict[str, 
 
 
 def ratio(seconds: dict[str, list[float]], above: str, below: str) -> float:
-    """Median over the rounds of one contender's time over another's."""
+    """Median over the rounds of one competitor's time over another's."""
     return median(a / b for a, b in zip(seconds[above], seconds[below], strict=True))

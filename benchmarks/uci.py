@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.published import RERUN, TABLE, Pair, Row
-from onepass.reports.plots import EXACT, GREY, OPPONENT, house_style, new_figure, render
+from onepass.reports.plots import BASELINE, EXACT, GREY, house_style, new_figure, render
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
@@ -29,10 +29,10 @@ NAMES = {
 }
 ONE, TEN = "1", "10"
 INTRODUCTION = """\
-Written by `python -m benchmarks.uci` from what `onepass bench uci` measured; its first lines say how. One hidden layer
-of 50 ReLU units, standardised data, one set of defaults for all sets: a committee of five networks. The defaults were
-chosen on splits 10 to 19. Cells are RMSE / mean log-likelihood in the targets' own units. The figures of other methods
-are quoted, not run here; each is compared with ours on the same splits.
+Written by `python -m benchmarks.uci` from the results of `onepass bench uci`; that module lists the commands. One
+hidden layer of 50 ReLU units, standardised data, one set of defaults for all sets: a committee of five networks. The
+defaults were chosen on splits 10 to 19. Cells are RMSE / mean log-likelihood in the targets' own units. The figures of
+other methods are quoted, not run here; each is compared with ours on the same splits.
 """
 
 
@@ -72,7 +72,7 @@ def page(one: Scores, ten: Scores) -> str:
         "## All 20 splits\n",
         _overview(one, ten),
         "Coverage of the 95 % interval, per cent: " + "; ".join(_coverages(scores) for scores in (one, ten)) + ".\n",
-        "## At most ten passes, beside published figures\n",
+        "## At most ten passes, compared with published figures\n",
         _table(ten, TABLE),
         "## At most ten passes, on the first splits\n",
         _table(ten, [row for row in RERUN if row.passes not in (ONE, "40")]),
@@ -140,7 +140,7 @@ def figure(one: Scores, ten: Scores) -> bytes:
         for column, (name, label) in enumerate(NAMES.items()):
             for measure, axis in enumerate(axes[:, column]):
                 theirs = [(row.figures[name][measure], k) for k, row in enumerate(others) if name in row.figures]
-                axis.plot(*zip(*theirs, strict=True), marker="^", color=OPPONENT["color"], linestyle="", markersize=5)
+                axis.plot(*zip(*theirs, strict=True), marker="^", color=BASELINE["color"], linestyle="", markersize=5)
                 for scores, place in ((one, len(others)), (ten, len(others) + 1)):
                     value, error = scores.mean(name, 20)[measure], scores.error(name)[measure]
                     colour = EXACT["color"] if scores is ten else GREY

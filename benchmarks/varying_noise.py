@@ -10,6 +10,7 @@ import numpy as np
 
 from onepass import BayesianNetwork
 from onepass._typing import FloatArray
+from onepass.evaluation.metrics import Coverage95, DistributionPredictions, LogLikelihood
 
 __all__ = ["problem"]
 
@@ -27,10 +28,16 @@ def problem(n: int, seed: int, least: float, growth: float) -> tuple[FloatArray,
 
 def quarters(network: BayesianNetwork, X: FloatArray, y: FloatArray) -> FloatArray:
     """Coverage in each quarter of the inputs, per cent."""
-    low, high = network.interval(X)
-    inside = (low < y) & (y < high)
     where = np.minimum((X[:, 0] + EDGE) // (EDGE / 2), 3)
-    return np.array([100.0 * inside[where == quarter].mean() for quarter in range(4)])
+    parts = (predictions(network, X[where == quarter], y[where == quarter]) for quarter in range(4))
+    return np.array([100.0 * Coverage95().update(part).get() for part in parts])
+
+
+def predictions(network: BayesianNetwork, X: FloatArray, y: FloatArray) -> DistributionPredictions:
+    """Targets, and what the network predicts for them."""
+    low, high = network.interval(X)
+    densities = network.log_predictive(X, y)
+    return DistributionPredictions(y=y, mean=network.predict(X).mean, log_densities=densities, low=low, high=high)
 
 
 def main() -> None:
@@ -44,7 +51,7 @@ def main() -> None:
             test, target, std = problem(4000, 100 + seed, least, growth)
             for label, noise in (("one noise", "learn"), ("second head", "heteroscedastic")):
                 network = BayesianNetwork(1, (20,), noise=noise, seed=seed).learn(X, y)  # type: ignore[arg-type]
-                likelihood = network.log_predictive(test, target).mean()
+                likelihood = LogLikelihood().update(predictions(network, test, target)).get()
                 table.setdefault(label, []).append(np.append(likelihood, quarters(network, test, target)))
             error = target - np.sin(2 * test[:, 0])
             truth = np.mean(-0.5 * np.log(2 * np.pi * std**2) - 0.5 * (error / std) ** 2)

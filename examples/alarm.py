@@ -1,8 +1,8 @@
 """An alarm for outliers and drift from the log predictive density: how much each row surprises the model.
 
-The density of a row before it is learned comes free with learning. A row far below what such rows usually get is an
-outlier, and is not learned. When the mean surprise over a window rises, the relation itself has changed: a fresh model
-that starts at the alarm soon foretells better than the one that goes on.
+The density of a row before it is learned is computed anyway when the row is learned. A row whose density is far below
+the expected one is an outlier, and is not learned. When the median surprise over a window rises, the relation itself
+has changed: a new model that starts at the alarm soon predicts better than the old one.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ def stream(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 
 def expected_surprise(model: BayesianPerceptron, x: np.ndarray) -> float:
-    """What a row that fits has on average: the entropy of the predictive distribution."""
+    """Expected surprise of a row that follows the model: the entropy of the predictive distribution."""
     seen = model.predict(x)
     return 0.5 + 0.5 * float(np.log(2.0 * np.pi * (seen.var + seen.noise_var)))
 
@@ -37,7 +37,7 @@ def main() -> None:
     for i, (x, target) in enumerate(zip(X, y, strict=True)):
         surprise = -float(model.log_predictive(x, target)) - expected_surprise(model, x)
         excess.append(surprise)
-        # A row that fits is chi-square surprised: half a squared standard normal. 18 is six standard deviations.
+        # For a row that follows the model the excess is (z² - 1)/2 with z standard normal: 18 is about six deviations.
         if i > 50 and surprise > 18.0 and np.median(excess[-5:]) < 5.0:
             outliers.append(i)
             print(f"row {i}: an outlier, {surprise:.0f} nats above what was expected; not learned")

@@ -1,10 +1,10 @@
 """Thompson sampling in a contextual bandit: which of four advertisements to show to whom.
 
-One perceptron an advertisement learns who clicks on it. To choose, draw one set of weights from each belief and show
-the advertisement that would be clicked most under its draw: a belief that is unsure draws high now and then, and is
-tried; one that is sure and poor is not. Greedy choice settles on the first advertisement that does fairly well with a
-kind of visitor, and never learns that another does better. (Visitors who are all different explore by themselves; there
-greedy choice can be ahead.)
+One perceptron per advertisement learns who clicks on it. To choose, draw one set of weights from each belief and show
+the advertisement with the highest probability of a click under its draw: an uncertain belief sometimes draws a high
+probability, so its advertisement is tried; one that is certain to be worse is not. Greedy choice keeps the first
+advertisement that does fairly well with a kind of visitor, and never learns that another does better. (If all visitors
+are different, that alone makes the choices vary; then greedy choice can be better.)
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ N_ARMS, N_KINDS, N_VISITORS = 4, 5, 3_000
 
 
 def play(choose: str, seed: int) -> np.ndarray:
-    """Expected clicks lost so far, visitor by visitor."""
+    """Cumulative regret, in expected clicks, after every visitor."""
     rng = np.random.default_rng(seed)
     tastes = rng.normal(size=(N_ARMS, N_KINDS))
     arms = [BayesianPerceptron(N_KINDS) for _ in range(N_ARMS)]
@@ -36,14 +36,14 @@ def play(choose: str, seed: int) -> np.ndarray:
 
 
 def main() -> None:
-    print(f"clicks lost after so many visitors, mean of 5 runs\n{'':10}{'100':>8}{'1000':>8}{'3000':>8}")
+    print(f"clicks lost by number of visitors, mean of 5 runs\n{'':10}{'100':>8}{'1000':>8}{'3000':>8}")
     lost = {}
     for choose in ("thompson", "greedy", "random"):
         lost[choose] = np.mean([play(choose, seed) for seed in range(5)], axis=0)
         print(f"{choose:10}" + "".join(f"{lost[choose][n - 1]:8.1f}" for n in (100, 1000, 3000)))
     assert lost["thompson"][-1] < min(0.3 * lost["random"][-1], lost["greedy"][-1])
     late = lost["thompson"][-1] - lost["thompson"][999]
-    print(f"Thompson sampling loses {late / 2000:.4f} clicks a visitor in the end.")
+    print(f"Thompson sampling loses {late / 2000:.4f} clicks per visitor over the last 2,000.")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ posterior moments lean on the mixture only where a > -v/2, but there a label aga
 up to e^{0.4 |a|}; hence the weight.  By symmetry only a >= 0 is needed, where the error is
 sum_k p_k Q(lambda_k a) - s(-a) with Q(z) = Phi(-z): no cancellation, since both terms are small in the tail.
 
-Method: the logistic law is a scale mixture of normals, so the weights are positive and the scales spread over about
+Method: the logistic distribution is a scale mixture of normals, so the weights are positive; the scales cover about
 a decade.  Least squares from log-spaced scales gives an error with 2K - 1 sign changes; the Remez exchange (solve for
 all 2K extrema equal, find the extrema again) then makes it the minimax fit.  Deterministic.
 
@@ -74,7 +74,7 @@ def remez(theta: Array, a: Array, rate: float) -> Array:
         err = weighted_error(theta, a, rate)
         at = extrema(err)
         if at.size != theta.size + 1:
-            raise RuntimeError(f"{at.size} extrema instead of {theta.size + 1}: the exchange has lost its way")
+            raise RuntimeError(f"{at.size} extrema instead of {theta.size + 1}: the Remez exchange did not converge")
         peaks, sign, points = np.abs(err[at]), np.sign(err[at]), a[at]
         if peaks.max() < (1.0 + 1e-6) * peaks.min():
             break

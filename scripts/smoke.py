@@ -7,8 +7,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+
 import onepass
 
 
@@ -17,7 +19,7 @@ def models(folder: Path) -> None:
     X = rng.normal(size=(200, 3))
     numbers, labels = X @ [1.0, -2.0, 0.5] + rng.normal(0, 0.1, 200), (X[:, 0] > X[:, 1]).astype(float)
     classes = np.digitize(X[:, 0], [-0.5, 0.5])
-    fitted = [
+    fitted: list[Any] = [
         onepass.BayesianPerceptron(3).learn(X, labels),
         onepass.BayesianPerceptron(3, "relu", noise="learn").learn(X, numbers),
         onepass.BayesianPerceptron(3, "exp").learn(X, np.floor(np.exp(X[:, 0]))),
@@ -43,7 +45,9 @@ def models(folder: Path) -> None:
 def commands(folder: Path) -> None:
     rng = np.random.default_rng(1)
     rows = ["size,place,price"]
-    rows += [f"{size:.2f},{place},{100 * size:.1f}" for size, place in zip(rng.uniform(1, 9, 300), "ab" * 150)]
+    rows += [
+        f"{size:.2f},{place},{100 * size:.1f}" for size, place in zip(rng.uniform(1, 9, 300), "ab" * 150, strict=True)
+    ]
     (folder / "homes.csv").write_text("\n".join(rows) + "\n")
     for line in (
         "--version",

@@ -1,10 +1,10 @@
-"""Write the terminal transcript of docs/command-line.md anew, by running the commands that it shows.
+"""Record the session shown in docs/command-line.md again, by running its commands.
 
     python scripts/transcript.py          # run them and write the page
-    python scripts/transcript.py --check  # run them and fail if the page says something else
+    python scripts/transcript.py --check  # run them and fail if the page differs
 
-Figures that depend on the machine (seconds, rows a second) are shown as a machine that needed no time at all would, and
-numbers are cut behind six decimals.
+Times and rates depend on the machine, so they are replaced by 0.0 s; numbers in files are cut after six decimals, since
+further ones may differ between machines.
 """
 
 import contextlib
@@ -50,7 +50,7 @@ def write_trips(path: Path, n: int, seed: int) -> None:
 
 
 def transcript() -> str:
-    """All commands and what they print, in a folder of their own."""
+    """Run all commands in a temporary folder; return them with their output."""
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -95,7 +95,7 @@ def _run(arguments: list[str]) -> tuple[str, int]:
 
 
 def page() -> str:
-    """The page with the transcript as it is now."""
+    """The page with the session as the commands print it now."""
     before, rest = PAGE.read_text(encoding="utf-8").split(_BEGIN)
     indented = "\n".join(f"    {line}".rstrip() for line in transcript().rstrip().splitlines())
     return f"{before}{_BEGIN}\n{indented}\n\n{_END}{rest.split(_END)[1]}"

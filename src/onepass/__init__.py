@@ -1,6 +1,6 @@
-"""Bayesian perceptrons that learn every observation in closed form and know how sure they are.
+"""Bayesian perceptrons and networks that learn every observation in closed form and report their uncertainty.
 
-The public names, loaded on first use so that ``import onepass`` costs next to nothing.
+The public names, imported on first use so that ``import onepass`` itself is fast.
 """
 
 from importlib import import_module
@@ -45,32 +45,29 @@ __all__ = [
     "save",
 ]
 
-_HOME = {
-    "Activation": "activations",
-    "BayesianCommittee": "models.ensemble",
-    "BayesianMLPClassifier": "estimators",
-    "BayesianMLPRegressor": "estimators",
-    "BayesianNetwork": "models.network",
-    "BayesianPerceptron": "models.perceptron",
-    "BayesianPerceptronClassifier": "estimators",
-    "BayesianPerceptronRegressor": "estimators",
-    "CheckpointError": "files.checkpoint",
-    "Moments": "activations",
-    "PerceptronFleet": "models.fleet",
-    "PiecewiseLinear": "activations",
-    "Prediction": "models.perceptron",
-    "Quadrature": "activations",
-    "load": "files.checkpoint",
-    "max_linear": "activations",
-    "merge": "merging",
-    "save": "files.checkpoint",
+# Models are found by `onepass.files.registry`, everything else here.
+_MODULES = {
+    "Activation": "onepass.activations",
+    "CheckpointError": "onepass.files.checkpoint",
+    "Moments": "onepass.activations",
+    "PiecewiseLinear": "onepass.activations",
+    "Prediction": "onepass.models.perceptron",
+    "Quadrature": "onepass.activations",
+    "load": "onepass.files.checkpoint",
+    "max_linear": "onepass.activations",
+    "merge": "onepass.merging",
+    "save": "onepass.files.checkpoint",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
+    from onepass.files.registry import savable
+
+    return savable(name)
 
 
 def __dir__() -> list[str]:

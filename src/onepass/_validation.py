@@ -1,4 +1,4 @@
-"""What comes from outside passes through here: one place for the checks, one voice for the errors.
+"""What comes from outside passes through here: one place for the checks, one wording for the errors.
 
 Every message names the argument, what was given and what is allowed.
 """

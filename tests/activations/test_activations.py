@@ -8,28 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import norm
 from scipy.special import erf, ndtr
+from scipy.stats import norm
 
 from onepass._typing import FloatArray
 from onepass.activations import NAMES, Activation, PaperSigmoid, Probit, Quadrature, Sigmoid, Step, as_activation
 from onepass.engine.moments import SCALES, WEIGHTS
 from tests.helpers import quadrature
-
-MEANS = np.linspace(-20, 20, 41)
-VARS = np.logspace(-6, 4, 21)
-
-
-def worst_errors(activation: Activation, breaks: tuple[float, ...] = (), absolute: bool = False) -> np.ndarray:
-    """Largest error of (mean, var, slope) against quadrature over the grid, in units of ``|f(mean)| + std``."""
-    worst = np.zeros(3)
-    for mean in MEANS:
-        for var in VARS:
-            truth = quadrature.moments(activation, mean, var, breaks)
-            ours = activation.moments(mean, var)
-            scale = 1.0 if absolute else abs(float(activation(mean))) + math.sqrt(var)
-            worst = np.maximum(worst, np.abs(np.subtract(ours, truth)) / (scale, scale**2, 1.0))
-    return worst
+from tests.helpers.quadrature import VARS, worst_errors
 
 
 def test_paper_sigmoid_errors_are_those_of_its_docstring() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from onepass.activations import PiecewiseLinear, as_activation, max_linear
-from tests.activations.test_activations import worst_errors
+from tests.helpers.quadrature import worst_errors
 
 PIECEWISE = {
     "relu": as_activation("relu"),

@@ -20,9 +20,12 @@ import pytest
 
 import onepass
 from onepass.cli.main import main
-from tests.cli.test_commands import COMMAND, started
+from onepass.files.checkpoint import load_with_parameters, save_with_parameters
+from tests.helpers.browser import needs_browser, open_in_browser
+from tests.helpers.commands import COMMAND, started, unread_bytes
+from tests.helpers.commands import run_command as process
 from tests.helpers.tables import clicks, trips, write_csv, write_jsonl, write_parquet
-from tests.reports.test_html import needs_browser, open_in_browser
+from tests.helpers.waiting import wait_until
 
 TRIPS, CLICKS = trips(3000), clicks(3000)
 WIDE = ("--as", "town=hashed", "--buckets", "20000", "--covariance", "full")
@@ -57,12 +60,6 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
         return Done(int(end.value.code or 0), *capfd.readouterr())
 
     return call
-
-
-def process(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    """The whole command in a process of its own."""
-    command = [*COMMAND, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, **options)
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +146,52 @@ def test_quiet_is_quiet(run: Run, data: Path, tmp_path: Path) -> None:
     assert run("fit", data / "clicks.csv", "--target", "age", "--model", tmp_path / "m", "-q") == Done(0, "", "")
 
 
+# Where the model goes.
+
+
+def test_a_model_without_a_name_is_named_after_the_first_file(
+    run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_csv(tmp_path / "rides.csv.gz", TRIPS[:500])
+    done = run("fit", data / "trips.csv", "rides.csv.gz", "--target", "price")
+    assert done.code == 0, done
+    assert done.out.splitlines()[-1] == "model: trips.onepass"
+    assert {path.name for path in tmp_path.iterdir()} == {"rides.csv.gz", "trips.onepass"}
+    done = run("fit", "rides.csv.gz", "--target", "price", "--json")
+    assert done.events[-1]["model"] == "rides.onepass"
+    assert onepass.load("rides.onepass").n_rows == 500
+    assert "say --model" in sentence(run("fit", "-", "--target", "price"), 2)
+
+
+def test_a_file_that_was_not_named_is_replaced_only_by_the_same_command(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file, model = write_csv(tmp_path / "trips.csv", TRIPS[:500]), Path("trips.onepass")
+    fit = ("fit", "trips.csv", "-q", "--target")
+    assert run(*fit, "price").code == 0
+    first = model.read_bytes()
+    assert run(*fit, "price").code == 0
+    assert model.read_bytes() == first
+
+    def refused(*command: str) -> None:
+        before = model.read_bytes()
+        assert "trips.onepass exists, and is not a model of" in sentence(run(*command), 2)
+        assert model.read_bytes() == before
+
+    refused(*fit, "km")
+    assert run("learn", model, "trips.csv", "--passes", "2", "-q").code == 0
+    refused(*fit, "price")
+    model.write_bytes(first)
+    write_csv(file, TRIPS[:600])
+    refused(*fit, "price")
+    model.write_text("notes of mine")
+    refused(*fit, "price")
+    assert run(*fit, "price", "--model", "trips.onepass").code == 0  # who names it means it
+    assert onepass.load(model).n_rows == 600
+
+
 # Formats.
 
 
@@ -203,15 +246,13 @@ def test_a_stream_that_goes_on_is_learned_as_it_comes_and_kept(data: Path, tmp_p
         for row in CLICKS[:7]:
             going.stdin.write(json.dumps(row) + "\n")
         going.stdin.flush()
-        deadline = time.monotonic() + 60
-        while onepass.load(model).n_rows < 3007 and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert onepass.load(model).n_rows == 3007
+        wait_until(lambda: onepass.load(model).n_rows == 3007, "seven rows more in the model's file")
         going.stdin.write(json.dumps(CLICKS[8]) + "\n")
         going.stdin.flush()
-        time.sleep(2.0)  # the row is learned, not kept, and no other comes
+        pipe = going.stdin
+        wait_until(lambda: unread_bytes(pipe) == 0, "the row that has come, but makes no checkpoint")
         going.send_signal(signal.SIGTERM)
-        assert going.wait(10) == 0
+        assert going.wait(120) == 0
         assert going.stderr is not None
         assert "interrupted; what had come by then is learned and saved" in going.stderr.read()
     assert onepass.load(model).n_rows == 3008
@@ -226,14 +267,11 @@ def test_a_pause_does_not_keep_a_checkpoint_or_a_failure_waiting(data: Path, tmp
         assert going.stdin is not None
         going.stdin.write("".join(json.dumps(row) + "\n" for row in CLICKS[:7]).encode())
         going.stdin.flush()
-        deadline = time.monotonic() + 60
-        while onepass.load(model).n_rows < 3007 and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert onepass.load(model).n_rows == 3007
+        wait_until(lambda: onepass.load(model).n_rows == 3007, "seven rows more in the model's file")
         going.stdin.write(b'{"age": "old"}\n')
         going.stdin.flush()
         try:
-            assert going.wait(10) == 1
+            assert going.wait(120) == 1
         finally:
             going.kill()
 
@@ -291,7 +329,7 @@ def test_whoever_has_seen_enough_may_close_the_pipe(data: Path, tmp_path: Path) 
         assert writer.stdout.readline() == "mean,std,lower,upper\n"
         writer.stdout.close()
         assert "Traceback" not in writer.stderr.read()
-        assert writer.wait(60) == 141
+        assert writer.wait(120) == 141
 
 
 # Evaluation, and reports.
@@ -311,7 +349,7 @@ def test_evaluate_scores_every_row_before_it_is_learned(run: Run, data: Path) ->
     # The mean log density before each row is what the model calls its evidence, but for the very first row, whose
     # noise is not known when it comes.
     model = onepass.load(data / "price.onepass")
-    evidence = model.estimator.log_evidence_ / 3000 - np.log(model.target.spread)
+    evidence = model.estimator.log_evidence_ / 3000 - np.log(model.target.scale)
     assert scores["log_likelihood"] == pytest.approx(evidence, abs=1e-3)
 
 
@@ -364,8 +402,8 @@ def test_show_says_what_the_model_is(run: Run, data: Path) -> None:
     assert len(weights) == 3
     assert weights[0].startswith("weight km: ")
     mean, std = weights[0].split()[2], weights[0].split()[4]
-    spread = onepass.load(data / "price.onepass").encoding.columns[0].spread
-    assert float(mean) == pytest.approx(1.8 * spread, abs=4 * float(std))
+    scale = onepass.load(data / "price.onepass").encoding.columns[0].scale
+    assert float(mean) == pytest.approx(1.8 * scale, abs=4 * float(std))
     (event,) = [one for one in run("show", data / "price.onepass", "--weights", "1", "--json").events if "std" in one]
     assert (event["feature"], event["of"]) == ("km", "price")
     assert event["mean"] == pytest.approx(float(mean), rel=1e-3)
@@ -494,7 +532,11 @@ def test_labels_that_were_not_declared_are_rejected(run: Run, data: Path, tmp_pa
         (["predict", "{data}/price.onepass", "{data}/trips.csv", "--out", "{out}/x/a.csv"], 1, "cannot write to --out"),
         (["predict", "{data}/price.onepass", "{data}/trips.csv", "--keep", "kn"], 1, "has no column 'kn'"),
         (["predict", "{data}/price.onepass", "{named}", "--keep", "std"], 2, "the name of a column of the predictions"),
-        (["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--rounds", "3"], 2, "for --engine dask"),
+        (
+            ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--rounds", "3"],
+            2,
+            "for --executor dask",
+        ),
         (["fit", "-", "--target", "price", "--model", "{out}", "--engine", "dask"], 2, "can't be shared out"),
         (
             ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--delimiter", "ab"],
@@ -572,6 +614,16 @@ def test_one_class_only_is_nothing_to_learn(run: Run, tmp_path: Path) -> None:
     file = write_csv(tmp_path / "a.csv", [row for row in CLICKS if row["kind"] == "ad"])
     done = run("fit", file, "--target", "kind", "--model", tmp_path / "m", "-q")
     assert "has only one class, 'ad'" in sentence(done)
+    assert sentence(done).endswith("(--classes a,b).\n")
+    done = run("fit", file, "--target", "clicked", "--model", tmp_path / "m", "-q")
+    assert "or is it a number? (--classes a,b or --task regression)" in sentence(done)
+
+
+def test_messages_name_the_option_that_is_to_blame(run: Run, data: Path, tmp_path: Path) -> None:
+    fit = ("fit", data / "trips.csv", "--model", tmp_path / "m", "-q", "--target")
+    assert "onepass: --target: " in sentence(run(*fit, "prise"))
+    assert "onepass: --as: " in sentence(run(*fit, "price", "--as", "kmm=number"))
+    assert "(--covariance diagonal or --buckets)." in sentence(run(*fit, "price", *WIDE))
 
 
 @pytest.mark.parametrize("command", ["learn", "predict"])
@@ -607,6 +659,13 @@ class Long(NamedTuple):
     @property
     def partial(self) -> Path:
         return self.folder / "m.partial"
+
+    def checkpoint_time(self) -> int:
+        """When progress was kept last, in nanoseconds; 0 where there is none."""
+        try:
+            return self.partial.stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
 
     def command(self, *more: str) -> list[str]:
         return [*self.arguments, "--model", str(self.model), "--rejects", str(self.folder / "rejects.csv"), *more]
@@ -666,14 +725,14 @@ def kill_until_done(job: Long, kills: int, seed: int) -> int:
     rng = random.Random(seed)
     hits = 0
     while not job.model.exists():
-        known = job.partial.stat().st_mtime_ns if job.partial.exists() else 0
+        known = job.checkpoint_time()
         process = subprocess.Popen([*COMMAND, *job.command("--resume")], stderr=subprocess.PIPE)
+
+        def moved(known: int = known, process: subprocess.Popen[bytes] = process) -> bool:
+            return process.poll() is not None or job.checkpoint_time() != known
+
         if hits < kills:
-            deadline = time.monotonic() + 120
-            while process.poll() is None and time.monotonic() < deadline:
-                if job.partial.exists() and job.partial.stat().st_mtime_ns != known:
-                    break
-                time.sleep(0.005)
+            wait_until(moved, "a checkpoint, or the end of the run")
             time.sleep(rng.uniform(0.0, 0.15))
             process.kill()
         _, errors = process.communicate(timeout=300)
@@ -763,14 +822,13 @@ def test_only_the_same_run_is_gone_on_with(
     assert "another command's" in sentence(run("learn", tmp_path / "m", file, "--resume", "-q"))
     (tmp_path / "m").unlink()
     assert "the input is not that" in sentence(run(*options, "--resume", "--delimiter", ","))
+    assert "progress:      of a run that has not ended" in run("show", tmp_path / "m.partial").out
     kept = (tmp_path / "m.partial").read_bytes()
-    broken = onepass.load(tmp_path / "m.partial")
+    broken, parameters = load_with_parameters(tmp_path / "m.partial")
     for name, value in (("asked", [1]), ("input", {"files": []}), ("position", [0])):
-        progress = broken.progress
-        broken.progress = {**progress, name: value}
-        onepass.save(broken, tmp_path / "m.partial")
+        progress = {**parameters["progress"], name: value}
+        save_with_parameters(broken, tmp_path / "m.partial", {"progress": progress})
         assert "holds no progress of a run" in sentence(run(*options, "--resume"))
-        broken.progress = progress
     (tmp_path / "m.partial").write_bytes(kept)
     write_csv(file, [*rows, rows[0]])
     assert "or has changed since (a.csv; passes: 1)" in sentence(run(*options, "--resume"))
@@ -784,11 +842,9 @@ def test_an_interruption_keeps_what_was_learned_and_says_how_to_go_on(
 ) -> None:
     job = Long([*long_input, "--passes", "30" if stop is signal.SIGINT else "100000"], tmp_path)
     with started([*COMMAND, *job.command("--checkpoint-every", "1")]) as going:
-        deadline = time.monotonic() + 60
-        while not job.partial.exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_until(job.partial.exists, "a checkpoint")
         going.send_signal(stop)
-        _, errors = going.communicate(timeout=60)
+        _, errors = going.communicate(timeout=120)
     assert going.returncode == 130
     assert "interrupted after" in errors
     assert errors.strip().endswith("--resume")
@@ -837,7 +893,7 @@ def test_only_the_rejects_of_the_interrupted_run_are_gone_on_with(tmp_path: Path
     from click import ClickException
 
     from onepass.cli.rejects import Rejects
-    from onepass.tables.model import Reject
+    from onepass.tables.rows import Reject
 
     path = tmp_path / "bad.csv"
     with Rejects(path, strict=False) as log:
@@ -845,10 +901,10 @@ def test_only_the_rejects_of_the_interrupted_run_are_gone_on_with(tmp_path: Path
         note = log.note()
         log.add("a.csv", (Reject(2, "is lost"),))
     written = path.read_bytes()
-    with Rejects(path, strict=False, progress=note) as log:
+    with Rejects(path, strict=False, notes=note) as log:
         assert log.count == 1
     assert path.read_bytes() == written[: note["rejects_bytes"]]
-    for progress, contents in (
+    for notes, contents in (
         (note, (None, b"short", written.replace(b"is bad", b"is gut"))),
         ({"rejects": 2, "rejects_bytes": -1}, (written,)),
         ({"rejects": "two"}, (written,)),
@@ -858,5 +914,5 @@ def test_only_the_rejects_of_the_interrupted_run_are_gone_on_with(tmp_path: Path
             if content is not None:
                 path.write_bytes(content)
             with pytest.raises(ClickException, match=r"rejects"):
-                Rejects(path, strict=False, progress=progress)
+                Rejects(path, strict=False, notes=notes)
             assert (path.read_bytes() if path.exists() else None) == content

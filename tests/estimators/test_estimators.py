@@ -15,7 +15,6 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import BayesianRidge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -119,9 +118,7 @@ def test_more_classes_are_one_joint_softmax() -> None:
 
 def test_a_regressor_is_bayesian_linear_regression() -> None:
     model = BayesianPerceptronRegressor(noise=0.25, prior_scale=10.0).fit(X, NUMBERS)
-    ridge = BayesianRidge(alpha_init=4.0, lambda_init=0.01, max_iter=1, fit_intercept=False)
     design = np.column_stack([X, np.ones(300)])
-    ridge.fit(design, NUMBERS)
     cov = np.linalg.inv(np.eye(5) / 100.0 + design.T @ design / 0.25)
     mean = cov @ design.T @ NUMBERS / 0.25
     np.testing.assert_allclose([*model.coef_, model.intercept_], mean, rtol=1e-8)
@@ -147,15 +144,15 @@ def test_standardising_is_a_scaler_before_and_units_of_the_data_after() -> None:
     by_hand = BayesianPerceptronRegressor().fit(Z, (NUMBERS - NUMBERS.mean()) / NUMBERS.std())
     np.testing.assert_allclose(regressor.noise_, by_hand.noise_ * NUMBERS.var(), rtol=1e-9)
     np.testing.assert_allclose(regressor.log_evidence_, by_hand.log_evidence_ - 300 * np.log(NUMBERS.std()))
-    spread = X[:, :, None] * X[:, None, :]
-    assert (np.tensordot(spread, regressor.coef_cov_, 2) > 0).all()
+    squares = X[:, :, None] * X[:, None, :]
+    assert (np.tensordot(squares, regressor.coef_cov_, 2) > 0).all()
 
 
 def test_statistics_are_frozen_after_the_warm_up() -> None:
     model = BayesianPerceptronClassifier(standardize=True, warm_up=100).fit(X[:100], LABELS[:100])
-    before = model._inputs
+    before = model._input_scaling
     model.partial_fit(X[100:] * 50, LABELS[100:])
-    assert model._inputs is before
+    assert model._input_scaling is before
     assert model._waiting is None
 
 
@@ -174,7 +171,7 @@ def test_several_outputs_are_several_perceptrons() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:targets are of size")  # a prior of the wrong scale is the point
-def test_the_committee_finds_the_scale_that_suits() -> None:
+def test_the_ensemble_finds_the_scale_that_suits() -> None:
     noise = np.random.default_rng(1)
     inputs = noise.normal(size=(800, 10))
     small = inputs @ np.full(10, 0.1) + noise.normal(size=800)
@@ -264,9 +261,9 @@ def test_data_of_any_scale_are_standardised(rows: np.ndarray, power: int, target
     expected, std = plain.predict(rows, return_std=True)
     scaled, target = rows * 10.0**power, y * 10.0**target_power
     model = BayesianPerceptronRegressor(standardize=True).fit(scaled, target)
-    predicted, spread = model.predict(scaled, return_std=True)
+    predicted, predicted_std = model.predict(scaled, return_std=True)
     np.testing.assert_allclose(predicted / 10.0**target_power, expected, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(spread / 10.0**target_power, std, rtol=1e-6)
+    np.testing.assert_allclose(predicted_std / 10.0**target_power, std, rtol=1e-6)
 
 
 def test_targets_that_the_prior_cannot_reach_are_named() -> None:
@@ -412,7 +409,7 @@ def test_partial_fit_goes_over_its_rows_once() -> None:
     ("options", "message"),
     [
         ({"members": 2, "prior_scale": "auto"}, "several members have several priors already"),
-        ({"passes": 2, "prior_scale": "auto"}, "weighs what one pass foretold"),
+        ({"passes": 2, "prior_scale": "auto"}, "weighs what one pass predicted"),
         ({"members": 0}, "members must be"),
         ({"passes": 0}, "passes must be"),
         ({"refine": "again"}, "refine must be"),

@@ -1,72 +1,288 @@
+"""Every metric against an independent computation, and against itself on parts that are merged."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Self
+
 import numpy as np
 import pytest
-from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, roc_auc_score
+from click.testing import CliRunner
+from scipy import stats
+from sklearn.metrics import (
+    accuracy_score,
+    brier_score_loss,
+    log_loss,
+    mean_absolute_error,
+    roc_auc_score,
+    root_mean_squared_error,
+)
 
-from onepass.evaluation.metrics import ClassScores, Curve, NumberScores
-
-RNG = np.random.default_rng(0)
-
-
-def test_class_scores_are_those_of_scikit_learn_however_rows_are_split() -> None:
-    p = RNG.beta(0.5, 2.0, 5000)
-    y = (RNG.random(5000) < p).astype(int)
-    scores = ClassScores(2)
-    for part in np.array_split(np.arange(5000), [1, 17, 900, 4000]):
-        scores.add(y[part], np.column_stack([1 - p[part], p[part]]))
-    found = scores.summary()
-    assert found["accuracy"] == pytest.approx(accuracy_score(y, p > 0.5))
-    assert found["log_loss"] == pytest.approx(log_loss(y, p))
-    assert found["brier"] == pytest.approx(brier_score_loss(y, p))
-    assert found["roc_auc"] == pytest.approx(roc_auc_score(y, p), abs=1e-3)
-    assert found["calibration_error"] < 0.03
+from onepass.cli.main import onepass
+from onepass.evaluation import metrics
+from onepass.evaluation.metrics import (
+    REGISTRY,
+    ClassPredictions,
+    Curve,
+    DistributionPredictions,
+    Metric,
+    MetricSet,
+    NumberPredictions,
+    OverTime,
+    PredictedStd,
+    RowMean,
+    register,
+)
 
 
-def test_several_classes_too() -> None:
-    p = RNG.dirichlet([1.0, 2.0, 3.0], 4000)
-    y = np.array([RNG.choice(3, p=row) for row in p])
-    scores = ClassScores(3)
-    scores.add(y, p)
-    found = scores.summary()
-    assert found["roc_auc"] == pytest.approx(roc_auc_score(y, p, multi_class="ovr"), abs=1e-3)
-    assert found["log_loss"] == pytest.approx(log_loss(y, p))
-    assert found["brier"] == pytest.approx(np.square(p - np.eye(3)[y]).sum(axis=1).mean())
+def numbers(n: int = 3000, seed: int = 0, stretch: float = 1.0) -> NumberPredictions:
+    """Targets from the predictive distributions, whose widths are then stretched."""
+    rng = np.random.default_rng(seed)
+    mean, std = rng.normal(size=n), rng.uniform(0.5, 2.0, n)
+    return NumberPredictions(mean + std * rng.normal(size=n), mean, std * stretch)
+
+
+def classes(k: int, n: int = 3000, seed: int = 0) -> ClassPredictions:
+    """Classes drawn with the probabilities predicted."""
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.arange(1.0, k + 1), n)
+    return ClassPredictions((p.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1), p)
+
+
+def part(rows: Any, index: Any) -> Any:
+    """Some of the rows."""
+    fields = {name: value if value is None else value[index] for name, value in vars(rows).items() if name in FIELDS}
+    return type(rows)(**fields)
+
+
+FIELDS = {"y", "mean", "std", "probabilities"}
+
+
+def coverage(level: float) -> Callable[[Any], float]:
+    def share(rows: Any) -> float:
+        low, high = stats.norm.interval(level, rows.mean, rows.std)
+        return float(np.mean((low <= rows.y) & (rows.y <= high)))
+
+    return share
+
+
+def log_likelihood(rows: Any) -> float:
+    return float(np.mean(stats.norm.logpdf(rows.y, rows.mean, rows.std)))
+
+
+def level_error(rows: NumberPredictions) -> float:
+    levels = np.linspace(0.05, 0.95, 19)
+    return float(np.mean([abs(coverage(level)(rows) - level) for level in levels]))
+
+
+def of_second(rows: ClassPredictions) -> Any:
+    return rows.probabilities[:, 1] if rows.probabilities.shape[1] == 2 else rows.probabilities
+
+
+def brier(rows: ClassPredictions) -> float:
+    if rows.probabilities.shape[1] == 2:
+        return float(brier_score_loss(rows.y, of_second(rows)))
+    return float(np.square(rows.probabilities - np.eye(rows.probabilities.shape[1])[rows.y]).sum(axis=1).mean())
+
+
+def binned_gap(p: Any, happened: Any, bins: int) -> float:
+    """Expected calibration error, bin by bin."""
+    gaps = 0.0
+    for low in np.arange(bins) / bins:
+        own = (p >= low) & (p < low + 1.0 / bins)
+        gaps += abs(p[own].sum() - happened[own].sum())
+    return float(gaps / len(p))
+
+
+def top_class_gap(rows: ClassPredictions, bins: int = 20) -> float:
+    return binned_gap(rows.probabilities.max(axis=1), rows.probabilities.argmax(axis=1) == rows.y, bins)
+
+
+def class_gap(rows: ClassPredictions) -> float:
+    return binned_gap(of_second(rows), rows.y == 1, 20) if rows.n_classes == 2 else top_class_gap(rows)
+
+
+# Independent values, and how close ours must come: histograms are not exact.
+NUMBERS: dict[str, tuple[Callable[[NumberPredictions], float], float]] = {
+    "rmse": (lambda rows: root_mean_squared_error(rows.y, rows.mean), 1e-12),
+    "mae": (lambda rows: mean_absolute_error(rows.y, rows.mean), 1e-12),
+    "log_likelihood": (log_likelihood, 1e-12),
+    "coverage_50": (coverage(0.5), 1e-12),
+    "coverage_80": (coverage(0.8), 1e-12),
+    "coverage_95": (coverage(0.95), 1e-12),
+    "calibration_error": (level_error, 1e-3),
+}
+CLASSES: dict[str, tuple[Callable[[ClassPredictions], float], float]] = {
+    "accuracy": (lambda rows: accuracy_score(rows.y, rows.probabilities.argmax(axis=1)), 1e-12),
+    "log_loss": (lambda rows: log_loss(rows.y, rows.probabilities), 1e-12),
+    "brier": (brier, 1e-12),
+    "roc_auc": (lambda rows: roc_auc_score(rows.y, of_second(rows), multi_class="ovr"), 1e-3),
+    "calibration_error": (class_gap, 1e-12),
+}
+CASES = [
+    *(pytest.param("numbers", name, numbers(), id=f"numbers-{name}") for name in NUMBERS),
+    *(pytest.param("classes", name, classes(2), id=f"two-{name}") for name in CLASSES),
+    *(pytest.param("classes", name, classes(4), id=f"four-{name}") for name in CLASSES),
+]
+
+
+def test_every_registered_metric_is_tested() -> None:
+    assert list(REGISTRY["numbers"]) == list(NUMBERS)
+    assert list(REGISTRY["classes"]) == list(CLASSES)
+
+
+@pytest.mark.parametrize(("task", "name", "rows"), CASES)
+def test_a_metric_agrees_with_an_independent_computation(task: Any, name: str, rows: Any) -> None:
+    independent: dict[str, Any] = NUMBERS if task == "numbers" else CLASSES
+    expected, tolerance = independent[name]
+    assert REGISTRY[task][name]().update(rows).get() == pytest.approx(expected(rows), abs=tolerance)
+
+
+@pytest.mark.parametrize(("task", "name", "rows"), CASES)
+def test_merged_parts_are_the_whole(task: Any, name: str, rows: Any) -> None:
+    make = REGISTRY[task][name]
+    whole = make().update(rows)
+    merged = make()  # with no rows at all, which must not matter
+    for index in np.array_split(np.arange(len(rows)), [1, 17, 900]):
+        merged.merge(make().update(part(rows, index)))
+    merged.merge(make())
+    assert merged.get() == pytest.approx(whole.get(), rel=1e-12)
+    in_turns = make()
+    for index in np.array_split(np.arange(len(rows)), [1, 17, 900]):
+        in_turns.update(part(rows, index))
+    assert in_turns.get() == pytest.approx(whole.get(), rel=1e-12)
+
+
+def test_the_calibration_of_the_top_class_may_have_other_bins() -> None:
+    for rows in (classes(2), classes(3)):
+        found = metrics.TopClassCalibrationError(bins=10).update(rows).get()
+        assert found == pytest.approx(top_class_gap(rows, 10), abs=1e-12)
+
+
+def test_the_area_under_the_roc_curve_needs_every_class() -> None:
+    rows = ClassPredictions(np.zeros(5, dtype=int), np.full((5, 2), 0.5))
+    assert metrics.RocAuc().get() is None
+    assert metrics.RocAuc().update(rows).get() is None
+    assert "roc_auc" not in MetricSet("classes").update(rows).get()
 
 
 def test_overconfidence_is_seen() -> None:
-    p = RNG.uniform(0.0, 1.0, 20_000)
-    y = (RNG.random(20_000) < p).astype(int)
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.0, 1.0, 20_000)
+    y = (rng.random(20_000) < p).astype(int)
     sure = p**3 / (p**3 + (1 - p) ** 3)
-    errors = []
-    for given in (p, sure):
-        scores = ClassScores(2)
-        scores.add(y, np.column_stack([1 - given, given]))
-        errors.append(scores.summary()["calibration_error"])
+    errors = [
+        metrics.ClassCalibrationError().update(ClassPredictions(y, np.column_stack([1 - given, given]))).get()
+        for given in (p, sure)
+    ]
     assert errors[0] < 0.01 < 0.1 < errors[1]
+    widths = [metrics.NumberCalibrationError().update(numbers(50_000, stretch=by)).get() for by in (1.0, 2.0)]
+    assert widths[0] < 0.01 < 0.1 < widths[1]
 
 
-@pytest.mark.parametrize(("stretch", "error"), [(1.0, 0.01), (2.0, 0.3)])
-def test_intervals_of_the_right_width_cover_what_they_should(stretch: float, error: float) -> None:
-    mean, std = RNG.normal(size=50_000), RNG.uniform(0.5, 2.0, 50_000)
-    y = mean + std * RNG.normal(size=50_000)
-    scores = NumberScores()
-    scores.add(y, mean, std * stretch)
-    found = scores.summary()
-    assert found["rmse"] == pytest.approx(np.sqrt(np.mean((y - mean) ** 2)))
-    assert found["mae"] == pytest.approx(np.abs(y - mean).mean())
-    assert (found["calibration_error"] < 0.01) == (error == 0.01)
-    if error == 0.01:
-        for level in (50, 80, 95):
-            assert found[f"coverage_{level}"] == pytest.approx(level / 100, abs=0.01)
-        assert found["log_likelihood"] == pytest.approx(-np.log(std * np.sqrt(2 * np.pi)).mean() - 0.5, abs=0.01)
+def test_other_distributions_bring_their_own_densities_and_intervals() -> None:
+    rng = np.random.default_rng(0)
+    y, low = rng.normal(size=100), np.full(100, -1.0)
+    rows = DistributionPredictions(y=y, mean=np.zeros(100), log_densities=y - 3.0, low=low, high=-low)
+    assert metrics.LogLikelihood().update(rows).get() == pytest.approx(y.mean() - 3.0)
+    assert metrics.Coverage95().update(rows).get() == pytest.approx(np.mean(np.abs(y) < 1.0))
+    with pytest.raises(ValueError, match=r"intervals of level 0\.95, not 0\.5"):
+        metrics.Coverage50().update(rows)
+
+
+def test_metrics_of_uncertainty_are_left_out_where_there_is_none() -> None:
+    rows = numbers()
+    means = NumberPredictions(rows.y, rows.mean)
+    assert list(MetricSet("numbers", with_std=False).update(means).get()) == ["rmse", "mae"]
+    with pytest.raises(ValueError, match="no standard deviations"):
+        MetricSet("numbers").update(means)
+
+
+def test_sets_merge_metric_by_metric() -> None:
+    rows = classes(3)
+    halves = [MetricSet("classes").update(part(rows, own)) for own in (slice(1000), slice(1000, None))]
+    assert halves[0].merge(halves[1]).get() == pytest.approx(MetricSet("classes").update(rows).get(), rel=1e-12)
 
 
 def test_a_curve_keeps_its_sums_whatever_its_length() -> None:
-    values = RNG.normal(size=(100_000, 2))
+    values = np.random.default_rng(0).normal(size=(100_000, 2))
     curve = Curve(2)
-    for part in np.array_split(np.arange(100_000), [3, 500, 40_000]):
-        curve.add(values[part])
+    for own in np.array_split(np.arange(100_000), [3, 500, 40_000]):
+        curve.add(values[own])
     assert len(curve.rows) <= 256
     assert curve.rows[-1] == 100_000
     np.testing.assert_allclose(curve.sums.sum(axis=0), values.sum(axis=0))
     width = curve.rows[0]
     np.testing.assert_allclose(curve.means[1], values[width : 2 * width].mean(axis=0))
+
+
+def test_metrics_over_time_are_those_of_the_rows_in_each_segment() -> None:
+    rows = numbers(200)
+    over_time = OverTime([metrics.RootMeanSquaredError, PredictedStd])
+    for own in (slice(50), slice(50, None)):
+        over_time.update(part(rows, own))
+    assert over_time.rows[:2].tolist() == [16, 32]
+    second = part(rows, slice(16, 32))
+    assert over_time.segments()["rmse"][1] == pytest.approx(root_mean_squared_error(second.y, second.mean))
+    assert over_time.segments()["std"][1] == pytest.approx(second.std.mean())
+    assert over_time.so_far()["rmse"][-1] == pytest.approx(root_mean_squared_error(rows.y, rows.mean))
+
+
+# Adding a metric, the way that onepass.evaluation.metrics describes.
+
+
+@pytest.fixture
+def registry() -> Iterator[None]:
+    """The registry as it was before, afterwards."""
+    before = {task: dict(known) for task, known in REGISTRY.items()}
+    yield
+    for task, known in before.items():
+        REGISTRY[task].clear()
+        REGISTRY[task].update(known)
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_metric_that_is_registered_is_shown_by_evaluate(tmp_path: Path) -> None:
+    @register("numbers")
+    class Bias(RowMean[NumberPredictions]):
+        name, title = "bias", "bias"
+
+        @classmethod
+        def per_row(cls, rows: NumberPredictions) -> Any:
+            return rows.mean - rows.y
+
+    @register("numbers")
+    class LargestError(Metric[NumberPredictions]):
+        name, title = "largest_error", "largest error"
+
+        def __init__(self) -> None:
+            self._largest = 0.0
+
+        def update(self, rows: NumberPredictions) -> Self:
+            self._largest = max(self._largest, float(np.abs(rows.error).max()))
+            return self
+
+        def get(self) -> float:
+            return self._largest
+
+        def merge(self, other: Self) -> Self:
+            self._largest = max(self._largest, other._largest)
+            return self
+
+    file = tmp_path / "rows.csv"
+    file.write_text("x,y\n" + "".join(f"{i % 7},{3 * (i % 7) + i % 2}\n" for i in range(300)))
+    shown = CliRunner().invoke(onepass, ["evaluate", str(file), "--target", "y"], standalone_mode=False)
+    assert shown.exception is None
+    assert "bias" in shown.stdout
+    assert "largest error" in shown.stdout
+    done = CliRunner().invoke(onepass, ["evaluate", str(file), "--target", "y", "--json"], standalone_mode=False)
+    event = json.loads(done.stdout.splitlines()[-1])
+    scores = event["scores"]["onepass"]
+    assert abs(scores["bias"]) < scores["mae"] < scores["largest_error"]
+    assert len(event["over_time"]["bias"]) == len(event["over_time"]["rows"])
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_name_is_taken_once() -> None:
+    with pytest.raises(ValueError, match=r"already a metric of numbers with the name 'rmse'"):
+        register("numbers")(metrics.RootMeanSquaredError)

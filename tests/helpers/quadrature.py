@@ -1,11 +1,18 @@
 """Expectations under a Gaussian by brute force: the second route to every closed form."""
 
+import math
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from onepass._typing import FloatArray
+from onepass.activations import Activation
+
+__all__ = ["VARS", "Tilted", "gaussian_panels", "moments", "tilted", "worst_errors"]
+
+MEANS = np.linspace(-20, 20, 41)
+VARS = np.logspace(-6, 4, 21)
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 Function = Callable[[FloatArray], FloatArray]
@@ -36,6 +43,18 @@ def moments(f: Function, mean: float, var: float, breaks: Iterable[float] = ()) 
     y = f(a)
     mu_y = float(w @ y)
     return mu_y, float(w @ (y - mu_y) ** 2), float(w @ ((a - mean) * (y - mu_y))) / var
+
+
+def worst_errors(activation: Activation, breaks: tuple[float, ...] = (), absolute: bool = False) -> FloatArray:
+    """Largest error of (mean, var, slope) against quadrature over a grid, in units of ``|f(mean)| + std``."""
+    worst = np.zeros(3)
+    for mean in MEANS:
+        for var in VARS:
+            truth = moments(activation, mean, var, breaks)
+            ours = activation.moments(mean, var)
+            scale = 1.0 if absolute else abs(float(activation(mean))) + math.sqrt(var)
+            worst = np.maximum(worst, np.abs(np.subtract(ours, truth)) / (scale, scale**2, 1.0))
+    return worst
 
 
 class Tilted(NamedTuple):

@@ -11,6 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from onepass.tables.readers.batches import Malformed
+from onepass.tables.readers.registry import open_source
+
 Row = dict[str, Any]
 
 
@@ -72,3 +75,13 @@ def write_parquet(path: Path, rows: list[Row], group: int = 1000) -> Path:
     """Write rows as Parquet in groups of rows."""
     pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=group)
     return path
+
+
+def read_rows(file: Path, skip: int = 0, types: dict[str, Any] | None = None) -> list[Row]:
+    """The rows of a file, as its reader gives them."""
+    return [row for batch in open_source(str(file)).batches(types, skip) for row in batch.record_batch.to_pylist()]
+
+
+def malformed(file: Path, skip: int = 0) -> list[Malformed]:
+    """The malformed records of a file."""
+    return [bad for batch in open_source(str(file)).batches(None, skip) for bad in batch.malformed]

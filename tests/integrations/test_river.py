@@ -69,7 +69,7 @@ def test_a_large_covariance_grows_in_the_form_it_is_held_in() -> None:
     y = pd.Series(wide[:, 0] > 0)
     model = PerceptronClassifier()
     model.learn_many(frame, y)
-    assert model._core.export_state()[1].keys() >= {"covariance"}
+    assert model._perceptron.export_state()[1].keys() >= {"covariance"}
     more = frame.rename(columns={name: f"y{name}" for name in frame.columns[:150]})
     model.learn_many(more, y)
     whole = BayesianPerceptron(350).learn(np.hstack([wide, np.zeros((60, 150))]), y)

@@ -114,17 +114,21 @@ def integrated(log_likelihood: Callable[[Any], Any], mean: float, var: float, ar
     return mp.log(mass) + peak - mp.log(2 * mp.pi * v) / 2, centre, variance
 
 
+def mode_of_count(count: float, mean: float, var: float) -> Any:
+    """Solve (a - mean)/var = count - e^a."""
+    start = float(np.log(count)) if var > 1 else mean
+    return mp.findroot(lambda a: (a - mean) / mpf(var) - count + mp.exp(a), start)
+
+
 @pytest.mark.parametrize("var", [1e-12, 1e-2, 1e2, 1e4, 1e6, 1e9])
 @pytest.mark.parametrize("count", [1.0, 7.0, 1000.0])
 def test_counts_keep_their_digits_under_the_vaguest_belief(count: float, var: float) -> None:
-    """The mode solves (a - mean)/var = count - e^a; around it the density is as wide as its curvature says."""
+    """Around its mode the density is as wide as its curvature there says."""
     with mp.workdps(30):
         for mean in (-3.0, 0.0, 2.0):
-            start = float(np.log(count)) if var > 1 else mean
-            mode = mp.findroot(lambda a, m=mean: (a - m) / mpf(var) - count + mp.exp(a), start)
+            mode = mode_of_count(count, mean, var)
             width = 1 / mp.sqrt(1 / mpf(var) + mp.exp(mode))
-            log_factorial = mp.loggamma(count + 1)
-            truth = integrated(lambda a, c=log_factorial: count * a - mp.exp(a) - c, mean, var, mode, width)
+            truth = integrated(lambda a: count * a - mp.exp(a) - mp.loggamma(count + 1), mean, var, mode, width)
             match = Poisson().moment_match(as_activation("exp"), mean, var, count)
             _, centre, variance = truth
             std = mp.sqrt(variance)

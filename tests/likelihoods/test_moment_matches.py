@@ -117,7 +117,9 @@ def worst_in_deviations(
             worst = max(worst, abs(mean + float(step.score) * var - truth.mean) / std)
             worst = max(worst, abs(math.sqrt(var * float(step.variance_ratio)) - std) / std)
             # kappa itself is as good as the difference var - kappa var² can show.
-            worst = max(worst, abs(var - float(step.information) * var**2 - truth.var) / max(truth.var, 1e-9 * var) * 1e-2)
+            worst = max(
+                worst, abs(var - float(step.information) * var**2 - truth.var) / max(truth.var, 1e-9 * var) * 1e-2
+            )
     return worst
 
 

@@ -4,41 +4,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.merging import distance, distances, problems
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import logsumexp
-from scipy.stats import multivariate_normal
 
 import onepass
 from onepass import BayesianNetwork, BayesianPerceptron, Quadrature, merge
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
-from onepass.merging import Merging, Rounds
-
-
-def linear_rows(n: int, d: int = 4, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    return X, X @ np.arange(1.0, d + 1) + rng.normal(0.0, 0.5, n)
-
-
-def labelled_rows(n: int, d: int = 4, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    X, a = linear_rows(n, d, seed)
-    return X, (a + np.random.default_rng(seed + 1).logistic(size=n) > 0).astype(float)
-
-
-def learned_apart(prior: Any, X: Any, y: Any, parts: int) -> list[Any]:
-    pieces = zip(np.array_split(X, parts), np.array_split(y, parts), strict=True)
-    return [copy.deepcopy(prior).learn(*piece) for piece in pieces]
-
-
-def close(one: BayesianPerceptron, other: BayesianPerceptron, tolerance: float) -> None:
-    np.testing.assert_allclose(one.mean, other.mean, rtol=tolerance, atol=tolerance)
-    np.testing.assert_allclose(one.cov, other.cov, rtol=tolerance, atol=tolerance * np.abs(other.cov).max())
-    assert one.log_evidence == pytest.approx(other.log_evidence, rel=tolerance)
-    assert one.n_seen == other.n_seen
-    assert one.noise == pytest.approx(other.noise)
+from onepass.merging import Merging
+from tests.helpers.merging import close, labelled_rows, learned_apart, linear_rows
 
 
 @pytest.mark.parametrize("form", [FullGaussian, DiagonalGaussian])
@@ -118,43 +92,6 @@ def test_the_order_and_grouping_of_models_make_no_difference(seed: int, order: l
     close(merge(prior, pairs), straight, 1e-8)
 
 
-def test_a_group_sites_take_each_other_back() -> None:
-    X, y = labelled_rows(200)
-    prior = BayesianPerceptron(4)
-    merging = Merging(prior)
-    one, other = (merging.site(prior, model) for model in learned_apart(prior, X, y, 2))
-    close(merging.merged(one + other - other), merging.merged(one), 1e-9)
-    close(merging.merged(merging.nothing()), prior, 1e-12)
-    assert one.rows == 100
-    assert one.nbytes == 8 * (25 + 5 + 2 + 2)
-
-
-def sampled_evidence(X: np.ndarray, y: np.ndarray, q: BayesianPerceptron) -> float:
-    """Log evidence of labels under unit priors, by importance sampling from a wider ``q``."""
-    proposal = multivariate_normal(q.mean, 1.3 * q.cov)
-    weights = proposal.rvs(4000, random_state=np.random.default_rng(0))
-    scores = (weights[:, 1:] @ X.T + weights[:, :1]) * (2 * y - 1)
-    logs = -np.logaddexp(0, -scores).sum(axis=1) + multivariate_normal(np.zeros(5)).logpdf(weights)
-    return float(logsumexp(logs - proposal.logpdf(weights)) - np.log(4000))
-
-
-def test_the_merged_evidence_is_that_of_all_rows() -> None:
-    """By brute force; the sum of the shards' own is far off, even the sequential one less close than rounds."""
-    X, y = labelled_rows(2000)
-    prior = BayesianPerceptron(4)
-    models = learned_apart(prior, X, y, 10)
-    rounds = Rounds(prior, 10)
-    pieces = list(zip(np.array_split(X, 10), np.array_split(y, 10), strict=True))
-    for _ in range(3):
-        starts = zip(rounds.starts(), pieces, strict=True)
-        merged = rounds.take([start and start.learn(*piece) for start, piece in starts])
-    truth = sampled_evidence(X, y, merged)
-    assert abs(merged.log_evidence - truth) < 0.3
-    assert abs(copy.deepcopy(prior).learn(X, y).log_evidence - truth) > 1.0
-    alone = abs(sum(model.log_evidence for model in models) - truth)
-    assert abs(merge(prior, models).log_evidence - truth) < 0.5 * alone
-
-
 def test_learned_noise_is_pooled_by_the_rows_it_rests_on() -> None:
     X, y = linear_rows(900)
     prior = BayesianPerceptron(4, "linear", noise="learn")
@@ -163,31 +100,6 @@ def test_learned_noise_is_pooled_by_the_rows_it_rests_on() -> None:
     weights = [model.export_state()[1]["running"][1] - 1.0 for model in (short, long)]
     assert merged.noise == pytest.approx(np.average([short.noise, long.noise], weights=weights))
     assert merged.export_state()[1]["running"][1] == pytest.approx(1.0 + sum(weights))
-
-
-def test_rounds_settle_the_learned_noise() -> None:
-    X, y = linear_rows(16_000)
-    prior = BayesianPerceptron(4, "linear", noise="learn")
-    for shards in (1, 40):
-        rounds = Rounds(prior, shards)
-        pieces = list(zip(np.array_split(X, shards), np.array_split(y, shards), strict=True))
-        for _ in range(3):
-            starts = zip(rounds.starts(), pieces, strict=True)
-            merged = rounds.take([start and start.learn(*piece) for start, piece in starts])
-        assert merged.noise == pytest.approx(0.25, rel=0.05)
-        assert merged.n_seen == 16_000
-
-
-@pytest.mark.parametrize("problem", problems(16_000), ids=lambda problem: problem.name)
-def test_two_rounds_come_as_close_as_the_order_of_rows_allows(problem: Any) -> None:
-    whole = problem.fresh().learn(problem.X, problem.y)
-    backwards = distance(problem.fresh().learn(problem.X[::-1], problem.y[::-1]), whole)
-    first, second = distances(problem, whole, 16, 2)
-    if problem.settings.get("activation") == "linear":
-        assert second < 1e-9
-    else:
-        assert second < max(0.5 * first, 0.1)
-        assert second < 4.0 * backwards
 
 
 def test_diagonal_beliefs_merge_weight_by_weight() -> None:
@@ -205,49 +117,6 @@ def test_a_float32_model_stays_one() -> None:
     merged = merge(prior, learned_apart(prior, X, y, 2))
     assert merged.cov.dtype == np.float32
     np.testing.assert_allclose(merged.mean, copy.deepcopy(prior).learn(X, y).mean, rtol=1e-4)
-
-
-def test_a_cavity_is_what_the_other_shards_say() -> None:
-    X, y = labelled_rows(300)
-    prior = BayesianPerceptron(4)
-    models = learned_apart(prior, X, y, 3)
-    merging = Merging(prior)
-    sites = [merging.site(prior, model) for model in models]
-    others = merge(prior, models[1:])
-    cavity = merging.cavity(sites[0] + sites[1] + sites[2], sites[0])
-    assert cavity is not None
-    np.testing.assert_allclose(cavity.mean, others.mean, rtol=1e-9)
-    np.testing.assert_allclose(cavity.cov, others.cov, rtol=1e-9, atol=1e-12)
-
-
-def test_a_cavity_that_is_no_gaussian_keeps_the_old_site() -> None:
-    """A site with more precision than all sites together, as a negative one elsewhere makes it, can't be taken out."""
-    prior = BayesianPerceptron(1, "linear", noise=1.0, bias=False)
-    merging = Merging(prior)
-    strong = merging.site(prior, copy.deepcopy(prior).learn([[2.0]], [1.0]))
-    half = merging.nothing().toward(strong, 0.5)
-    assert merging.cavity(half, strong) is None  # precision 1 + 2 - 4 < 0
-    rounds = Rounds(prior, 2)
-    rounds._sites, rounds._total = [strong, half - strong], half
-    before = rounds.merged()
-    starts = rounds.starts()
-    assert starts[0] is None
-    assert starts[1] is not None
-    close(rounds.take([None, None]), before, 1e-12)
-
-
-def test_sites_that_sum_to_no_gaussian_are_taken_in_part() -> None:
-    prior = BayesianPerceptron(1, "linear", noise=1.0, bias=False).learn([[0.0]], [0.0])  # a row that says nothing
-    merging = Merging(prior)
-    nothing, site = merging.nothing(), merging.site(prior, copy.deepcopy(prior).learn([[2.0]], [1.0]))
-    assert merging.settled(nothing, site) == 1.0
-    negative = nothing - site
-    assert merging.settled(nothing, negative) == 0.125  # 1 - 4 t > 0, and t = 1/4 leaves nothing
-    part = nothing.toward(negative, 0.125)
-    assert merging.merged(part).cov == pytest.approx(2.0)
-    assert part.rows == negative.rows
-    with pytest.raises(ValueError, match="not positive definite"):
-        merging.merged(negative)
 
 
 @pytest.mark.parametrize("covariance", ["full", "layer", "neuron", "diagonal"])
@@ -300,6 +169,8 @@ def test_estimators_merge_with_their_standardisation() -> None:
 
 
 BASE: dict[str, Any] = {"activation": "relu", "noise": 0.1}
+
+
 DIFFERENT: list[tuple[dict[str, Any], str]] = [
     ({"cov": 2.0}, "did not start from the prior"),
     ({"mean": np.ones(5)}, "did not start from the prior"),
@@ -353,15 +224,6 @@ def test_what_cannot_be_merged_is_refused() -> None:
         Merging(BayesianNetwork(2, forgetting=0.9))
 
 
-def test_rounds_are_taken_one_after_the_other() -> None:
-    rounds = Rounds(BayesianPerceptron(4), 2)
-    with pytest.raises(RuntimeError, match="call that first"):
-        rounds.take([None, None])
-    rounds.starts()
-    with pytest.raises(ValueError, match="each of 2 shards, got 1"):
-        rounds.take([None])
-
-
 @pytest.mark.parametrize("covariance", ["full", "layer", "neuron", "diagonal"])
 def test_networks_whose_noise_depends_on_the_input_merge_block_by_block(covariance: str) -> None:
     X, y = linear_rows(400, d=3)
@@ -378,11 +240,11 @@ def test_estimators_of_several_members_merge_with_their_weights() -> None:
     prior = onepass.BayesianMLPRegressor((5,), members=3, warm_up=50).fit(X[:100], y[:100])
     models = [copy.deepcopy(prior).partial_fit(X[part], y[part]) for part in (slice(100, 200), slice(200, 400))]
     merged = merge(prior, models)
-    one, other, pooled = (model._committees[0].weighing for model in (*models, merged))
+    one, other, pooled = (model._ensembles[0].weighting_arrays for model in (*models, merged))
     np.testing.assert_allclose(pooled["weights"], (one["weights"] + 2 * other["weights"]) / 3, rtol=1e-12)
     assert pooled["count"][0] == 3.0 + 400.0
-    for k, member in enumerate(merged._committees[0].members):
-        alone = merge(prior._committees[0].members[k], [model._committees[0].members[k] for model in models])
+    for k, member in enumerate(merged._ensembles[0].members):
+        alone = merge(prior._ensembles[0].members[k], [model._ensembles[0].members[k] for model in models])
         np.testing.assert_allclose(member.mean, alone.mean, rtol=1e-10, atol=1e-12)
     merged.partial_fit(X, y)
     assert merged.score(X, y) > 0.5

@@ -1,4 +1,4 @@
-"""Committees: mixtures of networks, and the weights they learn."""
+"""Ensembles: mixtures of models, and the weights they learn."""
 
 import json
 from typing import Any
@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from onepass import BayesianCommittee, BayesianMLPRegressor, BayesianNetwork
-from onepass.models.ensemble import WEIGHTINGS
+from onepass import BayesianCommittee, BayesianMLPRegressor, BayesianNetwork, BayesianPerceptron
+from onepass.models.ensemble import WEIGHTINGS, Ensemble
+from onepass.models.weighting import FadingWeights
 
 
 def problem(n: int = 120) -> tuple[np.ndarray, np.ndarray]:
@@ -127,7 +128,7 @@ def test_threads_change_nothing(structure: str) -> None:
 
 
 def test_few_rows_are_not_worth_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onepass.models.ensemble._available_cores", lambda: 8)
+    monkeypatch.setattr("onepass.models.ensemble.available_cores", lambda: 8)
     committee = BayesianCommittee(2, (50,), members=3)
     assert committee._cores(1, 1) == 1
     assert committee._cores(10_000, 1) == 8
@@ -182,6 +183,50 @@ def test_an_interrupt_leaves_no_member_ahead_of_the_others(method: str, monkeypa
 def test_one_hidden_layer_may_be_given_as_a_number() -> None:
     X, y = problem()
     np.testing.assert_array_equal(BayesianNetwork(2, 8).mean, BayesianNetwork(2, (8,)).mean)
-    assert BayesianMLPRegressor(hidden_layer_sizes=8).fit(X, y)._committees[0].members[0].hidden == (8,)
+    assert BayesianMLPRegressor(hidden_layer_sizes=8).fit(X, y)._ensembles[0].members[0].hidden == (8,)
     assert repr(BayesianNetwork(2, 8)).startswith("BayesianNetwork(2, (8,), 1, ")
     assert repr(BayesianCommittee(2, 8, members=3)).endswith("members=3, weighting='stacked')")
+
+
+def gaussian(prediction: Any, y: np.ndarray) -> np.ndarray:
+    return np.asarray(norm.logpdf(y, prediction.mean, np.sqrt(prediction.var + prediction.noise_var)))
+
+
+def perceptrons(*scales: float) -> Ensemble:
+    members = [BayesianPerceptron(2, "linear", noise="learn", cov=scale**2) for scale in scales]
+    return Ensemble(members, FadingWeights.start(len(members)), gaussian)
+
+
+def test_an_ensemble_of_any_models_is_weighed_by_what_they_predicted() -> None:
+    X, y = problem(300)
+    ensemble = perceptrons(1e-3, 1.0).learn(X, y)
+    alone = [BayesianPerceptron(2, "linear", noise="learn", cov=scale**2) for scale in (1e-3, 1.0)]
+    logs = np.array([gaussian(member.predict_then_learn(X, y), y) for member in alone])
+    evidence = logs @ np.exp(-np.arange(299, -1, -1) / 200.0)
+    np.testing.assert_allclose(ensemble.weights, np.exp(evidence) / np.exp(evidence).sum(), rtol=1e-9)
+    assert ensemble.log_evidence == max(member.log_evidence for member in alone)
+    np.testing.assert_allclose(
+        ensemble.predict(X).mean, ensemble.weights @ [member.predict(X).mean for member in alone], rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("method", ["learn", "predict_then_learn"])
+def test_one_member_that_fails_takes_all_others_back(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = problem()
+    ensemble, other = (perceptrons(0.5, 1.0, 2.0).learn(X, y) for _ in range(2))
+    ensemble.members[0].learn(X[0], y[0])  # with the short cut for one row, which must not outlive its belief
+    other.members[0].learn(X[0], y[0])
+
+    def fails(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ensemble.members[2], "predict_then_learn", fails)
+        with pytest.raises(KeyboardInterrupt):
+            getattr(ensemble, method)(X, y)
+    for one in (ensemble, other):
+        one.members[0].learn(X[1], y[1])
+        one.members[2] = other.members[2]
+        one.learn(X, y)
+    np.testing.assert_array_equal(ensemble.members[0].mean, other.members[0].mean)
+    np.testing.assert_array_equal(ensemble.members[1].mean, other.members[1].mean)

@@ -1,12 +1,11 @@
 import base64
-import shutil
-import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from onepass.reports.html import Picture, Report, Section, Table, plain, render_html
+from tests.helpers.browser import needs_browser, open_in_browser
 
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="8" height="4"><rect width="8" height="4"/></svg>'
 
@@ -71,37 +70,6 @@ def test_a_section_without_departures_says_nothing_of_them() -> None:
 def test_a_row_of_the_wrong_length_is_refused() -> None:
     with pytest.raises(ValueError, match=r"a row of 'Errors' has 1 cells, but 2 columns"):
         Table("Errors", ("", "paper"), (("only one",),))
-
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine to open the report with")
-
-_PROBE = """<script>
-addEventListener("load", () => {
-  const images = [...document.images].map(i => i.id + "=" + (i.complete && i.naturalWidth > 0));
-  const wide = document.documentElement.scrollWidth > innerWidth;
-  document.body.dataset.seen = [...images, "overflow=" + wide].join(" ");
-});
-</script></body>"""
-
-
-def open_in_browser(html: str, folder: Path, width: int = 1100) -> tuple[dict[str, str], list[str]]:
-    """Open a page; give what became of its images, and the lines of its console."""
-    assert CHROMIUM is not None
-    page = folder / "page.html"
-    page.write_text(html.replace("</body>", _PROBE), encoding="utf-8")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--enable-logging=stderr"]
-    command = [CHROMIUM, *options, f"--window-size={width},900", f"--user-data-dir={folder / 'profile'}"]
-    done = subprocess.run(
-        [*command, "--virtual-time-budget=5000", "--dump-dom", page.as_uri()],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    seen = done.stdout.split('data-seen="')[1].split('"')[0]
-    console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-    return dict(item.split("=") for item in seen.split()), console
 
 
 @needs_browser

@@ -4,7 +4,7 @@ from itertools import combinations
 import matplotlib as mpl
 from matplotlib.image import imread
 
-from onepass import plots
+from onepass.reports import plots
 
 
 def draw() -> bytes:
@@ -29,7 +29,7 @@ def test_a_png_has_the_size_and_resolution_of_print() -> None:
 
 
 def test_no_two_roles_differ_by_colour_alone() -> None:
-    roles = [plots.PAPER, plots.EXACT, plots.OPPONENT, plots.OPPONENT_2, plots.OTHER]
+    roles = [plots.PAPER, plots.EXACT, plots.BASELINE, plots.BASELINE_2, plots.OTHER]
     for one, other in combinations(roles, 2):
         assert one["linestyle"] != other["linestyle"]
         assert one["marker"] != other["marker"]

@@ -13,10 +13,14 @@ from onepass import (
     BayesianPerceptronRegressor,
     CheckpointError,
 )
-from onepass.tables.columns.encoding import FARTHEST, SchemaError
-from onepass.tables.model import NumberTarget, Rows, Settings, TabularModel
-from onepass.tables.schema import Request, survey
-from onepass.tables.training import Inputs, steps
+from onepass.tables.columns.errors import SchemaError
+from onepass.tables.columns.number import FARTHEST
+from onepass.tables.inputs import Inputs, steps
+from onepass.tables.model import TabularModel
+from onepass.tables.rows import Rows
+from onepass.tables.schema import SchemaOptions, infer_model
+from onepass.tables.settings import Settings
+from onepass.tables.targets import NumberTarget
 from tests.helpers.tables import clicks, trips, write_csv
 
 RNG = np.random.default_rng(0)
@@ -27,7 +31,7 @@ Y = X @ [1.0, -2.0, 0.5] + RNG.normal(0.0, 0.3, 120)
 def learned(folder: Path, rows: list[dict[str, Any]], target: str, **settings: Any) -> TabularModel:
     inputs = Inputs((str(write_csv(folder / "a.csv", rows)),))
     sources = inputs.sources()
-    model, _ = survey(sources, Request(target, settings=Settings(**settings)), rereadable=True)
+    model, _ = infer_model(sources, SchemaOptions(target, settings=Settings(**settings)), rereadable=True)
     for step in steps(model, inputs, sources):
         model.learn(step.rows)
     return model
@@ -43,7 +47,7 @@ def learned(folder: Path, rows: list[dict[str, Any]], target: str, **settings: A
     ],
     ids=lambda estimator: f"{type(estimator).__name__}-{estimator.prior_scale}",
 )
-def test_rows_are_foretold_by_what_was_learned_before_them(estimator: Any) -> None:
+def test_rows_are_predicted_by_what_was_learned_before_them(estimator: Any) -> None:
     classes = hasattr(estimator, "predict_proba")
     y = np.digitize(Y, [-1.0, 1.0]) if classes else Y
     first = {"classes": [0, 1, 2]} if classes else {}
@@ -53,15 +57,15 @@ def test_rows_are_foretold_by_what_was_learned_before_them(estimator: Any) -> No
     for i in range(100, 105):
         expected.append(copy.predict_proba(X[i : i + 1])[0] if classes else copy.predict(X[i : i + 1])[0])
         copy.partial_fit(X[i : i + 1], y[i : i + 1])
-    foretold = estimator.predict_then_learn(X[100:105], y[100:105])
+    predicted = estimator.predict_then_learn(X[100:105], y[100:105])
     # Several priors are weighed once a call, so only the first row sees the very same weights.
     same = 1 if estimator.prior_scale == "auto" else 5
-    np.testing.assert_allclose(foretold.mean[:same], np.array(expected)[:same], rtol=1e-7)
+    np.testing.assert_allclose(predicted.mean[:same], np.array(expected)[:same], rtol=1e-7)
     assert estimator.n_seen_ == 105
-    assert (foretold.var > 0).all()
+    assert (predicted.var > 0).all()
 
 
-def test_rows_of_a_warm_up_are_not_foretold() -> None:
+def test_rows_of_a_warm_up_are_not_predicted() -> None:
     model = BayesianPerceptronRegressor(standardize=True, warm_up=50)
     with pytest.raises(ValueError, match="the 50 rows of the warm-up"):
         model.predict_then_learn(X, Y)
@@ -91,6 +95,7 @@ def test_a_model_of_a_table_survives_its_file_and_equal_models_are_equal_files(t
         ("target", {"kind": "class", "name": "price", "labels": ["a", "b"], "numeric": False}),
         ("target", {"kind": "magic"}),
         ("estimator", {"class": "os.system", "state": {}}),
+        ("estimator", {"class": ["BayesianMLPRegressor"], "state": {}}),
         ("n_rows", -1),
         ("n_rejected", None),
         ("last_run", {"files": ["a.csv"]}),
@@ -109,11 +114,19 @@ def test_a_hostile_file_is_refused(change: tuple[str, Any], tmp_path: Path, monk
         onepass.load(tmp_path / "a")
 
 
+def test_only_an_estimator_is_taken_for_one(tmp_path: Path) -> None:
+    parameters, arrays = learned(tmp_path, trips(50), "price").export_state()
+    for name in ("TabularModel", "BayesianPerceptron"):  # classes that a file can hold, but not in this place
+        parameters["estimator"]["class"] = name
+        with pytest.raises(ValueError, match=f"'{name}' is no estimator"):
+            TabularModel.from_state(parameters, arrays)
+
+
 def test_many_features_are_learned_and_shown_in_bounded_memory(tmp_path: Path) -> None:
     rows = [{"word": f"w{i}", "y": float(i % 7)} for i in range(500)]
     sources = Inputs((str(write_csv(tmp_path / "a.csv", rows)),)).sources()
-    model, _ = survey(sources, Request("y", kinds={"word": "hashed"}, buckets=2**14), rereadable=True)
-    assert model.block * len(model.encoding.features) <= 2**23
+    model, _ = infer_model(sources, SchemaOptions("y", kinds={"word": "hashed"}, buckets=2**14), rereadable=True)
+    assert model.rows_per_block * len(model.encoding.features) <= 2**23
     wide = RNG.normal(size=(5, 2**14))
     model.learn(Rows(wide, np.arange(5.0), (), 5))
     tracemalloc.start()
@@ -136,7 +149,7 @@ def test_weights_of_groups_are_gaps_to_an_average_row(covariance: str, tmp_path:
     found = {weight.feature: (weight.mean, weight.std) for weight in weights}
     means = contrasts @ model.estimator.coef_
     for name, mean, std in zip(model.encoding.features, means, stds, strict=True):
-        np.testing.assert_allclose(found[name], np.array([mean, std]) * model.target.spread)
+        np.testing.assert_allclose(found[name], np.array([mean, std]) * model.target.scale)
 
 
 @pytest.mark.parametrize("hidden", [(), (3,)], ids=str)
@@ -145,7 +158,7 @@ def test_of_very_many_features_the_foremost_are_shown(
 ) -> None:
     model = learned(tmp_path, clicks(2000), "kind", hidden=hidden)
     every = model.weights()
-    monkeypatch.setattr("onepass.tables.model._MOST_DRAWN", 5)
+    monkeypatch.setattr("onepass.tables.weights._MOST_DRAWN", 5)
     for key, few in model.weights().items():
         assert len(few) == 5
         assert few[0].feature in {weight.feature for weight in every[key][:5]}
@@ -173,7 +186,7 @@ def test_huge_values_cost_their_rows_only(at: int, settings: dict[str, Any], tmp
     rows[at + 1] |= {"price": 1e300}
     inputs = Inputs((str(write_csv(tmp_path / "a.csv", rows)),))
     sources = inputs.sources()
-    model, _ = survey(sources, Request("price", sample=100, settings=Settings(**settings)), rereadable=True)
+    model, _ = infer_model(sources, SchemaOptions("price", sample=100, settings=Settings(**settings)), rereadable=True)
     rejects: list[Any] = []
     for step in steps(model, inputs, sources):
         model.learn(step.rows)
@@ -201,10 +214,12 @@ def test_what_is_just_not_too_far_is_learned_with_finite_numbers(settings: dict[
 
 def test_a_target_of_one_number_may_be_meant_as_a_number(tmp_path: Path) -> None:
     inputs = Inputs((str(write_csv(tmp_path / "a.csv", [{"a": i * i, "y": 3} for i in range(30)])),))
-    with pytest.raises(SchemaError, match=r"only one class, '3'.*or is it a number \(--task regression\)\?"):
-        survey(inputs.sources(), Request("y"), rereadable=True)
-    _, words = survey(inputs.sources(), Request("y", task="regression"), rereadable=True)
-    assert words.startswith("regression")
+    with pytest.raises(SchemaError, match=r"only one class, '3'.*or is it a number\?") as refused:
+        infer_model(inputs.sources(), SchemaOptions("y"), rereadable=True)
+    assert refused.value.suggestions == {"classes": "a,b", "task": "regression"}
+    model, reason = infer_model(inputs.sources(), SchemaOptions("y", task="regression"), rereadable=True)
+    assert isinstance(model.target, NumberTarget)
+    assert reason == "as asked"
 
 
 def test_what_a_feature_does_to_one_of_several_classes_is_known_after_many_rows(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ class Exponential(ClosedForm):
     2.7183
     """
 
-    compiled: ClassVar[ExponentialMoments] = ExponentialMoments()
+    compiled = ExponentialMoments()
     exact: ClassVar[dict[str, type[CompiledLikelihood]]] = {"poisson": PoissonCount}
 
     def __call__(self, a: ArrayLike, /) -> FloatArray:

@@ -28,7 +28,7 @@ class Probit(ClosedForm):
     0.5
     """
 
-    compiled: ClassVar[ProbitMoments] = ProbitMoments()
+    compiled = ProbitMoments()
     exact: ClassVar[dict[str, type[CompiledLikelihood]]] = {"bernoulli": ProbitLabel}
 
     def __call__(self, a: ArrayLike, /) -> FloatArray:
@@ -40,7 +40,7 @@ class Probit(ClosedForm):
 class Step(ClosedForm):
     """The Heaviside step of Rosenblatt's perceptron: 1 above zero, 0 below, 1/2 at zero."""
 
-    compiled: ClassVar[StepMoments] = StepMoments()
+    compiled = StepMoments()
     exact: ClassVar[dict[str, type[CompiledLikelihood]]] = {"bernoulli": StepLabel}
 
     def __call__(self, a: ArrayLike, /) -> FloatArray:

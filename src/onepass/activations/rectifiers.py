@@ -24,7 +24,7 @@ class Gelu(ClosedForm):
     0.2821
     """
 
-    compiled: ClassVar[GeluMoments] = GeluMoments()
+    compiled = GeluMoments()
 
     def __call__(self, a: ArrayLike, /) -> FloatArray:
         """Value ``a Φ(a)``."""
@@ -42,7 +42,7 @@ class Softplus(ClosedForm):
     0.8061
     """
 
-    compiled: ClassVar[SoftplusMoments] = SoftplusMoments()
+    compiled = SoftplusMoments()
 
     def __call__(self, a: ArrayLike, /) -> FloatArray:
         """Value ``log(1 + e^a)``."""

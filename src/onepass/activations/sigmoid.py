@@ -28,7 +28,7 @@ class Sigmoid(ClosedForm):
     0.500 0.043 0.207
     """
 
-    compiled: ClassVar[SigmoidMoments] = SigmoidMoments()
+    compiled = SigmoidMoments()
     exact: ClassVar[dict[str, type[CompiledLikelihood]]] = {"bernoulli": SigmoidLabel}
 
     def __call__(self, a: ArrayLike, /) -> FloatArray:
@@ -53,7 +53,7 @@ class PaperSigmoid(ClosedForm):
     0.500 0.038 0.212
     """
 
-    compiled: ClassVar[PaperSigmoidMoments] = PaperSigmoidMoments()
+    compiled = PaperSigmoidMoments()
 
     def __call__(self, a: ArrayLike, /) -> FloatArray:
         """Value ``s(a)``."""

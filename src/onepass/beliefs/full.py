@@ -118,6 +118,7 @@ class FullGaussian:
         """Return the variance of each weight, ``(p,)``."""
         if self._dense is not None:
             return np.array(np.diag(self._dense))
+        assert self._root is not None
         return np.asarray(np.square(self._root).sum(axis=0))
 
     def variances(self, rows: Any, bias: int = 0) -> FloatArray:
@@ -275,8 +276,8 @@ class FullGaussian:
 
     def is_finite(self) -> bool:
         """Whether every number of the state is finite."""
-        kept = self._root if self._dense is None else self._dense
-        return bool(np.isfinite(self.mean).all() and np.isfinite(kept).all())
+        kept = [array for array in (self._root, self._dense) if array is not None]
+        return all(bool(np.isfinite(array).all()) for array in (self.mean, *kept))
 
 
 def _squared(root: FloatArray) -> FloatArray:

@@ -1,12 +1,14 @@
 """A small perceptron as one row of numbers, so that a million of them are one array.
 
-A record begins with what runs along with learning, then names the prior it started from and when it was last learned;
-then comes the mean of the weights; then the lower triangle of the covariance's root, row after row.
+A record begins with the running quantities: noise variance and its weight, log evidence, number of rows, which prior it
+started from, and when it last learned. Then come the mean of the weights and, row by row, the lower triangle of the
+covariance's square root.
 """
 
 import numpy as np
 
 from onepass._typing import FloatArray
+from onepass.engine.fleet import AT_EVIDENCE, AT_NOISE, AT_NOISE_WEIGHT, AT_PRIOR, AT_SEEN, AT_TOUCHED, HEAD
 
 __all__ = [
     "AT_EVIDENCE",
@@ -24,29 +26,26 @@ __all__ = [
     "roots_of",
 ]
 
-AT_NOISE, AT_NOISE_WEIGHT, AT_EVIDENCE, AT_SEEN, AT_PRIOR, AT_TOUCHED = range(6)
-HEAD = 6
-
 
 def record_width(size: int) -> int:
-    """Numbers in the record of a perceptron with ``size`` weights."""
+    """Return the length of the record of a perceptron with ``size`` weights."""
     return HEAD + size + size * (size + 1) // 2
 
 
 def make_record(mean: FloatArray, root: FloatArray, noise: float, noise_weight: float) -> FloatArray:
-    """Put a belief into a record that has learned nothing."""
+    """Make the record of a belief that has learned no rows."""
     head = np.zeros(HEAD)
     head[AT_NOISE], head[AT_NOISE_WEIGHT] = noise, noise_weight
     return np.concatenate([head, mean, root[np.tril_indices(len(mean))]])
 
 
 def means_of(records: FloatArray, size: int) -> FloatArray:
-    """Means of the weights, ``(n, p)``."""
+    """Return the means of the weights, ``(n, p)``."""
     return records[:, HEAD : HEAD + size]
 
 
 def roots_of(records: FloatArray, size: int) -> FloatArray:
-    """Roots of the covariances, ``(n, p, p)``.
+    """Return the square roots of the covariances, lower triangular, ``(n, p, p)``.
 
     Examples
     --------
@@ -62,7 +61,7 @@ def roots_of(records: FloatArray, size: int) -> FloatArray:
 
 
 def natural_of(records: FloatArray, size: int) -> tuple[FloatArray, FloatArray]:
-    """Precisions ``P``, ``(n, p, p)``, and ``P m``, ``(n, p)``."""
+    """Return the precisions ``P``, ``(n, p, p)``, and ``P m``, ``(n, p)``."""
     try:
         factors = np.linalg.inv(roots_of(records, size))
     except np.linalg.LinAlgError:
@@ -72,10 +71,10 @@ def natural_of(records: FloatArray, size: int) -> tuple[FloatArray, FloatArray]:
 
 
 def check_records(records: FloatArray, n_priors: int) -> None:
-    """Refuse records that no learning can have left behind."""
+    """Raise a ValueError for records that learning can't produce."""
     counts = np.delete(records[:, :HEAD], AT_EVIDENCE, axis=1)
     if (counts < 0.0).any():
-        raise ValueError(f"records hold {counts.min():g} among their counts, which must not be negative")
+        raise ValueError(f"records contain {counts.min():g} among their counts, which must not be negative")
     which = records[:, AT_PRIOR]
     if (which != np.floor(which)).any() or (which >= n_priors).any():
         raise ValueError("records name a prior that is not there")

@@ -1,4 +1,4 @@
-"""``onepass bench``: measure the library on data that lie on this machine."""
+"""``onepass bench``: measure the library on data sets in a local folder."""
 
 import json
 from pathlib import Path
@@ -13,12 +13,12 @@ __all__ = ["bench"]
 
 
 class Widths(click.ParamType[tuple[int, ...]]):
-    """Units of the hidden layers, one number each: 50 or 50,50."""
+    """Numbers of units of the hidden layers, separated by commas: 50 or 50,50."""
 
     name = "N[,N...]"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        """Take the numbers apart."""
+        """Split at the commas."""
         parts = [part.strip() for part in str(value).split(",")]
         if not all(part.isdecimal() and int(part) > 0 for part in parts):
             self.fail(f"{value!r} is no list of whole numbers above 0, such as 50 or 50,50", param, ctx)
@@ -27,7 +27,7 @@ class Widths(click.ParamType[tuple[int, ...]]):
 
 @click.group()
 def bench() -> None:
-    """Measure the library on your own data."""
+    """Measure the library on your own data sets."""
 
 
 @bench.command()
@@ -35,15 +35,31 @@ def bench() -> None:
     "--data",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     required=True,
-    help="Folder with one folder a set: data.txt, index_features.txt, index_target.txt, index_train_i.txt, ...",
+    help="Folder with one folder per set: data.txt, index_features.txt, index_target.txt, index_train_i.txt, ...",
 )
 @click.option("--datasets", default="", help="Names of sets, separated by commas; all by default.")
-@click.option("--splits", type=click.IntRange(min=1), help="The first so many splits; all by default.")
-@click.option("--passes", type=click.IntRange(min=1), default=1, show_default=True, help="Passes over the data.")
-@click.option("--hidden", type=Widths(), default="50", show_default=True, help="Units of each hidden layer: 50,50.")
-@click.option("--members", type=click.IntRange(min=1), default=5, show_default=True, help="Networks of a committee.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same numbers.")
-@click.option("--json", "file", type=click.Path(dir_okay=False, path_type=Path), help="Write the numbers there.")
+@click.option("--splits", type=click.IntRange(min=1), help="Number of splits, from the first; all by default.")
+@click.option(
+    "--passes", type=click.IntRange(min=1), default=1, show_default=True, help="Number of passes over the data."
+)
+@click.option(
+    "--hidden",
+    type=Widths(),
+    default="50",
+    show_default=True,
+    help="Numbers of units of the hidden layers, e.g. 50,50.",
+)
+@click.option(
+    "--members", type=click.IntRange(min=1), default=5, show_default=True, help="Number of networks per committee."
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of the random numbers; the same seed gives the same results.",
+)
+@click.option("--json", "file", type=click.Path(dir_okay=False, path_type=Path), help="Write the scores to this file.")
 def uci(
     data: Path,
     datasets: str,
@@ -56,8 +72,8 @@ def uci(
 ) -> None:
     """Regression sets with fixed train/test splits: RMSE, log-likelihood, coverage and time.
 
-    One set of defaults for all sets. Inputs and targets are standardised with training statistics; what is shown is in
-    the targets' own units.
+    All sets use the same defaults. Inputs and targets are standardised by the training part; scores are in the targets'
+    own units.
     """
     from rich.console import Console
     from rich.progress import Progress
@@ -80,7 +96,7 @@ def uci(
     if file is not None:
         numbers = [result.numbers() for result in results]
         write_atomically(file, (json.dumps(numbers, indent=2) + "\n").encode())
-    click.echo(f"{'':20} {'RMSE':>16} {'log-likelihood':>16} {'95 %':>6} {'s a pass':>9}")
+    click.echo(f"{'':20} {'RMSE':>16} {'log-likelihood':>16} {'95 %':>6} {'s/pass':>9}")
     for result in results:
         click.echo(_line(result))
 

@@ -1,4 +1,4 @@
-"""``onepass completion``: have the shell finish what one types."""
+"""``onepass completion``: print the script that makes a shell complete commands and options."""
 
 import click
 
@@ -9,7 +9,7 @@ __all__ = ["completion"]
 
 @click.command(
     cls=options.Command,
-    short_help="Have the shell complete what you type.",
+    short_help="Print the script for completion in a shell.",
     examples=(
         'eval "$(onepass completion bash)"                                  # in ~/.bashrc',
         'eval "$(onepass completion zsh)"                                   # in ~/.zshrc',
@@ -18,7 +18,7 @@ __all__ = ["completion"]
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print what makes a shell complete commands, options and files when Tab is pressed."""
+    """Print the script that makes a shell complete commands, options and files when Tab is pressed."""
     from click.shell_completion import get_completion_class
 
     found = get_completion_class(shell)

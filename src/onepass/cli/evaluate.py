@@ -1,4 +1,4 @@
-"""``onepass evaluate``: how good predictions are that are made before each row is learned."""
+"""``onepass evaluate``: predict every row before learning it, and score the predictions."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from onepass.cli import options
-from onepass.cli.fit import request_from
+from onepass.cli.console import Console, counted
 from onepass.cli.rejects import Rejects
-from onepass.cli.voice import Voice, counted
+from onepass.cli.schema import schema_options, task_words
 
 if TYPE_CHECKING:
     from onepass.evaluation.prequential import Trial
@@ -18,7 +18,7 @@ __all__ = ["evaluate"]
 
 @click.command(
     cls=options.Command,
-    short_help="Test every row, then learn it, and say how good the tests were.",
+    short_help="Predict every row, then learn it, and score the predictions.",
     examples=(
         "onepass evaluate trips.csv --target price --html report.html",
         "onepass evaluate 'logs/*.parquet' --target clicked --compare",
@@ -26,16 +26,16 @@ __all__ = ["evaluate"]
     ),
 )
 @options.files
-@click.option("--target", help="The column to foretell.")
+@click.option("--target", help="Name of the column to predict.")
 @click.option(
     "--model",
     "path",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Begin with this model, which stays as it is.",
+    help="Start from this saved model; the file is not changed.",
 )
 @options.shape
-@click.option("--compare", is_flag=True, help="Put scikit-learn's and River's one-pass models to the same test.")
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a report there, in one file.")
+@click.option("--compare", is_flag=True, help="Score one-pass models of scikit-learn and River on the same rows.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a report to this file.")
 @options.rejecting
 @options.delimiter
 @options.reporting
@@ -54,25 +54,27 @@ def evaluate(
 ) -> int:
     """Test, then train: predict every row, score the prediction, learn the row.
 
-    So every row is a test of what was learned from all rows before it, and no data have to be held back. For numbers:
-    RMSE, MAE, log-likelihood and the share of targets inside the 50, 80 and 95 % intervals; for classes: accuracy,
-    log-loss, Brier score and the area under the ROC curve; for both the calibration error and all of it over time.
+    Every row tests what was learned from the rows before it, so no data have to be held out. For numbers: RMSE, MAE,
+    log-likelihood and the share of targets inside the 50, 80 and 95 % intervals; for classes: accuracy, log-loss, Brier
+    score and the area under the ROC curve; for both the calibration error. Curves over time are in --json and --html.
 
-    The model is that which 'onepass fit' would make with the same options, or a saved one. What columns hold, and their
-    centre and spread, is taken from the first rows beforehand.
+    The model is the one that 'onepass fit' would make with the same options, or a saved one. The kinds of the columns,
+    and the mean and scale of numbers, are taken from the first rows beforehand.
     """
-    from onepass.cli.running import REJECTED, check_apart, check_writable, load_model, one_sentence, stoppable
+    from onepass.cli.errors import INTERRUPTED, REJECTED, user_errors
+    from onepass.cli.paths import check_distinct_paths, check_writable, load_model
+    from onepass.cli.training_run import stoppable
 
-    with Voice(as_json=as_json, quiet=quiet) as voice, one_sentence():
+    with Console(as_json=as_json, quiet=quiet) as console, user_errors():
         if (target is None) == (path is None):
-            raise click.UsageError("Say either --target, for a new model, or --model, for a saved one.")
+            raise click.UsageError("Give either --target, for a new model, or --model, for a saved one.")
         from onepass.evaluation.prequential import Trial
-        from onepass.tables.readers.stream import expand
-        from onepass.tables.schema import check_columns, survey
-        from onepass.tables.training import Inputs, steps
+        from onepass.tables.inputs import Inputs, steps
+        from onepass.tables.readers.paths import expand
+        from onepass.tables.schema import check_columns, infer_model
 
         inputs = Inputs(tuple(expand(files)), 1, delimiter)
-        check_apart([*inputs.files, *([path] if path else [])], html=html, rejects=rejects)
+        check_distinct_paths([*inputs.files, *([path] if path else [])], html=html, rejects=rejects)
         if html is not None:
             check_writable(html, "--html")
         sources = inputs.sources()
@@ -82,43 +84,43 @@ def evaluate(
                 check_columns(model, source, target=True)
         else:
             assert target is not None
-            model, task = survey(sources, request_from(target, shape), rereadable=not inputs.is_stream)
-            voice.fact("task", task)
+            model, reason = infer_model(sources, schema_options(target, shape), rereadable=not inputs.is_stream)
+            console.fact("task", task_words(model, reason))
             for name, words in model.choices():
-                voice.fact(name, words)
+                console.fact(name, words)
         trial = Trial(model, compare=compare)
-        voice.start()
+        console.start()
         with stoppable() as stopping, Rejects(rejects, strict=strict) as log:
             halt = sources[0].stop  # a stream that pauses; files end by themselves
             for step in steps(model, inputs, sources, meanwhile=lambda: stopping() and halt()):
                 trial.add(step.rows)
                 log.add(step.file, step.rows.rejects)
-                voice.advance(step.rows.lines, step.share, log.count)
+                console.advance(step.rows.lines, step.share, log.count)
                 if stopping():
                     break
             if stopping():
-                voice.aside("interrupted; these are the scores so far")
-        log.tell(voice)
+                console.aside("interrupted; these are the scores so far")
+        log.tell(console)
         trial.check()
         for name, why in trial.failed.items():
-            voice.aside(f"{name} could not go on and is left out: {why}")
+            console.aside(f"{name} could not go on and is left out: {why}")
         if html is not None:
             _write_report(html, trial, files)
-        _tell(voice, trial, log, html)
-        return 130 if stopping() else REJECTED if log.count else 0
+        _print_scores(console, trial, log, html)
+        return INTERRUPTED if stopping() else REJECTED if log.count else 0
 
 
-def _tell(voice: Voice, trial: "Trial", log: Rejects, html: Path | None) -> None:
+def _print_scores(console: Console, trial: "Trial", log: Rejects, html: Path | None) -> None:
     table = trial.table()
-    facts: dict[str, Any] = {"rows": trial.rows, "rejected": log.count, "seconds": round(voice.seconds, 3)}
+    facts: dict[str, Any] = {"rows": trial.rows, "rejected": log.count, "seconds": round(console.seconds, 3)}
     facts |= {"scores": trial.scores(), "failed": trial.failed, "over_time": trial.over_time()}
+    speed = trial.rows / max(console.seconds, 1e-9)
     words = [
-        f"{counted(trial.rows, 'row')} in {voice.seconds:.1f} s ({trial.rows / max(voice.seconds, 1e-9):,.0f} rows/s), "
-        f"{log.count:,} rejected",
+        f"{counted(trial.rows, 'row')} in {console.seconds:.1f} s ({speed:,.0f} rows/s), {log.count:,} rejected",
         *_columns(table),
         *([f"report: {html}"] if html is not None else []),
     ]
-    voice.done(facts, *words)
+    console.done(facts, *words)
 
 
 def _columns(table: list[tuple[str, ...]]) -> list[str]:

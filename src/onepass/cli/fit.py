@@ -2,30 +2,40 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from onepass.cli import options
+from onepass.cli.console import Console, counted
 from onepass.cli.rejects import Rejects
-from onepass.cli.voice import Voice, counted
+from onepass.cli.schema import schema_options, task_words
 
-__all__ = ["fit", "request_from"]
+if TYPE_CHECKING:
+    from onepass.tables.inputs import Inputs
+    from onepass.tables.model import TabularModel
+
+__all__ = ["default_model_path", "fit"]
+
+_TABLE_ENDINGS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".pq")
 
 
 @click.command(
     cls=options.Command,
     examples=(
-        "onepass fit trips.csv --target price --model price.onepass",
+        "onepass fit trips.csv --target price",
         "onepass fit 'logs/*.parquet' --target clicked --model clicks.onepass --hidden 50",
-        "onepass fit 'data/*.parquet' --target y --model y.onepass --engine dask --workers 4",
+        "onepass fit 'data/*.parquet' --target y --model y.onepass --executor dask --workers 4",
         "zcat old.csv.gz | onepass fit - --target kind --classes a,b,c --model kind.onepass",
     ),
 )
 @options.files
-@click.option("--target", required=True, help="The column to foretell.")
+@click.option("--target", required=True, help="The column to predict.")
 @click.option(
-    "--model", "path", type=click.Path(dir_okay=False, path_type=Path), required=True, help="Where to write the model."
+    "--model",
+    "path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to write the model; by default here, under the name of the first file: trips.csv makes trips.onepass.",
 )
 @options.shape
 @click.option("--passes", type=click.IntRange(min=1), default=1, show_default=True, help="Passes over the input.")
@@ -37,11 +47,11 @@ __all__ = ["fit", "request_from"]
 def fit(
     files: tuple[str, ...],
     target: str,
-    path: Path,
+    path: Path | None,
     passes: int,
     every: tuple[str, float],
     resume: bool,
-    engine: str,
+    executor: str,
     workers: int | None,
     scheduler: str | None,
     rounds: int | None,
@@ -61,51 +71,96 @@ def fit(
     Without --hidden the model is a perceptron: linear for numbers, sigmoid for two classes, softmax for more. With
     --hidden 50 it is a network of them.
 
+    Without --model the model is written to the folder the command runs in, and named after the first file. An older
+    file of that name is replaced only if it is a model of the same target learned from the same files.
+
     Rows that can't be learned are counted and, with --rejects, written down; the exit code is then 3. A run that was
     killed goes on with the same command and --resume, and ends with the same model bit for bit.
 
-    With --engine dask every file is learned by a worker of its own, --workers processes on this machine or those of
+    With --executor dask every file is learned by a worker of its own, --workers processes on this machine or those of
     --scheduler, and what they learned is merged; --rounds 2 brings that as close to one process as another order of the
     rows would.
     """
-    from onepass.cli.running import check_apart, check_writable, one_sentence, run, settle_code, take_up
+    from onepass.cli.errors import user_errors
+    from onepass.cli.paths import check_distinct_paths, check_writable
+    from onepass.cli.training_run import checkpoint_policy, resume_run, run
 
-    with Voice(as_json=as_json, quiet=quiet) as voice, one_sentence():
-        if engine != "dask" and (workers is not None or scheduler is not None or rounds is not None):
-            raise click.UsageError("--workers, --scheduler and --rounds are for --engine dask.")
-        from onepass.tables.readers.stream import expand
-        from onepass.tables.schema import survey
-        from onepass.tables.training import Inputs
+    with Console(as_json=as_json, quiet=quiet) as console, user_errors():
+        if executor != "dask" and (workers is not None or scheduler is not None or rounds is not None):
+            raise click.UsageError("--workers, --scheduler and --rounds are for --executor dask.")
+        from onepass.tables.inputs import Inputs
+        from onepass.tables.readers.paths import expand
+        from onepass.tables.schema import infer_model
+        from onepass.tables.training import TrainingRun
 
         inputs = Inputs(tuple(expand(files)), passes, delimiter)
-        if engine == "dask":
+        if executor == "dask":
             _refuse_on_dask(inputs, resume)
-        check_apart(inputs.files, model=path, rejects=rejects)
+        path = path or _unnamed_model(inputs, target)
+        check_distinct_paths(inputs.files, model=path, rejects=rejects)
         check_writable(path, "--model")
         asked = json.loads(json.dumps({"target": target, **shape}))  # as a file will give it back
-        begun = take_up(path, inputs, resume, asked)
+        resumed = resume_run(path, inputs, resume, asked)
         sources = inputs.sources()
-        if begun is not None:
-            model, start = begun
+        if resumed is not None:
+            model = resumed.model
         else:
-            model, task = survey(sources, request_from(target, shape), rereadable=not inputs.is_stream)
-            start = None
-        settle_code(model, inputs)
-        if start is None:
-            voice.fact("task", task)
+            model, reason = infer_model(sources, schema_options(target, shape), rereadable=not inputs.is_stream)
+        if resumed is None:
+            console.fact("task", task_words(model, reason))
             for name, words in model.choices():
-                voice.fact(name, words)
+                console.fact(name, words)
             if passes > 1:
-                voice.fact("passes", f"{passes}: every row counts {passes} times, so intervals come out too narrow")
-        with Rejects(rejects, strict=strict, progress=model.progress) as log:
-            if engine == "dask":
-                return _fit_on_dask(model, path, inputs, log, voice, workers, scheduler, rounds or 2)
-            return run(model, path, inputs, sources, log, voice, start=start, every=every, asked=asked)
+                console.fact("passes", f"{passes}: every row counts {passes} times, so intervals come out too narrow")
+        with Rejects(rejects, strict=strict, notes=resumed and resumed.progress.notes) as log:
+            if executor == "dask":
+                return _fit_on_dask(model, path, inputs, log, console, workers, scheduler, rounds or 2)
+            start = resumed and resumed.progress.position
+            training = TrainingRun(model, path, inputs, sources, start)
+            return run(training, checkpoint_policy(every), log, console, asked)
 
 
-def _refuse_on_dask(inputs: Any, resume: bool) -> None:
+def default_model_path(file: str) -> Path:
+    """Where to write the model of a file, if nothing else is said: in the folder the command runs in.
+
+    Examples
+    --------
+    >>> print(default_model_path("data/trips.csv.gz"), default_model_path("v1.2"))
+    trips.onepass v1.2.onepass
+    """
+    name = Path(file).name
+    if name == "-":
+        raise click.UsageError("Standard input has no name to give the model; say --model.")
+    name = name.removesuffix(".gz")
+    ending = Path(name).suffix
+    return Path((name.removesuffix(ending) if ending.lower() in _TABLE_ENDINGS else name) + ".onepass")
+
+
+def _unnamed_model(inputs: "Inputs", target: str) -> Path:
+    """Where to write a model that was not named: over no file but a model of the same target and files."""
+    path = default_model_path(inputs.files[0])
+    if path.exists() and not _is_model_of(path, inputs, target):
+        raise click.UsageError(
+            f"{path} exists, and is not a model of {target!r} learned from these files; say --model {path} to replace "
+            "it, or --model with another name."
+        )
+    return path
+
+
+def _is_model_of(path: Path, inputs: "Inputs", target: str) -> bool:
+    from onepass.cli.paths import load_model
+    from onepass.files.checkpoint import CheckpointError
+
+    try:
+        model = load_model(path)
+    except CheckpointError:
+        return False
+    return model.target.name == target and model.last_run == inputs.identity()
+
+
+def _refuse_on_dask(inputs: "Inputs", resume: bool) -> None:
     for given, option, reason in (
-        (inputs.is_stream, "--engine dask", "needs files; standard input can't be shared out"),
+        (inputs.is_stream, "--executor dask", "needs files; standard input can't be shared out"),
         (inputs.passes > 1, "--passes", "is for one process; --rounds says how often a cluster goes over the files"),
         (
             resume,
@@ -118,49 +173,28 @@ def _refuse_on_dask(inputs: Any, resume: bool) -> None:
 
 
 def _fit_on_dask(
-    model: Any,
+    model: "TabularModel",
     path: Path,
-    inputs: Any,
+    inputs: "Inputs",
     log: Rejects,
-    voice: Voice,
+    console: Console,
     workers: int | None,
     scheduler: str | None,
     rounds: int,
 ) -> int:
-    from onepass.cli.running import report
+    from onepass.cli.training_run import report
     from onepass.files.checkpoint import save
 
     try:
-        from onepass.integrations.dask.training import cluster, spread
+        from onepass.integrations.dask.training import cluster, fit_files
     except ImportError as error:
         raise click.ClickException(f"{error}.") from None
     with cluster(workers, scheduler) as client:
         sizes = {"worker": len(client.nthreads()), "file": len(inputs.files), "round": rounds}
-        voice.fact("cluster", ", ".join(counted(n, what) for what, n in sizes.items()))
-        voice.start()
-        for one in spread(model, inputs, client, rounds, lambda done, total: voice.advance(0, done / total, 0)):
+        console.fact("cluster", ", ".join(counted(n, what) for what, n in sizes.items()))
+        console.start()
+        for one in fit_files(model, inputs, client, rounds, lambda done, total: console.advance(0, done / total, 0)):
             log.add(one.file, one.rejects, one.total - len(one.rejects))
     model.last_run = inputs.identity()
     save(model, path)
-    return report(model, path, log, voice, 0)
-
-
-def request_from(target: str, shape: dict[str, Any]) -> Any:
-    """What was asked for, checked as far as that goes without the data."""
-    from onepass.tables.columns.encoding import KINDS
-    from onepass.tables.model import Settings
-    from onepass.tables.schema import Request
-
-    kinds = {}
-    for entry in shape["kinds"]:
-        column, _, kind = entry.rpartition("=")
-        if kind not in KINDS or not column:
-            raise click.UsageError(f"--as {entry!r} is not COLUMN=KIND, with KIND one of {', '.join(KINDS)}.")
-        kinds[column] = kind
-    noise = None if shape["noise"] == "learn" else shape["noise"]
-    settings = Settings(
-        noise=noise,
-        **{name: shape[name] for name in ("hidden", "activation", "covariance", "forgetting", "prior_scale", "seed")},
-    )
-    plain = {name: shape[name] for name in ("task", "classes", "columns", "ignore", "one_hot", "buckets", "sample")}
-    return Request(target, kinds=kinds, settings=settings, **plain)
+    return report(model, path, log, console, 0)

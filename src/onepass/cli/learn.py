@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from onepass.cli import options
+from onepass.cli.console import Console
 from onepass.cli.rejects import Rejects
-from onepass.cli.voice import Voice
 
 __all__ = ["learn"]
 
@@ -46,25 +46,29 @@ def learn(
 
     From standard input (-) rows are learned as they come, and MODEL itself is brought up to date at every checkpoint.
     """
-    from onepass.cli.running import check_apart, check_writable, load_model, one_sentence, run, settle_code, take_up
+    from onepass.cli.errors import user_errors
+    from onepass.cli.paths import check_distinct_paths, check_writable, load_model
+    from onepass.cli.training_run import checkpoint_policy, resume_run, run
 
-    with Voice(as_json=as_json, quiet=quiet) as voice, one_sentence():
-        from onepass.tables.readers.stream import expand
+    with Console(as_json=as_json, quiet=quiet) as console, user_errors():
+        from onepass.tables.inputs import Inputs
+        from onepass.tables.readers.paths import expand
         from onepass.tables.schema import check_columns
-        from onepass.tables.training import Inputs
+        from onepass.tables.training import TrainingRun
 
         inputs = Inputs(tuple(expand(files)), passes, delimiter)
-        check_apart(inputs.files, MODEL=model, rejects=rejects)
+        check_distinct_paths(inputs.files, MODEL=model, rejects=rejects)
         learned = load_model(model)
         check_writable(model, "MODEL")
-        begun = take_up(model, inputs, resume, {})
-        if begun is None and resume and learned.last_run == inputs.identity():
-            voice.done({"model": str(model), "rows": 0, "rejected": 0}, f"{model} has learned these files already")
+        resumed = resume_run(model, inputs, resume, {})
+        if resumed is None and resume and learned.last_run == inputs.identity():
+            console.done({"model": str(model), "rows": 0, "rejected": 0}, f"{model} has learned these files already")
             return 0
         sources = inputs.sources()
-        learned, start = begun or (learned, None)
+        learned = learned if resumed is None else resumed.model
         for source in sources:
             check_columns(learned, source, target=True)
-        settle_code(learned, inputs)
-        with Rejects(rejects, strict=strict, progress=learned.progress) as log:
-            return run(learned, model, inputs, sources, log, voice, start=start, every=every, asked={})
+        with Rejects(rejects, strict=strict, notes=resumed and resumed.progress.notes) as log:
+            start = resumed and resumed.progress.position
+            training = TrainingRun(learned, model, inputs, sources, start)
+            return run(training, checkpoint_policy(every), log, console, asked={})

@@ -1,6 +1,7 @@
-"""``onepass``: the commands by name, loaded when asked for, and one way to fail.
+"""``onepass``: the table of commands, loaded when asked for, and the one place where failures end.
 
-Wrong use ends with code 2, a failure with 1, an interruption with 130; each says one sentence and shows no traceback.
+To add a command, write a `click.Command` in a module of its own beside this one and give it a line in `COMMANDS`.
+Usage errors end with code 2, failures with 1, an interruption with 130; each prints one sentence and no traceback.
 """
 
 import signal
@@ -13,25 +14,37 @@ from typing import cast
 import click
 
 from onepass import __version__
+from onepass.cli.errors import INTERRUPTED
 
-__all__ = ["main"]
+__all__ = ["COMMANDS", "main"]
 
-_COMMANDS = ("fit", "learn", "predict", "evaluate", "show", "completion", "bench", "reproduce")
+COMMANDS = {
+    "fit": "onepass.cli.fit:fit",
+    "learn": "onepass.cli.learn:learn",
+    "predict": "onepass.cli.predict:predict",
+    "evaluate": "onepass.cli.evaluate:evaluate",
+    "show": "onepass.cli.show:show",
+    "completion": "onepass.cli.completion:completion",
+    "bench": "onepass.cli.bench:bench",
+    "reproduce": "onepass.cli.reproduce:reproduce",
+}
+"""Every command, in the order of the help: its name, and the module and attribute that hold it."""
 
 
-class _Commands(click.Group):
-    """The modules beside this one; each has a command of its own name."""
+class _LazyGroup(click.Group):
+    """Imports a command's module when it is used: one command's imports don't slow down the others."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in COMMANDS:
             return None
-        return cast(click.Command, getattr(import_module(f"onepass.cli.{cmd_name}"), cmd_name))
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        return cast(click.Command, getattr(import_module(module), attribute))
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False)
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False)
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def onepass() -> None:
     """Bayesian perceptrons that learn every observation in closed form and know how sure they are."""
@@ -45,14 +58,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.ClickException as error:
         sys.exit(_fail(_sentence(error), error.exit_code))
     except (click.Abort, KeyboardInterrupt):
-        sys.exit(_fail("interrupted; no half-written file is left behind.", 130))
+        sys.exit(_fail("interrupted; no half-written file is left behind.", INTERRUPTED))
     except OSError as error:
         sys.exit(_fail(f"{error.filename or 'a file'}: {error.strerror or error}.", 1))
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> None:
-    """Let whoever asks the process to end have it clean up first, as Ctrl-C does."""
+    """Clean up on a request to end the process, as on Ctrl-C."""
     raise KeyboardInterrupt
 
 

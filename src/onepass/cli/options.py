@@ -1,6 +1,7 @@
-"""Options that several commands share, said once."""
+"""Options that several commands share, defined once."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,19 +25,29 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Command(click.Command):
-    """A command whose help ends with examples, kept as they are written."""
+    """A command whose help ends with examples, printed as they are, and the exit codes."""
 
     def __init__(self, *arguments: Any, examples: Sequence[str] = (), **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.examples = examples
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples and what the exit codes mean."""
+        """Write the examples and the meaning of the exit codes."""
         with formatter.section("Examples"):
             for example in self.examples:
                 formatter.write(f"  {example}\n")
         with formatter.section("Exit codes"):
-            formatter.write("  0 done, 1 failure, 2 wrong use, 3 done but rows were rejected, 130 interrupted\n")
+            formatter.write("  0 done, 1 failure, 2 usage error, 3 done but rows were rejected, 130 interrupted\n")
+
+
+class _RenamedOption(click.Option):
+    """An option whose earlier names work as before but are not in the help."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Show the first name alone."""
+        shown = copy(self)
+        shown.opts = self.opts[:1]
+        return click.Option.get_help_record(shown, ctx)
 
 
 def _all(*decorators: Callable[[F], F]) -> Callable[[F], F]:
@@ -114,7 +125,7 @@ delimiter = click.option(
     "--delimiter",
     type=_one_sign,
     metavar="CHAR",
-    help="Between the fields of a CSV, such as ; or \\t; found out by default.",
+    help="Separator of CSV fields, such as ; or \\t; detected by default.",
 )
 
 level = click.option(
@@ -122,14 +133,14 @@ level = click.option(
     type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
-    help="How much of what will come lies between lower and upper.",
+    help="Probability that a new target lies between lower and upper.",
 )
 
 shape = _all(
-    click.option("--task", type=click.Choice(["regression", "classification"]), help="Found out by default."),
-    click.option("--classes", type=names, default=(), metavar="A,B,...", help="All classes that will ever come."),
+    click.option("--task", type=click.Choice(["regression", "classification"]), help="Detected by default."),
+    click.option("--classes", type=names, default=(), metavar="A,B,...", help="All classes that can occur."),
     click.option("--columns", type=names, default=(), metavar="A,B,...", help="Learn from these columns only."),
-    click.option("--ignore", type=names, default=(), metavar="A,B,...", help="Don't learn from these columns."),
+    click.option("--ignore", type=names, default=(), metavar="A,B,...", help="Do not learn from these columns."),
     click.option(
         "--as",
         "kinds",
@@ -142,37 +153,37 @@ shape = _all(
         type=click.IntRange(1, 10_000),
         default=20,
         show_default=True,
-        help="Up to so many categories have a feature each; more are hashed.",
+        help="Up to this number of categories get one feature each; more are hashed.",
     ),
     click.option(
         "--buckets",
         type=click.IntRange(1, 2**16),
         default=64,
         show_default=True,
-        help="Features that hashed categories share.",
+        help="Number of features that hashed categories share.",
     ),
     click.option(
         "--sample",
         type=click.IntRange(1),
         default=10_000,
         show_default=True,
-        help="First rows that say what columns hold and how large numbers are.",
+        help="Number of first rows that decide the kinds of the columns and the scales of numbers.",
     ),
     click.option(
         "--hidden",
         type=_widths,
         metavar="N,N,...",
         default=(),
-        help="Units of the hidden layers, e.g. 50 or 50,50; none by default.",
+        help="Numbers of units of the hidden layers, e.g. 50 or 50,50; none by default.",
     ),
     click.option(
         "--activation",
-        help="Of the hidden units (relu by default); without any of the output (linear, or sigmoid for two classes).",
+        help="Of the hidden units (default relu), or without --hidden of the output (default linear, or sigmoid).",
     ),
     click.option(
         "--covariance",
         type=click.Choice(["full", "layer", "neuron", "diagonal"]),
-        help="Between which weights correlations are kept; by default as many as the size allows.",
+        help="Which correlations between weights are kept; by default as many as the size allows.",
     ),
     click.option(
         "--noise",
@@ -188,16 +199,22 @@ shape = _all(
         metavar="NUMBER|auto",
         default="1",
         show_default=True,
-        help="Standard deviation of the weights before the first row; 'auto' weighs several, and takes longer.",
+        help="Prior standard deviation of the weights; 'auto' averages over several, which takes longer.",
     ),
     click.option(
         "--forgetting",
         type=click.FloatRange(0.0, 1.0, min_open=True),
         default=1.0,
         show_default=True,
-        help="Below 1 the past fades, for relations that drift.",
+        help="Below 1 older rows count less, for relations that drift.",
     ),
-    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same network."),
+    click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="Seed of the random numbers; the same seed gives the same network.",
+    ),
 )
 
 learning = _all(
@@ -208,27 +225,32 @@ learning = _all(
         metavar="ROWS|TIME",
         default="60s",
         show_default=True,
-        help="Keep the progress of a run after so many rows or so much time.",
+        help="Save the progress of the run after this number of rows or this time.",
     ),
-    click.option("--resume", is_flag=True, help="Go on with a run over the same files that was interrupted."),
+    click.option("--resume", is_flag=True, help="Continue an interrupted run over the same files."),
 )
 
 clustering = _all(
     click.option(
-        "--engine",
+        "--executor",
+        "--engine",  # its name up to version 0.1, which scripts may still use
+        "executor",
+        cls=_RenamedOption,
         type=click.Choice(["process", "dask"]),
         default="process",
         show_default=True,
-        help="Learn in this process, or on a Dask cluster, a file a shard.",
+        help="Learn in this process, or on a Dask cluster with one shard per file.",
     ),
     click.option(
-        "--workers", type=click.IntRange(min=1), help="Dask processes on this machine; one a core by default."
+        "--workers",
+        type=click.IntRange(min=1),
+        help="Number of Dask processes on this machine; one per core by default.",
     ),
-    click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler that is running already."),
+    click.option("--scheduler", metavar="ADDRESS", help="Address of a running Dask scheduler."),
     click.option(
         "--rounds",
         type=click.IntRange(min=1),
-        help="How often a cluster goes over the files; twice by default.",
+        help="Number of times a cluster learns the files; 2 by default.",
     ),
 )
 
@@ -236,12 +258,12 @@ rejecting = _all(
     click.option(
         "--rejects",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="Write what was rejected there, as CSV: file, line, reason, text.",
+        help="Write rejected rows to this CSV file: file, line, reason, text.",
     ),
-    click.option("--strict", is_flag=True, help="Stop at the first row that would be rejected."),
+    click.option("--strict", is_flag=True, help="Fail at the first row that would be rejected."),
 )
 
 reporting = _all(
-    click.option("--json", "as_json", is_flag=True, help="Speak in JSON lines, for machines."),
-    click.option("--quiet", "-q", is_flag=True, help="Say nothing unless something fails."),
+    click.option("--json", "as_json", is_flag=True, help="Print JSON lines, for programs."),
+    click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors."),
 )

@@ -1,4 +1,4 @@
-"""``onepass predict``: what a model foretells for rows, and how sure it is."""
+"""``onepass predict``: what a model predicts for rows, and how sure it is."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from onepass.cli import options
+from onepass.cli.console import Console, counted
 from onepass.cli.rejects import Rejects
-from onepass.cli.voice import Voice, counted
 
 if TYPE_CHECKING:
-    from onepass.tables.columns.encoding import Bad
+    from onepass.tables.columns.values import Bad
     from onepass.tables.model import TabularModel
-    from onepass.tables.readers.stream import Piece
+    from onepass.tables.readers.batches import RowBatch
 
 __all__ = ["predict"]
 
@@ -53,7 +53,7 @@ def predict(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Foretell the target of every row, with its uncertainty.
+    """Predict the target of every row, with its uncertainty.
 
     For numbers the columns are mean, std, lower and upper, between which a new target lies with probability --level;
     for classes label, and a probability p_... for each. There is one row for each row of the input, in the same order;
@@ -62,18 +62,23 @@ def predict(
 
     A file is there when all of it is written, or not at all.
     """
-    from onepass.cli.running import REJECTED, check_apart, check_writable, load_model, one_sentence
+    from onepass.cli.errors import REJECTED, user_errors
+    from onepass.cli.paths import check_distinct_paths, check_writable, load_model
 
-    with Voice(as_json=as_json, quiet=quiet, to_stderr=out is None) as voice, one_sentence():
+    with Console(as_json=as_json, quiet=quiet, to_stderr=out is None) as console, user_errors():
         import pyarrow as pa
 
-        from onepass.tables.model import rejects_of
-        from onepass.tables.readers.stream import STDIN, StreamError, ahead, blocks, expand, open_source
+        from onepass.tables.readers.batches import row_blocks
+        from onepass.tables.readers.errors import StreamError
+        from onepass.tables.readers.paths import STDIN, expand
+        from onepass.tables.readers.prefetch import prefetch
+        from onepass.tables.readers.registry import open_source
+        from onepass.tables.rows import rejects_of
         from onepass.tables.schema import check_columns, check_has
         from onepass.tables.writing import TableWriter, format_of
 
         inputs = expand(files)
-        check_apart([model, *inputs], out=out, rejects=rejects)
+        check_distinct_paths([model, *inputs], out=out, rejects=rejects)
         known = load_model(model)
         if out is not None:
             check_writable(out, "--out")
@@ -89,24 +94,24 @@ def predict(
             raise click.UsageError(f"--keep {taken[0]} has the name of a column of the predictions.")
         types = known.types(target=False)
         types = dict.fromkeys(keep, pa.string()) | types
-        voice.start()
+        console.start()
         rows = empty = 0
         with Rejects(rejects, strict=strict) as log, TableWriter(out, kind) as writer:
             for number, source in enumerate(sources):
-                rows_together = blocks(source.pieces(types, 0), known.block, aligned=inputs != [STDIN])
-                for piece in (piece for block in ahead(rows_together) for piece in block.pieces):
-                    if not len(piece):
-                        log.add(source.name, rejects_of(piece, {}))
+                blocks = row_blocks(source.batches(types, 0), known.rows_per_block, aligned=inputs != [STDIN])
+                for batch in (batch for block in prefetch(blocks) for batch in block.batches):
+                    if not len(batch):
+                        log.add(source.name, rejects_of(batch, {}))
                         continue
-                    batch, bad = _predicted(known, piece, level, keep)
-                    log.add(source.name, rejects_of(piece, bad))
-                    writer.write(batch)
-                    rows, empty = rows + len(piece), empty + len(bad)
-                    voice.advance(len(piece), (number + piece.share) / len(sources), log.count)
+                    predicted, bad = _predicted(known, batch, level, keep)
+                    log.add(source.name, rejects_of(batch, bad))
+                    writer.write(predicted)
+                    rows, empty = rows + len(batch), empty + len(bad)
+                    console.advance(len(batch), (number + batch.share) / len(sources), log.count)
             if not rows and not log.count:
                 raise StreamError("there is no row to predict")
-        log.tell(voice)
-        voice.done(
+        log.tell(console)
+        console.done(
             {"rows": rows - empty, "rejected": log.count, "out": None if out is None else str(out)},
             f"predicted {counted(rows - empty, 'row')}, {log.count:,} rejected",
             *([f"predictions: {out}"] if out is not None else []),
@@ -114,18 +119,18 @@ def predict(
         return REJECTED if log.count else 0
 
 
-def _predicted(model: "TabularModel", piece: "Piece", level: float, keep: tuple[str, ...]) -> "tuple[Any, Bad]":
-    """A batch of predictions, and the rows that are empty in it."""
+def _predicted(model: "TabularModel", batch: "RowBatch", level: float, keep: tuple[str, ...]) -> "tuple[Any, Bad]":
+    """A record batch of predictions, and the rows that are empty in it."""
     import numpy as np
     import pyarrow as pa
 
-    encoded = model.encoding.encode(piece.batch)
-    gone = np.zeros(len(piece), dtype=bool)
+    encoded = model.encoding.encode(batch.record_batch)
+    gone = np.zeros(len(batch), dtype=bool)
     gone[list(encoded.bad)] = True
     columns: dict[str, Any] = {}
     for name in keep:
-        place = piece.batch.schema.get_field_index(name)
-        columns[name] = piece.batch.column(place) if place >= 0 else pa.nulls(len(piece), pa.string())
+        column = batch.column(name)
+        columns[name] = pa.nulls(len(batch), pa.string()) if column is None else column
     X = np.where(gone[:, None], 0.0, encoded.X)
     for name, values in model.predictions(X, level).items():
         columns[name] = pa.array(values, mask=gone)

@@ -1,4 +1,8 @@
-"""Rows that were turned away: written down, counted, and shown if there are few."""
+"""Rejected rows: written to a file, counted, and shown if there are few.
+
+The file grows with the run, so unlike all others it is not written as a whole: after an interruption it is cut back to
+where the run goes on.
+"""
 
 import csv
 import hashlib
@@ -11,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 if TYPE_CHECKING:
-    from onepass.cli.voice import Voice
-    from onepass.tables.model import Reject
+    from onepass.cli.console import Console
+    from onepass.tables.rows import Reject
 
 __all__ = ["Rejects"]
 
@@ -28,12 +32,12 @@ class Rejects:
     path : where to write them, if anywhere
     strict : bool
         Fail at the first.
-    progress : dict, optional
+    notes : dict, optional
         What `note` gave an interrupted run; anything written after that is cut off.
     """
 
-    def __init__(self, path: Path | None, *, strict: bool, progress: dict[str, Any] | None = None) -> None:
-        self.count, length, digest = _noted(progress or {})
+    def __init__(self, path: Path | None, *, strict: bool, notes: dict[str, Any] | None = None) -> None:
+        self.count, length, digest = _noted(notes or {})
         self._kept = {"rejects_bytes": length, "rejects_digest": digest} if length else {}
         self._strict = strict
         self._path = path
@@ -42,7 +46,7 @@ class Rejects:
         self._first: list[str] = []
         if path is not None:
             if length:
-                self._take_up(path, length, digest)
+                self._check_kept(path, length, digest)
             try:
                 self._file = open(path, "r+b" if length else "wb")  # noqa: SIM115 (closed in __exit__)
             except OSError as error:
@@ -53,7 +57,7 @@ class Rejects:
             else:
                 self._write(("file", "line", "reason", "text"))
 
-    def _take_up(self, path: Path, length: int, digest: str) -> None:
+    def _check_kept(self, path: Path, length: int, digest: str) -> None:
         """See to it that what is going to be cut is what the interrupted run wrote."""
         if path.is_file():
             with path.open("rb") as opened:
@@ -96,13 +100,13 @@ class Rejects:
         if self._file is not None:
             self._file.close()
 
-    def tell(self, voice: "Voice") -> None:
+    def tell(self, console: "Console") -> None:
         """Show the first of them."""
         for sentence in self._first:
-            voice.aside(f"rejected: {sentence}")
+            console.aside(f"rejected: {sentence}")
         if self.count > len(self._first):
             rest = f"see {self._path}" if self._path else "--rejects FILE writes all of them down"
-            voice.aside(f"rejected: {self.count - len(self._first):,} more; {rest}")
+            console.aside(f"rejected: {self.count - len(self._first):,} more; {rest}")
 
     def _write(self, fields: tuple[str, ...]) -> None:
         text = io.StringIO()
@@ -112,12 +116,12 @@ class Rejects:
         self._file.write(line)
 
 
-def _noted(progress: dict[str, Any]) -> tuple[int, int, str]:
+def _noted(notes: dict[str, Any]) -> tuple[int, int, str]:
     """How many were rejected, how long their file was and its digest, when the progress was kept."""
     from onepass.files.state import as_tally
 
     try:
-        count, length = (as_tally(progress.get(name, 0), name) for name in ("rejects", "rejects_bytes"))
-        return count, length, str(progress.get("rejects_digest", ""))
+        count, length = (as_tally(notes.get(name, 0), name) for name in ("rejects", "rejects_bytes"))
+        return count, length, str(notes.get("rejects_digest", ""))
     except (TypeError, ValueError) as error:
         raise click.ClickException(f"the progress of the interrupted run is damaged: {error}.") from None

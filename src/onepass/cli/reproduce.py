@@ -1,4 +1,4 @@
-"""``onepass reproduce``: run the paper's experiments, write what came out, show the table."""
+"""``onepass reproduce``: run the paper's experiments, write figures, numbers and a report, and print the tables."""
 
 import tempfile
 from collections.abc import Iterator
@@ -27,22 +27,32 @@ __all__ = ["reproduce"]
     show_default=True,
     help="Folder for the figures, results.json and report.html.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same numbers.")
 @click.option(
-    "--trials", type=click.IntRange(min=1), default=50, show_default=True, help="Random trials, as in the paper."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of the random numbers; the same seed gives the same results.",
+)
+@click.option(
+    "--trials",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="Number of random trials; the paper has 50.",
 )
 def reproduce(experiment: str, out: Path, seed: int, trials: int) -> None:
     """Re-run every experiment, figure and number of the paper.
 
-    Draws the figures as PNG and SVG, writes every number to results.json and tells the story in report.html, one file
-    that opens offline.
+    Writes the figures as PNG and SVG, every number to results.json, and a report to report.html, one file that opens
+    offline.
     """
     with _writable(out):
         _reproduce(experiment, out, seed, trials)
 
 
 def _reproduce(asked: str, out: Path, seed: int, trials: int) -> None:
-    # All that is heavy is loaded here, so that help and wrong use are answered at once.
+    # Heavy imports are here, so that help and usage errors are answered at once.
     from functools import partial
     from time import perf_counter
 
@@ -64,12 +74,12 @@ def _reproduce(asked: str, out: Path, seed: int, trials: int) -> None:
     with Progress(*columns, console=Console(stderr=True)) as progress:
         for name in NAMES if asked == "all" else (asked,):
             experiment = load(name)
-            task = progress.add_task(experiment.TITLE, total=experiment.steps(trials))
+            task = progress.add_task(experiment.title, total=experiment.steps(trials))
             outcomes[name] = experiment.run(seed, trials, partial(progress.advance, task))
         task = progress.add_task("Figures and report", total=1)
         publication = publish(outcomes, Run(asked, seed, trials, perf_counter() - begin))
         progress.advance(task)
-    # Only now, whole and in one go: an interruption so far has left nothing, one from here on leaves whole files.
+    # Written last and atomically: an interruption before leaves nothing, one during leaves only whole files.
     for name, content in publication.files.items():
         write_atomically(out / name, content)
     for section in publication.sections:
@@ -79,7 +89,7 @@ def _reproduce(asked: str, out: Path, seed: int, trials: int) -> None:
 
 @contextmanager
 def _writable(folder: Path) -> Iterator[None]:
-    """See to it that the folder can be written before the work begins, and take it away again if nothing came of it."""
+    """Check that the folder can be written before the work begins; remove it again if the work fails."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -97,7 +107,7 @@ def _writable(folder: Path) -> Iterator[None]:
 
 
 def _show(section: "Section", console: "Console") -> None:
-    """Print the section's first table, in columns that stand below each other from section to section."""
+    """Print the section's first table, with the same column widths for every section."""
     from rich import box
     from rich.table import Table
 

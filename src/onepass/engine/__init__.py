@@ -1,10 +1,10 @@
 """All arithmetic that loops, compiled ahead of time: every formula once, and the kernels that run over rows.
 
-The sources are Python in Cython's pure-Python mode. A ``.pxd`` file beside a module gives its functions their C types, as
-a header does; the module itself holds the formulas. `special` has the Gaussian integrals, `moments` the moments of the
-activations, `matches` the moment matches of likelihoods with one output, `vector_matches` those with several, `step` all
-of a row's learning that is not linear algebra; the other modules have the loops over rows and weights. Nothing here
-imports another package of onepass, and only the build (``setup.py``) knows how code is compiled.
+The sources are Python in Cython's pure-Python mode. A ``.pxd`` file beside a module gives its functions their C types,
+as a header does; the module itself holds the formulas. `special` has the Gaussian integrals, `moments` the moments of
+the activations, `matches` the moment matches of likelihoods with one output, `vector_matches` those with several,
+`step` all of a row's learning that is not linear algebra; the other modules have the loops over rows and weights.
+Nothing here imports another package of onepass, and only the build (``setup.py``) knows how code is compiled.
 """
 
 import os
@@ -12,8 +12,8 @@ from pathlib import Path
 
 from onepass.engine.cpu import has_avx2
 
-# The kernels are built twice: see ``setup.py``. ONEPASS_PORTABLE=1 takes the build that runs everywhere, whose last bits
-# differ.
+# The kernels are built twice: see ``setup.py``. ONEPASS_PORTABLE=1 takes the build that runs everywhere, whose last
+# bits differ.
 _newer = Path(__file__).parent / "x86_64_v3"
 if _newer.is_dir() and has_avx2() and os.environ.get("ONEPASS_PORTABLE") != "1":
     __path__.insert(0, str(_newer))

@@ -94,8 +94,8 @@ def block_scalars(
 def learn_block(rows, y, rule, state, process_noise, mean, cov, out):
     """Learn one block of rows, the bias among them, into the lower triangle of ``cov`` (Fortran order), in place.
 
-    Returns the number of rows learned: all, or the index of the first that is not finite; or -1 where ``cov`` would lose
-    its digits. In both latter cases nothing has changed.
+    Returns the number of rows learned: all, or the index of the first that is not finite; or -1 where ``cov`` would
+    lose its digits. In both latter cases nothing has changed.
     """
     symm, trsm, syrk = _BLAS[cov.dtype]
     b = len(rows)

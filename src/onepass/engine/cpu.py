@@ -7,4 +7,4 @@ __all__ = ["has_avx2"]
 
 def has_avx2():
     """Whether the processor has the instructions of x86-64-v3 that the kernels are built for."""
-    return cython.cast(cython.bint, onepass_has_avx2())  # noqa: F821 (declared in the header)
+    return cython.cast(cython.bint, onepass_has_avx2())

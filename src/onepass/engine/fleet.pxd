@@ -1,7 +1,8 @@
 from onepass.engine.rows cimport RowRule
 
-cdef enum:
-    NOISE, NOISE_WEIGHT, LOG_EVIDENCE, N_SEEN, PRIOR, TOUCHED, HEAD
+# Where in a record each number of its head stands, and where the head ends.
+cpdef enum:
+    AT_NOISE, AT_NOISE_WEIGHT, AT_EVIDENCE, AT_SEEN, AT_PRIOR, AT_TOUCHED, HEAD
 
 cpdef Py_ssize_t learn_fleet(
     const double[:, ::1] X, const double[::1] y, const long long[::1] slots, const long long[::1] order, RowRule rule,

@@ -11,9 +11,6 @@ import numpy as np
 from cython.cimports.onepass.engine.rows import learn_row_root
 from cython.cimports.onepass.engine.step import LearningState
 
-# Where in a record each number of its head stands, and where the head ends.
-AT_NOISE, AT_NOISE_WEIGHT, AT_EVIDENCE, AT_SEEN, AT_PRIOR, AT_TOUCHED, HEAD_SIZE = range(7)
-
 
 def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
     """Learn rows, each into the record of its slot, in the given order.
@@ -32,11 +29,11 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
         for n in range(order.shape[0]):
             i = order[n]
             record = cython.address(records[slots[i], 0])
-            noise = record[NOISE]
+            noise = record[AT_NOISE]
             state.noise = noise
-            state.noise_weight = record[NOISE_WEIGHT]
-            state.log_evidence = record[LOG_EVIDENCE]
-            state.n_seen = record[N_SEEN]
+            state.noise_weight = record[AT_NOISE_WEIGHT]
+            state.log_evidence = record[AT_EVIDENCE]
+            state.n_seen = record[AT_SEEN]
             seen = learn_row_root(
                 cython.address(X[i, 0]),
                 cython.NULL,
@@ -52,11 +49,11 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
             if not seen.learned:
                 learned = n
                 break
-            record[NOISE] = state.noise
-            record[NOISE_WEIGHT] = state.noise_weight
-            record[LOG_EVIDENCE] = state.log_evidence
-            record[N_SEEN] = state.n_seen
-            record[TOUCHED] = clock
+            record[AT_NOISE] = state.noise
+            record[AT_NOISE_WEIGHT] = state.noise_weight
+            record[AT_EVIDENCE] = state.log_evidence
+            record[AT_SEEN] = state.n_seen
+            record[AT_TOUCHED] = clock
             if out.shape[0]:
                 out[i, 0] = seen.pre_mean
                 out[i, 1] = seen.pre_var
@@ -93,7 +90,7 @@ def project_fleet(X, slots, bias, records, prior):
                 var += coord * coord
             out[i, 0] = mean
             out[i, 1] = var
-            out[i, 2] = record[NOISE]
+            out[i, 2] = record[AT_NOISE]
     return result
 
 

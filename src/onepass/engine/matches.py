@@ -3,7 +3,8 @@
 With ``Z = ∫ p(y|a) N(a; mean, var) da`` the tilted density ``p(y|a) N(a)/Z`` has the mean ``mean + score var`` and the
 variance ``var - information var²``, where ``score = dlogZ/dmean`` and ``information = -d²logZ/dmean²``. A `Match` holds
 ``log Z``, these two, the ratio ``1 - information var`` of the variance after to that before (with the digits that the
-difference would lose when a precise target meets a vague belief) and, for Gaussian noise, the expected squared residual.
+difference would lose when a precise target meets a vague belief) and, for Gaussian noise, the expected squared
+residual.
 
 One class per likelihood and activation for which the match is exact, and the paper's rule (``Kalman...``), which takes
 target and pre-activation for jointly Gaussian and needs only the activation's moments.
@@ -95,9 +96,9 @@ class LabelLikelihood(CompiledLikelihood):
 def sigmoid_label(mean, var, y):
     """A label whose probability is the sigmoid's, to 1e-7 of the posterior standard deviation.
 
-    In the orientation in which the label is 1: for a small variance by eleven Gauss-Hermite nodes, with
-    ``score = E~[1 - s]`` and ``information = E~[s (1 - s)] - Var~[1 - s]`` under the tilted weights; above, by the mixture
-    of probits, with the tail identity ``Z(m, v) = e^{m + v/2} Z(-(m + v), v)``.
+    In the orientation in which the label is 1: for a small variance by eleven Gauss-Hermite nodes, with ``score = E~[1
+    - s]`` and ``information = E~[s (1 - s)] - Var~[1 - s]`` under the tilted weights; above, by the mixture of probits,
+    with the tail identity ``Z(m, v) = e^{m + v/2} Z(-(m + v), v)``.
     """
     sign = 2.0 * y - 1.0
     m = sign * mean
@@ -328,11 +329,10 @@ class PoissonCount(CompiledLikelihood):
         wide = 0.0
         for half in range(2):
             side = -1.0 if half == 0 else 1.0
-            # Newton's method from beyond: the Gaussian alone drops as much by sqrt(72 v), the likelihood alone by these.
+            # Newton's method from beyond: the Gaussian alone drops as much by sqrt(72 v), the likelihood alone by
+            # these.
             root = sqrt(2.0 * _DROP / rate)
-            reach = min(
-                sqrt(2.0 * _DROP * v), log1p(_DROP / rate + root) if half == 1 else _DROP / rate + 1.0 + root
-            )
+            reach = min(sqrt(2.0 * _DROP * v), log1p(_DROP / rate + root) if half == 1 else _DROP / rate + 1.0 + root)
             for _ in range(8):
                 slope = rate * side * expm1(side * reach) + reach / v
                 reach -= (_drop(side * reach, rate, v) - _DROP) / slope
@@ -406,9 +406,7 @@ class KalmanLabel(LabelLikelihood):
         """The paper's rule with ``S = mu_y (1 - mu_y)``."""
         mu, var_y, slope = self.activation.at(mean, var)
         log_z = log(max(mu if y > 0.5 else 1.0 - mu, _TINY))
-        return _kalman(
-            mean, var, y, mu, var_y, slope, max(mu * (1.0 - mu) - var_y, 0.0), log_z, _LABEL_RESOLUTION
-        )
+        return _kalman(mean, var, y, mu, var_y, slope, max(mu * (1.0 - mu) - var_y, 0.0), log_z, _LABEL_RESOLUTION)
 
 
 def log_negative_binomial(y, mean, var):

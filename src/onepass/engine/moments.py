@@ -14,26 +14,30 @@ from numpy.polynomial.legendre import leggauss
 
 # The sigmoid as a mixture of probits, ``Σ p Φ(λ a)``: the minimax fit of eight of them by ``scripts/fit_sigmoid.py``,
 # sup |error| = 9.7e-8, sup |error| e^(0.4 |a|) = 1.1e-7.
-WEIGHTS = np.array((
-    0.00015682321399135214,
-    0.0060717825964197,
-    0.051383974858443725,
-    0.1762352738027478,
-    0.31527147222670693,
-    0.30552897333949225,
-    0.13131933599509205,
-    0.01403236396710612,
-))
-SCALES = np.array((
-    0.21155475378601113,
-    0.26796359688989824,
-    0.33779097885357784,
-    0.42925156050366364,
-    0.5515052832409671,
-    0.714663167826643,
-    0.9323612687673016,
-    1.2348705916375078,
-))
+WEIGHTS = np.array(
+    (
+        0.00015682321399135214,
+        0.0060717825964197,
+        0.051383974858443725,
+        0.1762352738027478,
+        0.31527147222670693,
+        0.30552897333949225,
+        0.13131933599509205,
+        0.01403236396710612,
+    )
+)
+SCALES = np.array(
+    (
+        0.21155475378601113,
+        0.26796359688989824,
+        0.33779097885357784,
+        0.42925156050366364,
+        0.5515052832409671,
+        0.714663167826643,
+        0.9323612687673016,
+        1.2348705916375078,
+    )
+)
 for _i in range(8):
     PROBIT_WEIGHTS[_i] = WEIGHTS[_i]
     PROBIT_SCALES[_i] = SCALES[_i]
@@ -189,8 +193,9 @@ def _sigmoid_moments(mean, var):
     For a small variance the integrand is so smooth that eleven Gauss-Hermite nodes are enough. The increments at the
     nodes are taken by ``s(b + h) - s(b) = s(b) s(-b) E / (1 + s(b) E)``, ``E = expm1(h)``: nothing cancels, at any
     distance. Above, the mixture of probits serves. Its tails are Gaussian where the sigmoid's are exponential, so
-    wherever the mass lies in the left tail the identities ``s = e^a s(-a)`` and ``s² = e^{2a} (s(-a) - s'(a))`` move the
-    integral to the right, where the mixture is good: a factor ``e^a`` only shifts the mean of a Gaussian by its variance.
+    wherever the mass lies in the left tail the identities ``s = e^a s(-a)`` and ``s² = e^{2a} (s(-a) - s'(a))`` move
+    the integral to the right, where the mixture is good: a factor ``e^a`` only shifts the mean of a Gaussian by its
+    variance.
     """
     n = -fabs(mean)
     low: cython.double
@@ -280,7 +285,7 @@ class ProbitMoments(CompiledActivation):
 
 
 class StepMoments(CompiledActivation):
-    """The Heaviside step, exactly; at a variance of 0 its slope is 0, also at the jump, where it has no finite value."""
+    """The Heaviside step; at a variance of 0 its slope is 0, also at the jump, where it has no finite value."""
 
     def at(self, mean, var):
         """The mass above zero."""

@@ -8,8 +8,8 @@ belief may be in single or double precision; all else is in double precision.
 import cython
 import numpy as np
 from cython.cimports.libc.math import fabs, isfinite
-from cython.cimports.onepass.engine.network_records import BlockShape, NetworkShape, Signals, Sites, TrainingPass
-from cython.cimports.onepass.engine.vector_matches import NoiseState, VectorMatch, remove_site
+from cython.cimports.onepass.engine.network_records import BlockShape, Signals
+from cython.cimports.onepass.engine.vector_matches import VectorMatch, remove_site
 
 
 class Workspace:
@@ -32,7 +32,8 @@ class Workspace:
 def learn_blocks(work, shape, rule, noise, sites, mean, cov):
     """Learn a pass, in place; return the number of rows learned: all, or how many came before one that is not finite.
 
-    With ``sites`` what each row tells is kept there; where they are filled, it is removed before the row is learned again.
+    With ``sites`` what each row tells is kept there; where they are filled, it is removed before the row is learned
+    again.
     """
     space = Workspace(shape)
     signals = Signals(shape)
@@ -82,7 +83,7 @@ def _learn_rows(work, shape, rule, noise, sites, mean, cov, space, signals, old,
 
 
 def _without_site(row, shape, sites, mean, cov, space, signals, old, match):
-    """Remove what a row told, if it can be: linearised where the belief is with the row, seen from where it is without."""
+    """Remove a row's site, if it can be: linearised at the belief with the row, seen from the belief without."""
     k: cython.Py_ssize_t
     n = shape.n_outputs
     for k in range(n):
@@ -237,8 +238,8 @@ def fill_weight_jacobian(shape, signals, k, jacobian):
 def project(shape, cov, signals, space):
     """``J``, ``c = C J`` and the outputs' covariance ``J'c``.
 
-    Few outputs are projected two at a time. For more of them ``J = D ⊗ z`` is used: first ``C`` times ``z`` unit by unit,
-    which costs what one output costs, then times ``D``.
+    Few outputs are projected two at a time. For more of them ``J = D ⊗ z`` is used: first ``C`` times ``z`` unit by
+    unit, which costs what one output costs, then times ``D``.
     """
     b: cython.Py_ssize_t
     i: cython.Py_ssize_t
@@ -280,7 +281,6 @@ def _project_one(size, cov, s, g):
     """``g = C s`` for one block: every number of its lower triangle is read once, four rows at a time."""
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
-    k: cython.Py_ssize_t
     for j in range(size):
         g[j] = 0.0
     whole = size - size % 4

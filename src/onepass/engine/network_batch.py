@@ -1,7 +1,7 @@
 """Learning of several rows as one step: matrix-matrix products in place of matrix-vector ones.
 
-All rows of a batch are linearised at the belief before it, so the covariance is touched twice per batch, for ``C J'`` and
-for the step. In between the rows are matched one after the other, but that takes only matrices of the size of the
+All rows of a batch are linearised at the belief before it, so the covariance is touched twice per batch, for ``C J'``
+and for the step. In between the rows are matched one after the other, but that takes only matrices of the size of the
 batch: what the rows before have told moves the outputs of those that follow.
 """
 
@@ -140,7 +140,8 @@ def match_in_turn(
             begin = t * n
             end = begin + n
             for k in range(n):
-                # A row of I - joint information; it ends where this row's outputs end, since later rows have told nothing.
+                # A row of I - joint information; it ends where this row's outputs end, since later rows have told
+                # nothing.
                 row = cython.address(through[k * size])
                 for j in range(end):
                     row[j] = 0.0

@@ -25,7 +25,7 @@ class DiagonalWorkspace:
 
 
 def learn_diagonal(work, shape, rule, noise, mean, variance):
-    """Learn a pass, in place; return the number of rows learned: all, or how many came before one that is not finite."""
+    """Learn a pass in place; returns the number of rows learned, fewer than all if one is not finite."""
     space = DiagonalWorkspace(shape)
     signals = Signals(shape)
     match = VectorMatch(shape.n_outputs)

@@ -185,7 +185,6 @@ class RowLearner:
         except (TypeError, ValueError, OverflowError):  # not float64, not contiguous, no number: the long way
             return False
 
-
     def project(self, x):
         """Predict a row of the right type."""
         d: cython.Py_ssize_t = x.shape[0]

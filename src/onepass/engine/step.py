@@ -3,13 +3,13 @@
 import cython
 import numpy as np
 from cython.cimports.libc.math import NAN, isfinite
-from cython.cimports.onepass.engine.matches import CompiledLikelihood
 
 NOISE_FLOOR = 1e-12
 # Where each number stands in `LearningState.to_array`.
 NOISE, NOISE_WEIGHT, NOISE_WINDOW, LOG_EVIDENCE, N_SEEN = range(5)
 _NOISE_FLOOR = cython.declare(cython.double, NOISE_FLOOR)
-_START_ROWS = cython.declare(cython.double, 10.0)
+START_ROWS = 10.0  # whose residuals say how large the noise may be
+_START_ROWS = cython.declare(cython.double, START_ROWS)
 _RATE = cython.declare(cython.double, 3.0)
 
 
@@ -64,11 +64,11 @@ def learn_scalar(likelihood, state, mean, var, wide, input_var, y):
     ``var`` is what the belief says of ``J'w``, ``wide`` that variance after forgetting in the row's own direction,
     ``input_var`` what uncertain inputs add. A row that can't be learned gives NaN and changes nothing.
 
-    The noise is learned by online expectation maximisation. A row whose residual the weights took up says nothing of the
-    noise, so a row counts as much as the share of variance it left, squared: the information that a residual has about a
-    part of its variance. A step of three times the running mean's lets the first rows, learned with weights that knew
-    nothing, fade. The first rows' residuals say how large the noise may be, before they are learned: a start too high is
-    soon forgotten; one too low pins the weights to the first rows for good.
+    The noise is learned by online expectation maximisation. A row whose residual the weights took up says nothing of
+    the noise, so a row counts as much as the share of variance it left, squared: the information that a residual has
+    about a part of its variance. A step of three times the running mean's lets the first rows, learned with weights
+    that knew nothing, fade. The first rows' residuals say how large the noise may be, before they are learned: a start
+    too high is soon forgotten; one too low pins the weights to the first rows for good.
     """
     total = wide + input_var
     noise = state.noise

@@ -1,16 +1,16 @@
 """Moment matches of likelihoods with several outputs: `matches` for the K outputs ``o ~ N(mean, cov)`` of a network.
 
-With ``Z = ∫ p(y|o) N(o; mean, cov) do``, the score is the gradient of ``log Z`` in the mean and the information minus its
-second derivative, so that a belief that projects on the outputs by ``c = C J`` takes the step ``c score`` and
-``-c information c'``. It is the step that a Gaussian site ``exp(h'o - o'precision o/2)`` makes, with
-``h = precision mean + shift``; refinement keeps the site, to remove it later.
+With ``Z = ∫ p(y|o) N(o; mean, cov) do``, the score is the gradient of ``log Z`` in the mean and the information minus
+its second derivative, so that a belief that projects on the outputs by ``c = C J`` takes the step ``c score`` and ``-c
+information c'``. It is the step that a Gaussian site ``exp(h'o - o'precision o/2)`` makes, with ``h = precision mean +
+shift``; refinement keeps the site, to remove it later.
 
 One class per likelihood. Nothing here knows about weights or layers.
 """
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import INFINITY, exp, fabs, log, sqrt
+from cython.cimports.libc.math import INFINITY, exp, log, sqrt
 from cython.cimports.onepass.engine.matches import sigmoid_label
 from cython.cimports.onepass.engine.small_matrices import apply, factorise, invert, is_positive
 from cython.cimports.onepass.engine.special import sigmoid
@@ -313,13 +313,13 @@ class GaussianOutputs(NoisyNumbers):
 def match_pair(error, f_var, cross, a_var, log_noise):
     """Match a pair ``(f, a)`` by a target ``y ~ N(f, e^a)`` that is ``error`` away from ``E f``.
 
-    ``f`` is taken apart into what follows from ``a``, with the slope ``b``, and an independent rest with variance ``s``.
-    Given ``a`` all about the rest is known in closed form, so the moments of the tilted pair are sums over one dimension:
-    over fixed nodes of ``a``, evenly spaced, where such sums converge as fast as any. What is learned about ``a`` and the
-    rest is then put together again.
+    ``f`` is taken apart into what follows from ``a``, with the slope ``b``, and an independent rest with variance
+    ``s``. Given ``a`` all about the rest is known in closed form, so the moments of the tilted pair are sums over one
+    dimension: over fixed nodes of ``a``, evenly spaced, where such sums converge as fast as any. What is learned about
+    ``a`` and the rest is then put together again.
 
-    Far-off targets are bounded on both sides: no row moves ``a`` further than the nodes reach, and none pulls ``f`` harder
-    than one ten deviations away under the widest noise among the nodes.
+    Far-off targets are bounded on both sides: no row moves ``a`` further than the nodes reach, and none pulls ``f``
+    harder than one ten deviations away under the widest noise among the nodes.
     """
     share: cython.double[43]
     scaled: cython.double[43]
@@ -379,7 +379,7 @@ def noise_given(mean, var):
 
 
 class HeteroscedasticOutputs(NoisyNumbers):
-    """Numbers ``f`` whose noise depends on the input: output ``K + k`` is the log of the noise variance of output ``k``."""
+    """Numbers whose noise depends on the input: output ``K + k`` is the log of the noise variance of output ``k``."""
 
     def __init__(self, n_outputs: int):
         self.n_outputs = self.n_columns = n_outputs
@@ -495,9 +495,9 @@ class CategoricalOutputs(VectorLikelihood):
         With ``q`` the gradients of the log probabilities in the logits' means, one row per class, that is
         ``score = q[label]`` and ``information = Σ p q q'``, what the label tells on average.
 
-        ``-(log p)''`` is at most 1/2 in any direction, so no label leaves less than ``(cov⁻¹ + 1/2)⁻¹``. Three odds that
-        contradict each other may; their information is then taken for the precision of a site, which leaves something in
-        any case.
+        ``-(log p)''`` is at most 1/2 in any direction, so no label leaves less than ``(cov⁻¹ + 1/2)⁻¹``. Three odds
+        that contradict each other may; their information is then taken for the precision of a site, which leaves
+        something in any case.
         """
         n = self.n_outputs
         label = cython.cast(cython.Py_ssize_t, target[0])
@@ -574,8 +574,8 @@ class CategoricalOutputs(VectorLikelihood):
 
         Two classes alone are one label, whose odds are known exactly. For known logits ``1/p_k`` is the sum of all odds
         against ``k``. For uncertain ones that is a start (Daunizeau 2017); what it lacks to be right to second order, a
-        common factor aside, is ``Σ_j v_kj p_j p_k / (p_j + p_k)``, with the variance ``v`` of the difference of two logits
-        flattened, as one probit would, so that it serves where much is uncertain.
+        common factor aside, is ``Σ_j v_kj p_j p_k / (p_j + p_k)``, with the variance ``v`` of the difference of two
+        logits flattened, as one probit would, so that it serves where much is uncertain.
         """
         n = self.n_outputs
         k: cython.Py_ssize_t

@@ -1,7 +1,7 @@
 """The models as scikit-learn estimators.
 
-`base` turns rows given in any split into one pass of learning, `scales` weighs several priors against each other,
-`scaling` holds the statistics of the inputs; the classes for users only say what a target means.
+`base` turns rows given in any split into one pass of learning; `inputs` checks what users give, `scaling` standardises
+it, `files` saves and loads, `posterior` reads what was learned. The classes for users only say what a target means.
 """
 
 from onepass.estimators.classifier import BayesianPerceptronClassifier

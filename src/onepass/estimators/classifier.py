@@ -12,11 +12,12 @@ from onepass._typing import FloatArray
 from onepass._validation import as_share, one_of
 from onepass.activations import as_activation
 from onepass.estimators.base import OnePassEstimator
-from onepass.estimators.scales import Committee, Foretold, class_densities
+from onepass.estimators.batch import PredictedRows
+from onepass.estimators.posterior import draw_functions, linear_coefficients
 from onepass.files.state import Arrays, Parameters
 from onepass.mathematics.mixtures import mixture_moments, mixture_quantile
 from onepass.models.network import BayesianNetwork
-from onepass.models.perceptron import BayesianPerceptron
+from onepass.models.perceptron import BayesianPerceptron, Prediction
 
 __all__ = ["BayesianPerceptronClassifier", "OnePassClassifier"]
 
@@ -24,8 +25,19 @@ _TINY = 1e-300
 _LINKS = ("sigmoid", "probit", "step")
 
 
+def _class_log_densities(prediction: Prediction, y: FloatArray) -> FloatArray:
+    """Log probability of each label or class by what was predicted just before it."""
+    if prediction.mean.ndim == 2:
+        given = prediction.mean[np.arange(len(y)), y.astype(int)]
+    else:
+        given = np.where(y > 0.5, prediction.mean, 1.0 - prediction.mean)
+    return np.asarray(np.log(np.maximum(given, _TINY)))
+
+
 class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc]
-    """What all classifiers share; a subclass says which models learn (`_member`)."""
+    """What all classifiers share; a subclass says which models learn (`_new_member`)."""
+
+    _log_densities = staticmethod(_class_log_densities)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn more rows, in their order.
@@ -39,14 +51,14 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         sample_weight : (n,) array, optional
             A whole weight ``w`` stands for the row learned ``w`` times in its place.
         """
-        return self._learn(X, y, sample_weight, afresh=False, classes=classes)
+        return self._learn(X, y, sample_weight, restart=False, classes=classes)
 
-    def predict_then_learn(self, X: Any, y: Any, classes: Any = None) -> Foretold:
+    def predict_then_learn(self, X: Any, y: Any, classes: Any = None) -> PredictedRows:
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning.
 
         Rows of a warm-up that is not over can't be predicted so: their scale is known only after the last of them.
         """
-        return self._foretell(X, y, classes)
+        return self._predict_then_learn(X, y, classes)
 
     def predict(self, X: Any) -> Any:
         """Most probable classes, ``(n,)``."""
@@ -59,19 +71,19 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
 
         With ``return_std`` also the standard deviations that the probabilities have because the weights are not known.
         """
-        shares, seen = self._seen(X)
-        mean, var = mixture_moments(shares, seen["mean"], seen["var"])
+        weights, parts = self._mixture_parts(X)
+        mean, var = mixture_moments(weights, parts.mean, parts.var)
         if self._binary:
-            mean, var = np.exp(self._log_sides(shares, seen)), np.column_stack([var, var])
+            mean, var = np.exp(self._log_sides(weights, parts)), np.column_stack([var, var])
         probabilities = mean / mean.sum(axis=1, keepdims=True)
         return (probabilities, np.sqrt(var)) if return_std else probabilities
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logs of the probabilities, ``(n, K)``."""
-        shares, seen = self._seen(X)
+        weights, parts = self._mixture_parts(X)
         if self._binary:
-            return self._log_sides(shares, seen)
-        return np.log(np.maximum(np.tensordot(shares, seen["mean"], 1), _TINY))
+            return self._log_sides(weights, parts)
+        return np.log(np.maximum(np.tensordot(weights, parts.mean, 1), _TINY))
 
     def decision_function(self, X: Any) -> FloatArray:
         """Log odds of the second class, ``(n,)``; for more than two classes log probabilities, ``(n, K)``."""
@@ -84,10 +96,10 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         For more than two classes the limits of each, ``(n, K)``: its log odds against all others count as Gaussian.
         """
         as_share(level, "level", open_above=True)
-        shares, seen = self._seen(X)
+        weights, parts = self._mixture_parts(X)
         link = self._link if self._binary else expit
-        means, stds = seen["pre_mean"], np.sqrt(seen["pre_var"])
-        low, high = (link(mixture_quantile(shares, means, stds, 0.5 + side * level / 2)) for side in (-1, 1))
+        means, stds = parts.pre_mean, np.sqrt(parts.pre_var)
+        low, high = (link(mixture_quantile(weights, means, stds, 0.5 + side * level / 2)) for side in (-1, 1))
         return low, high
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
@@ -96,16 +108,17 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         For more than two classes as the probabilities of all, ``(n, K, n_samples)``. All rows of a draw share its
         weights, as Thompson sampling wants it.
         """
-        return np.asarray(np.moveaxis(self._drawn(X, n_samples, random_state)[0], 0, -1))
+        (drawn,) = draw_functions(self._ensembles, list(self._rows(X)), n_samples, random_state)
+        return np.asarray(np.moveaxis(drawn, 0, -1))
 
     @property
     def _binary(self) -> bool:
         return len(self.classes_) == 2
 
-    def _encoded(self, y: Any, classes: Any, *, afresh: bool) -> FloatArray:
+    def _encoded(self, y: Any, classes: Any, *, restart: bool) -> FloatArray:
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
-        if afresh:
+        if restart:
             known = np.unique(y) if classes is None else unique_labels(np.asarray(classes))
             if len(known) < 2:
                 raise ValueError(
@@ -123,50 +136,38 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
             )
         return np.asarray(np.searchsorted(self.classes_, y), dtype=np.float64)
 
-    def _committees_for(self, n_features: int) -> list[Any]:
-        return [Committee([self._member(n_features, scale) for scale in self._scales], class_densities)]
-
-    def _member(self, n_features: int, scale: float) -> Any:
-        """Make a model that has learned nothing."""
-        raise NotImplementedError
-
     @property
     def _link(self) -> Any:
         """What turns a pre-activation into the probability of the second class."""
         raise NotImplementedError
 
-    def _foretell_rows(self, rows: Any, targets: FloatArray) -> Foretold:
-        seen = self._committees[0].predict_then_learn(rows, targets)
+    def _predicted(self, predictions: list[Prediction]) -> PredictedRows:
+        (seen,) = predictions
         mean, var, noise = seen.mean, seen.var, seen.noise_var
         if not self._binary:
-            return Foretold(mean, var, noise)
-        return Foretold(np.column_stack([1.0 - mean, mean]), np.column_stack([var, var]), np.column_stack([noise] * 2))
+            return PredictedRows(mean, var, noise)
+        mean = np.column_stack([1.0 - mean, mean])
+        return PredictedRows(mean, np.column_stack([var, var]), np.column_stack([noise, noise]))
 
-    def _densities(self) -> Any:
-        return class_densities
-
-    def _seen(self, X: Any) -> tuple[FloatArray, dict[str, FloatArray]]:
-        """The members' weights, and all parts of their predictions, ``(k, n)`` or ``(k, n, K)``."""
+    def _mixture_parts(self, X: Any) -> tuple[FloatArray, Prediction]:
+        """The members' weights, and what each of them predicts, ``(k, n)`` or ``(k, n, K)``."""
         rows = list(self._rows(X))
-        committee = self._committees[0]
-        seen = [[member.predict(part) for part in rows] for member in committee.members]
-        parts = ("mean", "var", "pre_mean", "pre_var")
-        return committee.weights, {
-            name: np.array([np.concatenate([getattr(part, name) for part in member]) for member in seen])
-            for name in parts
-        }
+        (ensemble,) = self._ensembles
+        return ensemble.weights, self._member_predictions(ensemble, rows)
 
-    def _log_sides(self, shares: FloatArray, seen: dict[str, FloatArray]) -> FloatArray:
+    def _log_sides(self, weights: FloatArray, parts: Prediction) -> FloatArray:
         """Log probabilities of both classes; all links being odd around 1/2, each keeps its digits in its own tail."""
-        sides = [shares @ self._link.moments(sign * seen["pre_mean"], seen["pre_var"]).mean for sign in (-1.0, 1.0)]
+        sides = [weights @ self._link.moments(sign * parts.pre_mean, parts.pre_var).mean for sign in (-1.0, 1.0)]
         return np.asarray(np.log(np.maximum(np.column_stack(sides), _TINY)))
 
     def export_state(self) -> tuple[Parameters, Arrays]:
-        """Give all that the estimator is, as parameters that JSON can hold and arrays: see `onepass.save`."""
+        """Return the whole state of the estimator, as parameters for JSON and arrays: see `onepass.save`."""
         parameters, arrays = super().export_state()
         labels = self.classes_.tolist()
         if not all(isinstance(label, (bool, int, float, str)) for label in labels):
             raise TypeError(f"classes must be numbers or texts to be saved, got {labels!r}")
+        if "waiting/targets" in arrays:
+            arrays["waiting/targets"] = arrays["waiting/targets"][:, 0]
         return {**parameters, "classes": labels, "classes_dtype": self.classes_.dtype.str}, arrays
 
     def _restore(self, parameters: Parameters, arrays: Arrays) -> None:
@@ -187,7 +188,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         How the probability of a class rises with the weighted sum; more than two classes have the softmax.
     prior_scale : float or "auto"
         Standard deviation of the weights before the first row. ``"auto"`` has several learn side by side, weighted by
-        how well each foretold the last rows.
+        how well each predicted the last rows.
     fit_intercept : bool
     covariance : {"full", "diagonal"}
         All correlations between weights, or none: for very many features.
@@ -258,15 +259,16 @@ class BayesianPerceptronClassifier(OnePassClassifier):
 
     def _linear_parts(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         check_is_fitted(self)
-        committee = self._committees[0]
+        (ensemble,) = self._ensembles
+        inputs = self._input_scaling
         if self._binary:
-            coef, intercept, cov = self._linear(committee)
+            coef, intercept, cov = linear_coefficients(ensemble, inputs)
             return coef[None], np.array([intercept]), cov
-        means = np.array([member.weights[0] for member in committee.members])
-        variances = np.array([member.weight_variances[0] for member in committee.members])
-        mean, var = mixture_moments(committee.weights, means, variances)
-        coef = mean[:, :-1] / self._inputs.spread
-        return coef, mean[:, -1] - coef @ self._inputs.centre, var[:, :-1] / self._inputs.spread**2
+        means = np.array([member.weights[0] for member in ensemble.members])
+        variances = np.array([member.weight_variances[0] for member in ensemble.members])
+        mean, var = mixture_moments(ensemble.weights, means, variances)
+        coef = mean[:, :-1] / inputs.scale
+        return coef, mean[:, -1] - coef @ inputs.centre, var[:, :-1] / inputs.scale**2
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -280,10 +282,10 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     def _link(self) -> Any:
         return as_activation(self.activation)
 
-    def _member(self, n_features: int, scale: float) -> Any:
+    def _new_member(self, scale: float, target_scale: float) -> Any:
         if self._binary:
             return BayesianPerceptron(
-                n_features,
+                self.n_features_in_,
                 self.activation,
                 bias=self.fit_intercept,
                 cov=scale**2,
@@ -293,7 +295,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         if not self.fit_intercept:
             raise ValueError("fit_intercept=False is for two classes; the softmax of more has a bias")
         return BayesianNetwork(
-            n_features,
+            self.n_features_in_,
             hidden=(),
             n_outputs=len(self.classes_),
             observation="categorical",

@@ -1,7 +1,7 @@
 """The same estimators with networks of perceptrons as their models.
 
-With several members the committee is a `BayesianCommittee`, which weighs networks of different seeds and priors, in
-place of the one that weighs prior scales alone.
+With several members the ensemble is a `BayesianCommittee` of networks with different seeds and priors, in place of the
+one that weighs prior scales alone.
 """
 
 from typing import Any, Self
@@ -12,8 +12,9 @@ from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.classifier import OnePassClassifier
 from onepass.estimators.regressor import OnePassRegressor
 from onepass.files.state import Arrays
-from onepass.models.ensemble import BayesianCommittee
+from onepass.models.ensemble import BayesianCommittee, Ensemble
 from onepass.models.network import BayesianNetwork
+from onepass.models.weighting import RuleWeights
 
 __all__ = ["BayesianMLPClassifier", "BayesianMLPRegressor"]
 
@@ -44,7 +45,7 @@ class _Networks(OnePassEstimator):
         sample_weight : (n,) array, optional
             A whole weight ``w`` stands for the row learned ``w`` times in its place.
         """
-        return self._learn(X, y, sample_weight, afresh=True, passes=self.passes)
+        return self._learn(X, y, sample_weight, restart=True, passes=self.passes)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -52,16 +53,29 @@ class _Networks(OnePassEstimator):
         if as_count(self.members, "members") > 1 and isinstance(self.prior_scale, str):
             raise ValueError("several members have several priors already: pass prior_scale as a number, or members=1")
         if as_count(self.passes, "passes") > 1 and isinstance(self.prior_scale, str):
-            raise ValueError("prior_scale='auto' weighs what one pass foretold: pass a number, or passes=1")
+            raise ValueError("prior_scale='auto' weighs what one pass predicted: pass a number, or passes=1")
 
-    def _instruct(self, committee: Any, rows: Any, targets: Any, passes: int) -> None:
+    def _learning_options(self, passes: int) -> dict[str, Any]:
         if passes == 1:
-            committee.learn(rows, targets)
-            return
+            return {}
         refine = self.refine
         if refine == "auto":
-            refine = "ep" if committee.members[0].covariance == "full" and self.forgetting == 1.0 else "reuse"
-        committee.learn(rows, targets, passes=passes, refine=refine)
+            full = self._ensembles[0].members[0].covariance == "full"
+            refine = "ep" if full and self.forgetting == 1.0 else "reuse"
+        return {"passes": passes, "refine": refine}
+
+    def _new_ensemble(self, target_scale: float) -> Ensemble:
+        if self.members == 1:
+            return super()._new_ensemble(target_scale)
+        options = self._options(float(self.prior_scale), target_scale)
+        return BayesianCommittee(self.n_features_in_, members=self.members, **options)
+
+    def _new_member(self, scale: float, target_scale: float) -> BayesianNetwork:
+        return BayesianNetwork(self.n_features_in_, **self._options(scale, target_scale))
+
+    def _options(self, scale: float, target_scale: float) -> dict[str, Any]:
+        """Options of a network."""
+        raise NotImplementedError
 
     def _shared_options(self, scale: float) -> dict[str, Any]:
         return {
@@ -73,11 +87,11 @@ class _Networks(OnePassEstimator):
             "forgetting": self.forgetting,
         }
 
-    def _assembled(self, models: list[Any], number: int, arrays: Arrays) -> Any:
+    def _restored_ensemble(self, number: int, members: list[Any], arrays: Arrays) -> Ensemble:
         if self.members == 1:
-            return super()._assembled(models, number, arrays)
-        weighing = {name: arrays[f"{name}/{number}"] for name in ("weights", "count", "recent")}
-        return BayesianCommittee.of(models, "stacked", weighing)
+            return super()._restored_ensemble(number, members, arrays)
+        own = {name: arrays[f"{name}/{number}"] for name in ("weights", "count", "recent")}
+        return BayesianCommittee.of(members, RuleWeights.from_arrays("stacked", len(members), own))
 
 
 class BayesianMLPClassifier(_Networks, OnePassClassifier):
@@ -90,18 +104,18 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         Of the hidden units, as for `onepass.BayesianPerceptron`.
     prior_scale : float or "auto"
         Multiplies the standard deviations that weights have before the first row. ``"auto"`` has several learn side by
-        side, weighted by how well each foretold the last rows.
+        side, weighted by how well each predicted the last rows.
     covariance : {"auto", "full", "layer", "neuron", "diagonal"}
         Between which weights correlations are kept; by default the richest structure that is not too large.
     members : int
-        Networks that start from different seeds and priors, learn the same rows and predict as a mixture: better for
-        so many times the work. See `onepass.BayesianCommittee`.
+        Networks that start from different seeds and priors, learn the same rows and predict as a mixture: better, at
+        as many times the work. See `onepass.BayesianCommittee`.
     passes : int
         How often `fit` goes over the rows; `partial_fit` does once.
     refine : {"auto", "ep", "reuse"}
-        What more passes do. ``"ep"`` takes back what a row has said before it speaks again and needs
-        ``covariance="full"`` and no forgetting; ``"reuse"`` counts the data again and grows overconfident. By default
-        the first where it can be.
+        What more passes do. ``"ep"`` (expectation propagation) removes the row's previous contribution before updating
+        again and needs ``covariance="full"`` and no forgetting; ``"reuse"`` counts the data again and grows
+        overconfident. By default the first where that is possible.
     forgetting : float
         In (0, 1]; below 1 the past fades, for classes that drift.
     standardize : bool
@@ -159,15 +173,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
     def _link(self) -> Any:
         return as_activation("sigmoid")
 
-    def _committees_for(self, n_features: int) -> list[Any]:
-        if self.members == 1:
-            return super()._committees_for(n_features)
-        return [BayesianCommittee(n_features, members=self.members, **self._options(float(self.prior_scale)))]
-
-    def _member(self, n_features: int, scale: float) -> Any:
-        return BayesianNetwork(n_features, **self._options(scale))
-
-    def _options(self, scale: float) -> dict[str, Any]:
+    def _options(self, scale: float, target_scale: float) -> dict[str, Any]:
         return {
             **self._shared_options(scale),
             "n_outputs": 1 if self._binary else len(self.classes_),
@@ -188,18 +194,18 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         depends on the input, with outputs of the network's own.
     prior_scale : float or "auto"
         Multiplies the standard deviations that weights have before the first row. ``"auto"`` has several learn side by
-        side, weighted by how well each foretold the last rows.
+        side, weighted by how well each predicted the last rows.
     covariance : {"auto", "full", "layer", "neuron", "diagonal"}
         Between which weights correlations are kept; by default the richest structure that is not too large.
     members : int
-        Networks that start from different seeds and priors, learn the same rows and predict as a mixture: better for
-        so many times the work. See `onepass.BayesianCommittee`.
+        Networks that start from different seeds and priors, learn the same rows and predict as a mixture: better, at
+        as many times the work. See `onepass.BayesianCommittee`.
     passes : int
         How often `fit` goes over the rows; `partial_fit` does once.
     refine : {"auto", "ep", "reuse"}
-        What more passes do. ``"ep"`` takes back what a row has said before it speaks again and needs
-        ``covariance="full"`` and no forgetting; ``"reuse"`` counts the data again and grows overconfident. By default
-        the first where it can be.
+        What more passes do. ``"ep"`` (expectation propagation) removes the row's previous contribution before updating
+        again and needs ``covariance="full"`` and no forgetting; ``"reuse"`` counts the data again and grows
+        overconfident. By default the first where that is possible.
     forgetting : float
         In (0, 1]; below 1 the past fades, for relations that drift.
     standardize : bool
@@ -256,21 +262,10 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         self.warm_up = warm_up
         self.random_state = random_state
 
-    def _committees_for(self, n_features: int) -> list[Any]:
-        if self.members == 1:
-            return super()._committees_for(n_features)
-        return [
-            BayesianCommittee(n_features, members=self.members, **self._options(float(self.prior_scale), spread))
-            for spread in self._targets.spread
-        ]
-
-    def _member(self, n_features: int, scale: float, spread: float) -> Any:
-        return BayesianNetwork(n_features, **self._options(scale, spread))
-
-    def _options(self, scale: float, spread: float) -> dict[str, Any]:
+    def _options(self, scale: float, target_scale: float) -> dict[str, Any]:
         noise: Any = self.noise
         if not isinstance(noise, str):
-            noise = as_nonnegative(noise, "noise") / spread**2
+            noise = as_nonnegative(noise, "noise") / target_scale**2
         return {**self._shared_options(scale), "noise": noise}
 
     def _noise_of(self, member: Any) -> float:

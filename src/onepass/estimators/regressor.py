@@ -9,18 +9,28 @@ from sklearn.utils.validation import check_is_fitted
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_nonnegative, as_share
 from onepass.activations import as_activation
-from onepass.estimators.base import Lesson, OnePassEstimator
-from onepass.estimators.scales import Committee, Foretold, gaussian_densities
+from onepass.estimators.base import OnePassEstimator
+from onepass.estimators.batch import Batch, PredictedRows
+from onepass.estimators.posterior import Coefficients, draw_functions, linear_coefficients
 from onepass.estimators.scaling import Scaling, warn_of_targets
 from onepass.files.state import Arrays, Parameters
 from onepass.mathematics.mixtures import mixture_moments, mixture_quantile
-from onepass.models.perceptron import BayesianPerceptron
+from onepass.models.ensemble import Ensemble
+from onepass.models.perceptron import BayesianPerceptron, Prediction
 
 __all__ = ["BayesianPerceptronRegressor", "OnePassRegressor"]
 
 
+def _gaussian_log_densities(prediction: Prediction, y: FloatArray) -> FloatArray:
+    """Log density of each target, taken for Gaussian, by what was predicted just before it."""
+    total = np.maximum(prediction.var + prediction.noise_var, 1e-200)
+    return np.asarray(-0.5 * (np.log(2.0 * np.pi * total) + (y - prediction.mean) ** 2 / total))
+
+
 class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
-    """What all regressors share; a subclass says which models learn (`_member`)."""
+    """What all regressors share; a subclass says which models learn (`_new_member`)."""
+
+    _log_densities = staticmethod(_gaussian_log_densities)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn more rows, in their order.
@@ -31,16 +41,16 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         y : (n,) or (n, q) array
         sample_weight : (n,) array, optional
             With a fixed noise a row of weight ``w`` has the noise ``noise / w``; with a learned one weights must be
-            whole numbers, and the row is learned so many times in its place.
+            whole numbers, and the row is learned as often as its weight says.
         """
-        return self._learn(X, y, sample_weight, afresh=False)
+        return self._learn(X, y, sample_weight, restart=False)
 
-    def predict_then_learn(self, X: Any, y: Any) -> Foretold:
+    def predict_then_learn(self, X: Any, y: Any) -> PredictedRows:
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning.
 
         Rows of a warm-up that is not over can't be predicted so: their scale is known only after the last of them.
         """
-        return self._foretell(X, y)
+        return self._predict_then_learn(X, y)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Expected targets, ``(n,)`` or ``(n, q)``; with ``return_std`` the standard deviations of new ones too."""
@@ -50,12 +60,12 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     def predict_interval(self, X: Any, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Limits that a new target stays between with probability ``level``."""
         as_share(level, "level", open_above=True)
-        parts = self._parts(X)
+        parts = self._mixture_parts(X)
         limits = []
         for side in (-1, 1):
             at = 0.5 + side * level / 2
-            columns = [mixture_quantile(shares, means, np.sqrt(total), at) for shares, means, total in parts]
-            limits.append(self._shaped(self._targets.undo(np.column_stack(columns))))
+            columns = [mixture_quantile(weights, means, np.sqrt(total), at) for weights, means, total in parts]
+            limits.append(self._shaped(self._target_scaling.undo(np.column_stack(columns))))
         return limits[0], limits[1]
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
@@ -64,8 +74,8 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         They are expected targets, without noise; a new target is one with noise of the variance ``noise_`` on it,
         unless the noise depends on the input. All rows of a draw share its weights, as Thompson sampling wants it.
         """
-        drawn = np.stack(self._drawn(X, n_samples, random_state), axis=-1)  # (n_samples, n, q)
-        outputs = self._targets.undo(drawn)
+        drawn = draw_functions(self._ensembles, list(self._rows(X)), n_samples, random_state)
+        outputs = self._target_scaling.undo(np.stack(drawn, axis=-1))  # (n_samples, n, q)
         return np.asarray(np.moveaxis(outputs if self._many else outputs[..., 0], 0, -1))
 
     @property
@@ -73,8 +83,8 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         """Variance of the noise as it is now."""
         check_is_fitted(self)
         values = [
-            committee.weights @ [self._noise_of(member) for member in committee.members] * spread**2
-            for committee, spread in zip(self._committees, self._targets.spread, strict=True)
+            ensemble.weights @ [self._noise_of(member) for member in ensemble.members] * scale**2
+            for ensemble, scale in zip(self._ensembles, self._target_scaling.scale, strict=True)
         ]
         return np.array(values) if self._many else float(values[0])
 
@@ -86,79 +96,52 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
 
     _target_checks = {"multi_output": True, "y_numeric": True}  # noqa: RUF012
 
-    def _encoded(self, y: Any, classes: Any, *, afresh: bool) -> FloatArray:
+    def _encoded(self, y: Any, classes: Any, *, restart: bool) -> FloatArray:
         columns = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        if afresh:
+        if restart:
             self._many, self._n_outputs = np.ndim(y) == 2, int(columns.shape[1])
         elif columns.shape[1] != self._n_outputs:
             raise ValueError(f"y must have {self._n_outputs} columns as before, got {columns.shape[1]}")
         return columns
 
     @property
-    def _target_size(self) -> int:
+    def _n_targets(self) -> int:
         return self._n_outputs
-
-    def _shaped_targets(self, targets: FloatArray) -> FloatArray:
-        return targets.reshape(len(targets), -1)
-
-    def _committees_for(self, n_features: int) -> list[Any]:
-        return [
-            Committee([self._member(n_features, scale, spread) for scale in self._scales], gaussian_densities)
-            for spread in self._targets.spread
-        ]
-
-    def _member(self, n_features: int, scale: float, spread: float) -> Any:
-        """Make a model that has learned nothing, for targets standardised by ``spread``."""
-        raise NotImplementedError
 
     def _noise_of(self, member: Any) -> float:
         """Variance of the noise that a model has learned or was given."""
         raise NotImplementedError
 
-    def _target_scaling(self, targets: FloatArray) -> Scaling:
+    def _scaling_of_targets(self, targets: FloatArray) -> Scaling:
         return Scaling.of(targets)
 
-    def _absorb(self, lesson: Lesson) -> None:
-        if self._n_rows == 0 and not self.standardize:
-            warn_of_targets(lesson.targets, lesson.rows, max(self._scales))
-        super()._absorb(lesson)
+    def _warn_of_targets(self, batch: Batch) -> None:
+        warn_of_targets(batch.targets, batch.rows, max(self._scales))
 
-    def _teach_part(self, lesson: Lesson) -> None:
-        for committee, column in zip(self._committees, self._targets(lesson.targets).T, strict=True):
-            self._instruct(committee, lesson.rows, column, lesson.passes)
+    def _predicted(self, predictions: list[Prediction]) -> PredictedRows:
+        mean, var, noise = (
+            np.column_stack([getattr(one, part) for one in predictions]) for part in PredictedRows._fields
+        )
+        squared = self._target_scaling.scale**2
+        return PredictedRows(*map(self._shaped, (self._target_scaling.undo(mean), var * squared, noise * squared)))
 
-    def _foretell_rows(self, rows: Any, targets: FloatArray) -> Foretold:
-        pairs = zip(self._committees, self._targets(targets).T, strict=True)
-        seen = [committee.predict_then_learn(rows, column) for committee, column in pairs]
-        mean, var, noise = (np.column_stack([getattr(one, part) for one in seen]) for part in Foretold._fields)
-        squared = self._targets.spread**2
-        return Foretold(*map(self._shaped, (self._targets.undo(mean), var * squared, noise * squared)))
-
-    def _densities(self) -> Any:
-        return gaussian_densities
-
-    def _parts(self, X: Any) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
+    def _mixture_parts(self, X: Any) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
         """For each output the members' weights, means and variances of a new target, standardised: ``(k, n)``."""
         rows = list(self._rows(X))
-        parts = []
-        for committee in self._committees:
-            seen = [[member.predict(part) for part in rows] for member in committee.members]
-            means = np.array([np.concatenate([part.mean for part in member]) for member in seen])
-            totals = np.array([np.concatenate([part.var + part.noise_var for part in member]) for member in seen])
-            parts.append((committee.weights, means, totals))
-        return parts
+        predicted = [(ensemble.weights, self._member_predictions(ensemble, rows)) for ensemble in self._ensembles]
+        return [(weights, parts.mean, parts.var + parts.noise_var) for weights, parts in predicted]
 
     def _moments(self, X: Any) -> tuple[FloatArray, FloatArray]:
-        moments = [mixture_moments(*part) for part in self._parts(X)]
-        mean = self._targets.undo(np.column_stack([mean for mean, _ in moments]))
-        std = np.sqrt(np.column_stack([var for _, var in moments])) * self._targets.spread
+        moments = [mixture_moments(*part) for part in self._mixture_parts(X)]
+        mean = self._target_scaling.undo(np.column_stack([mean for mean, _ in moments]))
+        std = np.sqrt(np.column_stack([var for _, var in moments])) * self._target_scaling.scale
         return self._shaped(mean), self._shaped(std)
 
     def _shaped(self, columns: FloatArray) -> FloatArray:
         return columns if self._many else columns[:, 0]
 
     def export_state(self) -> tuple[Parameters, Arrays]:
-        """Give all that the estimator is, as parameters that JSON can hold and arrays: see `onepass.save`."""
+        """Return the whole state of the estimator, as parameters for JSON and arrays: see `onepass.save`."""
         parameters, arrays = super().export_state()
         return {**parameters, "many": self._many, "n_outputs": self._n_outputs}, arrays
 
@@ -180,7 +163,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         Variance of the targets' noise; by default it is estimated on the way.
     prior_scale : float or "auto"
         Standard deviation of the weights before the first row. ``"auto"`` has several learn side by side, weighted by
-        how well each foretold the last rows.
+        how well each predicted the last rows.
     fit_intercept : bool
     covariance : {"full", "diagonal"}
         All correlations between weights, or none: for very many features.
@@ -243,24 +226,24 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     @property
     def coef_(self) -> Any:
         """Mean weights, in the units of the data."""
-        return self._stacked(0)
+        return self._stacked("mean")
 
     @property
     def intercept_(self) -> Any:
         """Mean of the bias, in the units of the data."""
-        return self._stacked(1)
+        return self._stacked("intercept")
 
     @property
     def coef_cov_(self) -> Any:
         """Covariance of the weights, in the units of the data; with a diagonal covariance its diagonal."""
-        return self._stacked(2)
+        return self._stacked("cov")
 
-    def _member(self, n_features: int, scale: float, spread: float) -> BayesianPerceptron:
+    def _new_member(self, scale: float, target_scale: float) -> BayesianPerceptron:
         noise: Any = self.noise
         if not isinstance(noise, str):
-            noise = as_nonnegative(noise, "noise") / spread**2
+            noise = as_nonnegative(noise, "noise") / target_scale**2
         return BayesianPerceptron(
-            n_features,
+            self.n_features_in_,
             self.activation,
             bias=self.fit_intercept,
             cov=scale**2,
@@ -273,41 +256,39 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     def _noise_of(self, member: Any) -> float:
         return float(member.noise)
 
-    def _target_scaling(self, targets: FloatArray) -> Scaling:
+    def _scaling_of_targets(self, targets: FloatArray) -> Scaling:
         # Any other activation has a range that shifted targets would leave.
         if as_activation(self.activation) == as_activation("linear"):
-            return super()._target_scaling(targets)
-        return self._targets
+            return super()._scaling_of_targets(targets)
+        return self._target_scaling
 
-    def _weighted(self, X: Any, targets: FloatArray, weights: FloatArray | None) -> tuple[Any, Any, Any]:
+    def _weighted(self, X: Any, targets: FloatArray, weights: FloatArray | None) -> tuple[Any, FloatArray, Any]:
         if weights is None or isinstance(self.noise, str):
             return super()._weighted(X, targets, weights)
         kept = weights > 0.0
         return X[kept], targets[kept], weights[kept]
 
-    def _teach_part(self, lesson: Lesson) -> None:
-        rows, weights = lesson.rows, lesson.weights
-        if weights is None:
-            super()._teach_part(lesson)
-            return
-        scaled = self._targets(lesson.targets)
-        for committee, column, spread in zip(self._committees, scaled.T, self._targets.spread, strict=True):
-            for start, end in _runs(weights):
-                _set_noise(committee, self.noise / spread**2 / weights[start])
-                committee.learn(rows[start:end], column[start:end])
-            _set_noise(committee, self.noise / spread**2)
-
     _fractions_hint = "; pass noise=<variance> to allow fractions"
 
-    def _stacked(self, index: int) -> Any:
-        check_is_fitted(self)
-        parts = [
-            self._linear(committee, spread, centre)[index]
-            for committee, spread, centre in zip(
-                self._committees, self._targets.spread, self._targets.centre, strict=True
-            )
-        ]
+    def _learn_weighted(self, ensemble: Ensemble, scale: float, rows: Any, column: Any, weights: Any) -> None:
+        """Learn each row with the noise divided by its weight."""
+        for start, end in _runs(weights):
+            _set_noise(ensemble, self.noise / scale**2 / weights[start])
+            ensemble.learn(rows[start:end], column[start:end])
+        _set_noise(ensemble, self.noise / scale**2)
+
+    def _stacked(self, part: str) -> Any:
+        """A part of the coefficients, for all outputs."""
+        parts = [getattr(coefficients, part) for coefficients in self._coefficients()]
         return np.array(parts) if self._many else parts[0]
+
+    def _coefficients(self) -> list[Coefficients]:
+        check_is_fitted(self)
+        inputs, targets = self._input_scaling, self._target_scaling
+        return [
+            linear_coefficients(ensemble, inputs, scale, centre)
+            for ensemble, scale, centre in zip(self._ensembles, targets.scale, targets.centre, strict=True)
+        ]
 
 
 def _runs(weights: FloatArray) -> list[tuple[int, int]]:
@@ -316,6 +297,6 @@ def _runs(weights: FloatArray) -> list[tuple[int, int]]:
     return list(zip([0, *edges.tolist()], [*edges.tolist(), len(weights)], strict=True))
 
 
-def _set_noise(committee: Committee, noise: float) -> None:
-    for member in committee.members:
+def _set_noise(ensemble: Ensemble, noise: float) -> None:
+    for member in ensemble.members:
         member.noise = noise

@@ -1,7 +1,8 @@
-"""The scale of inputs: statistics taken once, from the first rows, and a warning where nobody takes them."""
+"""Standardisation: statistics of columns taken once, from the first rows, and warnings where nobody takes them."""
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,10 @@ _LARGEST_SURPRISE = 10.0  # in standard deviations that the prior gives targets
 
 @dataclass(frozen=True)
 class Scaling:
-    """Where columns lie and how far they spread: ``(x - centre) / spread``."""
+    """Centre and scale of columns: ``(x - centre) / scale``."""
 
     centre: FloatArray  # (d,)
-    spread: FloatArray  # (d,), positive
+    scale: FloatArray  # (d,), positive
 
     @classmethod
     def of(cls, rows: FloatArray) -> "Scaling":
@@ -30,10 +31,10 @@ class Scaling:
         # Squares of very large or small numbers leave float64, so columns are brought to 1 first.
         unit = np.where(largest > 0.0, largest, 1.0)
         scaled = rows / unit
-        spread = scaled.std(axis=0)
-        constant = spread <= 1e-12  # what rounding leaves of a constant column is not its spread
-        spread = np.maximum(spread * unit, np.finfo(np.float64).tiny)
-        return cls(scaled.mean(axis=0) * unit, np.where(constant, 1.0, spread))
+        std = scaled.std(axis=0)
+        constant = std <= 1e-12  # what rounding leaves of a constant column is not its standard deviation
+        scale = np.maximum(std * unit, np.finfo(np.float64).tiny)
+        return cls(scaled.mean(axis=0) * unit, np.where(constant, 1.0, scale))
 
     @classmethod
     def none(cls, size: int) -> "Scaling":
@@ -42,26 +43,33 @@ class Scaling:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, size: int) -> "Scaling":
-        """Check and take up what `arrays` gave."""
-        centre, spread = sized(arrays, "centre", (size,)), sized(arrays, "spread", (size,))
-        if (spread <= 0.0).any():
-            raise ValueError(f"spread has the entry {spread.min():g}, which must be positive")
-        return cls(centre, spread)
+        """Check and take what `arrays` gave."""
+        centre, scale = sized(arrays, "centre", (size,)), sized(arrays, "spread", (size,))
+        if (scale <= 0.0).any():
+            raise ValueError(f"spread has the entry {scale.min():g}, which must be positive")
+        return cls(centre, scale)
 
     @property
     def arrays(self) -> Arrays:
-        """The statistics by name, for a file."""
-        return {"centre": self.centre, "spread": self.spread}
+        """The statistics by the names that files have for them."""
+        return {"centre": self.centre, "spread": self.scale}
+
+    @cached_property
+    def is_identity(self) -> bool:
+        """Whether columns stay as they are."""
+        return not self.centre.any() and bool((self.scale == 1.0).all())
 
     def __call__(self, rows: FloatArray) -> FloatArray:
         """Standardise rows, ``(n, d)``."""
+        if self.is_identity:
+            return rows
         with np.errstate(over="ignore"):  # the difference of two numbers near the largest there are
-            scaled = (rows - self.centre) / self.spread
-        return np.where(np.isfinite(scaled), scaled, rows / self.spread - self.centre / self.spread)
+            scaled = (rows - self.centre) / self.scale
+        return np.where(np.isfinite(scaled), scaled, rows / self.scale - self.centre / self.scale)
 
     def undo(self, rows: FloatArray) -> FloatArray:
         """Bring standardised rows back, ``(n, d)``."""
-        return rows * self.spread + self.centre
+        return rows * self.scale + self.centre
 
 
 def warn_of_scales(rows: Any, names: Any = None) -> None:
@@ -85,11 +93,11 @@ def warn_of_scales(rows: Any, names: Any = None) -> None:
 def warn_of_targets(targets: FloatArray, rows: Any, prior_scale: float) -> None:
     """Warn if targets are far larger than weights of this prior, with an intercept, can be expected to make them."""
     size = float(_sizes(targets).max())
-    foretold = prior_scale * float(np.hypot(1.0, np.linalg.norm(_sizes(rows))))
-    if size > _LARGEST_SURPRISE * foretold:
+    expected = prior_scale * float(np.hypot(1.0, np.linalg.norm(_sizes(rows))))
+    if size > _LARGEST_SURPRISE * expected:
         warnings.warn(
-            f"targets are of size {size:.2g}, where prior and inputs foretell {foretold:.2g}: what is learned will be "
-            "held back by the prior; pass standardize=True, scale the targets, or raise prior_scale",
+            f"targets are of size {size:.2g}, where prior and inputs predict {expected:.2g}: the prior will bias what "
+            "is learned; pass standardize=True, scale the targets, or raise prior_scale",
             stacklevel=5,
         )
 

@@ -1,1 +1,1 @@
-"""How well a model predicts: metrics, test-then-train evaluation, the models of others."""
+"""How well a model predicts: metrics, test-then-train evaluation, baselines."""

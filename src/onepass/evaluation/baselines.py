@@ -1,8 +1,8 @@
-"""One-pass models of others, put to the same test: predict a row, then learn it.
+"""Baselines: one-pass models of scikit-learn and River, evaluated as ours is: predict a row, then learn it.
 
-They get the very rows that ours gets, encoded and scaled, and their own default settings. River's learn row by row.
-scikit-learn's are called for one row at a time at first, then for batches that are predicted before they are learned: a
-call costs as much as hundreds of rows, and by then a few rows more or less change nothing.
+They get the same rows, encoded and scaled, and keep their default settings. River's learn row by row. scikit-learn's
+are called for single rows at first, then for batches that are predicted before they are learned: a call costs as much
+as hundreds of rows, and by then a few rows more or less change nothing.
 """
 
 import warnings
@@ -14,30 +14,30 @@ import numpy as np
 
 from onepass._typing import FloatArray
 
-__all__ = ["Contender", "contenders"]
+__all__ = ["Baseline", "installed_baselines"]
 
-_SINGLY = 500  # rows that scikit-learn's models learn one at a time
+_SINGLE_ROWS = 500  # that scikit-learn's models learn one at a time
 _BATCH = 100
 
 
-class Contender(Protocol):
-    """A model of somebody else's."""
+class Baseline(Protocol):
+    """A one-pass model of another library."""
 
     name: str
 
     def predict_then_learn(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        """What it predicted for each row before learning it: numbers ``(n,)``, or probabilities ``(n, K)``."""
+        """Predict each row, then learn it; returns numbers ``(n,)``, or probabilities ``(n, K)``."""
 
 
-def contenders(n_classes: int) -> list[Contender]:
-    """All that are installed, for numbers (no classes) or for classes.
+def installed_baselines(n_classes: int) -> list[Baseline]:
+    """Baselines of all libraries that are installed, for classes, or for numbers if ``n_classes`` is 0.
 
     Examples
     --------
-    >>> [contender.name for contender in contenders(0)][0]
+    >>> installed_baselines(0)[0].name
     'scikit-learn SGDRegressor'
     """
-    found: list[Contender] = [_Sgd(n_classes)]
+    found: list[Baseline] = [_Sgd(n_classes)]
     if find_spec("river") is not None:
         found += _river(n_classes)
     return found
@@ -66,7 +66,7 @@ class _Sgd:
     def _batches(self, n: int) -> Iterator[slice]:
         start = 0
         while start < n:
-            size = 1 if self._seen < _SINGLY else _BATCH
+            size = 1 if self._seen < _SINGLE_ROWS else _BATCH
             yield slice(start, min(start + size, n))
             self._seen += min(size, n - start)
             start += size
@@ -92,17 +92,17 @@ class _River:
             x = dict(zip(names, row, strict=True))
             if self._n_classes:
                 label = bool(target) if self._n_classes == 2 else int(target)
-                out[i] = self._shares(self._model.predict_proba_one(x))
+                out[i] = self._probabilities(self._model.predict_proba_one(x))
                 self._model.learn_one(x, label)
             else:
                 out[i] = self._model.predict_one(x)
                 self._model.learn_one(x, target)
         return out
 
-    def _shares(self, found: Any) -> FloatArray:
-        shares = np.array([found.get(k, 0.0) for k in range(self._n_classes)])  # True and False are keys 1 and 0
-        total = shares.sum()
-        return shares / total if total > 0.0 else np.full(self._n_classes, 1.0 / self._n_classes)
+    def _probabilities(self, found: Any) -> FloatArray:
+        probabilities = np.array([found.get(k, 0.0) for k in range(self._n_classes)])  # True and False are keys 1 and 0
+        total = probabilities.sum()
+        return probabilities / total if total > 0.0 else np.full(self._n_classes, 1.0 / self._n_classes)
 
 
 def _river(n_classes: int) -> list[_River]:

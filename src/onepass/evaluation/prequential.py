@@ -1,31 +1,48 @@
-"""A model, and whoever it is compared with, tested on every row before learning it."""
+"""Test-then-train evaluation: a model, and the baselines it is compared with, predict every row before learning it."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass.evaluation.baselines import Contender, contenders
-from onepass.evaluation.metrics import ClassScores, NumberScores, scores_for
-from onepass.tables.model import NumberTarget, Rows, TabularModel
-from onepass.tables.readers.stream import StreamError
+from onepass.evaluation.baselines import Baseline, installed_baselines
+from onepass.evaluation.metrics import (
+    REGISTRY,
+    ClassPredictions,
+    MetricSet,
+    NumberPredictions,
+    OverTime,
+    PredictedStd,
+    Task,
+)
+from onepass.tables.model import TabularModel
+from onepass.tables.readers.errors import StreamError
+from onepass.tables.rows import Rows
+from onepass.tables.targets import NumberTarget
 
-__all__ = ["NAMES", "OURS", "Trial", "shown"]
+__all__ = ["OURS", "Scores", "Trial"]
 
 OURS = "onepass"
-NAMES = {
-    "accuracy": "accuracy",
-    "log_loss": "log-loss",
-    "brier": "Brier",
-    "roc_auc": "ROC AUC",
-    "rmse": "RMSE",
-    "mae": "MAE",
-    "log_likelihood": "log-likelihood",
-    "coverage_50": "in 50 %",
-    "coverage_80": "in 80 %",
-    "coverage_95": "in 95 %",
-    "calibration_error": "calib. error",
-}
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The metrics of one model over the whole stream, and over its segments."""
+
+    total: MetricSet
+    over_time: OverTime
+
+    @classmethod
+    def of(cls, task: Task, *, with_std: bool) -> "Scores":
+        """Start with no rows; ``with_std`` if the model says how sure it is."""
+        total = MetricSet(task, with_std=with_std)
+        return cls(total, OverTime([*total.row_means, *([PredictedStd] if with_std else [])]))
+
+    def update(self, predicted: NumberPredictions | ClassPredictions) -> None:
+        """Score more rows."""
+        self.total.update(predicted)
+        self.over_time.update(predicted)
 
 
 class Trial:
@@ -36,82 +53,76 @@ class Trial:
     model : TabularModel
         Learns every row.
     compare : bool
-        Let the models of others learn the same rows.
+        Have the baselines predict and learn the same rows.
     """
 
     def __init__(self, model: TabularModel, *, compare: bool = False) -> None:
         self.model = model
         self.rows = 0
-        self.ours = scores_for(model.labels)
-        self.others: list[tuple[Contender, NumberScores | ClassScores]] = []
+        self.task: Task = "classes" if model.labels else "numbers"
+        self.ours = Scores.of(self.task, with_std=True)
+        self.baselines: list[tuple[Baseline, Scores]] = []
         if compare:
-            found = contenders(len(model.labels))
-            self.others = [(contender, scores_for(model.labels, with_std=False)) for contender in found]
+            found = installed_baselines(len(model.labels))
+            self.baselines = [(baseline, Scores.of(self.task, with_std=False)) for baseline in found]
         self.failed: dict[str, str] = {}
-        """Why models of others gave up, by name."""
+        """Why baselines gave up, by name."""
 
     def add(self, rows: Rows) -> None:
         """Predict the rows, score the predictions, learn the rows."""
-        foretold = self.model.predict_then_learn(rows)
-        if foretold is None:
+        predicted = self.model.predict_then_learn(rows)
+        if predicted is None:
             return
         self.rows += len(rows.y)
-        if isinstance(self.ours, ClassScores):
-            best = foretold.mean.argmax(axis=1)
-            std = np.sqrt(foretold.var[np.arange(len(best)), best])
-            self.ours.add(rows.y, foretold.mean, std)
+        if self.task == "classes":
+            best = predicted.mean.argmax(axis=1)
+            std = np.sqrt(predicted.var[np.arange(len(best)), best])
         else:
-            std = np.sqrt(foretold.var + foretold.noise_var)
-            self.ours.add(self._own(rows.y), self._own(foretold.mean), std * self._spread)
-        for contender, scores in self.others:
+            std = np.sqrt(predicted.var + predicted.noise_var)
+        self.ours.update(self._predictions(rows.y, predicted.mean, std))
+        for baseline, scores in self.baselines:
             try:
-                guess = contender.predict_then_learn(rows.X, rows.y)
+                guess = baseline.predict_then_learn(rows.X, rows.y)
             except (ValueError, ArithmeticError) as error:  # e.g. weights that have grown out of all bounds
-                self.failed[contender.name] = str(error).split("\n")[0].rstrip(".")
+                self.failed[baseline.name] = str(error).split("\n")[0].rstrip(".")
                 continue
-            if isinstance(scores, ClassScores):
-                scores.add(rows.y, guess)
-            else:
-                scores.add(self._own(rows.y), self._own(guess))
-        self.others = [(one, scores) for one, scores in self.others if one.name not in self.failed]
+            scores.update(self._predictions(rows.y, guess))
+        self.baselines = [(one, scores) for one, scores in self.baselines if one.name not in self.failed]
 
     def check(self) -> None:
-        """Refuse to speak of nothing."""
+        """Raise an error if no row was scored."""
         if not self.rows:
             raise StreamError("no row could be scored: there is none, or all were rejected")
 
     def scores(self) -> dict[str, dict[str, float]]:
         """Scores of every model, by name."""
-        return {OURS: self.ours.summary(), **{one.name: scores.summary() for one, scores in self.others}}
+        return {OURS: self.ours.total.get(), **{one.name: scores.total.get() for one, scores in self.baselines}}
 
     def over_time(self) -> dict[str, list[float]]:
         """Our scores over segments of the stream."""
-        curves = {name: values.tolist() for name, values in self.ours.over_time().items()}
-        return {"rows": self.ours.curve.rows.tolist(), **curves}
+        segments = {name: values.tolist() for name, values in self.ours.over_time.segments().items()}
+        return {"rows": self.ours.over_time.rows.tolist(), **segments}
 
     def table(self) -> list[tuple[str, ...]]:
-        """Scores of every model as text, a row each."""
+        """Scores as text: a row of headings, then one row per model."""
         scores = self.scores()
         names = list(scores[OURS])
-        head = ("", *(NAMES[name] for name in names))
-        return [head, *((model, *(shown(one, found) for one in names)) for model, found in scores.items())]
+        head = ("", *(self.title(name) for name in names))
+        return [head, *((model, *(self._text(name, found) for name in names)) for model, found in scores.items())]
 
-    def _own(self, values: FloatArray) -> FloatArray:
-        """Numbers in the target's own units."""
-        assert isinstance(self.model.target, NumberTarget)
-        return values * self.model.target.spread + self.model.target.centre
+    def title(self, name: str) -> str:
+        """Heading of a metric."""
+        return REGISTRY[self.task][name].title
 
-    @property
-    def _spread(self) -> float:
-        assert isinstance(self.model.target, NumberTarget)
-        return self.model.target.spread
+    def _text(self, name: str, found: dict[str, Any]) -> str:
+        return REGISTRY[self.task][name].text(found[name]) if name in found else "-"
 
-
-def shown(name: str, scores: dict[str, Any]) -> str:
-    """A score as text."""
-    if name not in scores:
-        return "-"
-    value = scores[name]
-    if name.startswith("coverage"):
-        return f"{100.0 * value:.1f} %"
-    return f"{value:.4f}" if abs(value) < 10 else f"{value:.4g}"
+    def _predictions(
+        self, y: FloatArray, mean: FloatArray, std: FloatArray | None = None
+    ) -> NumberPredictions | ClassPredictions:
+        """Predictions with their targets; numbers in the target's own units."""
+        target = self.model.target
+        if not isinstance(target, NumberTarget):
+            return ClassPredictions(y, mean, std)
+        y, mean = (values * target.scale + target.centre for values in (y, mean))
+        return NumberPredictions(y, mean, None if std is None else std * target.scale)

@@ -1,22 +1,24 @@
-"""Regression sets with published train/test splits: how well networks predict, and how well they know it.
+"""Regression sets with published train/test splits: errors, log-likelihoods and coverage of networks.
 
 A set is a folder with ``data.txt``, ``index_features.txt``, ``index_target.txt`` and, for every split,
 ``index_train_i.txt`` and ``index_test_i.txt``, all plain numbers. Inputs and targets are standardised with the training
-part's mean and deviation; errors and log-likelihoods are in the target's own units.
+part's mean and standard deviation; errors and log-likelihoods are in the target's own units.
 """
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
-from os import environ, sched_getaffinity
+from os import environ
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from onepass._cores import available_cores
 from onepass._typing import FloatArray
+from onepass.evaluation.metrics import Coverage95, DistributionPredictions, LogLikelihood, RootMeanSquaredError
 from onepass.models.ensemble import BayesianCommittee
 from onepass.models.network import BayesianNetwork
 
@@ -46,7 +48,7 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class Setting:
-    """What is run: the library's defaults but for these."""
+    """What is run: the library's defaults except for these."""
 
     passes: int = 1
     hidden: tuple[int, ...] = (50,)
@@ -55,7 +57,7 @@ class Setting:
 
 
 class Score(NamedTuple):
-    """How one split came out: in own units, the coverage of the 95 % interval in per cent, seconds of one pass."""
+    """Scores of one split: in the target's own unit, coverage of the 95 % interval in per cent, seconds per pass."""
 
     rmse: float
     log_likelihood: float
@@ -65,7 +67,7 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """A set's means over its splits, with standard errors, and every split's own score, for paired comparisons."""
+    """Means over the splits of a set, with standard errors, and the scores of every split, for paired comparisons."""
 
     dataset: str
     passes: int
@@ -89,7 +91,7 @@ def find_datasets(folder: Path) -> list[str]:
 
 
 def count_splits(folder: Path) -> int:
-    """How many splits a set has."""
+    """Number of splits of a set."""
     return len(list(folder.glob("index_train_*.txt")))
 
 
@@ -101,17 +103,19 @@ def load_split(folder: Path, number: int) -> Split:
         for name in ("features", "target", f"train_{number}", f"test_{number}")
     )
     X, y = data[:, features], data[:, target[0]]
-    centre, spread = X[train].mean(axis=0), X[train].std(axis=0)
-    spread[spread == 0.0] = 1.0
-    level, unit = y[train].mean(), y[train].std()
-    rows, targets = (X - centre) / spread, (y - level) / unit
-    train = np.random.default_rng(number).permutation(train)  # one pass must not depend on how an index was sorted
+    mean, scale = X[train].mean(axis=0), X[train].std(axis=0)
+    scale[scale == 0.0] = 1.0
+    y_mean, unit = y[train].mean(), y[train].std()
+    rows, targets = (X - mean) / scale, (y - y_mean) / unit
+    train = np.random.default_rng(number).permutation(
+        train
+    )  # the result of one pass must not depend on the order of the index
     return Split(rows[train], targets[train], rows[test], targets[test], float(unit))
 
 
 def score(split: Split, setting: Setting) -> Score:
-    """Learn a split's training part with the library's defaults and look at its test part."""
-    # Splits are learned in as many processes as there are cores: threads on top would only get in their way.
+    """Learn a split's training part with the library's defaults and score its test part."""
+    # Splits are learned in as many processes as there are cores; more threads would only slow them down.
     committee = BayesianCommittee(
         split.X.shape[1], setting.hidden, members=setting.members, seed=setting.seed, workers=1
     )
@@ -122,15 +126,27 @@ def score(split: Split, setting: Setting) -> Score:
 def evaluate_on(
     split: Split, model: BayesianCommittee | BayesianNetwork, passes: int, refine: str, batch: int = 1
 ) -> Score:
-    """Let a model learn a split's training part and look at its test part."""
+    """Have a model learn a split's training part and score its test part."""
     begin = perf_counter()
     model.learn(split.X, split.y, passes=passes, refine=refine, batch=batch)
     seconds = (perf_counter() - begin) / passes
-    error = (model.predict(split.X_test).mean - split.y_test) * split.unit
+    rows = _test_predictions(split, model)
+    rmse, log_likelihood, coverage = (
+        float(metric().update(rows).get()) for metric in (RootMeanSquaredError, LogLikelihood, Coverage95)
+    )
+    return Score(rmse, log_likelihood, 100.0 * coverage, seconds)
+
+
+def _test_predictions(split: Split, model: BayesianCommittee | BayesianNetwork) -> DistributionPredictions:
+    """Predictions of the test part, in the target's own unit."""
     low, high = model.interval(split.X_test)
-    inside = (low < split.y_test) & (split.y_test < high)
-    density = model.log_predictive(split.X_test, split.y_test) - np.log(split.unit)
-    return Score(float(np.sqrt(np.mean(error**2))), float(density.mean()), 100.0 * float(inside.mean()), seconds)
+    return DistributionPredictions(
+        y=split.y_test * split.unit,
+        mean=model.predict(split.X_test).mean * split.unit,
+        log_densities=model.log_predictive(split.X_test, split.y_test) - np.log(split.unit),
+        low=low * split.unit,
+        high=high * split.unit,
+    )
 
 
 def bench(
@@ -138,7 +154,7 @@ def bench(
 ) -> Iterator[Result]:
     """Score all splits of all sets, as many at a time as there are cores; ``tick`` is called after each."""
     environ["OPENBLAS_NUM_THREADS"] = environ["OMP_NUM_THREADS"] = "1"  # for the processes that do the work
-    with ProcessPoolExecutor(len(sched_getaffinity(0)), mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(available_cores(), mp_context=get_context("spawn")) as pool:
         for name in datasets:
             available = count_splits(folder / name)
             numbers = range(available if splits is None else min(splits, available))
@@ -152,7 +168,7 @@ def bench(
 
 def _score_split(folder: Path, number: int, setting: Setting) -> Score:
     warm_up = load_split(folder, number)._replace(X=np.zeros((2, 1)), y=np.zeros(2), X_test=np.zeros((1, 1)))
-    score(warm_up._replace(y_test=np.zeros(1)), setting)  # compiling is not learning
+    score(warm_up._replace(y_test=np.zeros(1)), setting)  # compiles, so that the timing does not include it
     return score(load_split(folder, number), setting)
 
 

@@ -1,1 +1,1 @@
-"""Models as files: safe to load, written whole or not at all."""
+"""Models in files: atomic to write, safe to load."""

@@ -1,49 +1,80 @@
-"""Files that are there whole or not at all, whatever interrupts the writing, and stay so when the power fails."""
+"""Files that are either complete or absent, whatever interrupts the writing, also after a power failure.
+
+Content goes to a temporary file in the same folder, which is renamed to the final name once it is on the disk. Renaming
+within a folder is a single step for every reader; syncing the folder afterwards makes the new name durable too.
+"""
 
 import os
-import tempfile
-from errno import EISDIR, ENOENT
+from collections.abc import Iterator
+from contextlib import contextmanager
+from errno import EBADF, EINVAL, EISDIR, ENOENT, ENOTSUP
 from pathlib import Path
+from secrets import token_hex
+from typing import BinaryIO
 
-__all__ = ["write_atomically"]
+__all__ = ["atomic_file", "write_atomically"]
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file beside its place and move it there in one step; on return it is on the disk.
+    """Write a file, replacing an old one in a single step; on return it is on the disk.
 
     Examples
     --------
+    >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
-    >>> write_atomically(folder / "note.txt", b"whole")
+    >>> write_atomically(folder / "note.txt", b"complete")
     >>> [(file.name, file.read_bytes()) for file in folder.iterdir()]
-    [('note.txt', b'whole')]
+    [('note.txt', b'complete')]
+    """
+    with atomic_file(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file to be written piece by piece; it appears under its name when the block ends without an error.
+
+    After an error, or Ctrl-C, the old file of that name is unchanged and no temporary file is left.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "note.txt"
+    >>> with atomic_file(path) as file:
+    ...     _ = file.write(b"first half, ")
+    ...     visible = path.exists()
+    ...     _ = file.write(b"second half")
+    >>> visible, path.read_bytes()
+    (False, b'first half, second half')
     """
     if path.is_dir():
         raise IsADirectoryError(EISDIR, "the path of a file is needed, but this is a folder", str(path))
     if not path.parent.is_dir():
         raise FileNotFoundError(ENOENT, f"the folder {str(path.parent)!r} does not exist", str(path))
-    handle, draft = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    draft = path.with_name(f".{path.name}.{token_hex(6)}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
-            # mkstemp makes files only their owner can read; a report is meant to be shown around.
-            umask = os.umask(0)
-            os.umask(umask)
-            os.chmod(draft, 0o666 & ~umask)
-            file.write(content)
+        # Unlike tempfile, "x" gives the file the permissions of the umask: a report is meant to be read by others.
+        with draft.open("xb") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, path)
-    except BaseException:  # Ctrl-C too
-        Path(draft).unlink(missing_ok=True)
+    except BaseException:  # also Ctrl-C
+        draft.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring the new name of a file to the disk, where folders can be opened at all."""
-    if os.name == "posix":
+    """Bring a new name in a folder to the disk, as far as the system can."""
+    try:
         handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    except PermissionError:  # any folder on Windows, elsewhere one that may be written but not read
+        return
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (EBADF, EINVAL, ENOTSUP):  # file systems that can't sync a folder
+            raise
+    finally:
+        os.close(handle)

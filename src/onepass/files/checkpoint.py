@@ -1,16 +1,16 @@
-"""Models in files: whole or not at all when written, and trusted in nothing when read.
+"""Saving and loading models: written atomically, and validated in full when read.
 
 A file is a safetensors file: the length of a JSON header in eight bytes, the header, the numbers. Its ``__metadata__``
 holds the format's version, the model's class and parameters, the version of the library that wrote it, the names of
-the features and a checksum of all of these and the arrays. Loading runs no code from the file, and makes nothing
-larger than the file before it has been checked.
+the features and a checksum of all of these and the arrays. Loading runs no code from the file, and allocates nothing
+larger than the file before the file has been checked.
 """
 
 import hashlib
 import json
 import os
 import stat
-from importlib import import_module
+from collections.abc import Callable
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -18,42 +18,29 @@ from typing import Any
 import numpy as np
 
 from onepass.files.atomic import write_atomically
+from onepass.files.registry import savable, savable_names
 from onepass.files.state import Arrays, Parameters
 
-__all__ = ["FORMAT_VERSION", "CheckpointError", "load", "save"]
+__all__ = ["FORMAT_VERSION", "CheckpointError", "load", "load_with_parameters", "save", "save_with_parameters"]
 
 FORMAT_VERSION = 1
-# What JSON makes of a header can take thirty times its length, so this bounds the memory that a hostile one takes.
+# A parsed JSON header can take thirty times its length, so this bounds the memory that a malicious file can claim.
 _LONGEST_HEADER = 8 * 2**20
 _DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U8": "|u1", "BOOL": "|b1"}
-_HOME = {
-    "BayesianCommittee": "onepass.models.ensemble",
-    "BayesianMLPClassifier": "onepass.estimators",
-    "BayesianMLPRegressor": "onepass.estimators",
-    "BayesianNetwork": "onepass.models.network.network",
-    "BayesianPerceptron": "onepass.models.perceptron",
-    "BayesianPerceptronClassifier": "onepass.estimators",
-    "BayesianPerceptronRegressor": "onepass.estimators",
-    "KalmanNetwork": "onepass.models.kalman_network",
-    "PerceptronClassifier": "onepass.integrations.river",
-    "PerceptronFleet": "onepass.models.fleet.fleet",
-    "PerceptronRegressor": "onepass.integrations.river",
-    "TabularModel": "onepass.tables.model",
-}
 _FIELDS = ("checksum", "class", "feature_names", "format_version", "library_version", "parameters")
 
 
 class CheckpointError(ValueError):
-    """A file that holds no model that can be loaded; the message says what is wrong with it."""
+    """A file does not contain a model that can be loaded; the message says what is wrong with it."""
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a model to a file, which is then on the disk whole; an old file of that name stays until then.
+    """Write a model to a file atomically: an old file of that name is replaced only once the new one is on the disk.
 
     Parameters
     ----------
-    model : a perceptron, network or estimator of this library
-    path : path of the file; ``.safetensors`` is the usual ending
+    model : a perceptron, network, fleet or estimator of this library
+    path : path of the file; ``.safetensors`` is the usual extension
 
     Examples
     --------
@@ -65,20 +52,39 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     2
     """
     name = type(model).__name__
-    if type(model) is not _known_class(name):
-        raise TypeError(f"model must be one of {', '.join(sorted(_HOME))}, got {type(model).__name__}")
+    known = name in savable_names() and type(model) is savable(name)
+    if not known:
+        raise TypeError(f"model must be one of {', '.join(savable_names())}, got {name}")
     write_atomically(Path(path), _encoded(name, *model.export_state()))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a model from a file; it goes on learning as if it had never stopped.
+    """Read a model from a file; it continues to learn exactly as the saved one would have.
 
     Raises
     ------
     CheckpointError
-        If the file is truncated, corrupted, not one of ours, from a newer version of the library, or holds numbers that
-        no model can have.
+        If the file is truncated, corrupted, not a model file, from a newer version of the library, or contains numbers
+        that no model can have.
     """
+    return _loaded(path, _decoded)
+
+
+def load_with_parameters(path: str | os.PathLike[str]) -> tuple[Any, Parameters]:
+    """Read a model, and the parameters of its file: those of the model and what `save_with_parameters` added."""
+    found: tuple[Any, Parameters] = _loaded(
+        path, lambda metadata, arrays: (_decoded(metadata, arrays), json.loads(metadata["parameters"]))
+    )
+    return found
+
+
+def save_with_parameters(model: Any, path: str | os.PathLike[str], more: Parameters) -> None:
+    """Write a model as `save` does, with further parameters in the file that are no part of the model."""
+    parameters, arrays = model.export_state()
+    write_atomically(Path(path), _encoded(type(model).__name__, {**parameters, **more}, arrays))
+
+
+def _loaded(path: str | os.PathLike[str], decode: Callable[[dict[str, str], Arrays], Any]) -> Any:
     with _opened(Path(path)) as file:
         length = os.fstat(file.fileno()).st_size
         header_length = int.from_bytes(file.read(8), "little")
@@ -90,19 +96,15 @@ def load(path: str | os.PathLike[str]) -> Any:
             raise CheckpointError(f"{path} has a header of {header_length} bytes; at most {_LONGEST_HEADER} are read")
         try:
             metadata, table = _checked_header(file.read(header_length), length - 8 - header_length)
-            return _decoded(metadata, _arrays(file.read(length - 8 - header_length), table))
+            return decode(metadata, _arrays(file.read(length - 8 - header_length), table))
         except CheckpointError as error:
             raise CheckpointError(f"{path}: {error}") from None
 
 
 def _opened(path: Path) -> Any:
-    if not stat.S_ISREG(path.stat().st_mode):  # a pipe would keep us waiting for ever
+    if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would block
         raise CheckpointError(f"{path} is not a file")
     return path.open("rb")
-
-
-def _known_class(name: str) -> Any:
-    return getattr(import_module(_HOME[name]), name) if name in _HOME else None
 
 
 def _encoded(name: str, parameters: Parameters, arrays: Arrays) -> bytes:
@@ -110,7 +112,7 @@ def _encoded(name: str, parameters: Parameters, arrays: Arrays) -> bytes:
 
     from onepass import __version__
 
-    held = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
+    contiguous = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
     parameters = dict(parameters)
     metadata = {
         "format_version": str(FORMAT_VERSION),
@@ -119,15 +121,15 @@ def _encoded(name: str, parameters: Parameters, arrays: Arrays) -> bytes:
         "feature_names": json.dumps(parameters.pop("feature_names", None)),
         "parameters": json.dumps(parameters, allow_nan=False),
     }
-    metadata["checksum"] = _checksum(metadata, held)
-    content = _in_order(to_bytes(held, metadata))
+    metadata["checksum"] = _checksum(metadata, contiguous)
+    content = _in_order(to_bytes(contiguous, metadata))
     if int.from_bytes(content[:8], "little") > _LONGEST_HEADER:
         raise ValueError("the model's parameters and feature names are too long for a file: they take more than 8 MiB")
     return content
 
 
 def _in_order(content: bytes) -> bytes:
-    """The same file with the entries of its header in a fixed order, so that equal models are equal files."""
+    """Sort the entries of a file's header, so that equal models give equal files."""
     end = 8 + int.from_bytes(content[:8], "little")
     header = json.loads(content[8:end])
     metadata = dict(sorted(header.pop("__metadata__").items()))
@@ -138,7 +140,7 @@ def _in_order(content: bytes) -> bytes:
 
 
 def _checked_header(text: bytes, payload: int) -> tuple[dict[str, str], dict[str, Any]]:
-    """The metadata and the table of arrays, if their shapes and places add up to ``payload`` bytes."""
+    """Parse the metadata and the table of arrays, whose shapes and offsets must add up to ``payload`` bytes."""
     if not text.startswith(b"{"):
         raise CheckpointError("it has no JSON header, so it is not a safetensors file and no model file of onepass")
     header = _json(text, "header")
@@ -195,16 +197,18 @@ def _arrays(payload: bytes, table: dict[str, Any]) -> Arrays:
             name: np.ndarray(entry["shape"], _DTYPES[entry["dtype"]], payload, entry["data_offsets"][0])
             for name, entry in table.items()
         }
-    except (TypeError, ValueError) as error:  # e.g. (0, 2**40, 2**40), or a file cut while it was read
+    except (TypeError, ValueError) as error:  # e.g. (0, 2**40, 2**40), or a file truncated while it was read
         raise CheckpointError(f"its arrays can't be read ({error})") from None
 
 
 def _decoded(metadata: dict[str, str], arrays: Arrays) -> Any:
     if metadata["checksum"] != _checksum(metadata, arrays):
         raise CheckpointError("its checksum does not match: it is corrupted")
-    cls = _known_class(metadata["class"])
-    if cls is None:
-        raise CheckpointError(f"it holds a {metadata['class'][:40]!r}, which this version of onepass does not know")
+    try:
+        cls: Any = savable(metadata["class"])
+    except KeyError:
+        name = metadata["class"][:40]
+        raise CheckpointError(f"it holds a {name!r}, which this version of onepass does not know") from None
     parameters = _json(metadata["parameters"], "parameters")
     if not isinstance(parameters, dict):
         raise CheckpointError("its parameters are not a table")
@@ -215,7 +219,7 @@ def _decoded(metadata: dict[str, str], arrays: Arrays) -> Any:
         return cls.from_state(parameters, arrays)
     except KeyError as error:
         raise CheckpointError(f"it lacks {error}") from error
-    except Exception as error:  # whatever a hostile state breaks, it is the file that is wrong
+    except Exception as error:  # whatever a malicious state breaks, the file is at fault
         raise CheckpointError(str(error) or type(error).__name__) from error
 
 
@@ -231,7 +235,7 @@ def _no_constant(name: str) -> None:
 
 
 def _checksum(metadata: dict[str, str], arrays: Arrays) -> str:
-    """SHA-256 of everything but itself, in an order that does not depend on how the file was written."""
+    """SHA-256 of everything but the checksum, in an order that does not depend on how the file was written."""
     digest = hashlib.sha256()
     for field in sorted(set(metadata) - {"checksum"}):
         digest.update(json.dumps([field, metadata[field]]).encode())

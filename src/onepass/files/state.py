@@ -1,7 +1,8 @@
-"""A model as plain data and back: parameters that JSON can hold, and arrays.
+"""Converts models to plain data and back: JSON-compatible parameters, and arrays.
 
-Models offer ``export_state`` and ``from_state``; `checkpoint` puts what they give into a file. What comes back
-from a file may be anything, so every number is checked here, and shapes before anything of their size is made.
+Models implement ``export_state`` and ``from_state``; `onepass.files.checkpoint` writes that state to a file. What is
+read from a file can't be trusted, so every number is validated here, and shapes before anything of their size is
+allocated.
 """
 
 from collections.abc import Mapping
@@ -59,7 +60,7 @@ _PLAIN: dict[str, type] = {
 
 
 def encode_activation(activation: Activation) -> Parameters:
-    """Put an activation into data; a function of the user's own can't be.
+    """Convert an activation to data; a TypeError for a function of the user's own.
 
     Examples
     --------
@@ -86,7 +87,7 @@ def encode_activation(activation: Activation) -> Parameters:
 
 
 def decode_activation(data: Any) -> Activation:
-    """Make the activation again."""
+    """Restore an activation from its data."""
     kind = _table(data, "activation")["kind"]
     if kind == "PiecewiseLinear":
         return PiecewiseLinear(data["slopes"], data["knots"], data["value_at_zero"])
@@ -136,9 +137,9 @@ def decode_belief(data: Any, arrays: Mapping[str, np.ndarray], size: int) -> Bel
 
 
 def check_definite(lower: FloatArray) -> None:
-    """Refuse a covariance, given by its lower triangle, that has a negative variance in some direction."""
+    """Raise a ValueError for a covariance, given by its lower triangle, that is not positive semi-definite."""
     variances = _not_negative(np.diag(lower), "the diagonal of the covariance")
-    # A learned covariance may be indefinite by rounding, so it is lifted by some of it first.
+    # A learned covariance may be indefinite by rounding, so a multiple of the rounding error is added first.
     lift = 1e3 * len(lower) * np.finfo(lower.dtype).eps * variances.max()
     scale = 1.0 / np.sqrt(variances + lift + np.finfo(lower.dtype).tiny)
     scaled = scale[:, None] * (lower + np.diag(np.full(len(lower), lift, dtype=lower.dtype))) * scale
@@ -149,7 +150,7 @@ def check_definite(lower: FloatArray) -> None:
 
 
 def check_network(parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> None:
-    """Refuse a network whose arrays are not what its layers need, before anything of their size is made."""
+    """Raise a ValueError if a network's arrays don't fit its layers, before anything of their size is allocated."""
     layers = [parameters["n_features"], *parameters["hidden"], parameters["n_outputs"]]
     widths = [as_count(width, "the width of a layer") for width in layers]
     n_outputs = widths[-1]
@@ -175,7 +176,7 @@ def decode_learning_state(running: np.ndarray) -> LearningState:
 
 
 def sized(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> FloatArray:
-    """Take a finite array of just this shape and dtype."""
+    """Copy an array that must be finite and have exactly this shape and dtype."""
     array = arrays[name]
     if array.shape != shape:
         raise ValueError(f"{name} has shape {array.shape} where {shape} was expected")
@@ -187,24 +188,24 @@ def sized(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...], d
 
 
 def nested(name: str, arrays: Mapping[str, np.ndarray]) -> Arrays:
-    """Put the arrays of a model inside another under its name."""
+    """Prefix the arrays of a model inside another with the inner model's name."""
     return {f"{name}/{key}": array for key, array in arrays.items()}
 
 
 def under(name: str, arrays: Mapping[str, np.ndarray]) -> Arrays:
-    """Take the arrays of a model inside another out again."""
+    """Select the arrays of a model inside another, without the prefix of `nested`."""
     return {key.removeprefix(f"{name}/"): array for key, array in arrays.items() if key.startswith(f"{name}/")}
 
 
 def as_number(value: Any, name: str) -> float:
-    """Take a finite number."""
+    """Validate a finite number."""
     if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
         raise ValueError(f"{name} must be a finite number, got {str(value)[:40]!r}")
     return float(value)
 
 
 def as_tally(value: Any, name: str) -> int:
-    """Take a whole number that is not negative."""
+    """Validate a whole number that is not negative."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
         raise ValueError(f"{name} must be a whole number that is not negative, got {str(value)[:40]!r}")
     return int(value)

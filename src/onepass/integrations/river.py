@@ -1,7 +1,7 @@
 """The perceptron as River models: rows are dictionaries, and features may come and go.
 
-A feature never met before starts at the prior, one that is missing counts as zero. The perceptron behind has room for
-more features than have come; when the room is used up it is doubled, so that growing costs little on the whole.
+A new feature starts at the prior, one that is missing from a row counts as zero. The perceptron has more weights than
+there are features so far; when these are used up their number is doubled, so that growing costs little on the whole.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -23,137 +23,142 @@ except ImportError:
 
 __all__ = ["PerceptronClassifier", "PerceptronRegressor"]
 
-_FIRST_ROOM = 8
-_INTERCEPT = 100.0  # times the weights' standard deviation: where targets lie says little about how they vary
-_FARTHEST = 1e150  # squares to something finite
+_FIRST_CAPACITY = 8  # features
+_INTERCEPT_STD = 100.0  # in those of a weight: the mean of the targets says little about how they vary
+_LARGEST = 1e150  # its square is finite
 _FILL = "leave it out, or fill gaps first (preprocessing.StatImputer, or fillna in a frame)"
 
 
-class _Growing:
-    """A perceptron over named features."""
+class _NamedFeatures:
+    """A perceptron over named features, whose number grows."""
 
     prior_scale: float
     covariance: str
     forgetting: float
 
     def _start(self) -> None:
-        self._places: dict[Hashable, int] = {}
-        self._core: BayesianPerceptron = self._perceptron(_FIRST_ROOM if self.forgetting == 1.0 else 1)
+        self._columns: dict[Hashable, int] = {}  # of the features, in the order in which they came
+        self._perceptron: BayesianPerceptron = self._new_perceptron(_FIRST_CAPACITY if self._spare_columns else 1)
 
-    def _perceptron(self, n_features: int) -> BayesianPerceptron:
+    def _new_perceptron(self, n_features: int) -> BayesianPerceptron:
+        """Make a perceptron that has learned nothing."""
         raise NotImplementedError
+
+    @property
+    def _spare_columns(self) -> bool:
+        """Whether there may be more columns than features: forgetting would widen the belief over spare ones too."""
+        return self.forgetting == 1.0
 
     @property
     def n_seen(self) -> int:
         """Rows learned."""
-        return self._core.n_seen
+        return self._perceptron.n_seen
 
     @property
     def log_evidence(self) -> float:
         """Sum of the log predictive densities of all rows, each before it was learned."""
-        return self._core.log_evidence
+        return self._perceptron.log_evidence
 
     @property
     def weights(self) -> dict[Any, float]:
         """Mean weight of each feature."""
-        mean = self._core.mean
-        return {name: float(mean[1 + place]) for name, place in self._places.items()}
+        mean = self._perceptron.mean
+        return {name: float(mean[1 + column]) for name, column in self._columns.items()}
 
-    def _make_room(self, names: Iterable[Hashable]) -> None:
+    def _add_features(self, names: Iterable[Hashable]) -> None:
         for name in names:
-            self._places.setdefault(name, len(self._places))
-        room, needed = self._core.n_features, len(self._places)
-        if needed > room:
-            # Forgetting widens what is never seen too, so then there must be no spare room.
-            self._core = _grown(
-                self._core, self._perceptron(max(2 * room, needed) if self.forgetting == 1.0 else needed)
-            )
+            self._columns.setdefault(name, len(self._columns))
+        capacity, needed = self._perceptron.n_features, len(self._columns)
+        if needed > capacity:
+            larger = self._new_perceptron(max(2 * capacity, needed) if self._spare_columns else needed)
+            self._perceptron = _grown(self._perceptron, larger)
 
     def _learn_row(self, x: Mapping[Any, Any], y: float) -> None:
-        _check_row(x)  # before there is room for a feature that can't be learned
-        self._make_room(x)
-        row = np.zeros(self._core.n_features)
+        _check_row(x)  # before there is a column for a feature that can't be learned
+        self._add_features(x)
+        row = np.zeros(self._perceptron.n_features)
         for name, value in x.items():
-            row[self._places[name]] = value
-        self._core.learn(row, y)
+            row[self._columns[name]] = value
+        self._perceptron.learn(row, y)
 
     def _learn_rows(self, X: Any, y: Any) -> None:
         frame = dataframe.into_frame(X)
         _check_frame(frame)
         targets = np.asarray(dataframe.into_series(y).to_numpy(), dtype=np.float64)
-        held = dict(self._places), self._core
+        before = dict(self._columns), self._perceptron
         try:
-            self._make_room(frame.columns)
+            self._add_features(frame.columns)
             if len(targets):
-                self._core.learn(self._placed(frame)[0], targets)
-        except BaseException:  # rows that can't be learned leave no room behind
-            self._places, self._core = held
+                self._perceptron.learn(self._as_rows(frame)[0], targets)
+        except BaseException:  # rows that can't be learned leave no columns behind
+            self._columns, self._perceptron = before
             raise
 
-    def _belief(self, x: Mapping[Any, Any]) -> tuple[float, float]:
-        """Mean and variance of the pre-activation; a feature never met adds its prior's variance."""
+    def _pre_activation(self, x: Mapping[Any, Any]) -> tuple[float, float]:
+        """Mean and variance of the pre-activation; a feature that is new adds the variance of its prior."""
         _check_row(x)
-        row, strange = np.zeros(self._core.n_features), np.float64(0.0)
+        row, new_squares = np.zeros(self._perceptron.n_features), np.float64(0.0)
         for name, value in x.items():
-            place = self._places.get(name)
-            if place is None:
-                strange += np.square(min(abs(float(value)), _FARTHEST))
+            column = self._columns.get(name)
+            if column is None:
+                new_squares += np.square(min(abs(float(value)), _LARGEST))
             else:
-                row[place] = value
-        seen = self._core.predict(row)
-        return seen.pre_mean, float(seen.pre_var + self.prior_scale**2 * strange)
+                row[column] = value
+        seen = self._perceptron.predict(row)
+        return seen.pre_mean, float(seen.pre_var + self.prior_scale**2 * new_squares)
 
-    def _beliefs(self, frame: Any) -> tuple[FloatArray, FloatArray]:
+    def _pre_activations(self, frame: Any) -> tuple[FloatArray, FloatArray]:
+        """The same for the rows of a frame, ``(n,)`` each."""
         _check_frame(frame)
-        rows, strange = self._placed(frame)
+        rows, new_squares = self._as_rows(frame)
         if not len(rows):
-            return strange, strange
-        seen = self._core.predict(rows)
-        return seen.pre_mean, seen.pre_var + self.prior_scale**2 * strange
+            return new_squares, new_squares
+        seen = self._perceptron.predict(rows)
+        return seen.pre_mean, seen.pre_var + self.prior_scale**2 * new_squares
 
-    def _placed(self, frame: Any) -> tuple[FloatArray, FloatArray]:
-        """A frame's columns where the perceptron has them, and the squares of those that it has not."""
+    def _as_rows(self, frame: Any) -> tuple[FloatArray, FloatArray]:
+        """A frame's rows with the perceptron's columns, and for each row the sum of squares of its new features."""
         values = np.asarray(dataframe.to_numpy(frame), dtype=np.float64)
-        rows, strange = np.zeros((len(values), self._core.n_features)), np.zeros(len(values))
-        for column, name in zip(values.T, frame.columns, strict=True):
-            place = self._places.get(name)
-            if place is None:
-                strange += np.square(np.minimum(np.abs(column), _FARTHEST))
+        rows, new_squares = np.zeros((len(values), self._perceptron.n_features)), np.zeros(len(values))
+        for given, name in zip(values.T, frame.columns, strict=True):
+            column = self._columns.get(name)
+            if column is None:
+                new_squares += np.square(np.minimum(np.abs(given), _LARGEST))
             else:
-                rows[:, place] = column
-        return rows, strange
+                rows[:, column] = given
+        return rows, new_squares
 
     # Files: see onepass.files.checkpoint.
 
     def export_state(self) -> tuple[Parameters, Arrays]:
-        """Give all that the model is, as parameters that JSON can hold and arrays: see `onepass.save`."""
-        names = [_plain_name(name) for name in self._places]
-        core, arrays = self._core.export_state()
-        return {"arguments": self._arguments(), "core": core, "feature_names": names}, nested("core", arrays)
+        """Return the whole state of the model, as parameters for JSON and arrays: see `onepass.save`."""
+        names = [_plain_name(name) for name in self._columns]
+        state, arrays = self._perceptron.export_state()
+        return {"arguments": self._arguments(), "core": state, "feature_names": names}, nested("core", arrays)
 
     def _arguments(self) -> Parameters:
         return {name: getattr(self, name) for name in ("prior_scale", "covariance", "forgetting")}
 
     @classmethod
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
-        """Make the model that `export_state` described; it goes on learning as that one would."""
-        core = BayesianPerceptron.from_state(parameters["core"], under("core", arrays))
+        """Make the model that `export_state` described; it continues to learn exactly as that one would."""
+        perceptron = BayesianPerceptron.from_state(parameters["core"], under("core", arrays))
         model = cls(**parameters["arguments"])
         names = [_name(given) for given in parameters["feature_names"]]
-        if len(set(names)) != len(names) or len(names) > core.n_features or core.bias != 1:
+        if len(set(names)) != len(names) or len(names) > perceptron.n_features or perceptron.bias != 1:
             raise ValueError("feature names and weights do not match")
-        model._places = {name: place for place, name in enumerate(names)}
-        model._core = core
+        model._columns = {name: column for column, name in enumerate(names)}
+        model._perceptron = perceptron
         return model
 
 
 def _check_row(x: Mapping[Any, Any]) -> None:
     for name, value in x.items():
         try:
-            sound = isfinite(value)
+            is_number = isfinite(value)
         except (TypeError, OverflowError):
-            sound = False
-        if not sound:
+            is_number = False
+        if not is_number:
             raise ValueError(f"feature {name!r} must be a finite number, got {value!r}; {_FILL}")
 
 
@@ -164,7 +169,7 @@ def _check_frame(frame: Any) -> None:
 
 
 def _plain_name(name: Any) -> Any:
-    """A feature's name as JSON can hold it: texts and whole numbers as they are, tuples of them as lists."""
+    """A feature's name as a value that JSON has: texts and whole numbers as they are, tuples of them as lists."""
     if isinstance(name, tuple):
         return [_plain_name(part) for part in name]
     if isinstance(name, str) or type(name) is int:
@@ -173,6 +178,7 @@ def _plain_name(name: Any) -> Any:
 
 
 def _name(given: Any) -> Any:
+    """A feature's name from what JSON had for it."""
     if isinstance(given, list):
         return tuple(_name(part) for part in given)
     if isinstance(given, str) or type(given) is int:
@@ -181,19 +187,19 @@ def _name(given: Any) -> Any:
 
 
 def _grown(small: BayesianPerceptron, large: BayesianPerceptron) -> BayesianPerceptron:
-    """Give ``large``, which has learned nothing, all that ``small`` has learned; new weights stay at their prior."""
-    parameters, arrays = small.export_state()
-    start, prior = large.export_state()
-    if "covariance" in arrays:  # the form that the belief is held in now
-        prior["covariance"] = np.tril(prior.pop("root") ** 2)
-    for name, array in arrays.items():
-        part = tuple(slice(extent) for extent in array.shape)
-        prior[name][part] = array
-    start["belief"] = parameters["belief"]
-    return BayesianPerceptron.from_state(start, prior)
+    """The perceptron ``large``, so far at its prior, with all that ``small`` has learned about the first weights."""
+    small_parameters, small_arrays = small.export_state()
+    parameters, arrays = large.export_state()
+    if "covariance" in small_arrays:  # and not its root: a prior's root is diagonal
+        arrays["covariance"] = np.tril(arrays.pop("root") ** 2)
+    for name, array in small_arrays.items():
+        first = tuple(slice(extent) for extent in array.shape)
+        arrays[name][first] = array
+    parameters["belief"] = small_parameters["belief"]
+    return BayesianPerceptron.from_state(parameters, arrays)
 
 
-class PerceptronClassifier(_Growing, base.MiniBatchClassifier):
+class PerceptronClassifier(_NamedFeatures, base.MiniBatchClassifier):
     """Bayesian perceptron for labels True and False.
 
     Parameters
@@ -221,7 +227,7 @@ class PerceptronClassifier(_Growing, base.MiniBatchClassifier):
         self.forgetting = forgetting
         self._start()
 
-    def _perceptron(self, n_features: int) -> BayesianPerceptron:
+    def _new_perceptron(self, n_features: int) -> BayesianPerceptron:
         return BayesianPerceptron(
             n_features, cov=self.prior_scale**2, covariance=self.covariance, forgetting=self.forgetting
         )
@@ -240,27 +246,27 @@ class PerceptronClassifier(_Growing, base.MiniBatchClassifier):
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Probabilities of False and True."""
-        mean, var = self._belief(x)
-        p = float(self._core.activation.moments(mean, var).mean)
+        mean, var = self._pre_activation(x)
+        p = float(self._perceptron.activation.moments(mean, var).mean)
         return {False: 1.0 - p, True: p}
 
     def predict_proba_many(self, X: Any) -> Any:
-        """Probabilities of False and True, a column each."""
+        """Probabilities of False and True, one column each."""
         frame = dataframe.into_frame(X)
-        p = self._core.activation.moments(*self._beliefs(frame)).mean
+        p = self._perceptron.activation.moments(*self._pre_activations(frame)).mean
         return dataframe.to_native_frame({False: 1.0 - p, True: p}, like=frame)
 
     def predict_many(self, X: Any) -> Any:
-        """More probable labels."""
+        """The more probable label, per row."""
         frame = dataframe.into_frame(X)
-        return dataframe.to_native_series(self._beliefs(frame)[0] > 0.0, name=None, like=frame)
+        return dataframe.to_native_series(self._pre_activations(frame)[0] > 0.0, name=None, like=frame)
 
 
-class PerceptronRegressor(_Growing, base.MiniBatchRegressor):
+class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
     """Bayesian linear regression, or a perceptron with another activation, that learns its noise on the way.
 
     Features and targets should vary by about 1: scale both, the targets by River's `TargetStandardScaler` as below.
-    Where targets lie matters less: the intercept's prior is a hundred times as wide as that of a weight.
+    The mean of the targets matters less: the intercept's prior is a hundred times as wide as that of a weight.
 
     Parameters
     ----------
@@ -306,9 +312,9 @@ class PerceptronRegressor(_Growing, base.MiniBatchRegressor):
         self.forgetting = forgetting
         self._start()
 
-    def _perceptron(self, n_features: int) -> BayesianPerceptron:
+    def _new_perceptron(self, n_features: int) -> BayesianPerceptron:
         variances = np.full(1 + n_features, self.prior_scale**2)
-        variances[0] *= _INTERCEPT**2
+        variances[0] *= _INTERCEPT_STD**2
         return BayesianPerceptron(
             n_features,
             self.activation,
@@ -332,14 +338,14 @@ class PerceptronRegressor(_Growing, base.MiniBatchRegressor):
 
     def predict_one(self, x: Mapping[Any, Any], with_dist: bool = False) -> Any:
         """Expected target, or with ``with_dist`` the distribution of a new one."""
-        output = self._core.activation.moments(*self._belief(x))
+        output = self._perceptron.activation.moments(*self._pre_activation(x))
         if not with_dist:
             return float(output.mean)
-        made: Any = proba.Gaussian
-        return made._from_state(n=1, m=float(output.mean), var=float(output.var) + self._core.noise, ddof=0)
+        gaussian: Any = proba.Gaussian
+        return gaussian._from_state(n=1, m=float(output.mean), var=float(output.var) + self._perceptron.noise, ddof=0)
 
     def predict_many(self, X: Any) -> Any:
-        """Expected targets."""
+        """Expected target, per row."""
         frame = dataframe.into_frame(X)
-        mean = self._core.activation.moments(*self._beliefs(frame)).mean
+        mean = self._perceptron.activation.moments(*self._pre_activations(frame)).mean
         return dataframe.to_native_series(mean, name=None, like=frame)

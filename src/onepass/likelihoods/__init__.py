@@ -1,4 +1,4 @@
-"""What a target says about the pre-activations: see `base` for what a likelihood is, the rest for the ones there are."""
+"""What a target says about the pre-activations: `base` says what a likelihood is, the rest are the ones there are."""
 
 from typing import Any
 

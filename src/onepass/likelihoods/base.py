@@ -1,15 +1,15 @@
 """What a likelihood is: how a target comes about around the output ``f(a)`` of an activation.
 
-A likelihood turns the belief ``N(mean, var)`` about the pre-activation ``a`` and a target ``y`` into a `MomentMatch`: the
-two scalars of the belief's step and the log predictive density of ``y``. Nothing here knows about weights or inputs. Two
-rules:
+A likelihood turns the belief ``N(mean, var)`` about the pre-activation ``a`` and a target ``y`` into a `MomentMatch`:
+the two scalars of the belief's step and the log predictive density of ``y``. Nothing here knows about weights or
+inputs. Two rules:
 
 - ``"adf"`` (assumed density filtering) takes the exact first two moments of ``p(y|a) N(a)``, where they have a closed
   form;
 - ``"kalman"``, the paper's, treats ``y`` and ``a`` as jointly Gaussian and needs only the moments of the activation.
 
-Both are compiled, see `onepass.engine.matches`; `Likelihood.compiled` chooses. A likelihood of one's own, in Python, is a
-subclass with a ``moment_match``.
+Both are compiled, see `onepass.engine.matches`; `Likelihood.compiled` chooses. A likelihood of one's own, in Python, is
+a subclass with a ``moment_match``.
 """
 
 from typing import Any, ClassVar, NamedTuple
@@ -100,8 +100,9 @@ class Likelihood:
         if update == "adf" and not exact:
             raise ValueError(
                 f"update='adf' has no closed form for {type(self).__name__} targets around {activation!r}. "
-                "Ways out: update='kalman' or 'auto'; observation='bernoulli' with 'sigmoid' (moments='exact'), 'probit' "
-                "or 'step'; observation='gaussian' with a piecewise linear activation; observation='poisson' with 'exp'"
+                "Ways out: update='kalman' or 'auto'; observation='bernoulli' with 'sigmoid' (moments='exact'), "
+                "'probit' or 'step'; observation='gaussian' with a piecewise linear activation; observation='poisson' "
+                "with 'exp'"
             )
         if update == "kalman" and self.kalman is None:
             raise ValueError(f"update='kalman' is not for {type(self).__name__}, which has a moment match of its own")

@@ -1,8 +1,9 @@
 """Likelihoods of networks: what a target says about several outputs at once.
 
-A likelihood turns the belief ``N(mean, cov)`` about a network's outputs and a target into an `OutputMatch`, and says what
-is predicted from the outputs. Its formulas are compiled, see `onepass.engine.vector_matches`. Nothing here knows about
-weights or layers. To add one, write its compiled class there and a subclass of `OutputLikelihood` here, with `register`.
+A likelihood turns the belief ``N(mean, cov)`` about a network's outputs and a target into an `OutputMatch`, and says
+what is predicted from the outputs. Its formulas are compiled, see `onepass.engine.vector_matches`. Nothing here knows
+about weights or layers. To add one, write its compiled class there and a subclass of `OutputLikelihood` here, with
+`register`.
 """
 
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -42,9 +43,9 @@ _SIGMOID = Sigmoid()
 class OutputMatch(NamedTuple):
     """What a target does to a belief ``N(mean, cov)`` about the outputs.
 
-    With ``c`` the covariance of the weights and the outputs, the step is ``c score`` and ``-c information c'``. It is the
-    step that a Gaussian site ``exp(h'o - o'precision o/2)`` on the outputs ``o`` makes, with
-    ``h = precision mean + shift``; refinement keeps the site to remove it later.
+    With ``c`` the covariance of the weights and the outputs, the step is ``c score`` and ``-c information c'``. It is
+    the step that a Gaussian site ``exp(h'o - o'precision o/2)`` on the outputs ``o`` makes, with ``h = precision mean +
+    shift``; refinement keeps the site to remove it later.
     """
 
     log_density: float
@@ -104,8 +105,8 @@ class OutputLikelihood:
 
     def moment_match(self, mean: FloatArray, cov: FloatArray, target: FloatArray, noise: NoiseState) -> OutputMatch:
         """Match one target, ``(columns,)``."""
-        arrays = (np.ascontiguousarray(values, dtype=np.float64) for values in (mean, cov, target))
-        return OutputMatch(*self.compiled.moment_match(*arrays, noise))
+        mean, cov, target = (np.ascontiguousarray(values, dtype=np.float64) for values in (mean, cov, target))
+        return OutputMatch(*self.compiled.moment_match(mean, cov, target, noise))
 
     def log_densities(self, means: FloatArray, covs: FloatArray, targets: FloatArray, noise: NoiseState) -> FloatArray:
         """Log density (or probability) of each row's target, ``(n,)``."""
@@ -160,7 +161,7 @@ class GaussianNumbers(OutputLikelihood):
     """Numbers with independent Gaussian noise, the same for all rows."""
 
     name = "gaussian"
-    compiled_class = GaussianOutputs
+    compiled_class: ClassVar[type[VectorLikelihood]] = GaussianOutputs
     is_numeric = True
 
     def log_densities(self, means: FloatArray, covs: FloatArray, targets: FloatArray, noise: NoiseState) -> FloatArray:

@@ -1,32 +1,38 @@
-"""A committee of networks that starts from different seeds and priors and learns how much to trust each member.
+"""Ensembles: several models that learn the same rows and predict as a mixture, weighted by how well each predicts.
 
-One network's prior is a guess, and its random start a draw. Members that start elsewhere err elsewhere, and the density
-each gave a row before learning it says online whose guess was good: weights follow from predictions alone, no
-validation data are needed.
+One model's prior is a guess, and a network's random start a draw. Models that start elsewhere err elsewhere, and the
+density that each gave a row before learning it says online whose guess was good: weights follow from predictions alone,
+no validation data are needed. `Ensemble` is what all of them share; `onepass.models.weighting` has the rules for the
+weights; `BayesianCommittee` makes an ensemble of networks with different seeds and priors.
 """
 
-import os
-from collections.abc import Iterator
+import copy
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Self
+from operator import methodcaller
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
+from onepass._cores import available_cores
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_generator, as_rows, as_share, one_of
-from onepass.files.state import as_number, sized
+from onepass._validation import as_count, as_generator, as_rows, as_share
+from onepass.files.state import Arrays, Parameters, as_number
 from onepass.mathematics.mixtures import mixture_moments, mixture_quantile
 from onepass.models.network import BayesianNetwork
 from onepass.models.network.priors import NetworkPrior
 from onepass.models.perceptron import Prediction
+from onepass.models.weighting import WEIGHTINGS, RuleWeights, Weighting
 
-__all__ = ["WEIGHTINGS", "BayesianCommittee"]
+__all__ = ["WEIGHTINGS", "BayesianCommittee", "Ensemble", "LogDensities"]
 
-WEIGHTINGS = ("stacked", "window", "evidence", "uniform")
+LogDensities: TypeAlias = Callable[[Prediction, FloatArray], FloatArray]
+"""Log densities ``(n,)`` that predictions gave the targets."""
+
 # How a member's prior differs from the first one's: factors of the hidden weights' standard deviation, of the output
 # weights' means, and of their standard deviation.
 _VARIANTS = (
@@ -36,12 +42,118 @@ _VARIANTS = (
     (1.0, 1.0 / 1.7, 0.7 / 1.1),
     (1.0, 2.5 / 1.7, 1.5 / 1.1),
 )
-_GAIN, _LARGEST_STEP, _WINDOW = 10.0, 0.5, 50
 # Numbers of a member's covariance times rows from which on a pass (some milliseconds) is worth a thread's start.
 _WORTH_THREADS = 10_000_000
 
 
-class BayesianCommittee:
+class Ensemble:
+    """Models of one kind that learn the same rows and predict as a weighted mixture.
+
+    Parameters
+    ----------
+    members : models with ``learn``, ``predict`` and ``predict_then_learn``
+    weighting : Weighting
+    log_densities : function
+        Log densities of targets, from what ``predict_then_learn`` of a member predicted for them.
+    """
+
+    def __init__(self, members: Sequence[Any], weighting: Weighting, log_densities: LogDensities) -> None:
+        self.members = list(members)
+        self._weighting = weighting
+        self._log_densities = log_densities
+
+    @property
+    def weights(self) -> FloatArray:
+        """Weight of each member as it is now, ``(members,)``."""
+        return self._weighting.weights.copy()
+
+    @property
+    def weighting_arrays(self) -> Arrays:
+        """What the weights follow from, by the names that files have for it."""
+        return self._weighting.arrays
+
+    @property
+    def log_evidence(self) -> float:
+        """Log evidence of all rows, each given all rows before it: see the weighting."""
+        return self._weighting.log_evidence(self._evidences)
+
+    def learn(self, X: Any, y: FloatArray, **options: Any) -> Self:
+        """Let every member learn the rows and weigh them anew: all rows or none.
+
+        A single member may be given ``options`` of its own ``learn``, such as more passes.
+        """
+        if len(self.members) == 1:
+            self.members[0].learn(X, y, **options)
+            return self
+        with self._all_or_none():
+            self._weigh_by(list(map(methodcaller("predict_then_learn", X, y), self.members)), y)
+        return self
+
+    def predict_then_learn(self, X: Any, y: FloatArray) -> Prediction:
+        """Predict every row just before learning it; members count as they did before the first of them."""
+        if len(self.members) == 1:
+            prediction: Prediction = self.members[0].predict_then_learn(X, y)
+            return prediction
+        with self._all_or_none():
+            predictions = list(map(methodcaller("predict_then_learn", X, y), self.members))
+            mixture = self._mixture(_stacked(predictions))
+            self._weigh_by(predictions, y)
+        return mixture
+
+    def predict(self, X: Any) -> Prediction:
+        """Moments of the mixture; what the members disagree about counts as not knowing."""
+        return self._mixture(self.member_predictions(X))
+
+    def member_predictions(self, X: Any) -> Prediction:
+        """What each member predicts, along a first axis: ``(members, ...)``."""
+        return _stacked([member.predict(X) for member in self.members])
+
+    @property
+    def _evidences(self) -> list[float]:
+        return [member.log_evidence for member in self.members]
+
+    def _weigh_by(self, predictions: list[Prediction], y: FloatArray) -> None:
+        self._weigh(np.array([self._log_densities(prediction, y) for prediction in predictions]))
+
+    def _weigh(self, log_densities: FloatArray) -> None:
+        """Update the weights by the log densities ``(members, n)`` of new rows."""
+        self._weighting = self._weighting.updated(log_densities, self._evidences)
+
+    @contextmanager
+    def _all_or_none(self) -> Iterator[None]:
+        """Go back to the members and weights from before if something can't be learned."""
+        before, weighting = [_snapshot(member) for member in self.members], self._weighting
+        try:
+            yield
+        except BaseException:  # Ctrl-C too leaves no member ahead of the others
+            self.members, self._weighting = before, weighting
+            raise
+
+    def _mixture(self, parts: Prediction) -> Prediction:
+        """Moments of the mixture of what the members predict, ``(members, ...)``."""
+        weights = self._weighting.weights
+        mean, var = mixture_moments(weights, parts.mean, parts.var)
+        pre_mean, pre_var = mixture_moments(weights, parts.pre_mean, parts.pre_var)
+        noise_var = self._mixture_noise(parts, mean, var)
+        return Prediction(*(column[()] for column in (mean, var, pre_mean, pre_var, noise_var)))
+
+    def _mixture_noise(self, parts: Prediction, mean: FloatArray, var: FloatArray) -> FloatArray:
+        """Variance of the noise, given the mixture's mean and variance."""
+        return np.asarray(np.tensordot(self._weighting.weights, parts.noise_var, axes=1))
+
+
+def _stacked(predictions: list[Prediction]) -> Prediction:
+    return Prediction(*(np.array(parts) for parts in zip(*predictions, strict=True)))
+
+
+def _snapshot(member: Any) -> Any:
+    """Copy what learning changes; a copy shares everything else with its original."""
+    twin = copy.copy(member)
+    twin._state = member._state.copy()
+    return twin
+
+
+class BayesianCommittee(Ensemble):
     """Networks with different seeds and prior scales that predict as a weighted mixture.
 
     Parameters
@@ -56,7 +168,7 @@ class BayesianCommittee:
         ``"evidence"`` weighs by that of all rows, which Bayes' rule asks for and which soon leaves one member;
         ``"uniform"`` not at all.
     workers : int, optional
-        Threads in which members learn side by side; by default one a core, and only where there are rows enough to be
+        Threads in which members learn side by side; by default one per core, and only where there are rows enough to be
         worth it. What is learned is the same, bit for bit.
 
     Examples
@@ -66,6 +178,9 @@ class BayesianCommittee:
     >>> bool(committee.weights.sum().round(12) == 1.0), committee.n_seen
     (True, 100)
     """
+
+    members: list[BayesianNetwork]
+    _weighting: RuleWeights
 
     def __init__(
         self,
@@ -81,69 +196,51 @@ class BayesianCommittee:
         prior: NetworkPrior | None = None,
         **options: Any,
     ) -> None:
-        count = as_count(members, "members")
-        self.weighting = one_of(weighting, WEIGHTINGS, "weighting")
+        self._weighting = RuleWeights.start(as_count(members, "members"), weighting)
         self.workers = None if workers is None else as_count(workers, "workers")
         first = BayesianNetwork(n_features, hidden, n_outputs, activation, seed=seed, prior=prior, **options)
         self.members = [first]
-        for k in range(1, count):
+        for k in range(1, members):
             own = _variant(first.prior, k)
             self.members.append(
                 BayesianNetwork(n_features, hidden, n_outputs, activation, seed=first.seed + k, prior=own, **options)
             )
-        self._weights, self._count = np.full(count, 1.0 / count), float(count)
-        self._recent = np.zeros((count, 0))  # log densities of the last rows
 
     def __repr__(self) -> str:
         return f"BayesianCommittee({self.members[0]!r}, members={len(self.members)}, weighting={self.weighting!r})"
 
     @property
-    def weights(self) -> FloatArray:
-        """Weight of each member as it is now, ``(members,)``."""
-        return self._weights.copy()
+    def weighting(self) -> str:
+        """The rule that the weights follow."""
+        return self._weighting.rule
 
     @property
     def n_seen(self) -> int:
         """Number of rows learned."""
         return self.members[0].n_seen
 
-    @property
-    def log_evidence(self) -> float:
-        """Log evidence of the members' uniform mixture: each row given all rows before it."""
-        evidences = [member.log_evidence for member in self.members]
-        return float(logsumexp(evidences) - np.log(len(evidences)))
-
-    def learn(self, X: ArrayLike, y: ArrayLike, *, passes: int = 1, refine: str = "reuse", batch: int = 1) -> Self:
+    def learn(  # type: ignore[override] # the options that all its members have
+        self, X: ArrayLike, y: ArrayLike, *, passes: int = 1, refine: str = "reuse", batch: int = 1
+    ) -> Self:
         """Let every member learn, in its own order after the first pass, and weigh them anew: all rows or none."""
         n_rows = len(as_rows(X, self.members[0].n_features)[0])
         with self._all_or_none():
             runs = [member.learning(X, y, passes=passes, refine=refine, batch=batch) for member in self.members]
-            for number, densities in enumerate(self._side_by_side(runs, n_rows, batch)):
-                if number:  # what was known before the pass is known better now
-                    self._weights, self._count = np.full_like(self._weights, 1.0 / len(runs)), float(len(runs))
-                self._weigh(np.array(densities))
+            for number, log_densities in enumerate(self._side_by_side(runs, n_rows, batch)):
+                if number:  # rows predicted by what was learned from them before say nothing about this pass
+                    self._weighting = self._weighting.restarted()
+                self._weigh(np.array(log_densities))
         return self
 
     def predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> Prediction:
         """Predict every row just before learning it; members count as they did before the first of them."""
         with self._all_or_none():
-            parts, densities = zip(*(member._predict_then_learn(X, y) for member in self.members), strict=True)
-            seen = self._together(list(parts))
-            self._weigh(np.array(densities))
-        return seen
-
-    @contextmanager
-    def _all_or_none(self) -> Iterator[None]:
-        """Take back whatever was learned if something can't be."""
-        before = [member._state.copy() for member in self.members]
-        weighed = (self._weights.copy(), self._count, self._recent)
-        try:
-            yield
-        except BaseException:  # Ctrl-C too leaves no member ahead of the others
-            for member, state in zip(self.members, before, strict=True):
-                member._state = state
-            self._weights, self._count, self._recent = weighed
-            raise
+            predictions, log_densities = zip(
+                *(member._predict_then_learn(X, y) for member in self.members), strict=True
+            )
+            mixture = self._mixture(_stacked(list(predictions)))
+            self._weigh(np.array(log_densities))
+        return mixture
 
     def _side_by_side(
         self, runs: list[Iterator[FloatArray]], n_rows: int, batch: int
@@ -161,41 +258,14 @@ class BayesianCommittee:
                 yield tuple(given for given in densities if given is not None)
 
     def _cores(self, n_rows: int, batch: int) -> int:
-        """Threads that learning so many rows is worth."""
+        """Number of threads worth starting for this many rows."""
         first = self.members[0]
         if first.kernel == "reference" or batch > 1:  # NumPy holds the lock, and BLAS has threads of its own
             return 1
         if self.workers is not None:
             return self.workers
         numbers = sum(values.size for values in first._structure.arrays(first._state.belief).values())
-        return _available_cores() if n_rows * numbers >= _WORTH_THREADS else 1
-
-    def _weigh(self, densities: FloatArray) -> None:
-        """Take the log densities ``(members, n)`` of new rows into the weights."""
-        self._recent = np.hstack([self._recent, densities])[:, -_WINDOW:]
-        if self.weighting == "stacked":
-            for row in densities.T:
-                share = np.log(self._weights) + row
-                share = np.exp(share - logsumexp(share))
-                self._count += 1.0
-                self._weights += min(_GAIN / self._count, _LARGEST_STEP) * (share - self._weights)
-        elif self.weighting != "uniform":
-            windowed = self.weighting == "window"
-            evidence = self._recent.sum(axis=1) if windowed else np.array([m.log_evidence for m in self.members])
-            self._weights = np.exp(evidence - logsumexp(evidence))
-
-    def predict(self, X: ArrayLike) -> Prediction:
-        """Moments of the mixture; what the members disagree about counts as not knowing."""
-        return self._together([member.predict(X) for member in self.members])
-
-    def _together(self, parts: list[Prediction]) -> Prediction:
-        mean, var = self._mix([p.mean for p in parts], [p.var for p in parts])
-        pre_mean, pre_var = self._mix([p.pre_mean for p in parts], [p.pre_var for p in parts])
-        if self.members[0].observation == "gaussian":
-            rest = self._average([p.noise_var for p in parts])
-        else:
-            rest = np.maximum(mean * (1.0 - mean) - var, 0.0)
-        return Prediction(mean, var, pre_mean, pre_var, rest)
+        return available_cores() if n_rows * numbers >= _WORTH_THREADS else 1
 
     def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
         """Central interval of a new target: quantiles of the mixture."""
@@ -204,56 +274,44 @@ class BayesianCommittee:
             raise ValueError(
                 f"a committee's interval is for numbers, got observation={self.members[0].observation!r}; use predict"
             )
-        parts = [member.predict(X) for member in self.members]
-        means = np.array([p.mean for p in parts])
-        stds = np.sqrt([p.var + p.noise_var for p in parts])
-        low, high = (mixture_quantile(self._weights, means, stds, 0.5 + side * level / 2)[()] for side in (-1, 1))
+        parts = self.member_predictions(X)
+        weights, stds = self._weighting.weights, np.sqrt(parts.var + parts.noise_var)
+        low, high = (mixture_quantile(weights, parts.mean, stds, 0.5 + side * level / 2)[()] for side in (-1, 1))
         return low, high
 
     def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Log density (or probability) of a target, per row."""
         logs = np.array([member.log_predictive(X, y) for member in self.members])
-        weights = self._weights.reshape(-1, *[1] * (logs.ndim - 1))
+        weights = self._weighting.weights.reshape(-1, *[1] * (logs.ndim - 1))
         with np.errstate(divide="ignore"):  # a member may have lost all weight
             return logsumexp(logs + np.log(weights), axis=0)
 
     def sample_output(self, X: ArrayLike, n: int, rng: np.random.Generator | int) -> FloatArray:
         """Draw ``n`` networks, each from a member drawn by weight, and give their outputs."""
         generator = as_generator(rng)
-        counts = generator.multinomial(as_count(n, "n"), self._weights / self._weights.sum())
+        counts = generator.multinomial(as_count(n, "n"), self._weighting.weights / self._weighting.weights.sum())
         draws = [m.sample_output(X, int(k), generator) for m, k in zip(self.members, counts, strict=True) if k]
         return np.asarray(generator.permutation(np.concatenate(draws)))
 
-    def export_state(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
-        """All that makes this committee: parameters that JSON can hold, and arrays. See `from_state`."""
+    def export_state(self) -> tuple[Parameters, Arrays]:
+        """Return the whole state of the committee, as parameters for JSON and arrays: see `from_state`."""
         exported = [member.export_state() for member in self.members]
         arrays = {f"{k}.{name}": values for k, (_, own) in enumerate(exported) for name, values in own.items()}
-        arrays |= {"weights": self._weights.copy(), "recent": self._recent.copy()}
-        parameters = {"weighting": self.weighting, "count": self._count, "members": [own for own, _ in exported]}
-        return parameters, arrays
-
-    @property
-    def weighing(self) -> dict[str, FloatArray]:
-        """What the weights follow from, as `of` takes it."""
-        return {"weights": self.weights, "count": np.array([self._count]), "recent": self._recent.copy()}
+        weighting = self.weighting_arrays
+        count = float(weighting.pop("count")[0])  # a number among the parameters, where files have it
+        parameters = {"weighting": self.weighting, "count": count, "members": [own for own, _ in exported]}
+        return parameters, arrays | weighting
 
     @classmethod
-    def of(cls, members: list[BayesianNetwork], weighting: str, weighing: dict[str, FloatArray]) -> Self:
+    def of(cls, members: list[BayesianNetwork], weighting: RuleWeights) -> Self:
         """Make a committee of networks that have learned already."""
         committee = object.__new__(cls)
-        committee.members = members
-        committee.workers = None
-        committee.weighting = one_of(weighting, WEIGHTINGS, "weighting")
-        committee._weights = sized(weighing, "weights", (len(members),))
-        if (committee._weights < 0.0).any() or abs(committee._weights.sum() - 1.0) > 1e-6:
-            raise ValueError("the weights of a committee must be shares of 1")
-        committee._count = float(sized(weighing, "count", (1,))[0])
-        committee._recent = sized(weighing, "recent", (len(members), *weighing["recent"].shape[1:]))
+        committee.members, committee.workers, committee._weighting = members, None, weighting
         return committee
 
     @classmethod
-    def from_state(cls, parameters: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
-        """Make the committee that `export_state` described; it goes on as the first would have."""
+    def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
+        """Make the committee that `export_state` described; it continues exactly as that one would."""
         count = np.array([as_number(parameters["count"], "count")])
         members = [
             BayesianNetwork.from_state(
@@ -261,20 +319,14 @@ class BayesianCommittee:
             )
             for k, own in enumerate(parameters["members"])
         ]
-        return cls.of(members, parameters["weighting"], {**arrays, "count": count})
+        weighting = RuleWeights.from_arrays(parameters["weighting"], len(members), {**arrays, "count": count})
+        return cls.of(members, weighting)
 
-    def _average(self, parts: list[Any]) -> Any:
-        return np.tensordot(self._weights, np.array(parts), axes=1)[()]
-
-    def _mix(self, means: list[Any], variances: list[Any]) -> tuple[Any, Any]:
-        """Mean and variance of the mixture."""
-        mean, var = mixture_moments(self._weights, np.array(means), np.array(variances))
-        return mean[()], var[()]
-
-
-def _available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    def _mixture_noise(self, parts: Prediction, mean: FloatArray, var: FloatArray) -> FloatArray:
+        """Variance of the noise; of labels and classes it is what their own variance leaves."""
+        if self.members[0].observation == "gaussian":
+            return super()._mixture_noise(parts, mean, var)
+        return np.maximum(mean * (1.0 - mean) - var, 0.0)
 
 
 def _variant(prior: NetworkPrior, k: int) -> NetworkPrior:

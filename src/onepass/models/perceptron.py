@@ -1,8 +1,8 @@
 """The Bayesian perceptron: Algorithms 1 and 2 of the paper, to be read beside it.
 
-M. F. Huber, "Bayesian Perceptron: Towards fully Bayesian Neural Networks", 2020; equations have the numbers printed there.
-`BayesianPerceptron.predict` is the forward pass, `_learn_row` the backward pass for one row, in NumPy: the reference for
-the kernels of `onepass.engine`, which do the same for many rows at a time.
+M. F. Huber, "Bayesian Perceptron: Towards fully Bayesian Neural Networks", 2020; equations have the numbers printed
+there. `BayesianPerceptron.predict` is the forward pass, `_learn_row` the backward pass for one row, in NumPy: the
+reference for the kernels of `onepass.engine`, which do the same for many rows at a time.
 """
 
 import hashlib
@@ -242,9 +242,8 @@ class BayesianPerceptron:
         if X_var is None and type(X) is np.ndarray and X.ndim == 1 and self._one_row is not None:
             seen = self._one_row.predict(X)
             if seen is not None:
-                (mean, var, slope), pre_mean, pre_var = seen
-                noise_var = self.observation.noise_var(Moments(mean, var, slope))
-                return Prediction(mean, var, pre_mean, pre_var, float(noise_var))
+                output = Moments(*seen[0])
+                return Prediction(output.mean, output.var, *seen[1:], float(self.observation.noise_var(output)))
         rows, row_vars, single = self._inputs(X, X_var)
         pre_mean, pre_var = self._pre_activation(rows, row_vars)
         return self._prediction(pre_mean, pre_var, self.observation, single)
@@ -484,7 +483,9 @@ class BayesianPerceptron:
             pre_var += _input_variance(posterior, np.hstack([np.zeros((len(pre_mean), bias)), row_vars]))
         return pre_mean, pre_var
 
-    def _prediction(self, pre_mean: FloatArray, pre_var: FloatArray, likelihood: Likelihood, single: bool) -> Prediction:
+    def _prediction(
+        self, pre_mean: FloatArray, pre_var: FloatArray, likelihood: Likelihood, single: bool
+    ) -> Prediction:
         output = self.activation.moments(pre_mean, pre_var)
         columns = (output.mean, output.var, pre_mean, pre_var, likelihood.noise_var(output))
         return Prediction(*(_one_or_many(column, single) for column in columns))

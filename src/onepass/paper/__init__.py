@@ -1,10 +1,11 @@
-"""The experiments of the paper's Section V: see `base` for what one is, the rest for the ones there are.
+"""The experiments of the paper's Section V: what each measures in a module here, how it is reported in `sections`.
 
-Loaded on first use: the command line asks for the names alone.
+To add one, write both modules under one name and add the name to `NAMES`: see `base.Experiment` for what they define.
+They are loaded on first use, since the command line needs the names alone.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from onepass.paper.base import Experiment
@@ -16,6 +17,9 @@ NAMES = ("sigmoid", "comparison", "classification", "regression")
 
 def load(name: str) -> "Experiment":
     """Load an experiment by its name."""
+    from onepass.paper.base import Experiment
+
     if name not in NAMES:
         raise ValueError(f"experiment must be one of {', '.join(map(repr, NAMES))}, got {name!r}")
-    return cast("Experiment", import_module(f"{__name__}.{name}"))
+    measured, reported = import_module(f"{__name__}.{name}"), import_module(f"{__name__}.sections.{name}")
+    return Experiment(reported.TITLE, measured.steps, measured.run, reported.draw, reported.section)

@@ -1,6 +1,7 @@
-"""What an experiment is: something to run, whose outcome gives its numbers, draws itself and tells its story."""
+"""What an experiment is: a measurement, its outcome as numbers, and the figures and section that report it."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -9,43 +10,36 @@ from matplotlib.figure import Figure
 from onepass._typing import FloatArray
 from onepass.reports.html import Section
 
-__all__ = ["COLUMNS", "Experiment", "Outcome", "Tick", "as_list", "short", "spread", "trial_rng"]
+__all__ = ["COLUMNS", "Experiment", "Outcome", "Tick", "as_list", "mean_and_std", "short", "trial_rng"]
 
 COLUMNS = ("", "paper", "reproduced", "onepass exact")
 """Of the first table of every section, the one the terminal shows."""
 
 Tick = Callable[[], None]
-"""Called once a step, for whoever shows the progress."""
+"""Called once per step, to show the progress."""
 
 
 class Outcome(Protocol):
-    """What came out of an experiment."""
+    """What an experiment measured."""
 
     def numbers(self) -> dict[str, Any]:
         """Every number, ready for JSON."""
         ...
 
-    def draw(self) -> dict[str, Figure]:
-        """Draw the figures, by name."""
-        ...
 
-    def section(self, svg: Mapping[str, bytes]) -> Section:
-        """Tell the story, with the figures drawn before."""
-        ...
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment: ``steps`` and ``run`` of its module, ``TITLE``, ``draw`` and ``section`` of its section."""
 
-
-class Experiment(Protocol):
-    """A module of this package."""
-
-    TITLE: str
-
-    def steps(self, trials: int) -> int:
-        """How often ``run`` will call ``tick``."""
-        ...
-
-    def run(self, seed: int, trials: int, tick: Tick) -> Outcome:
-        """Run it; the same seed gives the same numbers, times apart."""
-        ...
+    title: str
+    steps: Callable[[int], int]
+    """Number of times that ``run`` will call ``tick``, given the number of trials."""
+    run: Callable[[int, int, Tick], Outcome]
+    """Run it with a seed and a number of trials; the same seed gives the same numbers, times apart."""
+    draw: Callable[[Any], dict[str, Figure]]
+    """Draw the figures of an outcome, by name."""
+    section: Callable[[Any, Mapping[str, bytes]], Section]
+    """Write the section on an outcome, with the figures drawn before as SVG."""
 
 
 def trial_rng(seed: int, *path: int) -> np.random.Generator:
@@ -54,7 +48,7 @@ def trial_rng(seed: int, *path: int) -> np.random.Generator:
 
 
 def as_list(values: FloatArray) -> list[float]:
-    """An array as JSON knows it."""
+    """An array as a list for JSON."""
     return [float(value) for value in values]
 
 
@@ -63,6 +57,6 @@ def short(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}f}" if value >= 1e-3 else f"{value:.1e}".replace("e-0", "e-")
 
 
-def spread(mean: float, std: float, digits: int = 4) -> str:
-    """Write a mean and its spread."""
+def mean_and_std(mean: float, std: float, digits: int = 4) -> str:
+    """Write a mean and its standard deviation."""
     return f"{short(mean, digits)} ± {short(std, digits)}"

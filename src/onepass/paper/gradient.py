@@ -1,4 +1,4 @@
-"""The opponent of Section V-C: the same ReLU perceptron, trained by gradient descent, at its best.
+"""The baseline of Section V-C: the same ReLU perceptron, trained by gradient descent with its best settings.
 
 Before every point it is trained afresh on all points seen so far, in full batches. Its learning rate, its number of
 epochs and its initial weights are the best of a grid, chosen on trials that are not reported. The initial weights
@@ -106,12 +106,12 @@ def search(
 
 
 def rmse(weights: FloatArray, x_test: FloatArray, y_test: FloatArray) -> FloatArray:
-    """Root mean squared error on test points ``(..., m)``, one a trial."""
+    """Root mean squared error on test points ``(..., m)``, one per trial."""
     return np.asarray(np.sqrt(np.mean((output(weights, x_test) - y_test) ** 2, axis=-1)))
 
 
 def cheapest_of_the_best(scores: list[Score]) -> Score:
-    """Take the recipe with the fewest epochs among those within 1 % of the best: nobody should pay for nothing."""
+    """Take the recipe with the fewest epochs among those within 1 % of the best."""
     best = min(score.rmse for score in scores)
     close = [score for score in scores if score.rmse <= 1.01 * best]
     return min(close, key=lambda score: (score.recipe.epochs, score.rmse))

@@ -1,4 +1,4 @@
-"""From outcomes to files: the figures, every number as JSON, and the report that tells the whole story."""
+"""From outcomes to files: the figures, every number as JSON, and the report."""
 
 import json
 import platform
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from onepass import __version__
+from onepass.paper import load
 from onepass.paper.base import Outcome
 from onepass.reports.html import Report, Section, render_html
 from onepass.reports.plots import house_style, render
@@ -16,7 +17,7 @@ __all__ = ["Publication", "Run", "publish"]
 
 @dataclass(frozen=True)
 class Run:
-    """What was asked for, and how long it took."""
+    """What was run, and the seconds it took."""
 
     experiment: str
     seed: int
@@ -26,23 +27,23 @@ class Run:
 
 @dataclass(frozen=True)
 class Publication:
-    """Everything there is to write, by file name, and the sections for whoever shows them elsewhere."""
+    """The contents of all files by name, and the sections, for the terminal."""
 
     files: dict[str, bytes]
     sections: tuple[Section, ...]
 
 
 def publish(outcomes: Mapping[str, Outcome], run: Run) -> Publication:
-    """Draw, tell and bind; nothing is written here."""
+    """Draw the figures and write the report of outcomes by name; files are returned, not written."""
     files: dict[str, bytes] = {}
     sections = []
-    for outcome in outcomes.values():
+    for experiment, outcome in ((load(name), outcome) for name, outcome in outcomes.items()):
         svg = {}
         with house_style():
-            for name, figure in outcome.draw().items():
+            for name, figure in experiment.draw(outcome).items():
                 svg[name] = render(figure, "svg")
                 files[f"{name}.svg"], files[f"{name}.png"] = svg[name], render(figure, "png")
-        sections.append(outcome.section(svg))
+        sections.append(experiment.section(outcome, svg))
     files["results.json"] = _results(outcomes, run)
     files["report.html"] = render_html(_report(tuple(sections), run)).encode()
     return Publication(files, tuple(sections))

@@ -1,4 +1,4 @@
-"""A model's portrait: what it is, what it has learned and how well it foretells, as a report in one HTML file."""
+"""The report on a model in one HTML file: what it is, what it has learned, and how well it predicts."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,15 +8,15 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from onepass._typing import FloatArray
-from onepass.evaluation.metrics import LEVELS, ClassScores
-from onepass.evaluation.prequential import NAMES, OURS, Trial
+from onepass.evaluation.metrics import LEVELS, REGISTRY, ClassCalibrationError, NumberCalibrationError, Reliability
+from onepass.evaluation.prequential import OURS, Trial
 from onepass.reports.html import Picture, Report, Section, Table
 from onepass.reports.plots import (
     BAND,
+    BASELINE,
+    BASELINE_2,
     EXACT,
     GREY,
-    OPPONENT,
-    OPPONENT_2,
     OTHER,
     PAPER,
     TRUTH,
@@ -26,29 +26,30 @@ from onepass.reports.plots import (
     render,
     without_markers,
 )
-from onepass.tables.model import TabularModel, Weight
+from onepass.tables.model import TabularModel
+from onepass.tables.weights import Weight
 
 __all__ = ["evaluation_report", "model_report"]
 
-_LARGEST = 20  # weights in the figure
-_MOST_CLASSES = 6  # that get a figure each
+_LARGEST = 20  # weights per figure
+_MOST_CLASSES = 6  # that get a figure of their own
 
 
 def evaluation_report(trial: Trial, files: Sequence[str]) -> Report:
-    """Tell how a test went."""
+    """Report on a test-then-train evaluation."""
     model = trial.model
-    sections = (_quality(trial), _trust(trial), _weights(model), _certainty(trial), _columns(model))
+    sections = (_quality(trial), _calibration(trial), _weights(model), _certainty(trial), _columns(model))
     facts = (("Input", ", ".join(files)), ("Rows scored", f"{trial.rows:,}"), *_facts(model))
     lead = (
         f"Every one of {trial.rows:,} rows was predicted by what had been learned from the rows before it, scored, and "
         "then learned."
     )
-    return Report(f"How well {model.target.name} can be foretold", lead, sections, facts)
+    return Report(f"How well {model.target.name} can be predicted", lead, sections, facts)
 
 
 def model_report(model: TabularModel, name: str) -> Report:
-    """Tell what a model is and what it has learned."""
-    lead = f"{name} foretells {model.target.name}. It has learned {model.n_rows:,} rows, each of them once and for all."
+    """Report on what a model is and what it has learned."""
+    lead = f"{name} predicts {model.target.name}. It has learned {model.n_rows:,} rows."
     return Report(f"A model of {model.target.name}", lead, (_weights(model), _columns(model)), tuple(_facts(model)))
 
 
@@ -60,27 +61,26 @@ def _facts(model: TabularModel) -> list[tuple[str, str]]:
     return [*facts, ("Version", f"onepass {__version__}")]
 
 
-# How well it foretells.
+# How well it predicts.
 
 
 def _quality(trial: Trial) -> Section:
     head, *rows = trial.table()
-    classes = isinstance(trial.ours, ClassScores)
-    main = "log_loss" if classes else "rmse"
+    names = ("log_loss", "accuracy") if trial.task == "classes" else ("rmse", "log_likelihood")
+    main = names[0]
     scores = trial.scores()
-    verdict = f"{NAMES[main]} {scores[OURS][main]:.4g} over all rows."
-    names = ("log_loss", "accuracy") if classes else ("rmse", "log_likelihood")
-    better = "Lower is better for all but " + ("accuracy and ROC AUC." if classes else "the log-likelihood.")
+    verdict = f"{trial.title(main)} {scores[OURS][main]:.4g} over all rows."
+    drawn = _drawn(2, lambda axes: _draw_learning(axes, trial, names))
+    larger = [metric.title for metric in REGISTRY[trial.task].values() if metric.larger_is_better]
+    better = f"Lower is better for all but {' and '.join(larger)}."
     return Section(
         name="quality",
-        title="How well it foretells",
-        question=f"How close do predictions of {trial.model.target.name} come, and how fast do they get better?",
+        title="How well it predicts",
+        question=f"How close do predictions of {trial.model.target.name} come, and how fast do they improve?",
         setup=(),
-        pictures=(
-            Picture("learning", _learning_caption(names), _drawn(2, lambda axes: _draw_learning(axes, trial, names))),
-        ),
-        tables=(Table("Scores over the whole stream, each row tested before it was learned", head, tuple(rows)),),
-        reading=f"{verdict} {better}{_comparison(scores, main)}{_left_out(trial)}",
+        pictures=(Picture("learning", _learning_caption(trial, names), drawn),),
+        tables=(Table("Scores over the whole stream, each row predicted before it was learned", head, tuple(rows)),),
+        reading=f"{verdict} {better}{_comparison(trial, main)}{_left_out(trial)}",
         verdict=verdict,
     )
 
@@ -89,79 +89,75 @@ def _left_out(trial: Trial) -> str:
     return "".join(f" {name} could not go on and is left out: {why}." for name, why in trial.failed.items())
 
 
-def _learning_caption(names: Sequence[str]) -> str:
-    shown = " and ".join(NAMES[name] for name in names)
-    return f"{shown} along the stream: of the rows in each stretch (thin), and of all rows so far (thick)."
+def _learning_caption(trial: Trial, names: Sequence[str]) -> str:
+    shown = " and ".join(trial.title(name) for name in names)
+    return f"{shown} along the stream: of the rows in each segment (thin), and of all rows so far (thick)."
 
 
 def _draw_learning(axes: Any, trial: Trial, names: Sequence[str]) -> None:
-    rows = trial.ours.curve.rows
-    counts = np.diff(rows, prepend=0)
-    stretches = trial.ours.over_time()
+    rows = trial.ours.over_time.rows
+    segments, so_far = trial.ours.over_time.segments(), trial.ours.over_time.so_far()
     for panel, name in zip(axes, names, strict=True):
-        values = stretches[name]
-        squared = name == "rmse"  # means of squares are what adds up
-        sums = np.cumsum((values**2 if squared else values) * counts) / rows
-        panel.plot(rows, values, color=GREY, linewidth=0.8, label="each stretch")
-        panel.plot(rows, np.sqrt(sums) if squared else sums, **without_markers(PAPER), label="all rows so far")
+        panel.plot(rows, segments[name], color=GREY, linewidth=0.8, label="each segment")
+        panel.plot(rows, so_far[name], **without_markers(PAPER), label="all rows so far")
         if name == names[0]:
-            for (contender, scores), style in zip(trial.others, _STYLES, strict=False):
-                others = scores.over_time()[name]
-                total = np.cumsum((others**2 if squared else others) * counts) / rows
-                panel.plot(rows, np.sqrt(total) if squared else total, label=contender.name, **style)
-        _limit(panel, values, sums if not squared else np.sqrt(sums))
-        panel.set_title(NAMES[name], loc="left")
+            for (baseline, scores), style in zip(trial.baselines, _STYLES, strict=False):
+                panel.plot(rows, scores.over_time.so_far()[name], label=baseline.name, **style)
+        _limit(panel, segments[name], so_far[name])
+        panel.set_title(trial.title(name), loc="left")
         _label_rows(panel)
         panel.legend()
 
 
-_STYLES = tuple(map(without_markers, (OPPONENT, OPPONENT_2, OTHER)))
+_STYLES = tuple(map(without_markers, (BASELINE, BASELINE_2, OTHER)))
 
 
 def _limit(panel: Axes, *curves: FloatArray) -> None:
-    """Leave out the first wild stretches, which would flatten all that follows."""
+    """Fit the axis to all but the first segments, whose large errors would flatten what follows."""
     late = np.concatenate([curve[len(curve) // 20 :] for curve in curves])
     low, high = np.quantile(late, (0.005, 0.995))
     room = 0.15 * (high - low) or 0.1 * abs(high) or 1.0
     panel.set_ylim(low - room, high + room)
 
 
-def _comparison(scores: dict[str, dict[str, float]], main: str) -> str:
+def _comparison(trial: Trial, main: str) -> str:
+    scores, title = trial.scores(), trial.title(main)
     if len(scores) == 1:
         return ""
     best = min(scores, key=lambda name: scores[name][main])
     if best == OURS:
-        return f" No other had a lower {NAMES[main]}."
-    return f" {best} had a lower {NAMES[main]}: {scores[best][main]:.4g}."
+        return f" No baseline had a lower {title}."
+    return f" {best} had a lower {title}: {scores[best][main]:.4g}."
 
 
-# How far it can be trusted.
+# Calibration.
 
 
-def _trust(trial: Trial) -> Section:
+def _calibration(trial: Trial) -> Section:
     scores = trial.scores()[OURS]
     error = 100.0 * scores["calibration_error"]
-    if isinstance(trial.ours, ClassScores):
-        what = f"the probability of {trial.model.labels[1]}" if trial.ours.n_classes == 2 else "the most probable class"
+    if trial.task == "classes":
+        labels = trial.model.labels
+        what = f"the probability of {labels[1]}" if len(labels) == 2 else "the probability of the most probable class"
         caption = (
             f"(a) Rows by {what}: how often it came true, with bars of two standard errors; on the dotted line "
-            "foretold and true agree. (b) How many rows were given which probability."
+            "predicted and observed agree. (b) Number of rows by predicted probability."
         )
         question = "Of all rows given 70 %, did 70 % come true?"
         tables: tuple[Table, ...] = ()
-        reading = f"Foretold and true differ by {error:.1f} percentage points on average over all rows."
+        reading = f"Predicted and observed differ by {error:.1f} percentage points on average over all rows."
     else:
         caption = (
-            "(a) Share of targets inside the central interval of each level; on the dotted line intervals are just as "
-            "wide as they should be. (b) The same for three levels along the stream."
+            "(a) Share of targets inside the central interval of each level; on the dotted line intervals are as wide "
+            "as they should be. (b) The same for three levels along the stream."
         )
         question = "Do 95 of 100 targets lie inside the 95 % interval?"
         levels = [(f"{name[-2:]} % interval", f"{100.0 * scores[name]:.1f} %") for name in scores if "coverage" in name]
         tables = (Table("Targets inside", ("", "inside"), tuple(levels)),)
         reading = f"Level and share differ by {error:.1f} percentage points on average over all levels."
     return Section(
-        name="trust",
-        title="How far its certainty can be trusted",
+        name="calibration",
+        title="Calibration",
         question=question,
         setup=(),
         pictures=(Picture("reliability", caption, _drawn(2, lambda axes: _draw_reliability(axes, trial), height=3.6)),),
@@ -171,24 +167,30 @@ def _trust(trial: Trial) -> Section:
     )
 
 
+def _reliability(trial: Trial) -> Reliability:
+    metric = trial.ours.total["calibration_error"]
+    assert isinstance(metric, ClassCalibrationError | NumberCalibrationError)
+    return metric.reliability()
+
+
 def _draw_reliability(axes: Any, trial: Trial) -> None:
-    found = trial.ours.reliability()
+    found = _reliability(trial)
     diagonal, beside = axes
     diagonal.plot([0, 1], [0, 1], **TRUTH)
-    if isinstance(trial.ours, ClassScores):
-        spread = np.sqrt(np.maximum(found.happened * (1.0 - found.happened), 1e-4) / found.rows)
-        diagonal.errorbar(found.foretold, found.happened, 2.0 * spread, fmt="none", ecolor=GREY, elinewidth=0.9)
-        diagonal.plot(found.foretold, found.happened, **PAPER)
-        diagonal.set(xlabel="foretold probability", ylabel="share that came true")
-        beside.bar(found.foretold, found.rows, width=0.035, color=PAPER["color"])
-        beside.set(xlabel="foretold probability", ylabel="rows", xlim=(0, 1))
+    if trial.task == "classes":
+        half_width = 2.0 * np.sqrt(np.maximum(found.observed * (1.0 - found.observed), 1e-4) / found.rows)
+        diagonal.errorbar(found.predicted, found.observed, half_width, fmt="none", ecolor=GREY, elinewidth=0.9)
+        diagonal.plot(found.predicted, found.observed, **PAPER)
+        diagonal.set(xlabel="predicted probability", ylabel="observed frequency")
+        beside.bar(found.predicted, found.rows, width=0.035, color=PAPER["color"])
+        beside.set(xlabel="predicted probability", ylabel="rows", xlim=(0, 1))
         beside.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _thousands(value)))
-        label_panels(axes, ["foretold and true", "how often it is how sure"])
+        label_panels(axes, ["predicted and observed", "how often which probability"])
     else:
-        diagonal.plot(found.foretold, found.happened, **PAPER)
+        diagonal.plot(found.predicted, found.observed, **PAPER)
         diagonal.set(xlabel="level of the interval", ylabel="share of targets inside")
-        rows, curves = trial.ours.curve.rows, trial.ours.over_time()
-        for level, style in zip(LEVELS, (PAPER, EXACT, OPPONENT), strict=True):
+        rows, curves = trial.ours.over_time.rows, trial.ours.over_time.segments()
+        for level, style in zip(LEVELS, (PAPER, EXACT, BASELINE), strict=True):
             beside.axhline(level, color=GREY, linewidth=0.7, linestyle=":")
             beside.plot(rows, curves[f"coverage_{level * 100:.0f}"], **without_markers(style), label=f"{level:.0%}")
         beside.set(ylabel="share of targets inside", ylim=(0, 1.02))
@@ -257,26 +259,20 @@ def _short(text: str) -> str:
     return text if len(text) <= 36 else text[:35] + "…"
 
 
-# How sure it is, over time.
+# Uncertainty over time.
 
 
 def _certainty(trial: Trial) -> Section:
-    classes = isinstance(trial.ours, ClassScores)
-    if classes:
-        caption = "How unsure the model is of the probability it foretells (standard deviation), along the stream."
-        reading = "It falls as rows are learned; a rise means rows unlike those before, or a past that is forgotten."
+    if trial.task == "classes":
+        caption = "Standard deviation of the predicted probability, along the stream."
+        reading = "It falls as rows are learned; it rises with rows unlike those before, and with forgetting."
     else:
-        caption = (
-            "The standard deviation that is foretold for targets, and the error that was made (RMSE), along the stream."
-        )
-        reading = (
-            "Where the two part, the model is surer or less sure than it should be; where both rise, the data have "
-            "changed."
-        )
+        caption = "Predicted standard deviation of the targets, and the error that was made (RMSE), along the stream."
+        reading = "Where the two differ, the model is over- or underconfident; where both rise, the data have changed."
     return Section(
         name="certainty",
-        title="How sure it is over time",
-        question="Does it know how much it knows?",
+        title="Uncertainty over time",
+        question="How sure is the model, and does it become surer as it learns?",
         setup=(),
         pictures=(Picture("certainty", caption, _drawn(1, lambda axes: _draw_certainty(axes[0], trial), width=6.6)),),
         tables=(),
@@ -285,8 +281,8 @@ def _certainty(trial: Trial) -> Section:
 
 
 def _draw_certainty(panel: Axes, trial: Trial) -> None:
-    rows, curves = trial.ours.curve.rows, trial.ours.over_time()
-    panel.plot(rows, curves["std"], **without_markers(PAPER), label="foretold standard deviation")
+    rows, curves = trial.ours.over_time.rows, trial.ours.over_time.segments()
+    panel.plot(rows, curves["std"], **without_markers(PAPER), label="predicted standard deviation")
     if "rmse" in curves:
         panel.plot(rows, curves["rmse"], **without_markers(EXACT), label="error made (RMSE)")
         panel.fill_between(rows, curves["std"], curves["rmse"], color=EXACT["color"], **BAND)

@@ -16,11 +16,11 @@ from matplotlib.figure import Figure
 
 __all__ = [
     "BAND",
+    "BASELINE",
+    "BASELINE_2",
     "BLACK",
     "EXACT",
     "GREY",
-    "OPPONENT",
-    "OPPONENT_2",
     "OTHER",
     "PAPER",
     "TRUTH",
@@ -40,14 +40,14 @@ PAPER: Style = {"color": _BLUE, "linestyle": "-", "marker": "o"}
 """The paper's rule."""
 EXACT: Style = {"color": _VERMILLION, "linestyle": (0, (5, 1.6)), "marker": "s"}
 """Our exact update."""
-OPPONENT: Style = {"color": _GREEN, "linestyle": (0, (6, 1.5, 1.2, 1.5)), "marker": "^"}
-"""Whoever the perceptron is compared with."""
-OPPONENT_2: Style = {"color": _ORANGE, "linestyle": (0, (1.2, 1.4)), "marker": "v"}
-"""The opponent, in another setting."""
+BASELINE: Style = {"color": _GREEN, "linestyle": (0, (6, 1.5, 1.2, 1.5)), "marker": "^"}
+"""What the perceptron is compared with."""
+BASELINE_2: Style = {"color": _ORANGE, "linestyle": (0, (1.2, 1.4)), "marker": "v"}
+"""Another baseline, or the same in another setting."""
 OTHER: Style = {"color": _PURPLE, "linestyle": (0, (3, 1.2, 1, 1.2, 1, 1.2)), "marker": "D"}
 """Something between the paper's rule and ours."""
 TRUTH: Style = {"color": BLACK, "linestyle": (0, (1.2, 1.6)), "linewidth": 1.6}
-"""What should have come out."""
+"""The true values."""
 BAND: Style = {"alpha": 0.18, "linewidth": 0.0}
 """An area of uncertainty around a line of the same colour."""
 

@@ -1,19 +1,17 @@
-"""Tables written as they come, whole or not at all: CSV, JSON lines and Parquet.
-
-A file is written beside its place and moved there when the last row is in it.
-"""
+"""Tables written batch by batch, complete or not at all: CSV, JSON lines and Parquet."""
 
 import csv
 import io
 import json
-import os
 import sys
-import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import pyarrow.parquet as pq
+
+from onepass.files.atomic import atomic_file
 
 __all__ = ["FORMATS", "TableWriter", "format_of"]
 
@@ -40,7 +38,7 @@ def format_of(path: Path) -> str | None:
 
 
 class TableWriter:
-    """Writes record batches to a file, or to standard output; as a context, which leaves no half of a file.
+    """Writes record batches to a file, or to standard output; as a context, after which the file is complete.
 
     Parameters
     ----------
@@ -50,15 +48,11 @@ class TableWriter:
     """
 
     def __init__(self, path: Path | None, kind: str) -> None:
-        self._path, self._kind = path, kind
+        self._kind = kind
         self._writer: Any = None
         self._begun = False
-        self._draft: str | None = None
-        if path is None:
-            self._sink: Any = sys.stdout.buffer
-        else:
-            handle, self._draft = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-            self._sink = os.fdopen(handle, "wb")
+        self._stack = ExitStack()
+        self._sink: Any = sys.stdout.buffer if path is None else self._stack.enter_context(atomic_file(path))
 
     def __enter__(self) -> Self:
         return self
@@ -66,21 +60,15 @@ class TableWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            if self._writer is not None and kind is None:
-                self._writer.close()
-            self._sink.flush()
-            if self._path is not None and self._draft is not None:
-                os.fsync(self._sink.fileno())
-                self._sink.close()
-                if kind is None:
-                    umask = os.umask(0)
-                    os.umask(umask)
-                    os.chmod(self._draft, 0o666 & ~umask)
-                    os.replace(self._draft, self._path)
-        finally:
-            if self._draft is not None:
-                Path(self._draft).unlink(missing_ok=True)
+        if kind is None:
+            self._stack.push(self._finish)
+        self._stack.__exit__(kind, error, trace)
+
+    def _finish(self, *_: object) -> None:
+        """Write what is still missing, before the file is closed."""
+        if self._writer is not None:
+            self._writer.close()
+        self._sink.flush()
 
     def write(self, batch: Any) -> None:
         """Write some rows; all batches have the columns of the first."""

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -81,17 +81,19 @@ def test_frames_arrays_and_files_all_give_what_one_process_would(client: Any, tm
     assert prior.n_seen == 0
 
 
-def twice_as_slow(path: str) -> Iterator[tuple[Any, Any]]:
+def read_and_count(path: str) -> Iterator[tuple[Any, Any]]:
+    """Read a shard in two batches, and leave a file beside it that says so."""
     part = pd.read_parquet(path)
-    time.sleep(0.2)
+    tempfile.mkstemp(suffix=".read", dir=Path(path).parent)
     for half in (part.iloc[: len(part) // 2], part.iloc[len(part) // 2 :]):
         yield half[["a", "b", "c"]], half["y"]
 
 
 def test_a_worker_killed_in_mid_round_costs_a_retry_and_not_a_bit(client: Any, tmp_path: Path) -> None:
     prior, paths = BayesianPerceptron(D), parquet(tmp_path, 8)
-    options: dict[str, Any] = {"client": client, "read": twice_as_slow, "rounds": 2}
+    options: dict[str, Any] = {"client": client, "read": read_and_count, "rounds": 2}
     undisturbed = distributed.fit(prior, paths, **options)
+    n_read = len(list(tmp_path.glob("*.read")))
     killed: list[int] = []
 
     def kill(done: int, _: int) -> None:
@@ -101,6 +103,7 @@ def test_a_worker_killed_in_mid_round_costs_a_retry_and_not_a_bit(client: Any, t
 
     survived = distributed.fit(prior, paths, progress=kill, **options)
     assert killed
+    assert len(list(tmp_path.glob("*.read"))) > 2 * n_read  # what the killed worker kept was read again
     np.testing.assert_array_equal(survived.mean, undisturbed.mean)
     np.testing.assert_array_equal(survived.cov, undisturbed.cov)
     assert survived.log_evidence == undisturbed.log_evidence
@@ -153,22 +156,22 @@ def test_predictions_are_lazy_and_like_the_models_own() -> None:
     np.testing.assert_allclose(flat.compute(scheduler="sync"), regressor.predict(X))
 
 
-def test_evaluation_foretells_every_row_before_it_is_learned(client: Any) -> None:
-    """With one block it is what every shard would find alone; with more it comes closer to one sequence."""
+def test_evaluation_predicts_every_row_before_it_is_learned(client: Any) -> None:
+    """With one stage it is what every shard would find alone; with more it comes closer to one sequence."""
     X, y = rows()
     data = da.from_array(X, chunks=(N // 4, D)), da.from_array(y, chunks=N // 4)
     prior = BayesianPerceptron(D)
     alone = [copy.deepcopy(prior) for _ in range(4)]
     pieces = list(zip(np.array_split(X, 4), np.array_split(y, 4), strict=True))
     means = np.concatenate([model.predict_then_learn(*piece).mean for model, piece in zip(alone, pieces, strict=True)])
-    one = distributed.evaluate(prior, data, client=client, blocks=1)
+    one = distributed.evaluate(prior, data, client=client, stages=1)
     assert one.rows == N
     assert one.log_loss == pytest.approx(-sum(model.log_evidence for model in alone) / N)
     assert one.rmse == pytest.approx(np.sqrt(np.mean((means - y) ** 2)))
     assert one.accuracy == pytest.approx(np.mean((means > 0.5) == y))
     assert np.isnan(one.coverage)
     close(one.model, onepass.merge(prior, alone))
-    five = distributed.evaluate(prior, data, client=client, blocks=5)
+    five = distributed.evaluate(prior, data, client=client, stages=5)
     sequence = -copy.deepcopy(prior).learn(X, y).log_evidence / N
     assert abs(five.log_loss - sequence) < 0.8 * abs(one.log_loss - sequence)
 
@@ -184,17 +187,17 @@ def test_estimators_are_evaluated_as_the_models_they_hold(client: Any) -> None:
         (classes, onepass.BayesianMLPClassifier((4,)), 0.8),
     ):
         data = dd.from_pandas(table.assign(y=target), npartitions=3)
-        found = distributed.evaluate(model, data, "y", client=client, blocks=3)
+        found = distributed.evaluate(model, data, "y", client=client, stages=3)
         assert found.rows == N - 100  # those that it is started with
         assert found.accuracy > accuracy
         assert found.log_loss < 0.6
         assert found.model.n_seen_ == N
         assert set(found.model.classes_) == set(target)
         assert not hasattr(model, "classes_")
-    # Scored by hand, with one shard and one block.
+    # Scored by hand, with one shard and one stage.
     model = onepass.BayesianPerceptronClassifier(standardize=False).partial_fit(table[:100], labels[:100])
     found = distributed.evaluate(
-        model, dd.from_pandas(table[100:].assign(y=labels[100:]), npartitions=1), "y", client=client, blocks=1
+        model, dd.from_pandas(table[100:].assign(y=labels[100:]), npartitions=1), "y", client=client, stages=1
     )
     yes = copy.deepcopy(model).predict_then_learn(table[100:], labels[100:]).mean[:, 1]
     truth = labels[100:] == "yes"
@@ -204,7 +207,7 @@ def test_estimators_are_evaluated_as_the_models_they_hold(client: Any) -> None:
     numbers = 100.0 + 10.0 * X[:, 0] + np.random.default_rng(1).normal(size=N)
     data = dd.from_pandas(table.assign(y=numbers), npartitions=3)
     found = distributed.evaluate(
-        onepass.BayesianPerceptronRegressor(standardize=True), data, "y", client=client, blocks=3
+        onepass.BayesianPerceptronRegressor(standardize=True), data, "y", client=client, stages=3
     )
     assert found.coverage == pytest.approx(0.95, abs=0.02)
     assert found.rmse == pytest.approx(1.0, abs=0.05)
@@ -215,10 +218,19 @@ def test_numbers_are_evaluated_by_their_coverage() -> None:
     y = X[:, 0] + np.random.default_rng(1).normal(size=N)
     data = da.from_array(X, chunks=(N // 2, D)), da.from_array(y, chunks=N // 2)
     with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0"):  # taken as the current one
-        found = distributed.evaluate(BayesianPerceptron(D, "linear", noise=1.0), data, blocks=2)
+        found = distributed.evaluate(BayesianPerceptron(D, "linear", noise=1.0), data, stages=2)
     assert found.coverage == pytest.approx(0.95, abs=0.015)
     assert found.rmse == pytest.approx(1.0, abs=0.05)
     assert np.isnan(found.accuracy)
+
+
+def test_the_old_name_of_stages_still_works(client: Any) -> None:
+    X, y = rows()
+    data = da.from_array(X, chunks=(N // 2, D)), da.from_array(y, chunks=N // 2)
+    new = distributed.evaluate(BayesianPerceptron(D), data, client=client, stages=2)
+    with pytest.warns(DeprecationWarning, match="blocks is now called stages"):
+        old = distributed.evaluate(BayesianPerceptron(D), data, client=client, blocks=2)
+    assert old.log_loss == new.log_loss
 
 
 def test_a_fleet_learns_by_key_as_one_process_would(client: Any) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import onepass
-from tests.cli.test_commands import onepass as command
+from tests.helpers.commands import run_command as command
 from tests.helpers.tables import clicks, trips, write_csv, write_parquet
 
 pytest.importorskip("distributed")
@@ -57,7 +57,7 @@ def test_what_workers_reject_is_written_down_once(tmp_path: Path) -> None:
     [
         (("--engine", "dask", "--passes", "2"), "--passes is for one process"),
         (("--engine", "dask", "--resume"), "--resume is for one process"),
-        (("--workers", "2"), "--rounds are for --engine dask"),
+        (("--workers", "2"), "--rounds are for --executor dask"),
     ],
 )
 def test_what_a_cluster_cannot_do_is_said(tmp_path: Path, options: tuple[str, ...], sentence: str) -> None:

@@ -5,8 +5,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from onepass.tables.columns.encoding import Boolean, Category, Date, Encoding, Hashed, Number, SchemaError, infer
-from onepass.tables.readers.stream import open_source
+from onepass.tables.columns.boolean import Boolean
+from onepass.tables.columns.category import Category, Hashed
+from onepass.tables.columns.date import Date
+from onepass.tables.columns.encoding import Encoding
+from onepass.tables.columns.errors import SchemaError
+from onepass.tables.columns.inference import infer
+from onepass.tables.columns.number import Number
+from onepass.tables.readers.registry import open_source
 from tests.helpers.tables import trips, write_csv, write_jsonl, write_parquet
 
 ROWS = trips(600)
@@ -25,11 +31,11 @@ def test_every_kind_of_column_is_recognised_in_every_format(tmp_path: Path) -> N
     kinds = {"km": Number, "car": Category, "start": Date, "vip": Boolean, "town": Hashed, "wait": Number}
     matrices = []
     for write, name in ((write_csv, "a.csv"), (write_jsonl, "a.jsonl"), (write_parquet, "a.parquet")):
-        (piece,) = open_source(str(write(tmp_path / name, ROWS))).head(1000)
-        encoding = infer(piece.batch, ["price"])
+        (rows,) = open_source(str(write(tmp_path / name, ROWS))).head(1000)
+        encoding = infer(rows.record_batch, ["price"])
         assert {column.name: type(column) for column in encoding.columns} == kinds, name
         assert encoding.ignored == {"id": "it numbers the rows"}
-        matrices.append(encoding.encode(piece.batch).X)
+        matrices.append(encoding.encode(rows.record_batch).X)
     np.testing.assert_array_equal(matrices[0], matrices[1])
     np.testing.assert_array_equal(matrices[0], matrices[2])
 
@@ -95,9 +101,9 @@ def test_a_number_far_outside_costs_its_row_only() -> None:
     (a, b, c) = encoding.columns
     assert isinstance(a, Number)
     assert isinstance(c, Number)
-    assert (a.centre, a.spread) == pytest.approx((np.mean(values[:50]), np.std(values[:50])))
+    assert (a.centre, a.scale) == pytest.approx((np.mean(values[:50]), np.std(values[:50])))
     assert b == Number("b", 0.0, 1.0, False)
-    assert (c.centre, c.spread) == pytest.approx((0.0, 1e308))
+    assert (c.centre, c.scale) == pytest.approx((0.0, 1e308))
     later = encoding.encode(batch(a=[1.0, 1e308, -1e200, 2.0], b=[0.0] * 4, c=[1e308] * 4))
     assert later.bad == {
         1: "a is 1e+308, far outside anything seen",

@@ -1,7 +1,8 @@
-"""From files to one model on a cluster: every file is a shard, read, encoded and learned where the workers are.
+"""Training a model of tables on a cluster: every file is a shard, read, encoded and learned on a worker.
 
-The twin of `onepass.tables.training` for Dask. The first rows are learned here, so that the estimator knows its
-classes; what the workers could not learn of a file they tell along with the scheduler's events.
+The counterpart of `onepass.tables.training` for Dask. The first rows are learned in this process, so that the estimator
+knows its classes before copies of it learn the files. Workers report the records of a file that can't be learned as
+events of the scheduler.
 """
 
 import copy
@@ -14,21 +15,26 @@ from typing import NamedTuple
 from uuid import uuid4
 
 import dask
+from distributed import Client, get_worker
 
-from onepass.integrations.dask.distributed import Batch, Client, fit, get_worker
-from onepass.tables.model import Reject, Rows, TabularModel
-from onepass.tables.readers.stream import StreamError, blocks, open_source
-from onepass.tables.training import Inputs
+from onepass.integrations.dask.fitting import fit
+from onepass.integrations.dask.shards import Batch
+from onepass.tables.inputs import Inputs
+from onepass.tables.model import TabularModel
+from onepass.tables.readers.batches import row_blocks
+from onepass.tables.readers.errors import StreamError
+from onepass.tables.readers.registry import open_source
+from onepass.tables.rows import Reject, Rows
 
-__all__ = ["Rejected", "cluster", "spread"]
+__all__ = ["Rejected", "cluster", "fit_files"]
 
-_HEAD = 100  # rows that the estimator is started with
-_TOLD = 10_000  # rejects of a file that are told one by one
-_BYTES = 10  # of memory that a byte of a file may take once it is read and encoded
+_FIRST_ROWS = 100  # learned in this process before the files are
+_MOST_REJECTS = 10_000  # of a file that are reported one by one
+_MEMORY_PER_BYTE = 10  # bytes of memory for a byte of a file, at most, once it is read and encoded
 
 
 class Rejected(NamedTuple):
-    """What could not be learned of a file: how many records, and the first of them."""
+    """The records of a file that could not be learned: how many, and the first of them."""
 
     file: str
     total: int
@@ -37,14 +43,14 @@ class Rejected(NamedTuple):
 
 @contextmanager
 def cluster(workers: int | None, scheduler: str | None) -> Iterator[Client]:
-    """Reach a scheduler, or have processes on this machine for as long as it takes."""
+    """Connect to the scheduler at an address, or else start processes on this machine for the length of the block."""
     if scheduler is not None:
         try:
             client = Client(scheduler, timeout="10s")
         except (OSError, ValueError) as error:
             raise StreamError(f"there is no scheduler at {scheduler} ({error})") from None
     else:
-        # Whatever goes wrong is told by us; what processes say while they end is no concern of the user's.
+        # Errors reach the user as exceptions; the log messages of processes that end would only repeat them.
         quiet = {"logging.distributed": "critical"}
         with dask.config.set(quiet):
             client = Client(n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=CRITICAL)
@@ -52,73 +58,84 @@ def cluster(workers: int | None, scheduler: str | None) -> Iterator[Client]:
         yield client
 
 
-def spread(
-    model: TabularModel, inputs: Inputs, client: Client, rounds: int, listen: Callable[[int, int], None]
+def fit_files(
+    model: TabularModel, inputs: Inputs, client: Client, rounds: int, progress: Callable[[int, int], None]
 ) -> list[Rejected]:
-    """Learn all files into a model that has learned nothing yet; what was rejected, by file.
+    """Learn all files into a model that has learned nothing yet; returns the rejected records per file.
 
     Parameters
     ----------
     model : TabularModel
-    inputs : the files, where the workers see them too
+    inputs : the files, at paths that the workers can open
     client : of the cluster
-    rounds : how often each file is learned, see `onepass.integrations.dask.distributed.fit`
-    listen : is told how many shards of all were learned
+    rounds : how often each file is learned, see `onepass.integrations.dask.fitting.fit`
+    progress : called with the number of shards learned so far and the total
     """
-    walks = ((file, rows) for file in inputs.files for rows in _blocks(model, file, inputs.delimiter))
-    first, rows = next(((file, rows) for file, rows in walks if len(rows.y)), (None, None))
-    if first is None or rows is None:
-        raise StreamError("there is no row to learn")
-    X, y = rows.X[:_HEAD], rows.y[:_HEAD]
-    topics = {file: f"onepass-{uuid4().hex}" for file in inputs.files}
-    reader = _Reader(copy.deepcopy(model), inputs.delimiter, first, len(y), topics)
-    model.learn(Rows(X, y, (), len(y)))
-    size = sum(Path(file).stat().st_size for file in inputs.files)
-    some = client.scheduler_info()["workers"].values()  # newer ones list only a few
-    memory = len(client.nthreads()) * min(worker["memory_limit"] for worker in some)
-    found = fit(
+    reader = _learn_first_rows(model, inputs)
+    learned = fit(
         model.estimator,
         list(inputs.files),
         client=client,
         rounds=rounds,
         read=reader,
-        keep=_BYTES * size < memory,
-        progress=listen,
+        keep=_fit_in_memory(inputs, client),
+        progress=progress,
     )
-    model.estimator, model.n_rows = found, found.n_seen_
-    rejected = [_told(client, file, topic) for file, topic in topics.items()]
+    model.estimator, model.n_rows = learned, learned.n_seen_
+    rejected = [_reported(client, file, topic) for file, topic in reader.topics.items()]
     model.n_rejected = sum(one.total for one in rejected)
     return rejected
 
 
-def _told(client: Client, file: str, topic: str) -> Rejected:
-    """What a worker said of a file; it may have been read again, to the same end."""
+def _learn_first_rows(model: TabularModel, inputs: Inputs) -> "_Reader":
+    """Learn the first rows; returns the reader that skips them."""
+    batches = ((file, rows) for file in inputs.files for rows in _batches(model, file, inputs.delimiter))
+    first, rows = next(((file, rows) for file, rows in batches if len(rows.y)), (None, None))
+    if first is None or rows is None:
+        raise StreamError("there is no row to learn")
+    X, y = rows.X[:_FIRST_ROWS], rows.y[:_FIRST_ROWS]
+    topics = {file: f"onepass-{uuid4().hex}" for file in inputs.files}
+    reader = _Reader(copy.deepcopy(model), inputs.delimiter, first, len(y), topics)
+    model.learn(Rows(X, y, (), len(y)))
+    return reader
+
+
+def _fit_in_memory(inputs: Inputs, client: Client) -> bool:
+    """Whether the encoded files fit the memory of all workers together."""
+    size = sum(Path(file).stat().st_size for file in inputs.files)
+    some = client.scheduler_info()["workers"].values()  # recent versions of Dask list only a few
+    memory = len(client.nthreads()) * min(worker["memory_limit"] for worker in some)
+    return bool(_MEMORY_PER_BYTE * size < memory)
+
+
+def _reported(client: Client, file: str, topic: str) -> Rejected:
+    """Collect what a worker reported of a file; if it was read several times, all reports are equal."""
     _, event = client.get_events(topic)[-1]
     return Rejected(file, event["total"], tuple(Reject(*one) for one in event["rejects"]))
 
 
-def _blocks(model: TabularModel, file: str, delimiter: str | None) -> Iterator[Rows]:
-    pieces = open_source(file, delimiter).pieces(model.types(target=True), 0)
-    return (model.rows(block.pieces) for block in blocks(pieces, model.block, aligned=True))
+def _batches(model: TabularModel, file: str, delimiter: str | None) -> Iterator[Rows]:
+    batches = open_source(file, delimiter).batches(model.types(target=True), 0)
+    return (model.rows(block.batches) for block in row_blocks(batches, model.rows_per_block, aligned=True))
 
 
 @dataclass(frozen=True)
 class _Reader:
-    """Reads and encodes a file on a worker, and tells what of it can't be learned."""
+    """Reads and encodes a file on a worker, and reports the records that can't be learned."""
 
     model: TabularModel  # before its first row
     delimiter: str | None
-    head_file: str
-    head_rows: int  # of that file, learned already
-    topics: dict[str, str]  # under which what is wrong with a file is told
+    first_file: str
+    first_rows: int  # of that file, which are learned already
+    topics: dict[str, str]  # by file, of the events that report its rejected records
 
     def __call__(self, path: str) -> Iterator[Batch]:
-        left = self.head_rows if path == self.head_file else 0
+        left = self.first_rows if path == self.first_file else 0
         rejects: list[Reject] = []
-        for rows in _blocks(self.model, path, self.delimiter):
+        for rows in _batches(self.model, path, self.delimiter):
             rejects += rows.rejects
             if len(rows.y) > left:
                 yield rows.X[left:], rows.y[left:]
             left = max(left - len(rows.y), 0)
-        told = [tuple(one) for one in rejects[:_TOLD]]
-        get_worker().log_event(self.topics[path], {"total": len(rejects), "rejects": told})
+        first = [tuple(one) for one in rejects[:_MOST_REJECTS]]
+        get_worker().log_event(self.topics[path], {"total": len(rejects), "rejects": first})

@@ -1,8 +1,8 @@
 """A pass of learning: how rows, one at a time or several as one step, move the belief over a network's weights.
 
 `propagation` turns a row and the belief into the mean of the outputs and their expected derivative in every weight;
-`onepass.likelihoods.outputs` turns that and the target into one rank-K step; the belief takes it. `_learn_row` joins the
-three, readably: the reference for the kernels of `onepass.engine`, which do the same compiled.
+`onepass.likelihoods.outputs` turns that and the target into one rank-K step; the belief takes it. `_learn_row` joins
+the three, readably: the reference for the kernels of `onepass.engine`, which do the same compiled.
 """
 
 from dataclasses import dataclass
@@ -127,8 +127,8 @@ class Learner:
     def _learn_together(self, state: State, work: Pass, taken: Any) -> None:
         """Learn several rows as one step: all linearised at the belief before the first of them.
 
-        Among their outputs the rows are still matched one after the other, so that with derivatives that don't depend on
-        the belief, as without hidden layers, nothing is lost.
+        Among their outputs the rows are still matched one after the other, so that with derivatives that don't depend
+        on the belief, as without hidden layers, nothing is lost.
         """
         belief, layout = state.belief, self.structure.layout
         signals = propagate(self.structure, belief, self.activation, work.rows[taken])

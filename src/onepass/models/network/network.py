@@ -134,7 +134,7 @@ class BayesianNetwork:
     @property
     def mean(self) -> FloatArray:
         """Mean of all weights, ``(p,)``."""
-        return self._state.belief.mean.copy()
+        return np.array(self._state.belief.mean)
 
     @property
     def cov(self) -> Any:
@@ -259,7 +259,7 @@ class BayesianNetwork:
 
     def sample_weights(self, n: int, rng: np.random.Generator | int) -> FloatArray:
         """Draw ``n`` vectors of all weights from the posterior, ``(n, p)``."""
-        return self._state.belief.sample(as_count(n, "n"), as_generator(rng))
+        return np.asarray(self._state.belief.sample(as_count(n, "n"), as_generator(rng)))
 
     def sample_output(self, X: ArrayLike, n: int, rng: np.random.Generator | int) -> FloatArray:
         """Draw ``n`` outputs from the posterior, without noise; for labels and classes as probabilities.
@@ -277,7 +277,7 @@ class BayesianNetwork:
         return np.asarray(outputs[..., 0] if self._one_column else outputs)
 
     def _drawn(self, rows: FloatArray, weights: FloatArray) -> FloatArray:
-        """Outputs ``(n, rows, K)`` that weights ``(n, p)`` have, linearised; those that tell of noise are no part of it."""
+        """Outputs ``(n, rows, K)`` of weights ``(n, p)``, linearised; without the logs of noise variances."""
         belief, own = self._state.belief, slice(self.n_outputs)
         root = np.sqrt(self._state.noise.scale)
         gaps = self._structure.layout.layers(weights - belief.mean)
@@ -385,8 +385,8 @@ class BayesianNetwork:
     def _check_refinement(self, passes: int, refine: str, batch: int) -> None:
         if batch > 1 and not self._structure.learns_batches:
             raise ValueError(
-                f"batch must be 1 with covariance={self.covariance!r}, got {batch}: its rows touch every weight once, and "
-                "learning them together would save nothing"
+                f"batch must be 1 with covariance={self.covariance!r}, got {batch}: its rows touch every weight once, "
+                "and learning them together would save nothing"
             )
         if refine != "ep" or passes == 1:
             return

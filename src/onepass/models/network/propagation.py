@@ -1,10 +1,10 @@
 """Through a network and back: the moments of its signals, and the expected derivative of its outputs in every weight.
 
-Forward, a unit's pre-activation ``a = w'z`` has the mean ``w'z`` and the variance
-``z'C z + (w² + diag C)' Var z`` by its own weights' belief and the layer before; the activation's moments take it from
-there. Backward, the expected derivatives ``A = E[f'(a)]`` are chained through the mean weights: ``D`` of the last layer is
-the identity, ``D_l = (D_{l+1} W_{l+1}) A_l``, and the derivative of the outputs in the weights of layer ``l`` is
-``D_l ⊗ z``. Both are closed forms, row by row independent, and here done for many rows at a time.
+Forward, a unit's pre-activation ``a = w'z`` has the mean ``w'z`` and the variance ``z'C z + (w² + diag C)' Var z`` by
+its own weights' belief and the layer before; the activation's moments take it from there. Backward, the expected
+derivatives ``A = E[f'(a)]`` are chained through the mean weights: ``D`` of the last layer is the identity, ``D_l =
+(D_{l+1} W_{l+1}) A_l``, and the derivative of the outputs in the weights of layer ``l`` is ``D_l ⊗ z``. Both are closed
+forms, row by row independent, and here done for many rows at a time.
 """
 
 from collections.abc import Iterator

@@ -1,1 +1,5 @@
-"""Columns as numbers, the same way for ever."""
+"""Columns as numbers: what each column of a table holds, inferred once and then fixed.
+
+One module per kind of column (`number`, `boolean`, `category`, `date`), all of them together in `encoding`, and
+`inference`, which chooses them by the first rows.
+"""

@@ -1,1 +1,5 @@
-"""Files and standard input as blocks of rows."""
+"""Reading tables: from paths to blocks of rows, in constant memory.
+
+`registry` opens a file in the format that its content shows, one module per format (`csv_file`, `json_lines`,
+`parquet_file`); `batches` has what they all produce, `prefetch` reads ahead in a thread.
+"""

@@ -1,6 +1,6 @@
-"""How a command speaks: to a person at a terminal, into a log, to a machine, or not at all.
+"""The output of a command: text with a progress bar at a terminal, lines in a log, JSON lines for programs, or nothing.
 
-What came out goes to standard output, how far a run has come to standard error.
+Results go to standard output, progress to standard error.
 """
 
 import json
@@ -12,13 +12,13 @@ from typing import Any, Self
 
 import click
 
-__all__ = ["Voice", "counted"]
+__all__ = ["Console", "counted"]
 
-_SECONDS = 10.0  # between two lines of a log
+_SECONDS = 10.0  # between two lines of progress where there is no terminal
 
 
 def counted(n: int, what: str) -> str:
-    """A number of things in words.
+    """A count with its noun, in the plural where it should be.
 
     Examples
     --------
@@ -28,15 +28,15 @@ def counted(n: int, what: str) -> str:
     return f"{n:,} {what}" + ("" if n == 1 else "s")
 
 
-class Voice:
-    """Says what was chosen, how far a run has come and how it ended.
+class Console:
+    """Prints what was chosen, the progress of a run and its result.
 
     Parameters
     ----------
     as_json, quiet : bool
-        As the options say.
+        As the options of these names: JSON lines, or no output at all.
     to_stderr : bool
-        Standard output is taken by the result itself.
+        Print to standard error, because standard output carries the data themselves.
     """
 
     def __init__(self, *, as_json: bool = False, quiet: bool = False, to_stderr: bool = False) -> None:
@@ -45,7 +45,7 @@ class Voice:
         self._to_stderr = to_stderr
         self._bar: Any = None
         self._task: Any = None
-        self._begin = self._told = time.monotonic()
+        self._begin = self._last_line = time.monotonic()
         self._rows = 0
 
     def __enter__(self) -> Self:
@@ -55,19 +55,19 @@ class Voice:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._close()
-        if self._json and isinstance(error, click.ClickException):  # whoever reads events hears of this one too
+        if self._json and isinstance(error, click.ClickException):  # the reader of the events gets this one too
             with suppress(BrokenPipeError):
                 self._emit({"event": "error", "text": error.format_message()})
 
     def fact(self, name: str, words: str, event: str = "choice", **numbers: Any) -> None:
-        """Say one thing in one line; machines get the numbers in it, too."""
+        """Print one named fact on a line of its own; as JSON with its numbers."""
         if self._json:
             self._emit({"event": event, "name": name, "value": words, **numbers})
         elif self._plain:
-            self._say(f"{name + ':':<14} {words}")
+            self._print(f"{name + ':':<14} {words}")
 
     def aside(self, words: str) -> None:
-        """Say something that is not part of the result."""
+        """Print a note that is not part of the result."""
         if self._json:
             self._emit({"event": "note", "text": words})
         elif self._plain:
@@ -75,37 +75,37 @@ class Voice:
             click.echo(words, err=True)
 
     def start(self) -> None:
-        """From here on rows count."""
-        self._begin = self._told = time.monotonic()
+        """Start the clock, and the progress bar at a terminal."""
+        self._begin = self._last_line = time.monotonic()
         if self._plain and sys.stderr.isatty():
             self._open()
 
     def advance(self, rows: int, share: float, rejected: int) -> None:
-        """So many rows more, and so much of all input read."""
+        """Add rows to the progress; ``share`` of the whole input has been read."""
         self._rows += rows
         now = time.monotonic()
         if self._bar is not None:
             speed = f"{self._rows / max(now - self._begin, 1e-9):,.0f} rows/s"
             self._bar.update(self._task, completed=share if share else None, rows=f"{self._rows:,}", speed=speed)
-        elif now - self._told >= _SECONDS:
-            self._told = now
-            self._tell(now - self._begin, share, rejected)
+        elif now - self._last_line >= _SECONDS:
+            self._last_line = now
+            self._print_progress(now - self._begin, share, rejected)
 
     def done(self, facts: dict[str, Any], *words: str) -> None:
-        """Say how it ended."""
+        """Print the result: the facts as JSON, or else the sentences."""
         self._close()
         if self._json:
             self._emit({"event": "done", **facts})
         elif self._plain:
             for sentence in words:
-                self._say(sentence)
+                self._print(sentence)
 
     @property
     def seconds(self) -> float:
-        """Since the first row."""
+        """Seconds since `start`."""
         return time.monotonic() - self._begin
 
-    def _tell(self, seconds: float, share: float, rejected: int) -> None:
+    def _print_progress(self, seconds: float, share: float, rejected: int) -> None:
         speed = self._rows / max(seconds, 1e-9)
         left = seconds * (1.0 - share) / share if share else None
         if self._json:
@@ -116,7 +116,7 @@ class Voice:
             click.echo(f"{self._rows:,} rows, {speed:,.0f} rows/s{rest}", err=True)
 
     def _open(self) -> None:
-        from rich.console import Console
+        from rich.console import Console as RichConsole
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         columns = (
@@ -126,7 +126,7 @@ class Voice:
             TextColumn("{task.fields[speed]}"),
             TimeRemainingColumn(),
         )
-        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._bar = Progress(*columns, console=RichConsole(stderr=True), transient=True)
         self._task = self._bar.add_task("", total=1.0, rows="0", speed="")
         self._bar.start()
 
@@ -135,7 +135,7 @@ class Voice:
             self._bar.stop()
             self._bar = None
 
-    def _say(self, words: str) -> None:
+    def _print(self, words: str) -> None:
         self._close()
         click.echo(words, err=self._to_stderr)
 

@@ -1,0 +1,63 @@
+"""The files that a command is given: checked before the work begins, so that no run fails at its end."""
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from onepass.tables.model import TabularModel
+
+__all__ = ["check_distinct_paths", "check_writable", "load_model"]
+
+
+def check_distinct_paths(read: Iterable[str | Path], **written: Path | None) -> None:
+    """Refuse to write a file that is also read, or written twice, whatever names it is given by.
+
+    Parameters
+    ----------
+    read : all inputs
+    written : all outputs by option, with MODEL for the argument
+    """
+    taken = [(Path(path), "an input") for path in read]
+    for name, path in written.items():
+        if path is None:
+            continue
+        option = name if name.isupper() else f"--{name}"
+        for other, what in taken:
+            if _same_file(path, other):
+                raise click.UsageError(f"{option} {path} is also {what}.")
+        taken.append((path, option))
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    """Whether writing one loses the other; nothing is lost in a device such as /dev/null."""
+    if one.exists() and other.exists():
+        return one.is_file() and one.samefile(other)
+    return one.resolve() == other.resolve()
+
+
+def check_writable(path: Path, option: str) -> None:
+    """Check that a file can be written there."""
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(21, "it is a folder")
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise click.ClickException(f"cannot write to {option} {path}: {error.strerror}.") from None
+
+
+def load_model(path: Path) -> "TabularModel":
+    """Read a model that this command line made."""
+    from onepass.files.checkpoint import CheckpointError, load
+    from onepass.tables.model import TabularModel
+
+    model = load(path)
+    if not isinstance(model, TabularModel):
+        raise CheckpointError(
+            f"{path} holds a {type(model).__name__}, not a model of a table as 'onepass fit' makes them"
+        )
+    return model

@@ -1,0 +1,62 @@
+"""What the options of a command ask of the library, and the answers of the library in words of options."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from onepass.tables.columns.errors import SchemaError
+    from onepass.tables.model import TabularModel
+    from onepass.tables.schema import SchemaOptions
+
+__all__ = ["flag", "schema_error_words", "schema_options", "task_words"]
+
+_FLAGS = {"kinds": "--as"}
+
+
+def flag(setting: str) -> str:
+    """The option for a setting of the library.
+
+    Examples
+    --------
+    >>> flag("one_hot"), flag("kinds")
+    ('--one-hot', '--as')
+    """
+    return _FLAGS.get(setting, f"--{setting.replace('_', '-')}")
+
+
+def schema_options(target: str, shape: dict[str, Any]) -> "SchemaOptions":
+    """What the options ask for, checked as far as that goes without the data."""
+    from onepass.tables.columns.encoding import KINDS
+    from onepass.tables.schema import SchemaOptions
+    from onepass.tables.settings import Settings
+
+    kinds = {}
+    for entry in shape["kinds"]:
+        column, _, kind = entry.rpartition("=")
+        if kind not in KINDS or not column:
+            raise click.UsageError(f"--as {entry!r} is not COLUMN=KIND, with KIND one of {', '.join(KINDS)}.")
+        kinds[column] = kind
+    noise = None if shape["noise"] == "learn" else shape["noise"]
+    settings = Settings(
+        noise=noise,
+        **{name: shape[name] for name in ("hidden", "activation", "covariance", "forgetting", "prior_scale", "seed")},
+    )
+    plain = {name: shape[name] for name in ("task", "classes", "columns", "ignore", "one_hot", "buckets", "sample")}
+    return SchemaOptions(target, kinds=kinds, settings=settings, **plain)
+
+
+def task_words(model: "TabularModel", reason: str) -> str:
+    """The task of a new model, why it was chosen, and how to choose another."""
+    name = model.target.name
+    if not model.labels:
+        return f"regression ({name}: {reason}; --task classification would take its values for classes)"
+    count = "two classes" if len(model.labels) == 2 else f"{len(model.labels)} classes"
+    return f"classification, {count} ({name}: {reason})"
+
+
+def schema_error_words(error: "SchemaError") -> str:
+    """A message of the library, with the options that are to blame or that would help."""
+    words = str(error) if error.setting is None else f"{flag(error.setting)}: {error}"
+    helpful = [f"{flag(setting)} {value}".strip() for setting, value in error.suggestions.items()]
+    return f"{words} ({' or '.join(helpful)})" if helpful else words

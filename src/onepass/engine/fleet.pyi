@@ -1,0 +1,32 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from onepass._typing import FloatArray
+from onepass.engine.rows import RowRule
+
+AT_NOISE: int
+AT_NOISE_WEIGHT: int
+AT_EVIDENCE: int
+AT_SEEN: int
+AT_PRIOR: int
+AT_TOUCHED: int
+HEAD: int
+
+Slots = NDArray[np.int64]
+Table = NDArray[np.int32]
+
+def learn_fleet(
+    X: FloatArray,
+    y: FloatArray,
+    slots: Slots,
+    order: Slots,
+    rule: RowRule,
+    noise_window: float,
+    clock: float,
+    records: FloatArray,
+    out: FloatArray,
+) -> int: ...
+def project_fleet(X: FloatArray, slots: Slots, bias: int, records: FloatArray, prior: FloatArray) -> FloatArray: ...
+def find_keys(keys: Slots, table: Table, held: Slots) -> Slots: ...
+def put_keys(slots: Slots, table: Table, held: Slots) -> None: ...
+def remove_keys(slots: Slots, table: Table, held: Slots) -> None: ...

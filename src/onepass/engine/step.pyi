@@ -1,0 +1,40 @@
+from onepass._typing import FloatArray
+from onepass.engine.matches import CompiledLikelihood
+
+NOISE: int
+NOISE_WEIGHT: int
+NOISE_WINDOW: int
+LOG_EVIDENCE: int
+N_SEEN: int
+NOISE_FLOOR: float
+START_ROWS: float
+
+class LearningState:
+    noise: float
+    noise_weight: float
+    noise_window: float
+    log_evidence: float
+    n_seen: float
+    def __init__(
+        self,
+        noise: float = ...,
+        noise_weight: float = ...,
+        noise_window: float = ...,
+        log_evidence: float = ...,
+        n_seen: float = ...,
+    ) -> None: ...
+    @property
+    def learns_noise(self) -> bool: ...
+    def copy(self) -> LearningState: ...
+    def assign(self, other: LearningState) -> None: ...
+    def to_array(self) -> FloatArray: ...
+
+def learn_scalar(
+    likelihood: CompiledLikelihood,
+    state: LearningState,
+    mean: float,
+    var: float,
+    wide: float,
+    input_var: float,
+    y: float,
+) -> tuple[float, float, float]: ...

@@ -1,0 +1,70 @@
+"""What an estimator learns at a time: rows, their targets as models take them, and the weights they were given.
+
+Sparse and dense rows meet here too, as far as anything but a model can tell them apart.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import issparse
+
+from onepass._typing import FloatArray
+
+__all__ = ["Batch", "PredictedRows", "as_dense", "is_sparse"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows to learn in their order, their targets, and their weights unless these are all 1."""
+
+    rows: Any  # (n, d), dense or sparse
+    targets: FloatArray  # (n, q)
+    weights: FloatArray | None = None  # (n,)
+
+    def __len__(self) -> int:
+        return int(self.rows.shape[0])
+
+    @property
+    def full_weights(self) -> FloatArray:
+        """The weights, written out, ``(n,)``."""
+        return np.ones(len(self)) if self.weights is None else self.weights
+
+    def part(self, start: int, stop: int) -> "Batch":
+        """Some of the rows."""
+        weights = None if self.weights is None else self.weights[start:stop]
+        return Batch(self.rows[start:stop], self.targets[start:stop], weights)
+
+    def after(self, earlier: "Batch") -> "Batch":
+        """Join rows that came before with these."""
+        weights = None
+        if self.weights is not None or earlier.weights is not None:
+            weights = np.concatenate([earlier.full_weights, self.full_weights])
+        rows = np.concatenate([as_dense(earlier.rows), as_dense(self.rows)])
+        return Batch(rows, np.concatenate([earlier.targets, self.targets]), weights)
+
+
+class PredictedRows(NamedTuple):
+    """What was predicted for rows just before each was learned."""
+
+    mean: FloatArray
+    """Expected targets, ``(n,)`` or ``(n, q)``; for classes their probabilities, ``(n, K)``."""
+    var: FloatArray
+    """The variance that comes from not knowing the weights."""
+    noise_var: FloatArray
+    """The variance that more data would not take away."""
+
+    @classmethod
+    def joined(cls, parts: "list[PredictedRows]") -> "PredictedRows":
+        """Put rows that were predicted in parts together again."""
+        return parts[0] if len(parts) == 1 else cls(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def as_dense(rows: Any) -> FloatArray:
+    """Rows as a contiguous array."""
+    return np.ascontiguousarray(rows.toarray() if is_sparse(rows) else rows)
+
+
+def is_sparse(rows: Any) -> bool:
+    """Whether rows are a SciPy sparse matrix or array."""
+    return bool(issparse(rows))

@@ -1,0 +1,136 @@
+"""Estimators as plain data and back: see `onepass.files.checkpoint`. The names in files are part of the format."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from onepass._validation import as_count
+from onepass.activations import Activation
+from onepass.estimators.batch import Batch, as_dense
+from onepass.estimators.inputs import CheckedInputs
+from onepass.estimators.scaling import Scaling
+from onepass.files.registry import savable
+from onepass.files.state import Arrays, Parameters, as_tally, decode_activation, encode_activation, nested, sized, under
+from onepass.models.ensemble import Ensemble, LogDensities
+from onepass.models.network import BayesianNetwork
+from onepass.models.perceptron import BayesianPerceptron
+from onepass.models.weighting import FadingWeights
+
+__all__ = ["SavableEstimator"]
+
+
+class SavableEstimator(CheckedInputs):
+    """What an estimator has learned, and how that is saved and loaded; a subclass adds what its targets are."""
+
+    n_features_in_: int
+    feature_names_in_: Any
+
+    _log_densities: LogDensities  # by which the members of an ensemble are weighed
+    _input_scaling: Scaling
+    _target_scaling: Scaling
+    _ensembles: list[Ensemble]  # one per number of a target
+    _waiting: Batch | None  # rows of a warm-up that is not over
+    _n_rows: int
+
+    def export_state(self) -> tuple[Parameters, Arrays]:
+        """Return the whole state of the estimator, as parameters for JSON and arrays: see `onepass.save`."""
+        check_is_fitted(self)
+        parameters: Parameters = {
+            "arguments": {name: _plain(name, value) for name, value in self.get_params(deep=False).items()},
+            "n_features": self.n_features_in_,
+            "n_rows": self._n_rows,
+            "committees": [],
+        }
+        if hasattr(self, "feature_names_in_"):
+            parameters["feature_names"] = self.feature_names_in_.tolist()
+        arrays = {**nested("inputs", self._input_scaling.arrays), **nested("targets", self._target_scaling.arrays)}
+        for i, ensemble in enumerate(self._ensembles):
+            arrays |= {f"{name}/{i}": values for name, values in ensemble.weighting_arrays.items()}
+            members = []
+            for k, member in enumerate(ensemble.members):
+                state, numbers = member.export_state()
+                members.append({"class": type(member).__name__, "state": state})
+                arrays |= nested(f"member/{i}/{k}", numbers)
+            parameters["committees"].append(members)
+        if (batch := self._waiting) is not None:
+            waiting = {"rows": as_dense(batch.rows), "targets": batch.targets, "weights": batch.full_weights}
+            arrays |= nested("waiting", waiting)
+        return parameters, arrays
+
+    @classmethod
+    def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
+        """Make the estimator that `export_state` described; it continues to learn exactly as that one would."""
+        estimator = cls(**{name: _object(value) for name, value in parameters["arguments"].items()})
+        estimator._check_parameters()
+        estimator.n_features_in_ = as_count(parameters["n_features"], "n_features")
+        if "feature_names" in parameters:
+            estimator.feature_names_in_ = _names(parameters["feature_names"], estimator.n_features_in_)
+        estimator._input_scaling = Scaling.from_arrays(under("inputs", arrays), estimator.n_features_in_)
+        estimator._n_rows = as_tally(parameters["n_rows"], "n_rows")
+        estimator._restore(parameters, arrays)
+        estimator._target_scaling = Scaling.from_arrays(under("targets", arrays), len(arrays["targets/centre"]))
+        estimator._ensembles = [
+            estimator._restored_ensemble(i, estimator._restored_members(i, entries, arrays), arrays)
+            for i, entries in enumerate(parameters["committees"])
+        ]
+        estimator._waiting = estimator._restored_batch(under("waiting", arrays)) if "waiting/rows" in arrays else None
+        return estimator
+
+    def _restore(self, parameters: Parameters, arrays: Arrays) -> None:
+        """Take from a file what a subclass added to the state."""
+        raise NotImplementedError
+
+    def _restored_members(self, number: int, entries: Any, arrays: Arrays) -> list[Any]:
+        if not entries:
+            raise ValueError("committees must have members")
+        members = []
+        for k, entry in enumerate(entries):
+            model: Any = savable(entry["class"])
+            if not issubclass(model, BayesianPerceptron | BayesianNetwork):
+                raise ValueError(f"a member can't be a {model.__name__}")
+            members.append(model.from_state(entry["state"], under(f"member/{number}/{k}", arrays)))
+            if members[-1].n_features != self.n_features_in_:
+                raise ValueError(f"a member has {members[-1].n_features} features, not {self.n_features_in_}")
+        return members
+
+    def _restored_ensemble(self, number: int, members: list[Any], arrays: Arrays) -> Ensemble:
+        """Make an ensemble of models that have learned already."""
+        evidence = sized(arrays, f"evidence/{number}", (len(members),))
+        return self._ensemble_of(members, FadingWeights(evidence))
+
+    def _ensemble_of(self, members: list[Any], weighting: FadingWeights) -> Ensemble:
+        return Ensemble(members, weighting, self._log_densities)
+
+    def _restored_batch(self, waiting: Arrays) -> Batch:
+        shape = (self._n_rows, self.n_features_in_)
+        rows = sized(waiting, "rows", shape)
+        targets = sized(waiting, "targets", (shape[0], *waiting["targets"].shape[1:])).reshape(shape[0], -1)
+        weights = sized(waiting, "weights", shape[:1])
+        return Batch(rows, targets, None if (weights == 1.0).all() else weights)
+
+
+def _plain(name: str, value: Any) -> Any:
+    """An argument as a value that JSON has."""
+    if isinstance(value, Activation):
+        return encode_activation(value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, tuple):
+        return list(value)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"{name}={value!r} can't be saved in a file")
+
+
+def _object(value: Any) -> Any:
+    """An argument from what JSON had for it."""
+    if isinstance(value, dict):
+        return decode_activation(value)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _names(given: Any, size: int) -> Any:
+    if not isinstance(given, list) or len(given) != size or not all(isinstance(name, str) for name in given):
+        raise ValueError(f"feature names must be {size} texts")
+    return np.array(given, dtype=object)

@@ -1,0 +1,106 @@
+"""What users give an estimator, checked once: parameters that all estimators have, rows, targets and sample weights."""
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from onepass._typing import FloatArray
+from onepass._validation import as_count
+from onepass.estimators.batch import is_sparse
+
+__all__ = ["SCALES", "CheckedInputs"]
+
+SCALES = (0.3, 1.0, 3.0, 10.0)  # of the priors that prior_scale="auto" weighs against each other
+_MOST_REPEATED = 10_000_000  # rows that whole weights may stand for
+
+
+class CheckedInputs(BaseEstimator):  # type: ignore[misc]
+    """Checks of what comes in; a subclass says what its models can take."""
+
+    prior_scale: float | str
+    covariance: str
+    standardize: bool
+    warm_up: int
+
+    _auto_scales: tuple[float, ...] = SCALES
+    _target_checks: dict[str, Any] = {}  # noqa: RUF012 (what scikit-learn is told of the targets)
+    _sparse_models = True  # whether the models can take sparse rows
+    _fractions_hint = ""  # where fractions of sample weights are allowed
+
+    def _check_parameters(self) -> None:
+        scale = self.prior_scale
+        known = isinstance(scale, Real) and not isinstance(scale, bool) and 0.0 < float(scale) < np.inf
+        if not known and not (isinstance(scale, str) and scale == "auto"):
+            raise ValueError(f"prior_scale must be a positive number or 'auto', got {scale!r}")
+        if self.standardize:
+            as_count(self.warm_up, "warm_up")
+
+    @property
+    def _scales(self) -> tuple[float, ...]:
+        """The prior scales that learn side by side."""
+        return self._auto_scales if isinstance(self.prior_scale, str) else (float(self.prior_scale),)
+
+    def _checked_pairs(self, X: Any, y: Any, *, restart: bool) -> tuple[Any, Any]:
+        """Rows and targets to learn; at a restart they say how many features there are."""
+        X, y = validate_data(self, X, y, reset=restart, accept_sparse="csr", dtype=np.float64, **self._target_checks)
+        self._check_sparse(X)
+        return X, y
+
+    def _checked_rows(self, X: Any) -> Any:
+        """Rows to predict."""
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        self._check_sparse(X)
+        return X
+
+    def _check_sparse(self, X: Any) -> None:
+        if is_sparse(X) and self._fills_sparse:
+            raise ValueError(
+                "standardize=True would fill sparse rows by centring them; scale them without centring "
+                "(MaxAbsScaler) and pass standardize=False"
+            )
+
+    @property
+    def _keeps_sparse(self) -> bool:
+        """Whether sparse rows reach the models as they are."""
+        return self._sparse_models and self.covariance == "diagonal"
+
+    @property
+    def _fills_sparse(self) -> bool:
+        return self.standardize and self._sparse_models and self.covariance == "diagonal"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self._fills_sparse
+        return tags
+
+    def _checked_weights(self, sample_weight: Any, X: Any) -> FloatArray | None:
+        if sample_weight is None:
+            return None
+        weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
+        if not np.isfinite(weights).all():
+            raise ValueError("sample_weight must be finite")
+        if not weights.any():  # scikit-learn checks this from 1.9 on
+            raise ValueError("sample_weight must contain at least one number above 0, got only zeros")
+        return weights
+
+    def _weighted(self, X: Any, targets: FloatArray, weights: FloatArray | None) -> tuple[Any, FloatArray, Any]:
+        """Rows, targets and weights to learn: whole weights become repeated rows."""
+        if weights is None:
+            return X, targets, None
+        if (weights != np.floor(weights)).any():
+            odd = weights[weights != np.floor(weights)][0]
+            raise ValueError(
+                f"sample_weight must hold whole numbers, got {odd:g}: a row can be learned again, but no part of it"
+                f"{self._fractions_hint}"
+            )
+        total = weights.sum()
+        if total > max(_MOST_REPEATED, 100 * len(weights)):
+            raise ValueError(
+                f"sample_weight adds up to {total:.3g} rows, each learned as often as its weight says; at most "
+                f"{_MOST_REPEATED:.0e} or 100 per row on average are allowed: divide the weights"
+            )
+        index = np.repeat(np.arange(X.shape[0]), weights.astype(int))
+        return X[index], targets[index], None

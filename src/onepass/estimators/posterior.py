@@ -1,0 +1,57 @@
+"""What ensembles have learned, in the units of the data: coefficients with their covariance, and random functions."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from onepass._typing import FloatArray
+from onepass._validation import as_count
+from onepass.estimators.scaling import Scaling
+from onepass.models.ensemble import Ensemble
+
+__all__ = ["Coefficients", "draw_functions", "linear_coefficients"]
+
+
+class Coefficients(NamedTuple):
+    """A belief about a linear function of the inputs."""
+
+    mean: FloatArray  # (d,)
+    intercept: Any
+    cov: FloatArray  # (d, d), or the variances (d,) of a diagonal covariance
+
+
+def linear_coefficients(
+    ensemble: Ensemble, inputs: Scaling, target_scale: float = 1.0, target_centre: float = 0.0
+) -> Coefficients:
+    """Mean, intercept and covariance of an ensemble of perceptrons, whose inputs and target were standardised."""
+    weights, bias = ensemble.weights, ensemble.members[0].bias
+    means = np.array([member.mean for member in ensemble.members])
+    mean = weights @ means
+    covs = np.array([member.cov for member in ensemble.members])
+    gaps = means - mean
+    factor = target_scale / inputs.scale
+    coef = mean[bias:] * factor
+    intercept = target_scale * mean[:bias].sum() + target_centre - coef @ inputs.centre
+    if covs.ndim == 2:
+        var = weights @ (covs + gaps**2)
+        return Coefficients(coef, intercept, var[bias:] * factor**2)
+    cov = np.tensordot(weights, covs + gaps[:, :, None] * gaps[:, None, :], 1)
+    return Coefficients(coef, intercept, cov[bias:, bias:] * np.outer(factor, factor))
+
+
+def draw_functions(ensembles: list[Ensemble], chunks: list[Any], n_samples: int, random_state: Any) -> list[FloatArray]:
+    """Outputs of functions drawn from the posterior for rows in chunks, ``(n_samples, n, ...)`` for each ensemble."""
+    as_count(n_samples, "n_samples")
+    random = check_random_state(random_state)
+    drawn = []
+    for ensemble in ensembles:
+        counts = random.multinomial(n_samples, ensemble.weights)
+        seeds = random.randint(2**31 - 1, size=len(counts))
+        parts = [
+            np.concatenate([member.sample_output(rows, int(count), int(seed)) for rows in chunks], axis=1)
+            for member, count, seed in zip(ensemble.members, counts, seeds, strict=True)
+            if count
+        ]
+        drawn.append(random.permutation(np.concatenate(parts)))
+    return drawn

@@ -1,0 +1,82 @@
+"""Metrics, one class each: updated with rows as they come, in constant memory, and merged across processes.
+
+A metric has three methods: `update` takes predictions with their targets, `get` returns the value so far, and `merge`
+adds the rows of another metric of its class, scored elsewhere. The same objects score the command ``evaluate``,
+evaluation on Dask, ``onepass bench`` and the benchmarks.
+
+To add a metric, write a subclass of `Metric`, or of `RowMean` if it is a mean over rows, and register it; the commands
+and reports then show it.
+
+Examples
+--------
+>>> import numpy as np
+>>> from onepass.evaluation.metrics import REGISTRY, MetricSet, NumberPredictions, RowMean, register
+>>> @register("numbers")
+... class Bias(RowMean[NumberPredictions]):
+...     name, title = "bias", "bias"
+...
+...     @classmethod
+...     def per_row(cls, rows):
+...         return rows.mean - rows.y
+>>> rows = NumberPredictions(y=np.array([1.0, 2.0]), mean=np.array([2.0, 3.0]))
+>>> MetricSet("numbers", with_std=False).update(rows).get()
+{'rmse': 1.0, 'mae': 1.0, 'bias': 1.0}
+>>> del REGISTRY["numbers"]["bias"]
+"""
+
+from onepass.evaluation.metrics.base import REGISTRY, Metric, MetricSet, RowMean, Task, register
+from onepass.evaluation.metrics.classes import (
+    Accuracy,
+    BrierScore,
+    ClassCalibrationError,
+    LogLoss,
+    RocAuc,
+    TopClassCalibrationError,
+)
+from onepass.evaluation.metrics.numbers import (
+    LEVELS,
+    Coverage50,
+    Coverage80,
+    Coverage95,
+    LogLikelihood,
+    MeanAbsoluteError,
+    NumberCalibrationError,
+    RootMeanSquaredError,
+)
+from onepass.evaluation.metrics.over_time import Curve, OverTime, PredictedStd
+from onepass.evaluation.metrics.predictions import (
+    ClassPredictions,
+    DistributionPredictions,
+    NumberPredictions,
+    Reliability,
+)
+
+__all__ = [
+    "LEVELS",
+    "REGISTRY",
+    "Accuracy",
+    "BrierScore",
+    "ClassCalibrationError",
+    "ClassPredictions",
+    "Coverage50",
+    "Coverage80",
+    "Coverage95",
+    "Curve",
+    "DistributionPredictions",
+    "LogLikelihood",
+    "LogLoss",
+    "MeanAbsoluteError",
+    "Metric",
+    "MetricSet",
+    "NumberCalibrationError",
+    "NumberPredictions",
+    "OverTime",
+    "PredictedStd",
+    "Reliability",
+    "RocAuc",
+    "RootMeanSquaredError",
+    "RowMean",
+    "Task",
+    "TopClassCalibrationError",
+    "register",
+]

@@ -1,0 +1,148 @@
+"""Metrics of predicted numbers: errors, predictive densities, and the coverage of intervals."""
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.special import ndtr
+
+from onepass._typing import FloatArray
+from onepass.evaluation.metrics.base import Metric, RowMean, register
+from onepass.evaluation.metrics.predictions import NumberPredictions, Reliability
+
+__all__ = [
+    "LEVELS",
+    "Coverage50",
+    "Coverage80",
+    "Coverage95",
+    "LogLikelihood",
+    "MeanAbsoluteError",
+    "NumberCalibrationError",
+    "RootMeanSquaredError",
+]
+
+LEVELS = (0.5, 0.8, 0.95)
+"""Of the intervals whose coverage is registered."""
+_BINS = 1000  # of the probability integral transform: levels are right to a thousandth
+
+
+@register("numbers")
+class RootMeanSquaredError(RowMean[NumberPredictions]):
+    """Root of the mean squared error."""
+
+    name, title = "rmse", "RMSE"
+
+    @classmethod
+    def per_row(cls, rows: NumberPredictions) -> FloatArray:
+        """Squared error."""
+        return rows.error**2
+
+    @classmethod
+    def of_mean(cls, mean: Any) -> Any:
+        """Root."""
+        return np.sqrt(mean)
+
+
+@register("numbers")
+class MeanAbsoluteError(RowMean[NumberPredictions]):
+    """Mean of the absolute errors."""
+
+    name, title = "mae", "MAE"
+
+    @classmethod
+    def per_row(cls, rows: NumberPredictions) -> FloatArray:
+        """Absolute error."""
+        return np.abs(rows.error)
+
+
+@register("numbers")
+class LogLikelihood(RowMean[NumberPredictions]):
+    """Mean log predictive density of the targets, in nats."""
+
+    name, title = "log_likelihood", "log-likelihood"
+    needs_std = True
+    larger_is_better = True
+
+    @classmethod
+    def per_row(cls, rows: NumberPredictions) -> FloatArray:
+        """Log predictive density."""
+        return rows.log_density
+
+
+class _Coverage(RowMean[NumberPredictions]):
+    """Share of targets inside their central interval of one level."""
+
+    needs_std = True
+    level: ClassVar[float]
+
+    @classmethod
+    def per_row(cls, rows: NumberPredictions) -> FloatArray:
+        """Whether the target lies inside."""
+        return np.asarray(rows.inside(cls.level))
+
+    @classmethod
+    def text(cls, value: float) -> str:
+        """A share in per cent."""
+        return f"{100.0 * value:.1f} %"
+
+
+@register("numbers")
+class Coverage50(_Coverage):
+    """Share of targets inside their central 50 % interval."""
+
+    name, title = "coverage_50", "in 50 %"
+    level = LEVELS[0]
+
+
+@register("numbers")
+class Coverage80(_Coverage):
+    """Share of targets inside their central 80 % interval."""
+
+    name, title = "coverage_80", "in 80 %"
+    level = LEVELS[1]
+
+
+@register("numbers")
+class Coverage95(_Coverage):
+    """Share of targets inside their central 95 % interval."""
+
+    name, title = "coverage_95", "in 95 %"
+    level = LEVELS[2]
+
+
+@register("numbers")
+class NumberCalibrationError(Metric[NumberPredictions]):
+    """Mean difference between the level of central intervals and the share of targets inside, over all levels.
+
+    Kept is a histogram of the targets' places in their predictive distributions (probability integral transform).
+    """
+
+    name, title = "calibration_error", "calib. error"
+    needs_std = True
+
+    def __init__(self) -> None:
+        self._histogram = np.zeros(_BINS)
+
+    def update(self, rows: NumberPredictions) -> Self:
+        """Score more rows."""
+        places = np.minimum((ndtr(rows.z) * _BINS).astype(np.int64), _BINS - 1)
+        self._histogram += np.bincount(places, minlength=_BINS)
+        return self
+
+    def get(self) -> float:
+        """Mean over the levels 5, 10, ..., 95 %."""
+        found = self.reliability()
+        return float(np.abs(found.predicted - found.observed).mean())
+
+    def merge(self, other: Self) -> Self:
+        """Add the rows of another."""
+        self._histogram += other._histogram
+        return self
+
+    def reliability(self) -> Reliability:
+        """Share of targets inside the central interval of each level."""
+        levels = np.linspace(0.05, 0.95, 19)
+        n = float(self._histogram.sum())
+        below = np.concatenate([[0.0], np.cumsum(self._histogram)]) / max(n, 1.0)
+        edges = np.linspace(0.0, 1.0, _BINS + 1)
+        low, high = (np.interp(0.5 + side * levels / 2, edges, below) for side in (-1.0, 1.0))
+        return Reliability(np.full(len(levels), n), levels, high - low)

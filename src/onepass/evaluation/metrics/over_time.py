@@ -1,0 +1,102 @@
+"""Metrics along a stream: over segments of equal length, at most 256 of them however long the stream."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from onepass._typing import FloatArray
+from onepass.evaluation.metrics.base import RowMean
+
+__all__ = ["Curve", "OverTime", "PredictedStd"]
+
+_SEGMENTS = 256
+_FIRST_SEGMENT = 16  # rows
+
+
+class Curve:
+    """Sums of some numbers per row, over segments of equal length that double when there are too many of them.
+
+    Examples
+    --------
+    >>> curve = Curve(2)
+    >>> curve.add(np.ones((100, 2)))
+    >>> curve.rows.tolist()
+    [16, 32, 48, 64, 80, 96, 100]
+    """
+
+    def __init__(self, size: int) -> None:
+        self._sums = np.zeros((_SEGMENTS, size))
+        self._width = _FIRST_SEGMENT
+        self._n = 0
+
+    def add(self, numbers: FloatArray) -> None:
+        """Add the numbers of more rows, ``(n, size)``."""
+        end = self._n + len(numbers)
+        while end > _SEGMENTS * self._width:
+            pairs = self._sums.reshape(_SEGMENTS // 2, 2, -1).sum(axis=1)
+            self._sums[: _SEGMENTS // 2], self._sums[_SEGMENTS // 2 :] = pairs, 0.0
+            self._width *= 2
+        first = self._n // self._width
+        last = (end - 1) // self._width
+        starts = np.maximum(np.arange(first, last + 1) * self._width - self._n, 0)
+        if len(numbers):
+            self._sums[first : last + 1] += np.add.reduceat(numbers, starts, axis=0)
+        self._n = end
+
+    @property
+    def rows(self) -> FloatArray:
+        """Rows up to the end of each segment, ``(s,)``."""
+        ends = np.arange(1, -(-self._n // self._width) + 1) * self._width
+        return np.minimum(ends, self._n)
+
+    @property
+    def sums(self) -> FloatArray:
+        """Sums over each segment, ``(s, size)``."""
+        return self._sums[: len(self.rows)]
+
+    @property
+    def means(self) -> FloatArray:
+        """Means over each segment, ``(s, size)``."""
+        counts = np.diff(self.rows, prepend=0)
+        return self.sums / counts[:, None]
+
+
+class PredictedStd(RowMean[Any]):
+    """Mean of the predicted standard deviations: no score, but shown over time beside the errors."""
+
+    name, title = "std", "predicted std"
+    needs_std = True
+
+    @classmethod
+    def per_row(cls, rows: Any) -> FloatArray:
+        """Predicted standard deviation."""
+        return np.asarray(rows.std)
+
+
+class OverTime:
+    """Metrics over the segments of a stream; those that are means over rows."""
+
+    def __init__(self, metrics: Sequence[type[RowMean[Any]]]) -> None:
+        self._metrics = metrics
+        self._curve = Curve(len(metrics))
+
+    def update(self, rows: Any) -> None:
+        """Score more rows."""
+        self._curve.add(np.stack([metric.per_row(rows) for metric in self._metrics], axis=1, dtype=np.float64))
+
+    @property
+    def rows(self) -> FloatArray:
+        """Rows up to the end of each segment, ``(s,)``."""
+        return self._curve.rows
+
+    def segments(self) -> dict[str, FloatArray]:
+        """Values over each segment by name, ``(s,)``."""
+        return self._of_means(self._curve.means)
+
+    def so_far(self) -> dict[str, FloatArray]:
+        """Values over all rows up to the end of each segment by name, ``(s,)``."""
+        return self._of_means(np.cumsum(self._curve.sums, axis=0) / self.rows[:, None])
+
+    def _of_means(self, means: FloatArray) -> dict[str, FloatArray]:
+        return {metric.name: metric.of_mean(means[:, i]) for i, metric in enumerate(self._metrics)}

@@ -1,0 +1,137 @@
+"""What a metric is updated with: targets, and what was predicted for them.
+
+What several metrics need of the same rows, such as their errors, is computed once, when the first of them asks.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from onepass._typing import FloatArray
+
+__all__ = ["SURE", "ClassPredictions", "DistributionPredictions", "NumberPredictions", "Reliability"]
+
+SURE = 1e-15
+"""A probability of 0 or 1 is taken for this much less sure, so that one row can't make a score infinite."""
+
+
+@dataclass(frozen=True)
+class NumberPredictions:
+    """Targets and their Gaussian predictive distributions, each ``(n,)``; without ``std`` their means alone."""
+
+    y: FloatArray
+    mean: FloatArray
+    std: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @cached_property
+    def error(self) -> FloatArray:
+        """Target minus predicted mean."""
+        return np.asarray(self.y - self.mean)
+
+    @cached_property
+    def z(self) -> FloatArray:
+        """Errors in units of the predicted standard deviation."""
+        return np.asarray(self.error / self._known_std)
+
+    @cached_property
+    def log_density(self) -> FloatArray:
+        """Log predictive density of each target."""
+        return np.asarray(-0.5 * (np.log(2.0 * np.pi) + self.z**2) - np.log(self._known_std))
+
+    def inside(self, level: float) -> Any:
+        """Whether each target lies in its central interval of this level."""
+        return np.abs(self.z) <= ndtri(0.5 + level / 2)
+
+    @property
+    def _known_std(self) -> FloatArray:
+        if self.std is None:
+            raise ValueError("these predictions have no standard deviations, which the metric needs")
+        return self.std
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistributionPredictions(NumberPredictions):
+    """Targets and predictive distributions that are not Gaussian: log densities, and intervals of one ``level``."""
+
+    log_densities: FloatArray
+    low: FloatArray
+    high: FloatArray
+    level: float = 0.95
+
+    @property
+    def log_density(self) -> FloatArray:
+        """Log predictive density of each target, as given."""
+        return self.log_densities
+
+    def inside(self, level: float) -> Any:
+        """Whether each target lies in its interval, whose level must be the one asked for."""
+        if level != self.level:
+            raise ValueError(f"these predictions have intervals of level {self.level}, not {level}")
+        return (self.low < self.y) & (self.y < self.high)
+
+
+@dataclass(frozen=True)
+class ClassPredictions:
+    """Indices ``(n,)`` of the true classes, predicted probabilities ``(n, K)``, and the std ``(n,)`` of the largest."""
+
+    y: Any
+    probabilities: FloatArray
+    std: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return int(self.probabilities.shape[1])
+
+    @cached_property
+    def index(self) -> Any:
+        """True classes as integers."""
+        return np.asarray(self.y, dtype=np.int64)
+
+    @cached_property
+    def of_truth(self) -> FloatArray:
+        """Probability of the true class."""
+        return np.asarray(self.probabilities[np.arange(len(self)), self.index])
+
+    @cached_property
+    def surprise(self) -> FloatArray:
+        """Negative log probability of the true class."""
+        return np.asarray(-np.log(np.maximum(self.of_truth, SURE)))
+
+    @cached_property
+    def squared_error(self) -> FloatArray:
+        """Squared differences of the probabilities from 1 for the true class and 0 for the others, summed."""
+        return np.asarray(np.square(self.probabilities).sum(axis=1) - 2.0 * self.of_truth + 1.0)
+
+    @cached_property
+    def best(self) -> Any:
+        """Index of the most probable class."""
+        return self.probabilities.argmax(axis=1)
+
+    @cached_property
+    def of_best(self) -> FloatArray:
+        """Probability of the most probable class."""
+        return np.asarray(self.probabilities[np.arange(len(self)), self.best])
+
+    @cached_property
+    def is_right(self) -> Any:
+        """Whether the most probable class is the true one."""
+        return self.best == self.index
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Predicted against observed frequency, by bin: its number of rows, the mean prediction, what was observed."""
+
+    rows: FloatArray
+    predicted: FloatArray
+    observed: FloatArray

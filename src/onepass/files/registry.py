@@ -1,0 +1,50 @@
+"""The classes that a file can hold, by the names they have in files.
+
+This is the only table of such classes in the package; everything else that turns a name from a file into a class asks
+`savable`. It names modules rather than classes so that loading a perceptron does not import scikit-learn, and a class
+is imported only when a file asks for it. To make a new class savable, give it ``export_state`` and ``from_state`` (see
+`onepass.files.state`), add one line here and write its fixture with ``python -m tests.fixtures.make``.
+"""
+
+from importlib import import_module
+
+__all__ = ["savable", "savable_names"]
+
+# The names are part of the file format, so they never change.
+_MODULES = {
+    "BayesianCommittee": "onepass.models.ensemble",
+    "BayesianMLPClassifier": "onepass.estimators",
+    "BayesianMLPRegressor": "onepass.estimators",
+    "BayesianNetwork": "onepass.models.network",
+    "BayesianPerceptron": "onepass.models.perceptron",
+    "BayesianPerceptronClassifier": "onepass.estimators",
+    "BayesianPerceptronRegressor": "onepass.estimators",
+    "KalmanNetwork": "onepass.models.kalman_network",
+    "PerceptronClassifier": "onepass.integrations.river",
+    "PerceptronFleet": "onepass.models.fleet",
+    "PerceptronRegressor": "onepass.integrations.river",
+    "TabularModel": "onepass.tables.model",
+}
+
+
+def savable(name: str) -> type:
+    """Import the class with this name in files; a KeyError if there is none.
+
+    Examples
+    --------
+    >>> savable("BayesianPerceptron")
+    <class 'onepass.models.perceptron.BayesianPerceptron'>
+    """
+    cls: type = getattr(import_module(_MODULES[name]), name)
+    return cls
+
+
+def savable_names(module: str | None = None) -> tuple[str, ...]:
+    """Names of the savable classes in alphabetical order: all of them, or those of one module.
+
+    Examples
+    --------
+    >>> savable_names("onepass.models.network")
+    ('BayesianNetwork',)
+    """
+    return tuple(sorted(name for name, home in _MODULES.items() if module in (None, home)))

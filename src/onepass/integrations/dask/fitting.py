@@ -1,0 +1,96 @@
+"""Learning on a cluster: rows stay on their workers, and only beliefs are sent.
+
+Every partition, chunk or file is a shard. In each round a worker learns its shards from the merged belief without their
+own contribution (see `onepass.merging`), and what is sent between workers is one `onepass.merging.Site` per shard,
+summed along a tree. All of it is ordinary Dask tasks whose results depend only on their inputs and are added in a fixed
+order: when a worker dies, Dask runs its tasks again elsewhere, and the result is the same, bit for bit among machines
+of one kind.
+"""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from onepass._validation import as_count
+from onepass.integrations.dask.client import Progress, connected, placements, progress_report, send, wait_for
+from onepass.integrations.dask.rounds import NO_ROWS, count_rows, learn_shard, replace_sites
+from onepass.integrations.dask.shards import DataSource, Read
+from onepass.integrations.dask.starting import start_estimator
+from onepass.merging import Merging
+
+__all__ = ["fit"]
+
+
+def fit(
+    model: Any,
+    data: Any,
+    target: str | None = None,
+    *,
+    features: Sequence[str] | None = None,
+    client: Any = None,
+    rounds: int = 2,
+    read: Read | None = None,
+    keep: bool = True,
+    progress: Progress | bool = False,
+) -> Any:
+    """Learn all rows on a cluster; the model given is the prior and is not changed, the learned one is returned.
+
+    Parameters
+    ----------
+    model : perceptron, network or estimator
+        As for `onepass.merge`. An estimator that has not been fitted is started with the first rows.
+    data : Dask data frame, pair of Dask arrays, or list of files
+        Every partition, chunk of rows or file is a shard. Files are Parquet, or whatever ``read`` reads, at paths that
+        the workers can open.
+    target : str, optional
+        Name of the target's column, for data frames and Parquet files.
+    features : list of str, optional
+        Columns to learn from; all others by default, in the order of the (first) file.
+    client : distributed.Client, optional
+        By default the current one, or else processes on this machine until all is learned.
+    rounds : int
+        How often each shard is learned. 1 merges once, which is exact for linear outputs with fixed noise; 2 brings
+        other models as close to a sequential pass as another order of the rows would.
+    read : function, optional
+        Turns the name of a file into batches ``(X, y)``. It runs on the workers.
+    keep : bool
+        Keep the shards of files in the workers' memory between rounds; otherwise they are read again in every round.
+        Data frames and arrays are always kept.
+    progress : bool or function
+        True draws a bar; a function is called with the number of shards learned so far and the total.
+
+    Examples
+    --------
+    >>> import dask.array as da, numpy as np, onepass
+    >>> from distributed import Client
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 3))
+    >>> y = X @ [1.0, -2.0, 0.5] + rng.normal(size=2000)
+    >>> prior = onepass.BayesianPerceptron(3, "linear", noise=1.0)
+    >>> data = da.from_array(X, chunks=(500, 3)), da.from_array(y, chunks=500)
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
+    ...     model = fit(prior, data, client=client)
+    >>> bool(np.allclose(model.mean, prior.learn(X, y).mean)), model.n_seen
+    (True, 2000)
+    """
+    as_count(rounds, "rounds")
+    source = DataSource(data, target, features, read, keep)
+    with ExitStack() as stack:
+        client = stack.enter_context(connected(client))
+        prior, shards = start_estimator(client, model, source.shards(client))
+        report = stack.enter_context(progress_report(progress, rounds * len(shards)))
+        # Made here rather than by a task, so that a model that can't be merged raises its error at once.
+        merging = send(client, Merging(prior))
+        total = client.submit(Merging.nothing, merging, pure=False)
+        sites = [total] * len(shards)
+        for number in range(rounds):
+            places = placements(client, shards)
+            learned = [
+                client.submit(learn_shard, merging, total, site, shard, k, pure=False, **place)
+                for k, (site, shard, place) in enumerate(zip(sites, shards, places, strict=True))
+            ]
+            wait_for(learned, report, number * len(shards))
+            sites, total = replace_sites(client, merging, (sites, total), learned)
+        if prior is model and not client.submit(count_rows, total, pure=False).result():
+            raise ValueError(NO_ROWS)
+        return client.submit(Merging.merged, merging, total, pure=False).result()

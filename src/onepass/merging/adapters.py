@@ -1,0 +1,251 @@
+"""Where each kind of model keeps its beliefs: adapters between a model's exported state and snapshots.
+
+Merging works on the plain data of ``export_state``, so it needs no model class, only to know where in that data the
+Gaussians, the counts and the running means are. An adapter knows that for one kind of model. To make another kind
+mergeable, write an adapter with the names of its classes and add it to `ADAPTERS`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+
+from onepass._typing import FloatArray
+from onepass.beliefs.diagonal import DiagonalGaussian
+from onepass.beliefs.full import FullGaussian
+from onepass.beliefs.structures import make_structure
+from onepass.engine.step import LOG_EVIDENCE, N_SEEN, NOISE, NOISE_WEIGHT, NOISE_WINDOW
+from onepass.engine.vector_matches import NoiseState
+from onepass.files.registry import savable, savable_names
+from onepass.files.state import Arrays, Parameters, decode_belief, nested, under
+from onepass.likelihoods.outputs import choose_outputs
+from onepass.merging.snapshots import Block, Snapshot
+
+__all__ = ["ADAPTERS", "Adapter", "EstimatorAdapter", "NetworkAdapter", "PerceptronAdapter", "adapter_for"]
+
+
+class Adapter(Protocol):
+    """Reads snapshots from the exported state of one kind of model, and writes them back."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes, as in files, whose state it reads."""
+        ...
+
+    def settings(self, parameters: Parameters, arrays: Arrays) -> dict[str, Any]:
+        """Return what must be equal for two models to be merged, by the names that users know."""
+        ...
+
+    def read(self, parameters: Parameters, arrays: Arrays) -> list[Snapshot]:
+        """Read the beliefs; a ValueError if the model can't be merged."""
+        ...
+
+    def write(self, parameters: Parameters, arrays: Arrays, snapshots: list[Snapshot]) -> tuple[Parameters, Arrays]:
+        """Replace the beliefs in a state; the state given is not changed."""
+        ...
+
+
+def adapter_for(cls: type) -> Adapter:
+    """Find the adapter of a model's class; a TypeError if its models can't be merged."""
+    names = sorted(name for adapter in ADAPTERS for name in adapter.classes)
+    if cls.__name__ not in names or savable(cls.__name__) is not cls:
+        raise TypeError(f"prior must be one of {', '.join(names)}, got {cls.__name__}")
+    return _adapter_named(cls.__name__)
+
+
+def _adapter_named(name: str) -> Adapter:
+    return next(adapter for adapter in ADAPTERS if name in adapter.classes)
+
+
+class PerceptronAdapter:
+    """One belief, and the running quantities in the array ``running``."""
+
+    classes = ("BayesianPerceptron",)
+
+    def settings(self, parameters: Parameters, arrays: Arrays) -> dict[str, Any]:
+        """Return what must be equal for two perceptrons to be merged."""
+        running = arrays["running"]
+        named = {key: parameters[key] for key in ("n_features", "activation", "bias", "observation", "update")}
+        fixed = running[NOISE_WEIGHT] == 0.0
+        return {
+            **named,
+            "covariance": parameters["belief"]["form"],
+            "dtype": str(arrays["mean"].dtype),
+            "noise": float(running[NOISE]) if fixed else "learn",
+            "prior": parameters["start"],
+        }
+
+    def read(self, parameters: Parameters, arrays: Arrays) -> list[Snapshot]:
+        """Read the belief; a ValueError if later rows count more than earlier ones."""
+        _refuse_forgetting(parameters)
+        if arrays["process_noise"].any():
+            raise ValueError("process_noise lets the weights wander from row to row, and shards have no common order")
+        running = arrays["running"]
+        if np.isfinite(running[NOISE_WINDOW]):
+            raise ValueError("noise_window favours the last rows, which shards don't have in common; leave it out")
+        belief = decode_belief(parameters["belief"], arrays, len(arrays["mean"]))
+        assert isinstance(belief, (FullGaussian, DiagonalGaussian))
+        noise = running[[NOISE]], running[[NOISE_WEIGHT]]
+        return [Snapshot((belief,), float(running[LOG_EVIDENCE]), float(running[N_SEEN]), *noise)]
+
+    def write(self, parameters: Parameters, arrays: Arrays, snapshots: list[Snapshot]) -> tuple[Parameters, Arrays]:
+        """Replace the belief in a perceptron's state."""
+        (snapshot,) = snapshots
+        data, numbers = snapshot.blocks[0].export()
+        dtype = arrays["mean"].dtype
+        running = arrays["running"].copy()
+        running[NOISE], running[NOISE_WEIGHT] = snapshot.means[0], snapshot.weights[0]
+        running[LOG_EVIDENCE], running[N_SEEN] = snapshot.evidence, snapshot.rows
+        kept = {name: arrays[name] for name in ("prior_variances", "process_noise")}
+        numbers = {name: array.astype(dtype) for name, array in numbers.items()}
+        return {**parameters, "belief": data}, {**kept, **numbers, "running": running}
+
+
+class NetworkAdapter:
+    """One belief of one or more covariance blocks, and noise and predictive scale per output in ``scales``."""
+
+    classes = ("BayesianNetwork",)
+
+    _NOT_SETTINGS = ("log_evidence", "n_seen", "engine")
+
+    def settings(self, parameters: Parameters, arrays: Arrays) -> dict[str, Any]:
+        """Return what must be equal for two networks to be merged."""
+        return {name: value for name, value in parameters.items() if name not in self._NOT_SETTINGS}
+
+    def read(self, parameters: Parameters, arrays: Arrays) -> list[Snapshot]:
+        """Read the belief; a ValueError if later rows count more than earlier ones."""
+        _refuse_forgetting(parameters)
+        mean, values, scales = (arrays[name].astype(np.float64) for name in ("mean", "covariance", "scales"))
+        blocks: list[Block] = []
+        if parameters["covariance"] == "diagonal":
+            blocks = [DiagonalGaussian(mean, values)]
+        else:
+            for part, block in _covariance_blocks(parameters, values):
+                blocks.append(FullGaussian(mean[part], np.tril(block) + np.tril(block, -1).T))
+        noise = NoiseState(*scales)
+        means = np.concatenate([noise.noise, noise.scale])
+        weights = np.concatenate([noise.noise_weight, noise.scale_weight])
+        return [Snapshot(tuple(blocks), parameters["log_evidence"], parameters["n_seen"], means, weights)]
+
+    def write(self, parameters: Parameters, arrays: Arrays, snapshots: list[Snapshot]) -> tuple[Parameters, Arrays]:
+        """Replace the belief in a network's state."""
+        (snapshot,) = snapshots
+        dtype = arrays["mean"].dtype
+        values = np.empty(len(arrays["covariance"]))
+        if parameters["covariance"] == "diagonal":
+            values[:] = snapshot.blocks[0].cov
+        else:
+            for (_, view), block in zip(_covariance_blocks(parameters, values), snapshot.blocks, strict=True):
+                view[...] = block.cov
+        noise, scale = snapshot.means.reshape(2, -1)
+        noise_weight, scale_weight = snapshot.weights.reshape(2, -1)
+        scales = NoiseState(noise, noise_weight, scale, scale_weight).to_array()
+        mean = np.concatenate([block.mean for block in snapshot.blocks])
+        counts = {"log_evidence": snapshot.evidence, "n_seen": round(snapshot.rows)}
+        numbers = {"mean": mean.astype(dtype), "covariance": values.astype(dtype), "scales": scales}
+        return {**parameters, **counts}, numbers
+
+
+@dataclass(frozen=True)
+class _Member:
+    """One model of an estimator's committees."""
+
+    committee: int
+    number: int
+    adapter: Adapter
+    parameters: Parameters
+    arrays: Arrays
+
+    @property
+    def place(self) -> str:
+        """Prefix of its arrays."""
+        return f"member/{self.committee}/{self.number}"
+
+
+class EstimatorAdapter:
+    """Committees of perceptrons or networks, all on the same standardised rows."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """All savable estimators: they share one base class, which writes their state."""
+        return savable_names("onepass.estimators")
+
+    def settings(self, parameters: Parameters, arrays: Arrays) -> dict[str, Any]:
+        """Return what must be equal for two estimators to be merged, with their standardisation and members."""
+        named = {name: value for name, value in parameters.items() if name not in ("arguments", "committees", "n_rows")}
+        for side in ("inputs", "targets"):
+            for name, array in under(side, arrays).items():
+                named[f"standardisation ({name} of the {side})"] = array.tolist()
+        for member in _members(parameters, arrays):
+            own = member.adapter.settings(member.parameters, member.arrays)
+            named |= {f"{name} of {member.place}": value for name, value in own.items()}
+        return {**parameters["arguments"], **named}
+
+    def read(self, parameters: Parameters, arrays: Arrays) -> list[Snapshot]:
+        """Read the belief of every member; a ValueError if the estimator still collects rows to standardise by."""
+        if "waiting/rows" in arrays:
+            raise ValueError(
+                f"it is still in its warm-up of {parameters['arguments']['warm_up']} rows, whose statistics standardise"
+                " all that come after; let the prior learn so many rows before it is copied"
+            )
+        rows, snapshots = float(parameters["n_rows"]), []
+        for member in _members(parameters, arrays):
+            (snapshot,) = member.adapter.read(member.parameters, member.arrays)
+            # A member's weight in its committee, or the fading evidence behind it, is one more running mean.
+            weighting = arrays[_weighting_array(member.committee, arrays)][[member.number]]
+            means, weights = np.append(snapshot.means, weighting), np.append(snapshot.weights, rows)
+            snapshots.append(replace(snapshot, means=means, weights=weights))
+        return snapshots
+
+    def write(self, parameters: Parameters, arrays: Arrays, snapshots: list[Snapshot]) -> tuple[Parameters, Arrays]:
+        """Replace the beliefs of all members in an estimator's state."""
+        numbers = {name: array.copy() for name, array in arrays.items() if not name.startswith("member/")}
+        committees = [[dict(entry) for entry in committee] for committee in parameters["committees"]]
+        rows = parameters["n_rows"]
+        for member, snapshot in zip(_members(parameters, arrays), snapshots, strict=True):
+            own = replace(snapshot, means=snapshot.means[:-1], weights=snapshot.weights[:-1])
+            state, new = member.adapter.write(member.parameters, member.arrays, [own])
+            committees[member.committee][member.number]["state"] = state
+            numbers |= nested(member.place, new)
+            numbers[_weighting_array(member.committee, arrays)][member.number] = snapshot.means[-1]
+            rows = round(snapshot.weights[-1])
+            count = f"count/{member.committee}"
+            if count in arrays:  # rows behind the weights of the committee's members
+                numbers[count] = arrays[count] + rows - parameters["n_rows"]
+        return {**parameters, "committees": committees, "n_rows": rows}, numbers
+
+
+ADAPTERS: tuple[Adapter, ...] = (PerceptronAdapter(), NetworkAdapter(), EstimatorAdapter())
+
+
+def _refuse_forgetting(parameters: Parameters) -> None:
+    if parameters["forgetting"] < 1.0:
+        raise ValueError(
+            f"forgetting={parameters['forgetting']:g} favours the last rows, which shards don't have in common; "
+            "use forgetting=1"
+        )
+
+
+def _covariance_blocks(parameters: Parameters, values: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+    """The weights of each block of a network's covariance, and a view of the block in ``values``."""
+    likelihood = choose_outputs(parameters["observation"], parameters["noise"])(parameters["n_outputs"])
+    widths = (parameters["n_features"], *parameters["hidden"], likelihood.size)
+    cuts, offset = make_structure(parameters["covariance"], widths).cuts.tolist(), 0
+    for begin, end in pairwise(cuts):
+        size = end - begin
+        yield slice(begin, end), values[offset : offset + size * size].reshape(size, size)
+        offset += size * size
+
+
+def _members(parameters: Parameters, arrays: Arrays) -> Iterator[_Member]:
+    for i, committee in enumerate(parameters["committees"]):
+        for k, entry in enumerate(committee):
+            numbers = under(f"member/{i}/{k}", arrays)
+            yield _Member(i, k, _adapter_named(entry["class"]), entry["state"], numbers)
+
+
+def _weighting_array(committee: int, arrays: Arrays) -> str:
+    """Name of the array that the weights of a committee's members are computed from."""
+    return f"evidence/{committee}" if f"evidence/{committee}" in arrays else f"weights/{committee}"

@@ -1,0 +1,105 @@
+"""What all perceptrons of a fleet have in common, and the conversion between a perceptron and its record.
+
+A record contains only what differs between keys: the belief and the running quantities. The rest, settings and shared
+arrays, is a `Template`.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from onepass._typing import FloatArray
+from onepass.beliefs.full import FullGaussian
+from onepass.beliefs.records import (
+    AT_EVIDENCE,
+    AT_NOISE,
+    AT_NOISE_WEIGHT,
+    AT_PRIOR,
+    AT_SEEN,
+    make_record,
+    means_of,
+    roots_of,
+)
+from onepass.engine.step import LOG_EVIDENCE, N_SEEN, NOISE, NOISE_WEIGHT, NOISE_WINDOW
+from onepass.files.state import Arrays, Parameters
+from onepass.models.perceptron import BayesianPerceptron
+
+__all__ = ["Template", "pack", "restore_prior"]
+
+_SHARED_SETTINGS = ("n_features", "activation", "bias", "observation", "update", "forgetting")
+
+
+@dataclass(frozen=True)
+class Template:
+    """Settings and arrays of a perceptron, to which a record adds the belief."""
+
+    settings: Parameters
+    arrays: Arrays
+    size: int
+    """Number of weights, with the bias."""
+
+    @classmethod
+    def of(cls, prior: BayesianPerceptron) -> Self:
+        """Make the template of a fleet whose keys start from ``prior``."""
+        return cls(*prior.export_state(), prior.n_features + prior.bias)
+
+    @property
+    def noise_window(self) -> float:
+        """Rows that a learned noise is averaged over; infinity for all of them."""
+        return float(self.arrays["running"][NOISE_WINDOW])
+
+    @property
+    def prior_variance(self) -> float:
+        """Sum of the prior variances of all weights."""
+        return float(np.sum(self.arrays["prior_variances"]))
+
+    def unpack(self, record: FloatArray) -> BayesianPerceptron:
+        """Make the perceptron of a record."""
+        running = np.zeros(5)
+        running[NOISE_WINDOW] = self.noise_window
+        running[[NOISE, NOISE_WEIGHT, LOG_EVIDENCE, N_SEEN]] = record[[AT_NOISE, AT_NOISE_WEIGHT, AT_EVIDENCE, AT_SEEN]]
+        belief = {"mean": means_of(record[None], self.size)[0], "root": roots_of(record[None], self.size)[0]}
+        settings = self.settings if record[AT_PRIOR] == 0 else {**self.settings, "start": ""}
+        return BayesianPerceptron.from_state(settings, {**self.arrays, **belief, "running": running})
+
+    def check_prior(self, prior: Any, current: FloatArray) -> None:
+        """Raise an error for a prior that can't replace the one in the record ``current``."""
+        if not isinstance(prior, BayesianPerceptron):
+            raise TypeError(f"prior must be a BayesianPerceptron, got {type(prior).__name__}")
+        settings, arrays = prior.export_state()
+        for name in _SHARED_SETTINGS:
+            if settings[name] != self.settings[name]:
+                raise ValueError(f"prior has {name}={settings[name]!r} where the fleet has {self.settings[name]!r}")
+        if settings["belief"]["form"] != "full" or prior.mean.dtype != np.float64:
+            raise ValueError("prior must have a full covariance in float64")
+        noise, weight, window = arrays["running"][[NOISE, NOISE_WEIGHT, NOISE_WINDOW]].tolist()
+        own_noise, own_weight = current[[AT_NOISE, AT_NOISE_WEIGHT]].tolist()
+        if (weight > 0.0) != (own_weight > 0.0):
+            given, wanted = ("'learn'" if w > 0.0 else f"{v:g}" for v, w in ((noise, weight), (own_noise, own_weight)))
+            raise ValueError(f"prior has noise={given} where the fleet has noise={wanted}")
+        if window != self.noise_window:
+            given, wanted = (f"{rows:g}" if np.isfinite(rows) else "None" for rows in (window, self.noise_window))
+            raise ValueError(f"prior has noise_window={given} where the fleet has {wanted}")
+
+
+def pack(model: BayesianPerceptron) -> FloatArray:
+    """Make a record with a perceptron's belief, as one that has learned nothing yet."""
+    arrays = model.export_state()[1]
+    root = arrays["root"] if "root" in arrays else FullGaussian(model.mean, model.cov).to_root()
+    return make_record(model.mean, root, *arrays["running"][[NOISE, NOISE_WEIGHT]])
+
+
+def restore_prior(settings: Parameters, arrays: Arrays, record: FloatArray, size: int) -> BayesianPerceptron:
+    """Make the perceptron that a saved fleet started from."""
+    running = np.zeros(5)
+    running[NOISE_WINDOW] = arrays["window"][0]
+    running[[NOISE, NOISE_WEIGHT]] = record[[AT_NOISE, AT_NOISE_WEIGHT]]
+    numbers = {
+        "mean": means_of(record[None], size)[0],
+        "root": roots_of(record[None], size)[0],
+        "running": running,
+        "process_noise": np.zeros(size),
+        "prior_variances": arrays["prior_variances"],
+    }
+    return BayesianPerceptron.from_state({**settings, "belief": {"form": "full", "fragile": False}}, numbers)

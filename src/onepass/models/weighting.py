@@ -1,0 +1,142 @@
+"""How much each member of an ensemble counts: rules that turn log densities of rows into weights.
+
+Each row's log density, taken before the member learned the row, says how well the member predicted it. Plain posterior
+weights add up all of them and soon leave one member; the other rules bound how far back they look, which keeps the
+choice open and most of the gain of averaging. A weighting never changes: learning replaces it, so an ensemble goes back
+by keeping the old one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, Self
+
+import numpy as np
+from scipy.special import logsumexp, softmax
+
+from onepass._typing import FloatArray
+from onepass._validation import one_of
+from onepass.files.state import Arrays, sized
+
+__all__ = ["WEIGHTINGS", "FadingWeights", "RuleWeights", "Weighting"]
+
+WEIGHTINGS = ("stacked", "window", "evidence", "uniform")
+_MEMORY = 200.0  # rows after which a log density counts 1/e
+_GAIN, _LARGEST_STEP, _WINDOW = 10.0, 0.5, 50
+
+
+class Weighting(Protocol):
+    """What an ensemble asks of its rule; ``k`` is the number of members."""
+
+    @property
+    def weights(self) -> FloatArray:
+        """Weight of each member, ``(k,)``; they add up to 1."""
+
+    @property
+    def arrays(self) -> Arrays:
+        """What the weights follow from, by the names that files have for it."""
+
+    def updated(self, log_densities: FloatArray, evidences: Sequence[float]) -> Self:
+        """Weigh by the log densities ``(k, n)`` of new rows; ``evidences`` are the members' sums over all rows."""
+
+    def restarted(self) -> Self:
+        """Forget the weights, before a pass that predicts the same rows again."""
+
+    def log_evidence(self, evidences: Sequence[float]) -> float:
+        """Log evidence of the ensemble, from that of its members."""
+
+
+@dataclass(frozen=True)
+class FadingWeights:
+    """Posterior weights from evidence that fades with the rows: which prior suits the data best now."""
+
+    evidence: FloatArray  # (k,), faded
+
+    @classmethod
+    def start(cls, n_members: int) -> Self:
+        """Weigh all members the same."""
+        return cls(np.zeros(n_members))
+
+    @property
+    def weights(self) -> FloatArray:
+        """Weight of each member, ``(k,)``."""
+        return np.asarray(softmax(self.evidence))
+
+    @property
+    def arrays(self) -> Arrays:
+        """The faded evidence."""
+        return {"evidence": self.evidence}
+
+    def updated(self, log_densities: FloatArray, evidences: Sequence[float]) -> Self:
+        """Fade what is known and add new rows, the last one in full."""
+        n_rows = log_densities.shape[1]
+        ages = np.arange(n_rows - 1, -1, -1)
+        faded = self.evidence * np.exp(-n_rows / _MEMORY)
+        return replace(self, evidence=faded + log_densities @ np.exp(-ages / _MEMORY))
+
+    def restarted(self) -> Self:
+        """Weigh all members the same."""
+        return self.start(len(self.evidence))
+
+    def log_evidence(self, evidences: Sequence[float]) -> float:
+        """The best member's: members differ in their prior alone, and the data choose it."""
+        return max(float(evidence) for evidence in evidences)
+
+
+@dataclass(frozen=True)
+class RuleWeights:
+    """Weights by one of the rules in `WEIGHTINGS`; see `onepass.BayesianCommittee` for what each does."""
+
+    rule: str
+    weights: FloatArray  # (k,)
+    count: float  # rows that the weights rest on, the start counting as one per member
+    recent: FloatArray  # (k, n), log densities of the last rows
+
+    @classmethod
+    def start(cls, n_members: int, rule: str) -> Self:
+        """Weigh all members the same."""
+        one_of(rule, WEIGHTINGS, "weighting")
+        return cls(rule, np.full(n_members, 1.0 / n_members), float(n_members), np.zeros((n_members, 0)))
+
+    @classmethod
+    def from_arrays(cls, rule: str, n_members: int, arrays: Arrays) -> Self:
+        """Check and take what `arrays` gave."""
+        one_of(rule, WEIGHTINGS, "weighting")
+        weights = sized(arrays, "weights", (n_members,))
+        if (weights < 0.0).any() or abs(weights.sum() - 1.0) > 1e-6:
+            raise ValueError("the weights of a committee must be shares of 1")
+        count = float(sized(arrays, "count", (1,))[0])
+        return cls(rule, weights, count, sized(arrays, "recent", (n_members, *arrays["recent"].shape[1:])))
+
+    @property
+    def arrays(self) -> Arrays:
+        """Weights, what they rest on, and the log densities of the last rows."""
+        return {"weights": self.weights.copy(), "count": np.array([self.count]), "recent": self.recent.copy()}
+
+    def updated(self, log_densities: FloatArray, evidences: Sequence[float]) -> Self:
+        """Weigh by the log densities of new rows, as the rule says."""
+        now = replace(self, recent=np.hstack([self.recent, log_densities])[:, -_WINDOW:])
+        if self.rule == "stacked":
+            return now._stacked(log_densities)
+        if self.rule == "uniform":
+            return now
+        evidence = now.recent.sum(axis=1) if self.rule == "window" else np.array(evidences)
+        return replace(now, weights=np.exp(evidence - logsumexp(evidence)))
+
+    def _stacked(self, log_densities: FloatArray) -> Self:
+        """Move the weights, row by row, towards each member's share in the density that the mixture gave the row."""
+        weights, count = self.weights.copy(), self.count
+        for row in log_densities.T:
+            share = np.log(weights) + row
+            share = np.exp(share - logsumexp(share))
+            count += 1.0
+            weights += min(_GAIN / count, _LARGEST_STEP) * (share - weights)
+        return replace(self, weights=weights, count=count)
+
+    def restarted(self) -> Self:
+        """Weigh all members the same: what was known before the pass is known better after it."""
+        n_members = len(self.weights)
+        return replace(self, weights=np.full(n_members, 1.0 / n_members), count=float(n_members))
+
+    def log_evidence(self, evidences: Sequence[float]) -> float:
+        """That of the uniform mixture: each row given all rows before it."""
+        return float(logsumexp(evidences) - np.log(len(evidences)))

@@ -1,0 +1,64 @@
+"""Columns of true and false, in the words that files use for them."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from onepass._typing import FloatArray
+from onepass.files.state import Parameters
+from onepass.tables.columns.values import Bad, as_texts, is_member, plain
+from onepass.tables.columns.wording import quoted
+
+__all__ = ["TRUTH_WORDS", "Boolean", "lower_texts"]
+
+_TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
+TRUTH_WORDS = (*_TRUE, *_FALSE)
+
+
+def lower_texts(array: Any, name: str) -> Any:
+    """Values as texts without case and surrounding space."""
+    return pc.utf8_lower(pc.utf8_trim_whitespace(as_texts(array, name)))
+
+
+@dataclass(frozen=True)
+class Boolean:
+    """1 for true, 0 for false, one half for missing."""
+
+    name: str
+    kind: ClassVar[str] = "boolean"
+    exclusive: ClassVar[tuple[int, tuple[float, ...]]] = (0, ())
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the numbers made of it."""
+        return [self.name]
+
+    def words(self) -> str:
+        """Say what is done with it."""
+        return "true or false, as 1 or 0; missing: 0.5"
+
+    def fill(self, array: Any, out: FloatArray, bad: Bad) -> None:
+        """Write the features of all rows."""
+        array = plain(array)
+        if pa.types.is_boolean(array.type):
+            values = pc.cast(array, pa.float64()).to_numpy(zero_copy_only=False)
+            out[:, 0] = np.where(np.isnan(values), 0.5, values)
+            return
+        texts = lower_texts(array, self.name)
+        true, false = (is_member(texts, values) for values in (_TRUE, _FALSE))
+        out[:, 0] = np.where(true, 1.0, np.where(false, 0.0, 0.5))
+        odd = ~(true | false) & texts.is_valid().to_numpy(zero_copy_only=False)
+        for row in np.flatnonzero(odd).tolist():
+            bad.setdefault(row, f"{self.name} is {quoted(str(array[row].as_py()))}, neither true nor false")
+
+    def state(self) -> Parameters:
+        """All of it as data that JSON can hold."""
+        return {"name": self.name}
+
+    @classmethod
+    def from_state(cls, state: Parameters) -> "Boolean":
+        """Make the column that `state` described."""
+        return cls(**state)

@@ -1,0 +1,153 @@
+"""Columns of categories: a feature per value, or a few features that many values share by a hash.
+
+Features stay 0 or 1, so that a rare category starts with the same modest prior as a frequent one.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from onepass._typing import FloatArray
+from onepass.files.state import Parameters, as_number
+from onepass.tables.columns.values import DECIMAL_COMMA, Bad, as_texts
+from onepass.tables.columns.wording import listed
+
+__all__ = ["Category", "Hashed", "likely_mistake"]
+
+_OTHER_DATE = re.compile(r"\s*\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})\b.*")
+_MOST_BUCKETS = 2**20
+
+
+@dataclass(frozen=True)
+class Category:
+    """A feature for each known value, and one for all others."""
+
+    name: str
+    levels: tuple[str, ...]
+    shares: tuple[float, ...]  # of each among the first rows
+    kind: ClassVar[str] = "category"
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the numbers made of it."""
+        return [*(f"{self.name}={level}" for level in self.levels), f"{self.name}=(other)"]
+
+    @property
+    def exclusive(self) -> tuple[int, tuple[float, ...]]:
+        """Features of which just one is on: where they begin, and how often each is."""
+        return 0, self.shares
+
+    def words(self) -> str:
+        """Say what is done with it."""
+        what = f"one of {len(self.levels)} categories ({listed(self.levels, 4)}), a feature each"
+        return f"{what}; anything else or missing: one more{likely_mistake(self.levels)}"
+
+    def fill(self, array: Any, out: FloatArray, bad: Bad) -> None:
+        """Write the features of all rows."""
+        places = pc.index_in(as_texts(array, self.name), value_set=pa.array(self.levels, pa.string()))
+        index = places.fill_null(len(self.levels)).to_numpy(zero_copy_only=False)
+        out[np.arange(len(index)), index] = 1.0
+
+    @classmethod
+    def inferred(cls, name: str, levels: Any, n_rows: int) -> "Category":
+        """Levels and shares from Arrow's counts of the values of so many rows."""
+        counted = sorted((level["values"], level["counts"] / n_rows) for level in levels.to_pylist())
+        return cls(name, tuple(level for level, _ in counted), tuple(share for _, share in counted))
+
+    def state(self) -> Parameters:
+        """All of it as data that JSON can hold."""
+        return asdict(self)
+
+    @classmethod
+    def from_state(cls, state: Parameters) -> "Category":
+        """Make the column that `state` described."""
+        levels = tuple(state["levels"])
+        for level in levels:
+            if not isinstance(level, str):
+                raise ValueError(f"a text was expected, got {str(level)[:40]!r}")
+        return cls(**{**state, "levels": levels, "shares": _shares(state, len(levels))})
+
+
+def likely_mistake(texts: Sequence[str]) -> str:
+    """Say so where texts are likely meant to be something else."""
+    if texts and all(map(_OTHER_DATE.fullmatch, texts)):
+        return "; looks like dates, but only ISO 8601 (2024-12-31) is read as such"
+    if texts and all(map(DECIMAL_COMMA.fullmatch, texts)):
+        return "; looks like numbers with a decimal comma, but only a decimal point is read as such"
+    return ""
+
+
+@dataclass(frozen=True)
+class Hashed:
+    """Too many values for a feature each: they share a few, by a hash that is the same everywhere and for ever."""
+
+    name: str
+    buckets: int
+    shares: tuple[float, ...]  # of each among the first rows
+    kind: ClassVar[str] = "hashed"
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the numbers made of it."""
+        return [f"{self.name}#{bucket}" for bucket in range(self.buckets)]
+
+    @property
+    def exclusive(self) -> tuple[int, tuple[float, ...]]:
+        """Features of which just one is on: where they begin, and how often each is."""
+        return 0, self.shares
+
+    def words(self) -> str:
+        """Say what is done with it."""
+        return f"many categories, hashed into {self.buckets} features; missing: none of them"
+
+    def fill(self, array: Any, out: FloatArray, bad: Bad) -> None:
+        """Write the features of all rows."""
+        coded = as_texts(array, self.name).dictionary_encode()
+        places = np.array([_bucket(text, self.buckets) for text in coded.dictionary.to_pylist()], dtype=np.int64)
+        index = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(index >= 0)
+        out[rows, places[index[rows]] if len(rows) else []] = 1.0
+
+    @classmethod
+    def inferred(cls, name: str, levels: Any, buckets: int) -> "Hashed":
+        """Shares of the buckets from Arrow's counts of the values."""
+        places = [_bucket(text, buckets) for text in levels.field("values").to_pylist()]
+        counts = np.bincount(places, levels.field("counts"), minlength=buckets)
+        return cls(name, buckets, tuple((counts / max(counts.sum(), 1)).tolist()))
+
+    def state(self) -> Parameters:
+        """All of it as data that JSON can hold."""
+        return asdict(self)
+
+    @classmethod
+    def from_state(cls, state: Parameters) -> "Hashed":
+        """Make the column that `state` described."""
+        buckets = state["buckets"]
+        if isinstance(buckets, bool) or not isinstance(buckets, int) or not 1 <= buckets <= _MOST_BUCKETS:
+            raise ValueError(f"buckets must be a whole number from 1 to {_MOST_BUCKETS}, got {str(buckets)[:40]}")
+        return cls(**{**state, "shares": _shares(state, buckets)})
+
+
+def _bucket(text: str, buckets: int) -> int:
+    """The feature that a value has a share in.
+
+    Examples
+    --------
+    >>> _bucket("Ulm", 64)
+    46
+    """
+    digest = hashlib.blake2b(text.encode(), digest_size=8, person=b"onepass").digest()
+    return int.from_bytes(digest, "little") % buckets
+
+
+def _shares(state: Parameters, n_values: int) -> tuple[float, ...]:
+    shares = tuple(as_number(share, "a share") for share in state["shares"])
+    if len(shares) != n_values:
+        raise ValueError(f"the column {state['name']!r} has {len(shares)} shares, not one for each value")
+    return shares

@@ -1,0 +1,100 @@
+"""Columns of numbers: centred and scaled by the first rows, so that one prior suits all weights."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from onepass._typing import FloatArray
+from onepass.files.state import Parameters, as_number
+from onepass.tables.columns.values import Bad, as_numbers
+
+__all__ = ["FARTHEST", "Number", "centre_and_scale", "note_far", "scale_from_state"]
+
+# Scales from the centre up to which a number is taken: its powers, and products with others, stay finite. Nothing that
+# was measured is farther away; what is comes from a fault.
+FARTHEST = 1e50
+
+
+@dataclass(frozen=True)
+class Number:
+    """Centred and scaled; a missing value is the mean, and has a feature if some were missing among the first rows."""
+
+    name: str
+    centre: float
+    scale: float
+    missing: bool
+    kind: ClassVar[str] = "number"
+    exclusive: ClassVar[tuple[int, tuple[float, ...]]] = (0, ())
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the numbers made of it."""
+        return [self.name, *([f"{self.name} is missing"] if self.missing else [])]
+
+    def words(self) -> str:
+        """Say what is done with it."""
+        note = "; missing: its mean, and a feature that says so" if self.missing else ""
+        return f"number, (x - {self.centre:.4g}) / {self.scale:.4g}{note}"
+
+    @classmethod
+    def inferred(cls, name: str, array: Any) -> "Number":
+        """Centre and scale by the values of some rows."""
+        bad: Bad = {}
+        values = as_numbers(array, name, bad)
+        missing = bool(np.isnan(np.delete(values, list(bad))).any())
+        return cls(name, *centre_and_scale(values[np.isfinite(values)]), missing)
+
+    def state(self) -> Parameters:
+        """All of it as data that JSON can hold; in files the scale is called spread."""
+        return {"name": self.name, "centre": self.centre, "spread": self.scale, "missing": self.missing}
+
+    @classmethod
+    def from_state(cls, state: Parameters) -> "Number":
+        """Make the column that `state` described."""
+        given = dict(state)
+        given["centre"] = as_number(given["centre"], "centre")
+        given["scale"] = scale_from_state(given, f"the column {given['name']!r}")
+        return cls(**given)
+
+
+def scale_from_state(state: Parameters, whose: str) -> float:
+    """Take the scale, under its name in files, out of a state."""
+    scale = as_number(state.pop("spread"), "spread")
+    if scale <= 0.0:
+        raise ValueError(f"{whose} has the spread {scale}, which must be positive")
+    return scale
+
+
+def centre_and_scale(values: FloatArray) -> tuple[float, float]:
+    """Mean and standard deviation of all values that are not far outside; a scale of 1 where all are equal.
+
+    Examples
+    --------
+    >>> centre_and_scale(np.array([1.0, 3.0, 1e308, 1.0, 3.0]))
+    (2.0, 1.0)
+    """
+    if not len(values):
+        return 0.0, 1.0
+    with np.errstate(over="ignore"):
+        middle = _middle(values)
+        distances = np.abs(values - middle)
+        near = values[distances <= FARTHEST * (_middle(distances) or abs(middle) or 1.0)]
+    # A power of two: the same digits, but no square is too large.
+    largest = float(np.abs(near).max())
+    exponent = math.frexp(largest)[1]
+    scaled = np.ldexp(near, -exponent)
+    scale = math.ldexp(float(scaled.std()), exponent)
+    return math.ldexp(float(scaled.mean()), exponent), 1.0 if scale <= 1e-12 * largest else scale
+
+
+def _middle(values: FloatArray) -> float:
+    """One of the values, with as many below as above it."""
+    return float(np.partition(values, len(values) // 2)[len(values) // 2])
+
+
+def note_far(scaled: FloatArray, values: FloatArray, name: str, bad: Bad) -> None:
+    """Note the rows whose value, once scaled, is too far away to be taken."""
+    for row in np.flatnonzero(np.abs(scaled) > FARTHEST).tolist():
+        bad.setdefault(row, f"{name} is {values[row]:g}, far outside anything seen")

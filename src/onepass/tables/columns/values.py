@@ -1,0 +1,143 @@
+"""Values of a column as numbers or texts, whatever Arrow type they came in.
+
+Readers give texts or typed values, depending on the file format. What can't be converted costs its row only: it is
+noted in a `Bad`, with the reason.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from onepass._typing import FloatArray
+from onepass.tables.columns.errors import SchemaError
+from onepass.tables.columns.wording import number_text, quoted
+
+__all__ = [
+    "DECIMAL_COMMA",
+    "Bad",
+    "as_numbers",
+    "as_texts",
+    "describe_type",
+    "is_member",
+    "is_numeric",
+    "is_text",
+    "note_infinite",
+    "parse_numbers",
+    "parse_one_by_one",
+    "plain",
+]
+
+DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+(\.\d{3})*,\d+\s*")
+
+Bad = dict[int, str]  # row -> why it is rejected
+
+
+def as_numbers(array: Any, name: str, bad: Bad) -> FloatArray:
+    """Values as numbers, NaN where one is missing; those that are no number, or infinite, are noted in ``bad``."""
+    values = parse_numbers(array, name, bad)
+    note_infinite(values, name, bad)
+    return values
+
+
+def parse_numbers(array: Any, name: str, bad: Bad) -> FloatArray:
+    """Values as numbers that may be infinite, NaN where one is missing; those that are none are noted in ``bad``."""
+    array = plain(array)
+    if is_text(array):
+        try:
+            return np.asarray(pc.cast(array, pa.float64()).to_numpy(zero_copy_only=False))
+        except pa.ArrowInvalid:
+            return parse_one_by_one(
+                array, _number_of, lambda text: f"{name} is {quoted(text)}, {_no_number(text)}", bad
+            )
+    if is_numeric(array.type) or pa.types.is_null(array.type) or pa.types.is_boolean(array.type):
+        if array.type != pa.float64():
+            array = pc.cast(array, pa.float64(), safe=False)
+        return np.asarray(array.to_numpy(zero_copy_only=False))
+    raise SchemaError(f"column {name!r} holds {describe_type(array.type)} where numbers were expected")
+
+
+def note_infinite(values: FloatArray, name: str, bad: Bad) -> None:
+    """Note the rows whose value is infinite."""
+    if not np.isfinite(values).all():
+        for row in np.flatnonzero(np.isinf(values)).tolist():
+            bad.setdefault(row, f"{name} is infinite")
+
+
+def _number_of(text: str) -> float:
+    if "_" in text:  # a number in Python's source only
+        raise ValueError(text)
+    return float(text)
+
+
+def _no_number(text: str) -> str:
+    return "no number" + (": a decimal point is expected, no comma" if DECIMAL_COMMA.fullmatch(text) else "")
+
+
+def as_texts(array: Any, name: str) -> Any:
+    """Values as a string array; a whole number has no decimal point."""
+    array = plain(array)
+    if is_text(array) or pa.types.is_null(array.type):
+        return array.cast(pa.string())
+    if pa.types.is_floating(array.type):
+        values = array.to_numpy(zero_copy_only=False)
+        if not array.null_count and (np.abs(values) < 2**53).all() and (values == np.floor(values)).all():
+            return pc.cast(pc.cast(array, pa.int64()), pa.string())
+        texts = [None if np.isnan(value) else number_text(value) for value in values.tolist()]
+        return pa.array(texts, pa.string())
+    if is_numeric(array.type) or pa.types.is_boolean(array.type) or pa.types.is_temporal(array.type):
+        return pc.cast(array, pa.string())
+    raise SchemaError(f"column {name!r} holds {describe_type(array.type)}, which can't be learned from; leave it out")
+
+
+def parse_one_by_one(
+    array: Any, value_of: Callable[[str], float], reason: Callable[[str], str], bad: Bad
+) -> FloatArray:
+    """Texts as numbers, NaN where one is missing; where ``value_of`` fails the reason is noted in ``bad``."""
+    values = np.full(len(array), np.nan)
+    for row, text in enumerate(array.to_pylist()):
+        if text is not None and text.strip():
+            try:
+                values[row] = value_of(text.strip())
+            except (ValueError, OverflowError):
+                bad.setdefault(row, reason(text))
+    return values
+
+
+def plain(array: Any) -> Any:
+    """An Arrow array in one piece and without a dictionary."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def is_text(array: Any) -> bool:
+    """Whether an array holds texts."""
+    kind = array.type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def is_numeric(kind: Any) -> bool:
+    """Whether an Arrow type holds numbers."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def is_member(texts: Any, values: Sequence[str]) -> Any:
+    """Which texts are among the values, as a boolean array."""
+    return pc.is_in(texts, value_set=pa.array(values, pa.string())).to_numpy(zero_copy_only=False)
+
+
+def describe_type(kind: Any) -> str:
+    """Say what an Arrow type holds, in a word."""
+    if pa.types.is_nested(kind):
+        return "lists or tables"
+    if pa.types.is_temporal(kind):
+        return "dates"
+    if is_numeric(kind):
+        return "numbers"
+    if pa.types.is_boolean(kind):
+        return "true and false"
+    return "texts" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else str(kind)

@@ -1,0 +1,75 @@
+"""A model of a table in words: what was chosen for it, and what it has learned so far, one line each."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onepass.tables.columns.wording import listed
+from onepass.tables.targets import NumberTarget
+
+if TYPE_CHECKING:
+    from onepass.tables.model import TabularModel
+
+__all__ = ["choices", "facts"]
+
+_COVARIANCE = {
+    "full": "full: all correlations between weights are kept",
+    "layer": "layer: correlations between weights of one layer are kept",
+    "neuron": "neuron: correlations between weights of one unit are kept",
+    "diagonal": "diagonal: no correlations between weights are kept",
+}
+
+
+def facts(model: "TabularModel") -> Iterator[tuple[str, str]]:
+    """Names and words of what the model has learned so far."""
+    yield "rows learned", f"{model.n_rows:,}"
+    yield "rows rejected", f"{model.n_rejected:,}"
+    if model.noise is not None:
+        yield "noise now", f"standard deviation {model.noise:.4g} of {model.target.name}"
+    evidence = model.estimator.log_evidence_ / max(model.n_rows, 1)
+    if isinstance(model.target, NumberTarget):
+        evidence -= float(np.log(model.target.scale))
+    yield "evidence", f"{evidence:.4f}, the mean log density of a row before it was learned"
+    if model.estimator.prior_scale == "auto":
+        shares = np.atleast_2d(model.estimator.prior_weights_)[0]
+        yield "prior weights", ", ".join(f"{share:.2f}" for share in shares)
+    if model.last_run is not None:
+        yield "last run", ", ".join(str(file["name"]) for file in model.last_run["files"])
+
+
+def choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
+    """Names and words of all that was chosen for the model."""
+    yield from _target_choices(model)
+    for column in model.encoding.columns:
+        yield f"column {column.name}", column.words()
+    for name, why in model.encoding.ignored.items():
+        yield f"column {name}", f"ignored: {why}"
+    yield from _estimator_choices(model)
+
+
+def _target_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
+    target = model.target
+    if isinstance(target, NumberTarget):
+        yield "target", f"{target.name}, (y - {target.centre:.4g}) / {target.scale:.4g}"
+    else:
+        yield "target", f"{target.name}, one of {len(target.labels)} classes ({listed(target.labels, 8)})"
+
+
+def _estimator_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
+    estimator = model.estimator
+    if model.is_network:
+        yield "model", f"network {'-'.join(map(str, model.layers))}"
+        yield "activation", f"{estimator.activation} in the hidden layers"
+    else:
+        yield "model", f"perceptron with {len(model.encoding.features)} features"
+        yield "activation", "softmax" if len(model.labels) > 2 else estimator.activation
+    yield "covariance", _COVARIANCE[model.structure]
+    if isinstance(model.target, NumberTarget):
+        learned = estimator.noise == "learn"
+        variance = None if learned else float(estimator.noise) * model.target.scale**2
+        yield "noise", "learned on the way" if learned else f"variance {variance:.4g}, as given"
+    scale = estimator.prior_scale
+    yield "prior", "several scales side by side" if scale == "auto" else f"standard deviation {scale:g} of each weight"
+    if estimator.forgetting < 1.0:
+        yield "forgetting", f"{estimator.forgetting:g}: the past fades"

@@ -1,0 +1,109 @@
+"""JSON lines: one object per line, its values taken as CSV would write them.
+
+Arrow parses a chunk at once if all of it has the types that are asked for; otherwise it is parsed line by line, so that
+a bad line costs that line only.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import json as arrow_json
+
+from onepass.tables.readers.batches import Malformed, RowBatch, as_record_batch, rows_after, shortened
+from onepass.tables.readers.byte_stream import BOM, ByteStream, chunks, end_of_lines, is_text, n_lines
+from onepass.tables.readers.errors import StreamError
+from onepass.tables.readers.source import FileFormat, ReadOptions, TableFile
+
+__all__ = ["JSON_LINES", "JsonLinesFile"]
+
+
+def _first_sign(head: bytes) -> bytes:
+    return head.lstrip(BOM + b" \t\r\n")[:1]
+
+
+def _recognises(head: bytes) -> bool:
+    return is_text(head) and _first_sign(head) in (b"{", b"[")
+
+
+class JsonLinesFile(TableFile):
+    """A file of JSON lines."""
+
+    def __init__(self, stream: ByteStream, options: ReadOptions) -> None:
+        self._stream = stream
+        self.name = stream.name
+        if _first_sign(stream.peek(2**16)) == b"[":
+            raise StreamError(
+                f"{self.name} is one JSON array; JSON lines, one object per line, can be read as a stream"
+            )
+
+    def columns(self) -> None:
+        """Every row may have its own columns."""
+        return None
+
+    def batches(self, types: dict[str, Any] | None, skip: int) -> Iterator[RowBatch]:
+        """Rows after the first ``skip``."""
+        stream = self._stream.again()
+        line, rows, share_before = 1, 0, 0.0
+        for text in chunks(stream, end_of_lines):
+            batch = None if types is None else _parsed(text, types, line, rows)
+            batch = batch or _parsed_line_by_line(text, types, line, rows)
+            line += text.count(b"\n")
+            rows += len(batch)
+            yield from rows_after(skip, replace(batch, share_before=share_before, share=stream.share))
+            share_before = stream.share
+
+
+JSON_LINES = FileFormat("JSON lines", _recognises, JsonLinesFile)
+
+
+def _parsed(text: bytes, types: dict[str, Any], line: int, rows: int) -> RowBatch | None:
+    """A chunk parsed at once, if all of it has the types that were asked for."""
+    schema = pa.schema(list(types.items()))
+    try:
+        table = arrow_json.read_json(
+            pa.BufferReader(text),
+            read_options=arrow_json.ReadOptions(use_threads=False, block_size=max(len(text), 1)),
+            parse_options=arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+        )
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    if table.num_rows != n_lines(text):
+        return None  # empty lines, or several objects in one
+    record_batch = as_record_batch(table)
+    n = record_batch.num_rows
+    return RowBatch(record_batch, rows, lambda: range(line, line + n))
+
+
+def _parsed_line_by_line(text: bytes, types: dict[str, Any] | None, line: int, rows: int) -> RowBatch:
+    good: list[dict[str, Any]] = []
+    lines: list[int] = []
+    malformed: list[Malformed] = []
+    for number, record in enumerate(text.removeprefix(BOM).split(b"\n"), line):
+        if not record.strip():
+            continue
+        try:
+            row = json.loads(record)
+            reason = "" if isinstance(row, dict) else "is no JSON object"
+        except (ValueError, RecursionError):
+            row, reason = None, "can't be read as JSON"
+        if reason:
+            malformed.append(Malformed(number, reason, shortened(record.decode("utf-8", "replace")), rows + len(good)))
+        else:
+            good.append(row)
+            lines.append(number)
+    names = list(types) if types is not None else list(dict.fromkeys(name for row in good for name in row))
+    columns = [pa.array([_as_text(row.get(name)) for row in good], pa.string()) for name in names]
+    record_batch = pa.RecordBatch.from_arrays(columns, names=names) if names else _rows_without_columns(len(good))
+    return RowBatch(record_batch, rows, lambda: lines, malformed=tuple(malformed))
+
+
+def _as_text(value: Any) -> str | None:
+    """A JSON value as CSV would have it."""
+    return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+def _rows_without_columns(n: int) -> Any:
+    return pa.RecordBatch.from_struct_array(pa.array([{}] * n, pa.struct([])))

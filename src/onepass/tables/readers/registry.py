@@ -1,0 +1,56 @@
+"""The file formats that can be read, and how a file finds its own.
+
+Formats are recognised by content, not by name. To add one, write a module with two things:
+
+1. a subclass of `TableFile` whose ``columns`` returns the names of the columns and whose ``batches`` yields the rows as
+   `RowBatch` objects: an Arrow record batch, the number of rows of the file before it, and a function that returns the
+   line number of each row for messages. A record that can't be read is not an error but a `Malformed` of its batch.
+   Use `rows_after` to leave out rows that are to be skipped, and ``stream.again()`` to read from the beginning;
+2. a `FileFormat` with the format's name, a function that recognises it by its first bytes (gzip is decompressed
+   beforehand), and the subclass.
+
+Then add the `FileFormat` to ``_FORMATS`` below, or, outside of this package, call `register_format` with it (in every
+process that reads). The format registered last is asked first, so CSV, which takes any text, comes last.
+Everything else (`onepass fit`, `learn`, `predict`, `evaluate`) then reads the format.
+"""
+
+from onepass.tables.readers.byte_stream import ByteStream
+from onepass.tables.readers.csv_file import CSV
+from onepass.tables.readers.errors import StreamError
+from onepass.tables.readers.json_lines import JSON_LINES
+from onepass.tables.readers.parquet_file import PARQUET
+from onepass.tables.readers.source import FileFormat, ReadOptions, Source, StandardInput, TableFile
+
+__all__ = ["open_source", "register_format"]
+
+_FORMATS: list[FileFormat] = [CSV, JSON_LINES, PARQUET]
+_HEAD = 2**16  # bytes that a format is recognised by
+
+
+def register_format(file_format: FileFormat) -> None:
+    """Make a file format known, to be asked before all that are known already."""
+    _FORMATS.append(file_format)
+
+
+def open_source(file: str, delimiter: str | None = None) -> Source:
+    """Open a file, or standard input ("-"), in the format that its first bytes show."""
+    stream = ByteStream.open(file)
+    try:
+        table = _recognised(stream, ReadOptions(delimiter))
+    finally:
+        stream.close()  # there may be more files than can be open at once
+    return StandardInput(table, stream) if stream.is_stdin else table
+
+
+def _recognised(stream: ByteStream, options: ReadOptions) -> TableFile:
+    head = stream.peek(_HEAD)
+    if not head.strip():
+        raise StreamError(f"{stream.name} is empty")
+    for file_format in reversed(_FORMATS):
+        if file_format.recognises(head):
+            return file_format.open(stream, options)
+    *names, last = (file_format.name for file_format in _FORMATS)
+    raise StreamError(
+        f"{stream.name} is neither {', '.join(names)} nor {last}: it has bytes of value 0; if it is in UTF-16, "
+        "convert it first: iconv -f UTF-16 -t UTF-8"
+    )

@@ -1,0 +1,108 @@
+"""What every file format provides: an open table that can be read from its beginning as often as needed.
+
+A format is a `FileFormat`: a name, a function that recognises it by its first bytes, and one that opens it as a
+`TableFile`. `StandardInput` makes a source of a table that can be read only once.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from onepass.tables.readers.batches import RowBatch, first_rows
+from onepass.tables.readers.byte_stream import ByteStream
+
+__all__ = ["FileFormat", "ReadOptions", "Source", "StandardInput", "TableFile"]
+
+
+class Source(Protocol):
+    """One file, or standard input."""
+
+    name: str
+
+    def columns(self) -> list[str] | None:
+        """Names of the columns, or None where every row may have its own."""
+
+    def head(self, n: int) -> list[RowBatch]:
+        """The first ``n`` rows with all columns; they will come again."""
+
+    def batches(self, types: dict[str, Any] | None, skip: int) -> Iterator[RowBatch]:
+        """Rows after the first ``skip``: the columns in ``types`` (name to Arrow type), or all of them."""
+
+    def stop(self) -> None:
+        """End after the rows that have come so far, where more may come for ever."""
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What a user may say about how files are to be read."""
+
+    delimiter: str | None = None  # between fields of CSV; None: found out
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """A file format: see `onepass.tables.readers.registry` for how to add one."""
+
+    name: str  # in messages, e.g. "JSON lines"
+    recognises: Callable[[bytes], bool]
+    """Whether a file that begins with these bytes (decompressed, up to 64 KiB) has the format."""
+    open: "Callable[[ByteStream, ReadOptions], TableFile]"
+    """Opens such a file; the stream has been peeked at only, and is closed afterwards."""
+
+
+class TableFile:
+    """A table that can be read from its beginning as often as needed: the base class of all formats."""
+
+    name: str
+
+    def columns(self) -> list[str] | None:
+        """Names of the columns, or None where every row may have its own."""
+        raise NotImplementedError
+
+    def batches(self, types: dict[str, Any] | None, skip: int) -> Iterator[RowBatch]:
+        """Rows after the first ``skip``: the columns in ``types`` (name to Arrow type), or all of them.
+
+        Values may be of another type than asked for, e.g. texts: they are converted later, so that a bad one costs
+        its row only.
+        """
+        raise NotImplementedError
+
+    def head(self, n: int) -> list[RowBatch]:
+        """The first ``n`` rows with all columns; they will come again."""
+        return list(first_rows(n, self.batches(None, 0)))
+
+    def stop(self) -> None:
+        """Do nothing: a file ends by itself."""
+
+
+class StandardInput:
+    """A table on standard input: rows that were looked at are kept, and come first when the rows are read."""
+
+    def __init__(self, table: TableFile, stream: ByteStream) -> None:
+        self.name = table.name
+        self._table, self._stream = table, stream
+        self._coming = table.batches(None, 0)
+        self._kept: list[RowBatch] = []
+
+    def columns(self) -> list[str] | None:
+        """Names of the columns, or None where every row may have its own."""
+        return self._table.columns()
+
+    def head(self, n: int) -> list[RowBatch]:
+        """The first ``n`` rows with all columns; they will come again."""
+        while sum(map(len, self._kept)) < n:
+            batch = next(self._coming, None)
+            if batch is None:
+                break
+            self._kept.append(batch)
+        return list(first_rows(n, self._kept))
+
+    def batches(self, types: dict[str, Any] | None, skip: int) -> Iterator[RowBatch]:
+        """All rows that have not been read yet."""
+        kept, self._kept = self._kept, []
+        yield from kept
+        yield from self._coming
+
+    def stop(self) -> None:
+        """End after the rows that have come so far."""
+        self._stream.stopping.set()

@@ -1,0 +1,59 @@
+"""Rows made ready for an estimator, and the records that were rejected on the way."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass._typing import FloatArray
+from onepass.tables.columns.values import Bad
+from onepass.tables.readers.batches import RowBatch
+
+__all__ = ["Reject", "Rows", "rejects_of"]
+
+
+class Reject(NamedTuple):
+    """A record that was not learned or predicted, and why."""
+
+    line: int
+    reason: str
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows made ready for learning."""
+
+    X: FloatArray  # (n, d)
+    y: FloatArray  # (n,)
+    rejects: tuple[Reject, ...]
+    lines: int  # records that they were made of, bad ones among them
+
+    @classmethod
+    def joined(cls, parts: Sequence["Rows"]) -> "Rows":
+        """Consecutive rows as one."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            np.concatenate([part.X for part in parts]),
+            np.concatenate([part.y for part in parts]),
+            tuple(reject for part in parts for reject in part.rejects),
+            sum(part.lines for part in parts),
+        )
+
+
+def rejects_of(batch: RowBatch, bad: Bad) -> tuple[Reject, ...]:
+    """Everything wrong with a batch, in the order of its lines."""
+    found = [Reject(one.line, one.reason, one.text) for one in batch.malformed]
+    if bad:
+        lines = batch.lines
+        found += [Reject(lines[row], reason, _as_json(batch, row)) for row, reason in bad.items()]
+    return tuple(sorted(found))
+
+
+def _as_json(batch: RowBatch, row: int) -> str:
+    """What was read of a row, as a line that can be corrected and learned."""
+    (values,) = batch.record_batch.slice(row, 1).to_pylist()
+    return json.dumps(values, default=str, ensure_ascii=False)

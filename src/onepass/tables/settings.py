@@ -1,0 +1,57 @@
+"""What the user may choose about a model, and the estimator that these choices make."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from onepass.estimators import (
+    BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    BayesianPerceptronClassifier,
+    BayesianPerceptronRegressor,
+)
+from onepass.tables.columns.errors import SchemaError
+from onepass.tables.targets import ClassTarget, NumberTarget, Target
+
+__all__ = ["Settings", "make_estimator"]
+
+_FULL = 500  # features up to which all correlations between weights are kept by default
+_MOST_FULL = 10_000  # and those up to which they may be asked for
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user may choose about the model."""
+
+    hidden: tuple[int, ...] = ()
+    activation: str | None = None
+    covariance: str | None = None
+    noise: float | None = None  # None: learned
+    forgetting: float = 1.0
+    prior_scale: float | str = 1.0
+    seed: int = 0
+
+
+def make_estimator(n_features: int, target: Target, settings: Settings) -> Any:
+    """An estimator of encoded rows that has learned nothing."""
+    classes = isinstance(target, ClassTarget)
+    options: dict[str, Any] = {
+        "prior_scale": settings.prior_scale,
+        "forgetting": settings.forgetting,
+        "standardize": False,  # the encoding has done so
+    }
+    if settings.activation is not None:
+        options["activation"] = settings.activation
+    if isinstance(target, NumberTarget):
+        options["noise"] = "learn" if settings.noise is None else settings.noise / target.scale**2
+    if settings.hidden:
+        options |= {"hidden_layer_sizes": settings.hidden, "random_state": settings.seed}
+        options["covariance"] = settings.covariance or "auto"
+        return (BayesianMLPClassifier if classes else BayesianMLPRegressor)(**options)
+    options["covariance"] = settings.covariance or ("full" if n_features <= _FULL else "diagonal")
+    if options["covariance"] == "full" and n_features > _MOST_FULL:
+        raise SchemaError(
+            f"a full covariance of {n_features:,} features is too much work (at most {_MOST_FULL:,}); "
+            "choose another covariance, or hash into fewer buckets",
+            suggestions={"covariance": "diagonal", "buckets": ""},
+        )
+    return (BayesianPerceptronClassifier if classes else BayesianPerceptronRegressor)(**options)

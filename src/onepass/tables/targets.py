@@ -1,0 +1,106 @@
+"""What a model of a table predicts: a number in its own units, or one of several labels."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from onepass._typing import FloatArray
+from onepass.files.state import Parameters, as_number
+from onepass.tables.columns.number import FARTHEST, note_far, scale_from_state
+from onepass.tables.columns.values import Bad, as_numbers, as_texts, note_infinite, parse_numbers
+from onepass.tables.columns.wording import listed, number_text
+
+__all__ = ["ClassTarget", "NumberTarget", "Target", "target_from_state"]
+
+
+@dataclass(frozen=True)
+class NumberTarget:
+    """A number, learned in units of the standard deviation that it had among the first rows."""
+
+    name: str
+    centre: float
+    scale: float
+    kind: ClassVar[str] = "number"
+
+    def encode(self, array: Any, bad: Bad) -> FloatArray:
+        """Targets as the estimator learns them; values that are none are noted in ``bad``."""
+        values = parse_numbers(array, self.name, bad)
+        with np.errstate(over="ignore"):
+            scaled = (values - self.centre) / self.scale
+        if not (np.abs(scaled) <= FARTHEST).all():
+            note_infinite(values, self.name, bad)
+            for row in np.flatnonzero(np.isnan(values)).tolist():
+                bad.setdefault(row, f"the target {self.name} is missing")
+            note_far(scaled, values, f"the target {self.name}", bad)
+        return np.asarray(scaled)
+
+    def decode(self, scaled: FloatArray) -> FloatArray:
+        """Numbers of the estimator in the target's own units."""
+        return scaled * self.scale + self.centre
+
+    def state(self) -> Parameters:
+        """All of it as data that JSON can hold; in files the scale is called spread."""
+        return {"name": self.name, "centre": self.centre, "spread": self.scale}
+
+
+@dataclass(frozen=True)
+class ClassTarget:
+    """One of several labels, all of them known beforehand."""
+
+    name: str
+    labels: tuple[str, ...]
+    numeric: bool
+    kind: ClassVar[str] = "class"
+
+    def encode(self, array: Any, bad: Bad) -> FloatArray:
+        """Indices of the labels; values that are none of them are noted in ``bad``."""
+        if self.numeric:
+            values = as_numbers(array, self.name, bad)
+            index, known = self._found(values)
+        else:
+            places = pc.index_in(self._texts(array), value_set=pa.array(self.labels, pa.string()))
+            known = places.is_valid().to_numpy(zero_copy_only=False)
+            index = places.fill_null(0).to_numpy(zero_copy_only=False)
+        if not known.all():
+            for row in np.flatnonzero(~known).tolist():
+                bad.setdefault(row, self._complaint(array[row].as_py()))
+        return np.asarray(index, dtype=np.float64)
+
+    def state(self) -> Parameters:
+        """All of it as data that JSON can hold."""
+        return asdict(self)
+
+    def _found(self, values: FloatArray) -> tuple[Any, Any]:
+        labels = np.array([float(label) for label in self.labels])
+        order = np.argsort(labels)
+        index = order[np.searchsorted(labels[order], values).clip(max=len(labels) - 1)]
+        return index, labels[index] == values
+
+    def _texts(self, array: Any) -> Any:
+        texts = as_texts(array, self.name)
+        return pc.utf8_lower(texts) if self.labels == ("false", "true") else texts
+
+    def _complaint(self, value: Any) -> str:
+        if value is None or value != value:
+            return f"the target {self.name} is missing"
+        shown = number_text(value) if isinstance(value, float) and np.isfinite(value) else str(value)[:40]
+        return f"the target {self.name} is {shown!r}, none of the known classes {listed(self.labels, 8)}"
+
+
+Target = NumberTarget | ClassTarget
+
+
+def target_from_state(state: Any) -> Target:
+    """Make the target that ``{"kind": target.kind, **target.state()}`` described."""
+    given = dict(state)
+    kind = given.pop("kind")
+    if kind == "number":
+        centre = as_number(given["centre"], "centre")
+        return NumberTarget(str(given["name"]), centre, scale_from_state(given, "the target"))
+    if kind != "class":
+        raise ValueError(f"the target is of the unknown kind {str(kind)[:40]!r}")
+    labels = tuple(str(label) for label in given["labels"])
+    return ClassTarget(str(given["name"]), labels, bool(given["numeric"]))

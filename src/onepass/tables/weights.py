@@ -1,0 +1,95 @@
+"""What each feature does to the target, and how sure that is: the answer for people who ask a model why.
+
+A perceptron has it in its weights. In a network, and for more than two classes, it is the change between two inputs on
+either side of the middle, in functions drawn from the belief.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onepass._typing import FloatArray
+from onepass.tables.targets import NumberTarget
+
+if TYPE_CHECKING:
+    from onepass.tables.model import TabularModel
+
+__all__ = ["Weight", "feature_weights"]
+
+_DRAWS = 400  # functions that stand for a network's belief
+_MOST_DRAWN = 200  # features that it is worth drawing them for
+
+
+@dataclass(frozen=True)
+class Weight:
+    """What a feature does to the target, and how sure that is."""
+
+    feature: str
+    mean: float
+    std: float
+
+
+def feature_weights(model: "TabularModel") -> dict[str, list[Weight]]:
+    """What each feature does, for the target or for each class, the largest first: see `TabularModel.weights`."""
+    # What softmax weights have in common moves no probability, and no data can tell it: odds do without.
+    features: Any = range(len(model.encoding.features))
+    if model.is_network or len(model.labels) > 2:
+        features = _foremost(model) if len(features) > _MOST_DRAWN else features
+        means, stds = _effects(model, features)
+    else:
+        means, stds = _coefficients(model)
+    every = model.encoding.features
+    names = [every[k] for k in features]
+    keys = model.labels if len(means) > 1 else (model.labels[1] if model.labels else model.target.name,)
+    out = {}
+    for key, mean, std in zip(keys, means, stds, strict=True):
+        found = [Weight(*one) for one in zip(names, mean.tolist(), std.tolist(), strict=True)]
+        out[key] = sorted(found, key=lambda weight: -abs(weight.mean))
+    return out
+
+
+def _coefficients(model: "TabularModel") -> tuple[FloatArray, FloatArray]:
+    """Mean and deviation, ``(1, d)``, of a perceptron's weights; in a group of the gap to an average row."""
+    mean = np.atleast_2d(model.estimator.coef_)
+    cov = model.estimator.coef_cov_
+    whole = cov.ndim == 2 and cov.shape[0] == cov.shape[1]
+    effect, var = mean.copy(), np.array(np.diag(cov) if whole else cov).reshape(mean.shape)
+    for group, shares in model.encoding.groups():
+        average = np.atleast_2d(cov[group, group] @ shares if whole else var[:, group] * shares)
+        effect[:, group] -= mean[:, group] @ shares
+        var[:, group] += (average @ shares if whole else np.sum(average * shares)) - 2.0 * average
+    scale = model.target.scale if isinstance(model.target, NumberTarget) else 1.0
+    return effect * scale, np.sqrt(np.maximum(var, 0.0)) * scale
+
+
+def _effects(model: "TabularModel", features: Any) -> tuple[FloatArray, FloatArray]:
+    """Mean and deviation, ``(K, k)``, of what features do in functions drawn from the belief."""
+    means, stds = [], []
+    for band in model.encoding.contrasts(features):
+        change = _change(model, band, lambda rows: model.estimator.sample_y(rows, _DRAWS, random_state=0))
+        change = change[:, None] if change.ndim == 2 else change
+        means.append(change.mean(axis=-1).T)
+        stds.append(change.std(axis=-1).T)
+    return np.hstack(means), np.hstack(stds)
+
+
+def _foremost(model: "TabularModel") -> Any:
+    """Features that change predictions most, as many as are worth drawing functions for."""
+    predict = model.estimator.predict_proba if model.labels else model.estimator.predict
+    every = range(len(model.encoding.features))
+    changes = [_change(model, band, predict) for band in model.encoding.contrasts(every)]
+    largest = np.abs(np.concatenate(changes)).reshape(len(every), -1).max(axis=1)
+    return np.argsort(-largest)[:_MOST_DRAWN]
+
+
+def _change(model: "TabularModel", band: FloatArray, predict: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """Between half a step to either side of the middle: of the target in its own units, or of log odds."""
+    found = predict(0.5 * np.vstack([band, -band]))
+    if isinstance(model.target, NumberTarget):
+        found = found * model.target.scale
+    else:
+        safe = np.clip(found, 1e-12, 1.0 - 1e-12)
+        found = np.log(safe / (1.0 - safe))
+    return np.asarray(found[: len(band)] - found[len(band) :])

@@ -1,0 +1,30 @@
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import onepass
+from onepass.cli.schema import schema_error_words
+from onepass.tables.columns.errors import SchemaError
+
+PACKAGE = Path(onepass.__file__).parent
+
+
+def texts_of_errors(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Raise):
+            texts = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
+            yield from (text for text in texts if isinstance(text, str))
+
+
+def test_errors_of_the_library_name_no_options() -> None:
+    files = [file for file in PACKAGE.rglob("*.py") if file.parent.name != "cli"]
+    assert len(files) > 50
+    named = [(file.name, text) for file in files for text in texts_of_errors(file) if re.search(r"--[a-z]", text)]
+    assert named == []
+
+
+def test_commands_name_the_options_that_are_to_blame_and_those_that_help() -> None:
+    error = SchemaError("no such column", setting="one_hot", suggestions={"kinds": "a=date", "buckets": ""})
+    assert schema_error_words(error) == "--one-hot: no such column (--as a=date or --buckets)"
+    assert schema_error_words(SchemaError("no rows")) == "no rows"

@@ -1,0 +1,128 @@
+"""The way of a row from a table to the engine: short, and with nothing done twice."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import onepass
+from onepass import (
+    BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    BayesianNetwork,
+    BayesianPerceptronClassifier,
+    BayesianPerceptronRegressor,
+)
+from onepass.estimators.scaling import Scaling
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+MOST_FRAMES = 7
+SOURCE = str(Path(onepass.__file__).parent)
+ENGINE = str(Path(SOURCE) / "engine")
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(50, 3))
+Y = X @ [1.0, -2.0, 0.5]
+LABELS = (Y > 0).astype(float)
+
+
+def frames_to_the_engine(learn: Callable[[], Any]) -> list[str]:
+    """Python functions of the package that were running when the engine was called, in the longest such chain."""
+    longest: list[str] = []
+
+    def look(frame: FrameType, event: str, _: Any) -> None:
+        nonlocal longest
+        if event != "call" or not frame.f_code.co_filename.startswith(ENGINE):
+            return
+        chain, above = [], frame.f_back
+        while above is not None:
+            name = above.f_code.co_filename
+            if name.startswith(SOURCE) and not name.startswith(ENGINE):
+                chain.append(above.f_code.co_qualname)
+            above = above.f_back
+        longest = max(longest, chain[::-1], key=len)
+
+    sys.setprofile(look)
+    try:
+        learn()
+    finally:
+        sys.setprofile(None)
+    return longest
+
+
+@pytest.mark.parametrize(
+    ("estimator", "y"),
+    [
+        (BayesianPerceptronRegressor(), Y),
+        (BayesianPerceptronRegressor(prior_scale="auto"), Y),
+        (BayesianPerceptronRegressor(covariance="diagonal"), Y),
+        (BayesianPerceptronRegressor(standardize=True, warm_up=20), Y),
+        (BayesianPerceptronClassifier(), LABELS),
+        (BayesianPerceptronClassifier(prior_scale="auto"), LABELS),
+        (BayesianMLPRegressor((4,), standardize=False), Y),
+        (BayesianMLPRegressor((4,), prior_scale="auto", standardize=False), Y),
+        (BayesianMLPClassifier((4,), standardize=False), LABELS),
+    ],
+    ids=lambda value: repr(value) if hasattr(value, "fit") else "",
+)
+@pytest.mark.parametrize("n", [1, 50])
+def test_few_frames_lie_between_a_table_and_the_engine(estimator: Any, y: np.ndarray, n: int) -> None:
+    table = onepass.load(FIXTURES / "table-v1.safetensors")
+    table.estimator = clone(estimator).fit(X, y)
+    rows = SimpleNamespace(X=X[:n], y=y[:n], rejects=(), lines=n)
+    chain = frames_to_the_engine(lambda: table.learn(rows))
+    assert chain[0] == "TabularModel.learn"
+    assert len(chain) <= MOST_FRAMES, chain
+    assert table.estimator.n_seen_ == 50 + n
+
+
+def test_an_identity_scales_nothing() -> None:
+    rows = np.array([[1.0, -0.0], [2.0, 3.0]])
+    assert Scaling.none(2)(rows) is rows
+    loaded = Scaling.from_arrays(Scaling.none(2).arrays, 2)
+    assert loaded(rows) is rows
+    assert not Scaling(np.zeros(2), np.array([1.0, 2.0])).is_identity
+    assert not Scaling(np.array([0.0, 1.0]), np.ones(2)).is_identity
+
+
+@pytest.mark.parametrize("estimator", [BayesianPerceptronRegressor(), BayesianPerceptronRegressor(prior_scale="auto")])
+def test_rows_reach_the_models_as_they_were_given(estimator: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    estimator.fit(X, Y)
+    seen: list[Any] = []
+    ensemble = estimator._ensembles[0]
+    monkeypatch.setattr(ensemble, "learn", lambda rows, column: seen.append((rows, column)))
+    estimator.learn_encoded(X[:5], Y[:5])
+    ((rows, column),) = seen
+    assert rows.base is X  # a view: neither copied nor scaled
+    assert np.shares_memory(column, Y)
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_fit_builds_every_network_once(standardize: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[Any] = []
+    start = BayesianNetwork.__init__
+
+    def counted(self: Any, *args: Any, **options: Any) -> None:
+        built.append(self)
+        start(self, *args, **options)
+
+    monkeypatch.setattr(BayesianNetwork, "__init__", counted)
+    BayesianMLPRegressor((4,), standardize=standardize, warm_up=20).fit(X, np.column_stack([Y, -Y]))
+    assert len(built) == 2
+
+
+def test_weights_of_nothing_but_zeros_are_refused() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        BayesianPerceptronRegressor().fit(X, Y, sample_weight=np.zeros(50))
+
+
+def test_a_fit_that_fails_leaves_no_fitted_estimator() -> None:
+    model = BayesianPerceptronClassifier(standardize=True, covariance="block")
+    with pytest.raises(ValueError, match="covariance must be one of"):
+        model.fit(X, Y > 0)
+    assert not model.__sklearn_is_fitted__()

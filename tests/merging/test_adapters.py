@@ -1,0 +1,61 @@
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+
+import onepass
+from onepass.files.registry import savable, savable_names
+from onepass.merging.adapters import ADAPTERS, adapter_for
+from tests.helpers.merging import linear_rows
+
+
+def test_every_class_has_one_adapter_and_can_be_saved() -> None:
+    names = [name for adapter in ADAPTERS for name in adapter.classes]
+    assert len(set(names)) == len(names)
+    assert set(names) <= set(savable_names())
+    for name in names:
+        assert name in adapter_for(savable(name)).classes
+
+
+def test_another_class_of_the_same_name_has_no_adapter() -> None:
+    twin = type("BayesianPerceptron", (onepass.BayesianPerceptron,), {})
+    with pytest.raises(TypeError, match=r"prior must be one of .*BayesianPerceptron.*, got BayesianPerceptron"):
+        adapter_for(twin)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        onepass.BayesianPerceptron(4, "relu", noise="learn"),
+        onepass.BayesianPerceptron(4, "linear", noise=0.1, covariance="diagonal"),
+        onepass.BayesianNetwork(4, (3,), covariance="neuron"),
+        onepass.BayesianPerceptronRegressor(standardize=True, prior_scale="auto"),
+        onepass.BayesianMLPRegressor((3,), members=2, warm_up=20),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_what_is_written_is_read_again(model: Any) -> None:
+    X, y = linear_rows(150)
+    learned = copy.deepcopy(model)
+    (learned.fit if hasattr(learned, "fit") else learned.learn)(X, y)
+    parameters, arrays = learned.export_state()
+    adapter = adapter_for(type(learned))
+    snapshots = adapter.read(parameters, arrays)
+    again, numbers = adapter.write(parameters, arrays, snapshots)
+    assert again == parameters
+    assert set(numbers) == set(arrays)
+    for one, other in zip(adapter.read(again, numbers), snapshots, strict=True):
+        assert (one.rows, one.evidence) == (other.rows, other.evidence)
+        np.testing.assert_array_equal(one.means, other.means)
+        np.testing.assert_array_equal(one.weights, other.weights)
+        for block, same in zip(one.blocks, other.blocks, strict=True):
+            np.testing.assert_array_equal(block.mean, same.mean)
+            np.testing.assert_allclose(block.cov, same.cov, rtol=1e-12, atol=1e-15)
+
+
+def test_an_estimator_in_its_warm_up_cannot_be_merged() -> None:
+    X, y = linear_rows(50)
+    cold = onepass.BayesianPerceptronRegressor(standardize=True, warm_up=100).fit(X, y)
+    with pytest.raises(ValueError, match="it is still in its warm-up of 100 rows"):
+        onepass.merge(cold, [copy.deepcopy(cold).partial_fit(X, y)])

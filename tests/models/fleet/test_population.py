@@ -1,0 +1,83 @@
+"""The prior of new keys, given or learned from the keys there are."""
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onepass import BayesianPerceptron, PerceptronFleet
+from tests.helpers.fleets import D, same
+
+MEANS, STDS = [1.0, -2.0, 0.5, 1.5], [0.3, 0.5, 0.2, 0.4]
+
+
+def shops(n_keys: int, rows: int, seed: int, labels: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Keys whose weights are drawn from one population."""
+    rng = np.random.default_rng(seed)
+    weights = rng.normal(MEANS, STDS, size=(n_keys, 4))
+    keys = rng.permutation(np.repeat(np.arange(n_keys), rows)) + 1000 * seed
+    X = rng.normal(size=(len(keys), 3))
+    a = weights[keys - 1000 * seed, 0] + (X * weights[keys - 1000 * seed, 1:]).sum(axis=1)
+    if not labels:
+        return keys, X, a + rng.normal(size=len(a))
+    return keys, X, (rng.random(len(keys)) < 1 / (1 + np.exp(-a))).astype(float)
+
+
+def test_new_keys_do_better_from_the_population_than_from_a_flat_prior() -> None:
+    fleet = PerceptronFleet(3, cov=4.0).learn(*shops(400, 30, seed=1))
+    losses = []
+    flat, rich = copy.deepcopy(fleet), fleet
+    rich.prior = fleet.population()
+    for one in (flat, rich):
+        keys, X, y = shops(200, 10, seed=2)
+        p = one.predict_then_learn(keys, X, y).mean
+        losses.append(-np.mean(np.log(np.where(y > 0.5, p, 1 - p))))
+    assert losses[1] < losses[0] - 0.05
+    same(rich.perceptron(1000), flat.perceptron(1000))  # keys there were keep what they are
+
+
+@pytest.mark.parametrize("noise", [1.0, "learn"])
+def test_the_population_is_found_again_also_from_keys_of_different_priors(noise: Any) -> None:
+    fleet = PerceptronFleet(3, "linear", noise=noise, cov=100.0).learn(*shops(300, 30, seed=1, labels=False))
+    first = fleet.population()
+    fleet.prior = first
+    fleet.learn(*shops(700, 10, seed=2, labels=False))
+    for population, tolerance in ((first, 0.1), (fleet.population(), 0.07)):
+        np.testing.assert_allclose(population.mean, MEANS, atol=tolerance)
+        np.testing.assert_allclose(np.sqrt(np.diag(population.cov)), STDS, atol=tolerance)
+        assert population.n_seen == 0
+    if noise == "learn":
+        keys = [fleet.perceptron(key) for key in fleet.keys()]  # noqa: SIM118 (it is no dictionary)
+        weights = [model.export_state()[1]["running"][1] for model in keys]
+        pooled = np.average([model.noise for model in keys], weights=weights)
+        assert fleet.population().noise == pytest.approx(pooled)
+
+
+def test_a_prior_must_suit_the_fleet() -> None:
+    fleet = PerceptronFleet(D, "linear", noise="learn")
+    with pytest.raises(ValueError, match="two keys with rows at least, got 0"):
+        fleet.population()
+    with pytest.raises(ValueError, match="known exactly"):
+        PerceptronFleet(D, cov=0.0).learn([1, 2], np.ones((2, D)), [1, 0]).population()
+    with pytest.raises(TypeError, match="must be a BayesianPerceptron"):
+        fleet.prior = 1.0  # type: ignore[assignment]
+    with pytest.raises(ValueError, match="prior has n_features=2 where the fleet has 3"):
+        fleet.prior = BayesianPerceptron(2, "linear", noise="learn")
+    with pytest.raises(ValueError, match="prior has activation="):
+        fleet.prior = BayesianPerceptron(D, "relu", noise="learn")
+    with pytest.raises(ValueError, match="full covariance"):
+        fleet.prior = BayesianPerceptron(D, "linear", noise="learn", covariance="diagonal")
+
+
+def test_a_prior_must_have_the_noise_of_the_fleet() -> None:
+    learned = PerceptronFleet(D, "linear", noise="learn", noise_window=50)
+    with pytest.raises(ValueError, match=r"prior has noise=0\.1 where the fleet has noise='learn'"):
+        learned.prior = BayesianPerceptron(D, "linear", noise=0.1)
+    with pytest.raises(ValueError, match="prior has noise_window=20 where the fleet has 50"):
+        learned.prior = BayesianPerceptron(D, "linear", noise="learn", noise_window=20)
+    with pytest.raises(ValueError, match="prior has noise_window=None where the fleet has 50"):
+        learned.prior = BayesianPerceptron(D, "linear", noise="learn")
+    with pytest.raises(ValueError, match=r"prior has noise='learn' where the fleet has noise=0\.1"):
+        PerceptronFleet(D, "linear", noise=0.1).prior = BayesianPerceptron(D, "linear", noise="learn")
+    learned.prior = BayesianPerceptron(D, "linear", noise="learn", noise_window=50, cov=2.0)

@@ -1,0 +1,85 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from onepass.tables.readers.registry import open_source
+from tests.helpers.tables import malformed, read_rows
+
+
+def test_bad_lines_are_named_and_cost_only_themselves(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_bytes(b'a,b,c\n1,2,x\n\n1,2\n4,"q\nr",z\n5,\xff,7\n6,"7,8\n9,10,11\n"12","1""3",14\n')
+    rows = [(row["a"], row["b"], row["c"]) for row in read_rows(file)]
+    assert rows == [("1", "2", "x"), ("4", "q\nr", "z"), ("9", "10", "11"), ("12", '1"3', "14")]
+    bad = malformed(file)
+    assert [(one.line, one.before) for one in bad] == [(4, 1), (7, 2), (8, 2)]
+    assert bad[0].reason == "has 2 fields where the first line has 3"
+    assert bad[0].text == "1,2"
+    lines = [line for batch in open_source(str(file)).batches(None, 0) for line in batch.lines]
+    assert lines == [2, 5, 9, 10]
+
+
+def test_an_unclosed_quote_in_the_last_column_costs_its_line_only(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    lines = [f"{i},{i}" for i in range(411)]
+    for stray in ([10], [10, 200], [10, 200, 410]):
+        broken = [f'{i},"{i}' if i in stray else line for i, line in enumerate(lines)]
+        file.write_text("a,b\n" + "\n".join(broken) + "\n")
+        assert [int(row["a"]) for row in read_rows(file)] == [i for i in range(411) if i not in stray]
+        bad = malformed(file)
+        assert [one.line for one in bad] == [i + 2 for i in stray]
+        assert all(one.reason == "has a quote that is never closed, or one inside a field" for one in bad)
+
+
+def test_a_long_field_is_read_and_one_beyond_all_bounds_costs_its_line_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(f"a,b\n1,2\n3\n4,{'x' * 200_000}\n5,6\n")
+    assert [row["a"] for row in read_rows(file)] == ["1", "4", "5"]
+    monkeypatch.setattr("onepass.tables.readers.csv_records._LONGEST_FIELD", 100_000)
+    assert [row["a"] for row in read_rows(file)] == ["1", "5"]
+    assert malformed(file)[1].reason == "has a field of more than 100,000 characters"
+
+
+def test_what_is_no_utf8_is_told_from_a_stray_quote(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_bytes("a,b\nMünchen,1\nUlm,2\n".encode("latin-1"))
+    (bad,) = malformed(file)
+    assert bad.reason == "is no sound UTF-8; if the file is in Latin-1, convert it first: iconv -f LATIN1 -t UTF-8"
+
+
+def test_a_line_with_too_few_fields_and_no_utf8_is_one_bad_line_and_no_noise(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "a.csv"
+    file.write_bytes(b"a,b,c\n1,2,3\n4,\xff\n5,6,7\n")
+    assert [row["a"] for row in read_rows(file)] == ["1", "5"]
+    assert [one.line for one in malformed(file)] == [3]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_lines_are_right_where_records_have_several(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text('a,b\n1,"x\ny\nz"\n\n\n2,3\n')
+    assert [line for batch in open_source(str(file)).batches(None, 0) for line in batch.lines] == [2, 7]
+
+
+def test_delimiters_and_a_byte_order_mark_are_found_out(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_bytes(b"\xef\xbb\xbfa;b,c\n1;2\n3;4\n")
+    assert read_rows(file) == [{"a": "1", "b,c": "2"}, {"a": "3", "b,c": "4"}]
+
+
+def test_reading_long_fields_leaves_the_limit_of_other_readers_alone(tmp_path: Path) -> None:
+    code = (
+        "import csv\n"
+        "from onepass.tables.readers.registry import open_source\n"
+        f"rows = list(open_source({str(tmp_path / 'a.csv')!r}).batches(None, 0))\n"
+        "print(csv.field_size_limit(), len(rows[0]))"
+    )
+    (tmp_path / "a.csv").write_text(f"a,b\n1\n2,{'x' * 200_000}\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "131072 1\n"

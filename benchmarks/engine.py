@@ -185,7 +185,7 @@ def crossover() -> Iterator[Measurement]:
         n = 2000
         X = _RNG.normal(size=(n, d))
         y = labels(X, 1.0 / np.sqrt(d))
-        models = {kernel: BayesianPerceptron(d, bias=False, engine=kernel) for kernel in ("blocks", "rows")}
+        models = {kernel: BayesianPerceptron(d, bias=False, kernel=kernel) for kernel in ("blocks", "rows")}
         seconds = race({"ours" if k == "blocks" else k: partial(m.learn, X, y) for k, m in models.items()}, 7)
         value = ratio(seconds, "ours", "rows")
         target, reached = {
@@ -218,7 +218,7 @@ def memory() -> Iterator[Measurement]:
 def endurance() -> Iterator[Measurement]:
     """A million hard rows."""
     for kernel in ("rows", "blocks"):
-        model = BayesianPerceptron(12, "linear", noise=1e-6, engine=kernel)
+        model = BayesianPerceptron(12, "linear", noise=1e-6, kernel=kernel)
         for X, y in hard_stream(1_000_000, 12, seed=0):
             model.learn(X, y)
         health = inspect(model)

@@ -88,7 +88,7 @@ def as_targets(value: Any, n_rows: int, single: bool) -> FloatArray:
     if array.shape != (n_rows,) and not (single and array.ndim == 0):
         allowed = "a number" if single else f"shape ({n_rows},), one target a row of X"
         raise ValueError(f"y must be {allowed}, got shape {array.shape}")
-    return array.reshape(n_rows)
+    return np.ascontiguousarray(array.reshape(n_rows))
 
 
 def as_covariance(value: Any, size: int, name: str = "cov") -> FloatArray:

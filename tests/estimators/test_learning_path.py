@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,12 @@ from onepass import (
     BayesianPerceptronClassifier,
     BayesianPerceptronRegressor,
 )
+from onepass.beliefs import diagonal, full, structures
 from onepass.estimators.scaling import Scaling
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 MOST_FRAMES = 7
 SOURCE = str(Path(onepass.__file__).parent)
-ENGINE = str(Path(SOURCE) / "engine")
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(50, 3))
@@ -31,27 +31,35 @@ Y = X @ [1.0, -2.0, 0.5]
 LABELS = (Y > 0).astype(float)
 
 
-def frames_to_the_engine(learn: Callable[[], Any]) -> list[str]:
-    """Python functions of the package that were running when the engine was called, in the longest such chain."""
+KERNELS = {
+    full: ("rows_root", "rows_dense", "learn_block"),
+    diagonal: ("rows_diagonal", "rows_sparse"),
+    structures: ("learn_blocks", "learn_diagonal", "learn_batches"),
+}
+
+
+def frames_to_the_engine(monkeypatch: pytest.MonkeyPatch, learn: Callable[[], Any]) -> list[str]:
+    """Python functions of the package that were running when a kernel was called, in the longest such chain."""
     longest: list[str] = []
 
-    def look(frame: FrameType, event: str, _: Any) -> None:
-        nonlocal longest
-        if event != "call" or not frame.f_code.co_filename.startswith(ENGINE):
-            return
-        chain, above = [], frame.f_back
-        while above is not None:
-            name = above.f_code.co_filename
-            if name.startswith(SOURCE) and not name.startswith(ENGINE):
-                chain.append(above.f_code.co_qualname)
-            above = above.f_back
-        longest = max(longest, chain[::-1], key=len)
+    def watched(kernel: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            nonlocal longest
+            chain, above = [], sys._getframe().f_back
+            while above is not None:
+                if above.f_code.co_filename.startswith(SOURCE):
+                    chain.append(above.f_code.co_qualname)
+                above = above.f_back
+            longest = max(longest, chain[::-1], key=len)
+            return kernel(*arguments)
 
-    sys.setprofile(look)
-    try:
+        return call
+
+    with monkeypatch.context() as patch:
+        for module, names in KERNELS.items():
+            for name in names:
+                patch.setattr(module, name, watched(getattr(module, name)))
         learn()
-    finally:
-        sys.setprofile(None)
     return longest
 
 
@@ -71,11 +79,13 @@ def frames_to_the_engine(learn: Callable[[], Any]) -> list[str]:
     ids=lambda value: repr(value) if hasattr(value, "fit") else "",
 )
 @pytest.mark.parametrize("n", [1, 50])
-def test_few_frames_lie_between_a_table_and_the_engine(estimator: Any, y: np.ndarray, n: int) -> None:
+def test_few_frames_lie_between_a_table_and_the_engine(
+    estimator: Any, y: np.ndarray, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = onepass.load(FIXTURES / "table-v1.safetensors")
     table.estimator = clone(estimator).fit(X, y)
     rows = SimpleNamespace(X=X[:n], y=y[:n], rejects=(), lines=n)
-    chain = frames_to_the_engine(lambda: table.learn(rows))
+    chain = frames_to_the_engine(monkeypatch, lambda: table.learn(rows))
     assert chain[0] == "TabularModel.learn"
     assert len(chain) <= MOST_FRAMES, chain
     assert table.estimator.n_seen_ == 50 + n

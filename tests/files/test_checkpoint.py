@@ -37,8 +37,8 @@ MODELS: list[dict[str, Any]] = [
     {"forgetting": 0.99, "cov": 4.0},
     {"process_noise": 1e-4},
     {"dtype": "float32"},
-    {"engine": "blocks"},
-    {"engine": "reference", "activation": "probit"},
+    {"kernel": "blocks"},
+    {"kernel": "reference", "activation": "probit"},
 ]
 
 
@@ -268,8 +268,8 @@ def spoiled(name: str, value: float, index: Any = -1) -> Callable[[Any, Any], No
         (spoiled("process_noise", -1.0), {}, "process_noise must not be negative"),
         (spoiled("prior_variances", np.nan), {}, "prior_variances holds"),
         (spoiled("variance", -1.0), {"covariance": "diagonal"}, "variance has the entry -1"),
-        (spoiled("covariance", -1.0, (2, 2)), {"engine": "blocks"}, "diagonal of the covariance has the entry -1"),
-        (spoiled("covariance", 50.0, (2, 1)), {"engine": "blocks"}, "covariance is not positive semi-definite"),
+        (spoiled("covariance", -1.0, (2, 2)), {"kernel": "blocks"}, "diagonal of the covariance has the entry -1"),
+        (spoiled("covariance", 50.0, (2, 1)), {"kernel": "blocks"}, "covariance is not positive semi-definite"),
         (lambda p, a: p.update(n_features=10**12), {}, "mean has shape"),
         (lambda p, a: p.update(n_features="5"), {}, "n_features must be a whole number"),
         (lambda p, a: p.pop("bias"), {}, "it lacks 'bias'"),

@@ -19,7 +19,7 @@ import onepass
 
 def main(path: Path, rounds: int) -> None:
     rng = random.Random(0)
-    model = onepass.BayesianPerceptron(40, engine="reference").learn(np.ones((1, 40)), [1])
+    model = onepass.BayesianPerceptron(40, kernel="reference").learn(np.ones((1, 40)), [1])
     onepass.save(model, path)
     new = 0
     for round_number in range(rounds):

@@ -46,7 +46,7 @@ def test_an_indefinite_or_singular_belief_has_no_such_parameters() -> None:
         DiagonalGaussian(np.zeros(2), np.array([1.0, 0.0])).natural(np.zeros(2))
 
 
-@pytest.mark.parametrize("options", [{}, {"engine": "blocks"}, {"mean": [1e3, 1, 2, 3, 4.0]}, {"bias": False}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"kernel": "blocks"}, {"mean": [1e3, 1, 2, 3, 4.0]}, {"bias": False}], ids=str)
 @pytest.mark.parametrize("parts", [1, 2, 7])
 def test_linear_models_merge_to_what_one_would_have_learned(options: dict[str, Any], parts: int) -> None:
     X, y = linear_rows(3000)

@@ -1,7 +1,6 @@
 """Smooth rectifiers: GELU and softplus."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike

@@ -184,18 +184,16 @@ class FullGaussian:
         rest = rows.part(start, len(rows))
         if len(plan.process_noise):
             return start + self._learn_drifting(plan, state, rest)
-        return start + self._learn_root(plan, state, rest)
-
-    def _learn_root(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
-        root = self.use_square_root()
-        return int(rows_root(rows.X, rows.X_var, rows.y, plan.rule, state, self._mean, root, rows.record))
+        belief = (plan.rule, state, self._mean, self.use_square_root())
+        return start + int(rows_root(rest.X, rest.X_var, rest.y, *belief, rest.record))
 
     def _learn_drifting(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
         """Process noise on a root is a factorisation per row: slow, and rarely needed."""
         for i in range(len(rows)):
-            before = self.copy()
+            before, row = self.copy(), rows.part(i, i + 1)
             self.diffuse(plan.process_noise)
-            if not self._learn_root(plan, state, rows.part(i, i + 1)):
+            belief = (plan.rule, state, self._mean, self.use_square_root())
+            if not rows_root(row.X, row.X_var, row.y, *belief, row.record):
                 self._assign(before._mean, before._root, before._dense, before.needs_square_root)
                 return i
         return len(rows)

@@ -41,6 +41,7 @@ cdef class PythonMoments(CompiledActivation):
     cdef object activation
     cdef object error
 
+cdef double _mass(double low, double low_tail, double high, double high_tail) noexcept nogil
 cdef (double, double) _tail_and_slope(double mean, double var) noexcept nogil
 cdef (double, double, double) _sigmoid_moments(double mean, double var) noexcept nogil
 cdef double _probit_variance(double mean, double var) noexcept nogil

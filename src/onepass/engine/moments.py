@@ -120,43 +120,60 @@ class PiecewiseMoments(CompiledActivation):
 
     def at(self, mean, var):
         """Sum the moments of a Gaussian cut to each piece; with two pieces equations (12), (13) and (21)."""
-        pieces = self.pieces
         k = self.n_pieces
+        slopes = cython.address(self.pieces[0, 0])
+        intercepts = cython.address(self.pieces[1, 0])
+        ends = cython.address(self.pieces[3, 0])
         if k == 1:
-            return pieces[0, 0] * mean + pieces[1, 0], pieces[0, 0] * pieces[0, 0] * var, pieces[0, 0]
+            return slopes[0] * mean + intercepts[0], slopes[0] * slopes[0] * var, slopes[0]
         std = sqrt(var)
         scale = sqrt(max(var, _TINY))
         mu = 0.0
         slope = 0.0
         z = -_FAR
         density = 0.0
+        tail = 0.0
         i: cython.Py_ssize_t
         for i in range(k):
-            top = _FAR if i == k - 1 else min(max((pieces[3, i] - mean) / scale, -_FAR), _FAR)
-            density_top = pdf(top)
-            mass = ndtr(-z) - ndtr(-top) if z > 0.0 else ndtr(top) - ndtr(z)
-            mu += (pieces[0, i] * mean + pieces[1, i]) * mass + pieces[0, i] * std * (density - density_top)
-            slope += pieces[0, i] * mass
+            top = _FAR if i == k - 1 else min(max((ends[i] - mean) / scale, -_FAR), _FAR)
+            density_top = pdf(top) if i < k - 1 else 0.0
+            tail_top = ndtr(-fabs(top)) if i < k - 1 else 0.0
+            mass = _mass(z, tail, top, tail_top)
+            mu += (slopes[i] * mean + intercepts[i]) * mass + slopes[i] * std * (density - density_top)
+            slope += slopes[i] * mass
             z = top
             density = density_top
+            tail = tail_top
         # Centred on the mean before squaring: E[f²] - mean² would cancel.
         var_y = 0.0
         z = -_FAR
         density = 0.0
+        tail = 0.0
         for i in range(k):
-            top = _FAR if i == k - 1 else min(max((pieces[3, i] - mean) / scale, -_FAR), _FAR)
-            density_top = pdf(top)
-            mass = ndtr(-z) - ndtr(-top) if z > 0.0 else ndtr(top) - ndtr(z)
-            tilt = pieces[0, i]
-            gap = tilt * mean + pieces[1, i] - mu
+            top = _FAR if i == k - 1 else min(max((ends[i] - mean) / scale, -_FAR), _FAR)
+            density_top = pdf(top) if i < k - 1 else 0.0
+            tail_top = ndtr(-fabs(top)) if i < k - 1 else 0.0
+            mass = _mass(z, tail, top, tail_top)
+            gap = slopes[i] * mean + intercepts[i] - mu
             second = mass + z * density - top * density_top
-            var_y += gap * gap * mass + 2.0 * gap * tilt * std * (density - density_top) + tilt * tilt * var * second
+            var_y += gap * gap * mass + 2.0 * gap * slopes[i] * std * (density - density_top)
+            var_y += slopes[i] * slopes[i] * var * second
             z = top
             density = density_top
+            tail = tail_top
         return mu, max(var_y, 0.0), slope
 
     def __reduce__(self):
         return PiecewiseMoments, (np.asarray(self.pieces),)
+
+
+def _mass(low, low_tail, high, high_tail):
+    """Mass of the standard normal between two ends, each with the smaller of the masses beyond and before it."""
+    if low > 0.0:
+        return low_tail - high_tail
+    if high > 0.0:
+        return 1.0 - high_tail - low_tail
+    return high_tail - low_tail
 
 
 def _tail_and_slope(mean, var):

@@ -451,10 +451,34 @@ def step(shape, mean, cov, space, match):
     for b in range(shape.n_blocks):
         low = shape.cut[b]
         width = shape.cut[b + 1] - low
+        block = cov + shape.offset[b]
+        if n == 1:
+            _downdate_one(width, block, space.weighted + low, space.gain + low)
+        else:
+            for i in range(width):
+                _downdate_row(i + 1, n, size, block + i * width, space.weighted + low + i, space.gain + low)
         for i in range(width):
-            row = cov + shape.offset[b] + i * width
-            _downdate_row(i + 1, n, size, row, space.weighted + low + i, space.gain + low)
-            row[i] = max(row[i], 0.0)
+            block[i * width + i] = max(block[i * width + i], 0.0)
+
+
+def _downdate_one(size, cov, weighted, gain):
+    """``C -= weighted gain'`` on the lower triangle of a block, two rows at a time."""
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    for i in range(0, size - 1, 2):
+        upper = cov + i * size
+        lower = upper + size
+        a = weighted[i]
+        b = weighted[i + 1]
+        for j in range(i + 1):
+            upper[j] -= a * gain[j]
+            lower[j] -= b * gain[j]
+        lower[i + 1] -= b * gain[i + 1]
+    if size % 2 == 1:
+        lower = cov + (size - 1) * size
+        b = weighted[size - 1]
+        for j in range(size):
+            lower[j] -= b * gain[j]
 
 
 def _downdate_row(n, n_outputs, stride, row, weighted, gain):

@@ -1,5 +1,6 @@
 """Networks: the compiled steps against the readable ones, and both against what can be known otherwise."""
 
+import pickle
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from scipy.special import softmax
 
 from onepass import BayesianNetwork, BayesianPerceptron, Quadrature
+from onepass.activations import Moments
 from onepass.beliefs.structures import make_structure
 from onepass.engine.vector_matches import CategoricalOutputs, NoiseState
 from onepass.likelihoods.outputs import BernoulliLabel, CategoricalClasses, OutputMatch
@@ -79,6 +81,45 @@ def test_an_activation_of_ones_own_is_as_good_as_a_known_one() -> None:
     own = BayesianNetwork(4, (5,), activation=Quadrature(np.tanh)).learn(X, y)
     known = BayesianNetwork(4, (5,), activation="tanh").learn(X, y)
     np.testing.assert_allclose(own.predict(X).mean, known.predict(X).mean, atol=0.02)
+
+
+class Sulking(Quadrature):
+    """Refuses what it does not like."""
+
+    def moments(self, mean: Any, var: Any, /) -> Moments:
+        if np.any(np.abs(mean) > 1e3):
+            raise ArithmeticError("too much")
+        return super().moments(mean, var)
+
+
+@pytest.mark.parametrize("kernel", ["auto", "reference"])
+def test_what_an_activation_of_ones_own_raises_is_raised_and_nothing_is_learned(kernel: str) -> None:
+    X, y = problem(HEADS[0])
+    network = BayesianNetwork(4, (5,), activation=Sulking(np.tanh), kernel=kernel).learn(X, y)
+    before = numbers(network)
+    spoiled = X.copy()
+    spoiled[40] = 1e6
+    for learn in (network.learn, network.predict_then_learn):
+        with pytest.raises(ArithmeticError, match="too much"):
+            learn(spoiled, y)
+    with pytest.raises(ArithmeticError, match="too much"):
+        network.learn(spoiled, y, batch=8)
+    np.testing.assert_array_equal(numbers(network), before)
+
+
+def test_the_old_name_of_the_kernel_is_understood() -> None:
+    with pytest.warns(DeprecationWarning, match="'engine' is now called 'kernel'"):
+        network = BayesianNetwork(2, (3,), engine="reference")
+    assert network.kernel == "reference"
+    assert network.export_state()[0]["engine"] == "reference"
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_a_pickled_network_goes_on_as_the_first_would(structure: str) -> None:
+    X, y = problem(HEADS[0])
+    first = BayesianNetwork(4, (5,), activation="tanh", covariance=structure).learn(X, y)
+    second = pickle.loads(pickle.dumps(first))
+    np.testing.assert_array_equal(numbers(first.learn(X, y)), numbers(second.learn(X, y)))
 
 
 @pytest.mark.parametrize("structure", ["full", "layer", "neuron"])

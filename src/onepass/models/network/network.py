@@ -221,8 +221,7 @@ class BayesianNetwork:
                 order = np.random.default_rng([self.seed, self.n_seen, number]).permutation(len(rows))
                 self._state.noise.restart_calibration()
             densities = np.empty(len(rows))
-            learned = self._learner.run(self._state, Pass(rows, targets, order, number, batch, sites, densities))
-            self._check_learned(learned, before, rows, targets)
+            self._learn_pass(Pass(rows, targets, order, number, batch, sites, densities), before)
             if number == 0:
                 self._state.evidence += float(densities.sum())
                 self._state.seen += len(rows)
@@ -237,9 +236,7 @@ class BayesianNetwork:
         rows, targets, single = self._pairs(X, y)
         before = self._state.copy()
         record, densities = np.empty((len(rows), 4, self.n_outputs)), np.empty(len(rows))
-        work = Pass(rows, targets, np.arange(len(rows)), 0, 1, None, densities, record)
-        learned = self._learner.run(self._state, work)
-        self._check_learned(learned, before, rows, targets)
+        self._learn_pass(Pass(rows, targets, np.arange(len(rows)), 0, 1, None, densities, record), before)
         self._state.evidence += float(densities.sum())
         self._state.seen += len(rows)
         return self._prediction(record, single), densities
@@ -353,6 +350,15 @@ class BayesianNetwork:
     def _is_safe(self) -> bool:
         """Whether a row that can't be learned is found before anything of it is written."""
         return self._learner.compiled and self.forgetting == 1.0 and self.dtype == "float64"
+
+    def _learn_pass(self, work: Pass, before: State | None) -> None:
+        """Learn one pass or, whatever goes wrong, go back to what was ``before``."""
+        try:
+            learned = self._learner.run(self._state, work)
+        except BaseException:  # an activation in Python may raise anything, and Ctrl-C comes at any time
+            self._state = self._state if before is None else before
+            raise
+        self._check_learned(learned, before, work.rows, work.targets)
 
     def _check_learned(self, learned: int, before: State | None, rows: FloatArray, targets: FloatArray) -> None:
         """Go back to what was ``before`` if not all rows could be learned; without one nothing was written."""

@@ -4,6 +4,7 @@ What a network is, what it predicts and how it is saved. How a row moves its bel
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cached_property
 from typing import Any, Literal, Self
@@ -221,7 +222,9 @@ class BayesianNetwork:
                 order = np.random.default_rng([self.seed, self.n_seen, number]).permutation(len(rows))
                 self._state.noise.restart_calibration()
             densities = np.empty(len(rows))
-            self._learn_pass(Pass(rows, targets, order, number, batch, sites, densities), before)
+            work = Pass(rows, targets, order, number, batch, sites, densities)
+            with self._all_or_none(before):
+                self._check_learned(self._learner.run(self._state, work), before, work)
             if number == 0:
                 self._state.evidence += float(densities.sum())
                 self._state.seen += len(rows)
@@ -236,7 +239,9 @@ class BayesianNetwork:
         rows, targets, single = self._pairs(X, y)
         before = self._state.copy()
         record, densities = np.empty((len(rows), 4, self.n_outputs)), np.empty(len(rows))
-        self._learn_pass(Pass(rows, targets, np.arange(len(rows)), 0, 1, None, densities, record), before)
+        work = Pass(rows, targets, np.arange(len(rows)), 0, 1, None, densities, record)
+        with self._all_or_none(before):
+            self._check_learned(self._learner.run(self._state, work), before, work)
         self._state.evidence += float(densities.sum())
         self._state.seen += len(rows)
         return self._prediction(record, single), densities
@@ -351,24 +356,23 @@ class BayesianNetwork:
         """Whether a row that can't be learned is found before anything of it is written."""
         return self._learner.compiled and self.forgetting == 1.0 and self.dtype == "float64"
 
-    def _learn_pass(self, work: Pass, before: State | None) -> None:
-        """Learn one pass or, whatever goes wrong, go back to what was ``before``."""
+    @contextmanager
+    def _all_or_none(self, before: State | None) -> Iterator[None]:
+        """Go back to what was ``before``, whatever goes wrong; without one nothing was written."""
         try:
-            learned = self._learner.run(self._state, work)
+            yield
         except BaseException:  # an activation in Python may raise anything, and Ctrl-C comes at any time
             self._state = self._state if before is None else before
             raise
-        self._check_learned(learned, before, work.rows, work.targets)
 
-    def _check_learned(self, learned: int, before: State | None, rows: FloatArray, targets: FloatArray) -> None:
-        """Go back to what was ``before`` if not all rows could be learned; without one nothing was written."""
-        if learned == len(rows) and (before is None or self._is_finite()):
-            return
-        self._state = self._state if before is None else before
-        raise ValueError(
-            f"X and y overflow {self.dtype}: their largest magnitudes are {np.abs(rows).max():.3g} and "
-            f"{np.abs(targets).max():.3g}; rescale them. Nothing was learned."
-        )
+    def _check_learned(self, learned: int, before: State | None, work: Pass) -> None:
+        """Raise a ValueError if not all rows could be learned."""
+        # One row needs no look at all numbers: the kernel has looked at the row before it wrote anything.
+        if learned < len(work.rows) or not (before is None or self._is_finite()):
+            raise ValueError(
+                f"X and y overflow {self.dtype}: their largest magnitudes are {np.abs(work.rows).max():.3g} and "
+                f"{np.abs(work.targets).max():.3g}; rescale them. Nothing was learned."
+            )
 
     def _is_finite(self) -> bool:
         """Whether all that was learned is."""

@@ -17,14 +17,16 @@ help:  ## this list
 
 $(READY): requirements.lock requirements-compiler.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("onepass needs Python 3.11 or newer, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	rm -f $(BUILT)
 	$(PYTHON) -m venv --clear $(VENV)
 	$(INSTALL) -r requirements.lock
 	@$(BIN)/python -c 'import build_backend, sys; sys.exit(not build_backend.has_compiler())' || $(INSTALL) -r requirements-compiler.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@touch $@ $(BUILT)
+	@touch $@
 
+# Compiled in place first: the installation, which only points here, then finds nothing left to compile.
 $(BUILT): $(READY) setup.py $(wildcard src/onepass/engine/*.py src/onepass/engine/*.pxd)
 	$(BIN)/python setup.py --quiet build_ext --inplace
+	@test -e $@ || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 build: $(BUILT)  ## compile what has changed of the engine

@@ -5,6 +5,7 @@ and weights are built a second time, for processors with AVX2, into ``x86_64_v3/
 the processor has it, so that one wheel runs on every x86-64 and newer ones get a third more speed from 60 features on.
 """
 
+import os
 import platform
 import shutil
 import sys
@@ -21,12 +22,14 @@ from build_backend import has_compiler
 
 # Nobody reads errno or floating-point traps. Not -ffast-math: NaN and infinity keep their meaning, since rows that
 # overflow are found by them.
-FLAGS = ["-O3", "-fno-math-errno", "-fno-trapping-math"]
+FLAGS = ["-g0", "-fno-math-errno", "-fno-trapping-math"]
 # In loops over rows and weights sums may be reordered and fused, so that they vectorise. Formulas are written in the
 # order in which nothing cancels, and stay in it.
-LOOPS = ["-fno-signed-zeros", "-fassociative-math", "-freciprocal-math", "-ffp-contract=fast"]
-FORMULAS = {"cpu", "special", "moments", "matches", "vector_matches", "step"}
+LOOPS = ["-O3", "-fno-signed-zeros", "-fassociative-math", "-freciprocal-math", "-ffp-contract=fast"]
+FORMULAS = {"_cyutility", "cpu", "special", "moments", "matches", "vector_matches", "step"}
 NEWER = "x86_64_v3"
+WORTH_A_SECOND_BUILD = {"rows", "blocks", "network", "network_batch", "network_diagonal"}
+SHARED = "onepass.engine._cyutility"  # what Cython's memoryviews need, once for all modules
 DIRECTIVES = {
     "language_level": 3,
     "boundscheck": False,
@@ -52,6 +55,7 @@ class BuildExtensions(build_ext):
             compiler.set_executables(
                 compiler_so=[*command, "-fPIC", "-fno-sanitize=all", "-DNDEBUG"], linker_so=[*command, "-shared"]
             )
+        self.parallel = self.parallel or os.cpu_count()
         windows = self.compiler.compiler_type == "msvc"
         for extension in self.extensions:
             extension.extra_compile_args = _windows_flags(extension) if windows else _flags(extension)
@@ -64,8 +68,8 @@ class BuildExtensions(build_ext):
 
 
 def _flags(extension: Any) -> list[str]:
-    loops = [] if _name(extension) in FORMULAS else LOOPS
-    return [*FLAGS, *loops, *(["-march=x86-64-v3"] if NEWER in extension.name else [])]
+    kind = ["-O2"] if _name(extension) in FORMULAS else LOOPS
+    return [*FLAGS, *kind, *(["-march=x86-64-v3"] if NEWER in extension.name else [])]
 
 
 def _windows_flags(extension: Any) -> list[str]:
@@ -81,14 +85,23 @@ def extensions() -> list[Any]:
     sources = sorted(Path("src/onepass/engine").glob("*.py"))
     compiled = [source for source in sources if "\nimport cython\n" in source.read_text(encoding="utf-8")]
     libraries = [] if sys.platform in ("win32", "darwin") else ["m"]
-    modules = [
+    modules = [Extension(SHARED, ["src/onepass/engine/_cyutility.c"])]
+    modules += [
         Extension(".".join(source.with_suffix("").parts[1:]), [source.as_posix()], libraries=libraries)
         for source in compiled
     ]
-    built = list(cythonize(modules, compiler_directives=DIRECTIVES, build_dir="build/cython", include_path=["src"]))
+    built = list(
+        cythonize(
+            modules,
+            compiler_directives=DIRECTIVES,
+            build_dir="build/cython",
+            include_path=["src"],
+            shared_utility_qualified_name=SHARED,
+        )
+    )
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return built
-    return built + [_for_newer(extension, libraries) for extension in built if _name(extension) not in FORMULAS]
+    return built + [_for_newer(extension, libraries) for extension in built if _name(extension) in WORTH_A_SECOND_BUILD]
 
 
 def _for_newer(extension: Any, libraries: list[str]) -> Any:

@@ -58,7 +58,8 @@ wheel: $(BUILT)  ## build wheel and sdist into dist/, and try the wheel in an em
 	rm -rf dist
 	$(BIN)/python -m build --quiet --no-isolation
 	$(PYTHON) -m venv --clear $(VENV)-wheel
-	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check -c requirements.lock dist/*.whl
+	grep == requirements.lock | grep -v '^ ' | tr -d '\\' > build/constraints.txt
+	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check -c build/constraints.txt dist/*.whl
 	cd dist && env -i HOME="$$HOME" PATH="$(CURDIR)/$(VENV)-wheel/bin" python ../scripts/smoke.py
 
 format: $(READY)  ## mend what the linter can mend by itself

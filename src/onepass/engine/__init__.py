@@ -10,10 +10,17 @@ Nothing here imports another package of onepass, and only the build (``setup.py`
 import os
 from pathlib import Path
 
-from onepass.engine.cpu import has_avx2
+try:
+    from onepass.engine.cpu import has_avx2
+
+    _processor_is_newer = has_avx2()
+except (ImportError, NameError):  # the sources stand here, but not what they compile to
+    raise ImportError(
+        "the compiled modules of onepass are missing: install it (`pip install .`), or in a checkout run `make build`"
+    ) from None
 
 # The kernels are built twice: see ``setup.py``. ONEPASS_PORTABLE=1 takes the build that runs everywhere, whose last
 # bits differ.
 _newer = Path(__file__).parent / "x86_64_v3"
-if _newer.is_dir() and has_avx2() and os.environ.get("ONEPASS_PORTABLE") != "1":
+if _newer.is_dir() and _processor_is_newer and os.environ.get("ONEPASS_PORTABLE") != "1":
     __path__.insert(0, str(_newer))

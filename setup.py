@@ -28,6 +28,7 @@ FLAGS = ["-g0", "-fno-math-errno", "-fno-trapping-math"]
 LOOPS = ["-O3", "-fno-signed-zeros", "-fassociative-math", "-freciprocal-math", "-ffp-contract=fast"]
 FORMULAS = {"_cyutility", "cpu", "special", "moments", "matches", "vector_matches", "step"}
 NEWER = "x86_64_v3"
+IS_X86_64 = platform.machine().lower() in ("x86_64", "amd64")
 WORTH_A_SECOND_BUILD = {"rows", "blocks", "network", "network_batch", "network_diagonal"}
 SHARED = "onepass.engine._cyutility"  # what Cython's memoryviews need, once for all modules
 DIRECTIVES = {
@@ -47,7 +48,9 @@ class BuildExtensions(build_ext):
 
     def build_extensions(self) -> None:
         """Choose compiler and flags, then build."""
+        portable, newer = "-march=x86-64", "-march=x86-64-v3"
         if not has_compiler():
+            portable, newer = "-mcpu=baseline", "-mcpu=x86_64_v3"  # its own words; without one it takes this machine's
             if find_spec("ziglang") is None:
                 raise SystemExit("onepass needs a C compiler to be built: install one, or `pip install ziglang`")
             compiler: Any = self.compiler
@@ -58,7 +61,11 @@ class BuildExtensions(build_ext):
         self.parallel = self.parallel or os.cpu_count()
         windows = self.compiler.compiler_type == "msvc"
         for extension in self.extensions:
-            extension.extra_compile_args = _windows_flags(extension) if windows else _flags(extension)
+            if windows:
+                extension.extra_compile_args = ["/O2", *(["/arch:AVX2"] if NEWER in extension.name else [])]
+            else:
+                target = [newer if NEWER in extension.name else portable] if IS_X86_64 else []
+                extension.extra_compile_args = [*_flags(extension), *target]
         super().build_extensions()
 
     def copy_extensions_to_source(self) -> None:
@@ -69,11 +76,7 @@ class BuildExtensions(build_ext):
 
 def _flags(extension: Any) -> list[str]:
     kind = ["-O2"] if _name(extension) in FORMULAS else LOOPS
-    return [*FLAGS, *kind, *(["-march=x86-64-v3"] if NEWER in extension.name else [])]
-
-
-def _windows_flags(extension: Any) -> list[str]:
-    return ["/O2", *(["/arch:AVX2"] if NEWER in extension.name else [])]
+    return [*FLAGS, *kind]
 
 
 def _name(extension: Any) -> str:
@@ -99,7 +102,7 @@ def extensions() -> list[Any]:
             shared_utility_qualified_name=SHARED,
         )
     )
-    if platform.machine().lower() not in ("x86_64", "amd64"):
+    if not IS_X86_64:
         return built
     return built + [_for_newer(extension, libraries) for extension in built if _name(extension) in WORTH_A_SECOND_BUILD]
 

@@ -162,13 +162,17 @@ def _unit_variance(n, weights, cov, stride, z, z_var):
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     var = 0.0
+    weight: cython.double  # in double precision, whatever the belief's: refinement adds and removes these again
+    own: cython.double
     for i in range(n):
         row = cov + i * stride
         cross = 0.0
         for j in range(i):
             cross += row[j] * z[j]
-        var += z[i] * (2.0 * cross + row[i] * z[i])
-        var += (weights[i] * weights[i] + row[i]) * z_var[i]
+        weight = weights[i]
+        own = row[i]
+        var += z[i] * (2.0 * cross + own * z[i])
+        var += (weight * weight + own) * z_var[i]
     return max(var, 0.0)
 
 

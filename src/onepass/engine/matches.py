@@ -20,9 +20,18 @@ from cython.cimports.onepass.engine.moments import (
     CompiledActivation,
     PiecewiseMoments,
 )
-from cython.cimports.onepass.engine.special import log_cdf_slopes, log_ndtr, ndtr, pdf, truncated, wright_omega
-from numpy.polynomial.hermite_e import hermegauss
-from numpy.polynomial.legendre import leggauss
+from cython.cimports.onepass.engine.special import (
+    HERMITE,
+    HERMITE_WEIGHTS,
+    UNIT,
+    UNIT_WEIGHTS,
+    log_cdf_slopes,
+    log_ndtr,
+    ndtr,
+    pdf,
+    truncated,
+    wright_omega,
+)
 
 _LOG_2PI = cython.declare(cython.double, 1.8378770664093453)
 _TINY = cython.declare(cython.double, 1e-200)  # what is smaller is nothing; quotients of what is larger are finite
@@ -30,14 +39,6 @@ _FLOOR = cython.declare(cython.double, 1e-120)  # the square of its inverse stay
 _SMALLEST = cython.declare(cython.double, 2.2250738585072014e-308)
 _LABEL_RESOLUTION = cython.declare(cython.double, 1e-14)  # 1 - f is known to rounding, some 1e-16
 _DROP = cython.declare(cython.double, 36.0)  # e^-36 is below rounding
-_HERMITE = cython.declare(cython.double[11])
-_HERMITE_WEIGHTS = cython.declare(cython.double[11])
-_UNIT = cython.declare(cython.double[32])
-_UNIT_WEIGHTS = cython.declare(cython.double[32])
-for _i, (_node, _weight) in enumerate(zip(*hermegauss(11), strict=True)):
-    _HERMITE[_i], _HERMITE_WEIGHTS[_i] = _node if _i != 5 else 0.0, _weight / np.sqrt(2.0 * np.pi)
-for _i, (_node, _weight) in enumerate(zip(*leggauss(32), strict=True)):
-    _UNIT[_i], _UNIT_WEIGHTS[_i] = 0.5 * (_node + 1.0), 0.5 * _weight
 
 
 class CompiledLikelihood:
@@ -110,24 +111,24 @@ def sigmoid_label(mean, var, y):
         up = 1.0 / (1.0 + e) if m > 0.0 else e / (1.0 + e)
         down = e / (1.0 + e) if m > 0.0 else 1.0 / (1.0 + e)
         std = sqrt(var)
-        gain = _HERMITE_WEIGHTS[5]
+        gain = HERMITE_WEIGHTS[5]
         first = gain * down
         second = gain * down * down
         third = gain * up * down
         for i in range(5):  # the nodes come in pairs: one exponential serves two
-            e = exp(_HERMITE[i] * std)
+            e = exp(HERMITE[i] * std)
             # s and 1 - s at the node, the former over s at the mean.
             share = 1.0 / (down + up * e)
             ratio = e * share
             rest = down * share
-            weight = _HERMITE_WEIGHTS[i] * ratio
+            weight = HERMITE_WEIGHTS[i] * ratio
             gain += weight
             first += weight * rest
             second += weight * rest * rest
             third += weight * up * ratio * rest
             ratio = 1.0 / (down * e + up)
             rest = down * e * ratio
-            weight = _HERMITE_WEIGHTS[i] * ratio
+            weight = HERMITE_WEIGHTS[i] * ratio
             gain += weight
             first += weight * rest
             second += weight * rest * rest
@@ -337,8 +338,8 @@ class PoissonCount(CompiledLikelihood):
                 slope = rate * side * expm1(side * reach) + reach / v
                 reach -= (_drop(side * reach, rate, v) - _DROP) / slope
             for i in range(32):
-                h = side * reach * _UNIT[i]
-                weight = reach * _UNIT_WEIGHTS[i] * exp(-_drop(h, rate, v))
+                h = side * reach * UNIT[i]
+                weight = reach * UNIT_WEIGHTS[i] * exp(-_drop(h, rate, v))
                 rise = rate * expm1(h)
                 z += weight
                 first += weight * rise

@@ -8,7 +8,7 @@ formula has its exact limit at a variance of zero, holds in all tails and never 
 import cython
 import numpy as np
 from cython.cimports.libc.math import NAN, exp, expm1, fabs, log1p, sqrt
-from cython.cimports.onepass.engine.special import ndtr, pdf, sigmoid
+from cython.cimports.onepass.engine.special import HERMITE, HERMITE_WEIGHTS, ndtr, pdf, sigmoid
 from numpy.polynomial.hermite_e import hermegauss
 from numpy.polynomial.legendre import leggauss
 
@@ -48,8 +48,6 @@ _TINY = cython.declare(cython.double, 2.2250738585072014e-308)
 _FAR = cython.declare(cython.double, 40.0)  # beyond so many deviations density and tail are zero in float64
 _MAX_EXPONENT = cython.declare(cython.double, 300.0)
 
-_HERMITE = cython.declare(cython.double[11])
-_HERMITE_WEIGHTS = cython.declare(cython.double[11])
 _WIDE = cython.declare(cython.double[21])
 _WIDE_WEIGHTS = cython.declare(cython.double[21])
 _UNIT = cython.declare(cython.double[24])
@@ -58,8 +56,6 @@ _UNIT_WEIGHTS = cython.declare(cython.double[24])
 _SIDE = cython.declare(cython.double[48])
 _SIDE_VALUES = cython.declare(cython.double[48])
 _SIDE_WEIGHTS = cython.declare(cython.double[48])
-for _i, (_node, _weight) in enumerate(zip(*hermegauss(11), strict=True)):
-    _HERMITE[_i], _HERMITE_WEIGHTS[_i] = _node if _i != 5 else 0.0, _weight / np.sqrt(2.0 * np.pi)
 for _i, (_node, _weight) in enumerate(zip(*hermegauss(21), strict=True)):
     _WIDE[_i], _WIDE_WEIGHTS[_i] = _node if _i != 10 else 0.0, _weight / np.sqrt(2.0 * np.pi)
 for _i, (_node, _weight) in enumerate(zip(*leggauss(24), strict=True)):
@@ -206,15 +202,15 @@ def _sigmoid_moments(mean, var):
         shift = 0.0
         slope = 0.0
         for i in range(11):
-            growth = expm1(_HERMITE[i] * std)
+            growth = expm1(HERMITE[i] * std)
             d = up * down * growth / (1.0 + up * growth)
-            shift += _HERMITE_WEIGHTS[i] * d
-            slope += _HERMITE_WEIGHTS[i] * (up + d) * (down - d)
+            shift += HERMITE_WEIGHTS[i] * d
+            slope += HERMITE_WEIGHTS[i] * (up + d) * (down - d)
         var_y = 0.0
         for i in range(11):
-            growth = expm1(_HERMITE[i] * std)
+            growth = expm1(HERMITE[i] * std)
             gap = up * down * growth / (1.0 + up * growth) - shift
-            var_y += _HERMITE_WEIGHTS[i] * gap * gap
+            var_y += HERMITE_WEIGHTS[i] * gap * gap
         low = up + shift
     elif n < -0.5 * var:
         scale = exp(n + 0.5 * var)

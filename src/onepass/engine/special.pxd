@@ -1,5 +1,12 @@
 cimport cython
 
+# Nodes and weights of the expectation under a standard normal (Gauss-Hermite, the middle node exactly zero), and of
+# the integral over [0, 1] (Gauss-Legendre).
+cdef double[11] HERMITE
+cdef double[11] HERMITE_WEIGHTS
+cdef double[32] UNIT
+cdef double[32] UNIT_WEIGHTS
+
 cdef double pdf(double z) noexcept nogil
 cdef double ndtr(double z) noexcept nogil
 cdef double log_ndtr(double z) noexcept nogil

@@ -9,6 +9,7 @@ import cython
 from cython.cimports.libc.math import erfc, exp, fabs, log, sqrt
 from cython.cimports.scipy.special.cython_special import erfcx as scipy_erfcx
 from cython.cimports.scipy.special.cython_special import log_ndtr as scipy_log_ndtr
+from numpy.polynomial.hermite_e import hermegauss
 from numpy.polynomial.legendre import leggauss
 
 _SQRT_HALF = cython.declare(cython.double, sqrt(0.5))
@@ -16,11 +17,10 @@ _SQRT_2_OVER_PI = cython.declare(cython.double, 0.7978845608028654)
 _INV_SQRT_2PI = cython.declare(cython.double, 0.3989422804014327)
 _LOG_SQRT_2PI = cython.declare(cython.double, 0.9189385332046728)
 _HUGE = cython.declare(cython.double, 1e150)  # squares to something finite
-_N_NODES = cython.declare(cython.int, 32)
-_NODES = cython.declare(cython.double[32])  # Gauss-Legendre on [0, 1]
-_WEIGHTS = cython.declare(cython.double[32])
+for _i, (_node, _weight) in enumerate(zip(*hermegauss(11), strict=True)):
+    HERMITE[_i], HERMITE_WEIGHTS[_i] = _node if _i != 5 else 0.0, _weight * _INV_SQRT_2PI
 for _i, (_node, _weight) in enumerate(zip(*leggauss(32), strict=True)):
-    _NODES[_i], _WEIGHTS[_i] = 0.5 * (_node + 1.0), 0.5 * _weight
+    UNIT[_i], UNIT_WEIGHTS[_i] = 0.5 * (_node + 1.0), 0.5 * _weight
 
 
 def pdf(z):
@@ -77,15 +77,15 @@ def truncated(lower, upper):
         total = 0.0
         first = 0.0
         second = 0.0
-        for i in range(_N_NODES):
-            x = width * _NODES[i]
-            density = exp(-x * (near + 0.5 * x)) * _WEIGHTS[i]
+        for i in range(32):
+            x = width * UNIT[i]
+            density = exp(-x * (near + 0.5 * x)) * UNIT_WEIGHTS[i]
             total += density
-            first += density * _NODES[i]
+            first += density * UNIT[i]
         centre = first / total
-        for i in range(_N_NODES):
-            x = width * _NODES[i]
-            second += exp(-x * (near + 0.5 * x)) * _WEIGHTS[i] * (_NODES[i] - centre) * (_NODES[i] - centre)
+        for i in range(32):
+            x = width * UNIT[i]
+            second += exp(-x * (near + 0.5 * x)) * UNIT_WEIGHTS[i] * (UNIT[i] - centre) * (UNIT[i] - centre)
         mean = near + width * centre
         var = width * width * second / total
         shrinkage = 1.0 - var

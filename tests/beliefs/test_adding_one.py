@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import onepass
-from onepass.beliefs.structures import STRUCTURES, BlockStructure, Structure
+from onepass.beliefs.structures import STRUCTURES, BlockStructure, LayerBlocks, Structure
 from tests.helpers.markdown import code_block
 
 RNG = np.random.default_rng(0)
@@ -94,7 +94,7 @@ def test_a_file_with_a_structure_that_is_not_registered_is_refused(
 ) -> None:
     onepass.save(onepass.BayesianNetwork(1, (6,), covariance="pair"), tmp_path / "model")
     monkeypatch.delitem(STRUCTURES, "pair")
-    with pytest.raises(onepass.CheckpointError, match="covariance.*'pair'"):
+    with pytest.raises(onepass.CheckpointError, match=r"covariance.*'pair'"):
         onepass.load(tmp_path / "model")
 
 
@@ -105,7 +105,7 @@ def test_refinement_needs_the_full_covariance() -> None:
 
 
 def test_a_structure_without_a_kernel_learns_by_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Uncompiled(STRUCTURES["layer"]):  # type: ignore[misc]
+    class Uncompiled(LayerBlocks):
         """The blocks of layers without their kernel."""
 
         name = "uncompiled"

@@ -106,7 +106,7 @@ def test_a_model_with_it_is_copied_but_a_file_cannot_store_code(saturating: Like
     model = perceptron(saturating).learn(X, y)
     twin = copy.deepcopy(model)
     np.testing.assert_array_equal(twin.learn(X, y).mean, model.learn(X, y).mean)
-    with pytest.raises(TypeError, match="likelihood .* can't .*observation='gaussian'"):
+    with pytest.raises(TypeError, match=r"likelihood .* can't .*observation='gaussian'"):
         onepass.save(model, tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 
@@ -134,17 +134,14 @@ class Failing(Likelihood):
         return MomentMatch(0.0, (y - mean) / (var + 1.0), 1.0 / (var + 1.0), 1.0 / (var + 1.0))
 
 
-@pytest.mark.parametrize("rows", [1, 5])
+@pytest.mark.parametrize("which", [4, slice(None)])
 @pytest.mark.parametrize("kernel", ["auto", "blocks", "reference"])
-def test_an_error_in_it_reaches_the_caller_and_nothing_is_learned(kernel: str, rows: int) -> None:
+def test_an_error_in_it_reaches_the_caller_and_nothing_is_learned(kernel: str, which: Any) -> None:
     X, y = RNG.normal(size=(5, 2)), np.array([0.0, 1.0, 0.5, 2.0, 13.0])
     model = perceptron(Failing(), kernel=kernel).learn(X, y - 1.0)
     mean = model.mean
     with pytest.raises(ZeroDivisionError, match="thirteen"):
-        if rows == 1:
-            model.learn(X[4], y[4])
-        else:
-            model.learn(X, y)
+        model.learn(X[which], y[which])
     np.testing.assert_array_equal(model.mean, mean)
     assert model.n_seen == 5
 

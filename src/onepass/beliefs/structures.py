@@ -131,7 +131,7 @@ def choose_structure(widths: tuple[int, ...]) -> str:
 class BlockStructure(Structure):
     """Independent blocks of neighbouring neurons, each with a full covariance.
 
-    A subclass defines ``name`` and ``cut``, which returns some of ``layout.unit_starts``, the first and last among them.
+    A subclass defines ``name`` and ``cut``, which returns some of ``layout.unit_starts``, always the first and last.
     """
 
     def __init__(self, widths: tuple[int, ...]) -> None:

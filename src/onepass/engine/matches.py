@@ -371,7 +371,7 @@ def _kalman(mean, var, y, output_mean, output_var, slope, noise, log_z, resoluti
         return Match(log_z, 0.0, 0.0, 1.0, 0.0)
     # The guard: the paper's three approximations together may break Cauchy-Schwarz, A² v <= S, and with it the
     # covariance; the slope is cut to what it allows. Never so for exact moments, nor around the paper's sigmoid from a
-    # noise of 0.0073 on, around its tanh from 0.0293 on.
+    # noise of 0.00733 on, around its tanh from 0.02932 on.
     bound = sqrt(total / var)
     slope = min(max(slope, -bound), bound)
     # The noise kept apart from what the slope explains: the same as 1 - information var, without its cancellation.

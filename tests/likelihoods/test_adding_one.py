@@ -112,8 +112,9 @@ def test_a_model_with_it_is_copied_but_a_file_cannot_store_code(saturating: Like
 
 
 def test_what_does_not_fit_is_refused(saturating: Likelihood) -> None:
-    with pytest.raises(ValueError, match="limit 1, got 3"):
-        perceptron(saturating).learn([1.0, 2.0], 3.0)
+    for x in ([1.0, 2.0], np.array([1.0, 2.0])):  # an array has a fast path
+        with pytest.raises(ValueError, match="limit 1, got 3"):
+            perceptron(saturating).learn(x, 3.0)
     with pytest.raises(ValueError, match="activation='linear'"):
         onepass.BayesianPerceptron(2, "relu", observation=saturating)
     with pytest.raises(ValueError, match="update='auto'"):

@@ -93,8 +93,6 @@ class Likelihood:
 
     def exact(self, activation: Activation) -> type[CompiledLikelihood] | None:
         """The compiled moment match that is exact around an activation, or None."""
-        if self._in_python:
-            return None
         found: type[CompiledLikelihood] | None = getattr(activation, "exact", {}).get(self.name)
         return found
 

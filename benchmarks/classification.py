@@ -66,7 +66,7 @@ def mnist(folder: Path) -> list[str]:
     X, X_test = (_images(folder / f"{part}-images-idx3-ubyte.gz") for part in ("train", "t10k"))
     y, y_test = (_labels(folder / f"{part}-labels-idx1-ubyte.gz") for part in ("train", "t10k"))
     model = BayesianMLPClassifier((100,), standardize=False)
-    # Compiling is not learning.
+    # Loading libraries is not learning.
     BayesianMLPClassifier((100,), standardize=False).partial_fit(X[:10], y[:10], classes=range(10))
     lines = []
     for start, stop in ((0, FIRST), (FIRST, len(X))):

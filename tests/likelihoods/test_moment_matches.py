@@ -240,7 +240,7 @@ def test_a_kalman_step_never_takes_more_variance_than_there_is(
     assert 0 <= step.information * var <= 1 + 1e-12
 
 
-def unguarded_kappa(mean: float, var: float, noise: float) -> float:
+def unguarded_information(mean: float, var: float, noise: float) -> float:
     output = PaperSigmoid().moments(mean, var)
     return float(output.slope**2 / (output.var + noise))
 
@@ -248,12 +248,32 @@ def unguarded_kappa(mean: float, var: float, noise: float) -> float:
 @given(mean=st.floats(-1e3, 1e3), var=st.floats(1e-12, 1e6), noise=st.floats(0.01, 10))
 def test_the_guard_does_nothing_from_noise_001_on(mean: float, var: float, noise: float) -> None:
     step = kalman(Gaussian(noise), PaperSigmoid(), mean, var, 1.0)
-    assert float(step.information) == pytest.approx(unguarded_kappa(mean, var, noise), rel=1e-12, abs=1e-300)
+    assert float(step.information) == pytest.approx(unguarded_information(mean, var, noise), rel=1e-12, abs=1e-300)
 
 
 def test_the_guard_is_needed_without_noise() -> None:
-    assert unguarded_kappa(0.0, 0.1, 0.0) * 0.1 > 1
+    assert unguarded_information(0.0, 0.1, 0.0) * 0.1 > 1
     assert kalman(Gaussian(0.0), PaperSigmoid(), 0.0, 0.1, 1.0).information * 0.1 <= 1
+
+
+@pytest.mark.parametrize(("name", "threshold"), [("sigmoid", 0.00733), ("tanh", 0.02932)])
+def test_the_noise_from_which_the_guard_does_nothing(name: str, threshold: float) -> None:
+    """``A² v <= Var f(a) + noise`` holds everywhere if the noise is at least the largest difference of the two."""
+    activation = as_activation(name, "paper")
+    mean, var = np.meshgrid(np.linspace(-8.0, 8.0, 321), np.geomspace(1e-8, 1e4, 600))
+    output = activation.moments(mean, var)
+    needed = output.slope**2 * var - output.var
+    assert needed.max() == pytest.approx(threshold, rel=1e-3)
+    assert needed.max() < threshold
+
+    def is_limited(noise: float) -> bool:
+        step = Gaussian(noise).moment_match(activation, mean, var, 1.0, "kalman")
+        return bool((step.information < output.slope**2 / (output.var + noise) * (1.0 - 1e-9)).any())
+
+    assert not is_limited(threshold)
+    assert is_limited(0.99 * threshold)
+    exact = as_activation(name).moments(mean, var)
+    assert (exact.slope**2 * var - exact.var).max() < 1e-12
 
 
 def test_no_variance_teaches_nothing() -> None:

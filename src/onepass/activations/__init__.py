@@ -1,4 +1,4 @@
-"""Activation functions as interchangeable integrals: see `base` for what one is, the rest for the ones there are."""
+"""Activations: functions with their moments under a Gaussian. `base` defines what one is; the rest are built in."""
 
 from typing import Any
 

@@ -1,8 +1,8 @@
 """What an activation is: a function, and its moments under a Gaussian.
 
-The moments serve prediction and the paper's update. Where the moments are compiled, an activation names them in
-``compiled``; the loops of `onepass.engine` then run without Python. ``exact`` names, by likelihood, the compiled moment
-matches that have a closed form around this activation.
+Predictions and the paper's update need the moments. An activation whose moments are compiled refers to them in
+``compiled``, so that the loops of `onepass.engine` run without Python. ``exact`` has the compiled moment matches with a
+closed form around this activation, by the name of the likelihood.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Moments(NamedTuple):
 
 @runtime_checkable
 class Activation(Protocol):
-    """What a perceptron asks of an activation; any object with these two methods will do.
+    """The two methods that every activation has; no base class is needed.
 
     ``moments`` must broadcast, have the limit ``(f(mean), 0, f'(mean))`` at ``var = 0`` and never return a negative
     variance.
@@ -89,7 +89,7 @@ class Rescaled(ClosedForm):
 
 
 def compiled_activation(activation: Activation) -> CompiledActivation:
-    """What compiled loops call for an activation: its own compiled moments, or those written in Python."""
+    """The object whose methods compiled loops call: the activation's compiled moments, or a wrapper of its Python."""
     own: CompiledActivation | None = getattr(activation, "compiled", None)
     return PythonMoments(activation) if own is None else own
 

@@ -1,7 +1,7 @@
 """Piecewise linear activations, exact for any number of pieces: the footnote of the paper's Section II.
 
-On each piece everything is a Gaussian cut to an interval, for the moments as for the exact update: the product of the
-belief about ``a`` and a Gaussian reading of ``s a + b`` is again a Gaussian.
+On each piece all densities are Gaussians truncated to an interval, those of the exact update, too: the product of the
+belief about ``a`` and a Gaussian likelihood of ``s a + b`` is again a Gaussian.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Activations made of the normal distribution function: probit and step, with exact closed forms.
 
-``erf`` is a rescaled probit, found in the registry.
+``erf`` is a rescaled probit, see ``onepass.activations.as_activation``.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""An activation from any function, for those who need one that has no closed form here."""
+"""An activation from any function, whose moments are computed by quadrature."""
 
 from collections.abc import Callable
 

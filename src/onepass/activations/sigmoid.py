@@ -1,4 +1,4 @@
-"""The sigmoid, whose Gaussian integrals have no closed form: near-exact, and as the paper approximates them."""
+"""The sigmoid, whose moments have no closed form: near-exact ones, and the paper's approximations."""
 
 from dataclasses import dataclass
 from typing import ClassVar

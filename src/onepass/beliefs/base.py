@@ -1,8 +1,8 @@
-"""What a belief over the weights is: it stores ``(m, C)`` and takes the rank-1 step.
+"""What a belief about the weights is: it stores ``(m, C)`` and takes the rank-1 step.
 
-Whatever the model, the activation and the likelihood, learning a row is the same step: with ``c = C J`` and
-``v = J'c``, the mean moves by ``score c`` and the covariance by ``-information c c'``. A belief knows nothing of where
-these two scalars come from.
+For every model, activation and likelihood, learning a row is the same step: with ``c = C J`` and ``v = J'c``, the mean
+changes by ``score c`` and the covariance by ``-information c c'``. A belief does not depend on where these two scalars
+come from.
 """
 
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
@@ -17,7 +17,7 @@ __all__ = ["Belief", "Natural", "Projection"]
 
 
 class Projection(NamedTuple):
-    """What the belief says about ``J'w``: its variance, and its covariance with the weights."""
+    """The variance of ``J'w`` under the belief, and its covariance with the weights."""
 
     var: float  # v = J'C J
     gain: FloatArray  # c = C J, (p,)

@@ -1,8 +1,8 @@
 """A Gaussian belief about all weights of a network, cut into blocks that are independent of each other.
 
-One block is the full covariance; one per layer or one per neuron are the cheaper structures. Whatever the cut, learning
-is the same rank-K step on it: with ``J`` the derivatives of the K outputs in the weights, ``c = C J`` and ``S = J'c``,
-the mean moves by ``c score`` and the covariance by ``-c information c'``, of which the blocks keep their part.
+One block is the full covariance; one per layer or one per neuron are cheaper. Learning is the same rank-K step for
+every division into blocks: with ``J`` the derivatives of the K outputs in the weights, ``c = C J`` and ``S = J'c``, the
+mean changes by ``c score`` and the covariance by ``-c information c'``; entries between two blocks stay zero.
 """
 
 from collections.abc import Iterator

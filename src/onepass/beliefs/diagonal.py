@@ -1,4 +1,4 @@
-"""LayeredDiagonal weights: memory and time in proportion to their number."""
+"""A Gaussian belief with independent weights, of which only the variances are stored."""
 
 from typing import Any, ClassVar, Self
 

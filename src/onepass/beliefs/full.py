@@ -1,4 +1,4 @@
-"""A full covariance, kept as a square root or, for large ones, as itself."""
+"""A Gaussian belief with a full covariance, stored as its square root or, if it is large, as the covariance itself."""
 
 from typing import Any, ClassVar, Self
 
@@ -180,7 +180,7 @@ class FullGaussian:
             start, self.needs_square_root = rows_dense(*given, limit, self._mean, cov, rows.record)
             if not self.needs_square_root:
                 return int(start)
-        # What the covariance itself can't hold, its root can: from here on the belief is learned in that form.
+        # The root has twice the digits of the covariance: from here on the belief is learned in that form.
         rest = rows.part(start, len(rows))
         if len(plan.process_noise):
             return start + self._learn_drifting(plan, state, rest)

@@ -1,4 +1,4 @@
-"""Where each weight of a network stands in one long vector."""
+"""The order of a network's weights in one vector."""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""The belief a perceptron starts with, from what a user says of it."""
+"""The belief a perceptron starts with, from the arguments ``mean`` and ``cov``."""
 
 import numpy as np
 from numpy.typing import ArrayLike

@@ -1,4 +1,4 @@
-"""What a belief is handed to learn rows with: how a row is learned, and the rows themselves."""
+"""The arguments with which a belief learns rows: how a row is learned, and the rows themselves."""
 
 from dataclasses import dataclass
 from typing import Any

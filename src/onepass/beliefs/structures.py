@@ -1,8 +1,9 @@
-"""Between which weights of a network correlations are kept: one class per value of ``covariance``, by its name.
+"""Covariance structures of networks: between which weights correlations are kept. One class per name in ``covariance``.
 
-A structure knows where the weights stand and which belief keeps them; it answers all that depends on the belief's form:
-variances of the pre-activations, the outputs' covariance, and the compiled kernel that learns. To add one, write its
-belief, its kernel in `onepass.engine`, and a subclass of `Structure` here, with `register`.
+A structure has the layout of the weights and makes the belief; it computes everything that depends on the form of the
+covariance (variances of the pre-activations, covariance of the outputs) and calls the compiled kernel that learns. Any
+division into blocks of neighbouring neurons is a subclass of `BlockStructure` with another ``cut``. A form that is not
+made of such blocks needs a belief, a kernel in `onepass.engine`, and a subclass of `Structure` here, with `register`.
 """
 
 from collections.abc import Callable
@@ -24,9 +25,9 @@ from onepass.engine.network_records import BlockShape, NetworkRule, NetworkShape
 from onepass.engine.threads import threads_for
 from onepass.engine.vector_matches import NoiseState
 
-__all__ = ["STRUCTURES", "Structure", "choose_structure", "make_structure", "register"]
+__all__ = ["STRUCTURES", "BlockStructure", "Structure", "choose_structure", "make_structure", "register"]
 
-# What "auto" takes for too much: weights of a full covariance (a row then costs about a millisecond), and numbers in
+# Limits of "auto": weights of a full covariance (a row then costs about a millisecond), and numbers in
 # the blocks of all neurons together (32 MB).
 _FULL_WEIGHTS = 2_000
 _NEURON_NUMBERS = 4_000_000
@@ -42,19 +43,19 @@ class Structure:
     learns_batches: ClassVar[bool] = True
     """Whether several rows can make one step."""
     keeps_sites: ClassVar[bool] = False
-    """Whether all that a row told can be removed again."""
+    """Whether the contribution of a row can be removed again, as ``refine="ep"`` does."""
 
     def __init__(self, widths: tuple[int, ...]) -> None:
         self.layout = Layout(widths, input_major=self.input_major)
 
     @classmethod
     def cut(cls, layout: Layout) -> NDArray[np.int64]:
-        """The weights at which independent blocks begin, and the end."""
+        """The first weight of each independent block, and the number of weights, ``(blocks + 1,)``."""
         raise NotImplementedError
 
     @property
     def cuts(self) -> NDArray[np.int64]:
-        """The weights at which independent blocks begin, and the end."""
+        """`cut` of this network."""
         return self.cut(self.layout)
 
     @classmethod
@@ -67,11 +68,11 @@ class Structure:
         raise NotImplementedError
 
     def arrays(self, belief: Any) -> dict[str, FloatArray]:
-        """All numbers of a belief, as they stand in files; to be changed in place."""
+        """Views of all numbers of a belief, by their names in files; writing to them changes the belief."""
         raise NotImplementedError
 
     def check(self, belief: Any, check_definite: Callable[[FloatArray], None]) -> None:
-        """Raise a ValueError for a belief from a file whose covariance can't be one."""
+        """Raise a ValueError for a belief from a file whose covariance is not positive semi-definite."""
 
     def own_variances(self, belief: Any) -> list[Callable[[FloatArray], FloatArray]]:
         """For each layer the variance that inputs ``(n, n_in + 1)`` give its units by their weights, ``(n, n_out)``."""
@@ -82,7 +83,7 @@ class Structure:
         return None
 
     def output_covariance(self, belief: Any, signals: Any) -> FloatArray:
-        """``J'C J`` of rows that have left these `onepass.models.network.propagation.Signals`, ``(n, K, K)``."""
+        """``J'C J`` for the `onepass.models.network.propagation.Signals` of ``n`` rows, ``(n, K, K)``."""
         raise NotImplementedError
 
     @property
@@ -97,10 +98,10 @@ class Structure:
 
         Returns the number of rows learned, fewer than all if one is not finite.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"covariance={self.name!r} has no compiled kernel; use kernel='reference'")
 
     def start_sites(self, n: int) -> Sites:
-        """Room for what ``n`` rows will tell."""
+        """Memory for the contributions of ``n`` rows, where `keeps_sites`."""
         raise NotImplementedError
 
 
@@ -127,8 +128,11 @@ def choose_structure(widths: tuple[int, ...]) -> str:
     return "neuron" if NeuronBlocks.n_numbers(widths) <= _NEURON_NUMBERS else "diagonal"
 
 
-class _Blocks(Structure):
-    """Independent blocks, each with a full covariance."""
+class BlockStructure(Structure):
+    """Independent blocks of neighbouring neurons, each with a full covariance.
+
+    A subclass defines ``name`` and ``cut``, which returns some of ``layout.unit_starts``, always the first and last.
+    """
 
     def __init__(self, widths: tuple[int, ...]) -> None:
         super().__init__(widths)
@@ -143,7 +147,7 @@ class _Blocks(Structure):
         return {"mean": belief.mean, "covariance": belief.values}
 
     def check(self, belief: BlockGaussian, check_definite: Callable[[FloatArray], None]) -> None:
-        """Look at every block."""
+        """Check every block."""
         for _, block in belief.blocks():
             check_definite(block)
 
@@ -186,12 +190,12 @@ class _Blocks(Structure):
         return int(learn_blocks(work, self._shape, rule, noise, sites, belief.mean, belief.values))
 
     def start_sites(self, n: int) -> Sites:
-        """Room for what ``n`` rows will tell."""
+        """Memory for the contributions of ``n`` rows."""
         return Sites(n, self._shape)
 
 
 @register
-class FullCovariance(_Blocks):
+class FullCovariance(BlockStructure):
     """Correlations between all weights."""
 
     name = "full"
@@ -215,7 +219,7 @@ class FullCovariance(_Blocks):
 
 
 @register
-class LayerBlocks(_Blocks):
+class LayerBlocks(BlockStructure):
     """Correlations between the weights of a layer."""
 
     name = "layer"
@@ -227,7 +231,7 @@ class LayerBlocks(_Blocks):
 
 
 @register
-class NeuronBlocks(_Blocks):
+class NeuronBlocks(BlockStructure):
     """Correlations between the weights of a neuron."""
 
     name = "neuron"
@@ -240,7 +244,7 @@ class NeuronBlocks(_Blocks):
 
 @register
 class IndependentWeights(Structure):
-    """No correlations; the derivatives in the weights are never formed."""
+    """No correlations; the derivatives with respect to the weights are never computed one by one."""
 
     name = "diagonal"
     input_major = True

@@ -1,7 +1,7 @@
-"""All arithmetic that loops, compiled ahead of time: every formula once, and the kernels that run over rows.
+"""The compiled code: every formula once, and the loops over rows and weights, all compiled ahead of time.
 
-The sources are Python in Cython's pure-Python mode. A ``.pxd`` file beside a module gives its functions their C types,
-as a header does; the module itself holds the formulas. `special` has the Gaussian integrals, `moments` the moments of
+The sources are Python in Cython's pure-Python mode. The ``.pxd`` file beside a module has its C types, as a header
+does, and the ``.pyi`` file its types for Python. `special` has the Gaussian integrals, `moments` the moments of
 the activations, `matches` the moment matches of likelihoods with one output, `vector_matches` those with several,
 `step` all of a row's learning that is not linear algebra; the other modules have the loops over rows and weights.
 Nothing here imports another package of onepass, and only the build (``setup.py``) knows how code is compiled.

@@ -1,4 +1,4 @@
-"""What the processor can do, which decides which of two builds of the kernels is imported."""
+"""Detects AVX2, which decides which of two builds of the kernels is imported."""
 
 import cython
 

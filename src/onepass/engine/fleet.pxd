@@ -12,6 +12,6 @@ cpdef object project_fleet(
     const double[:, ::1] X, const long long[::1] slots, int bias, const double[:, ::1] records, const double[::1] prior
 )
 cdef Py_ssize_t _home(long long key, Py_ssize_t mask) noexcept nogil
-cpdef object find_keys(const long long[::1] keys, const int[::1] table, const long long[::1] held)
-cpdef object put_keys(const long long[::1] slots, int[::1] table, const long long[::1] held)
-cpdef object remove_keys(const long long[::1] slots, int[::1] table, const long long[::1] held)
+cpdef object find_keys(const long long[::1] keys, const int[::1] table, const long long[::1] slot_keys)
+cpdef object put_keys(const long long[::1] slots, int[::1] table, const long long[::1] slot_keys)
+cpdef object remove_keys(const long long[::1] slots, int[::1] table, const long long[::1] slot_keys)

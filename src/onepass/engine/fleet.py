@@ -1,9 +1,9 @@
 """Kernels for many small perceptrons side by side, and the table that finds them by their keys.
 
-Each perceptron is one record, ``(HEAD + p + p (p + 1)/2)`` numbers: what runs along with learning, the prior it started
-from and when it was last learned; then the mean of the weights; then the lower triangle of the covariance's root, row
-after row. Half of a triangular matrix is zeros, and a million of them are half a gigabyte, so the root stays packed
-while the kernel of a single perceptron learns into it.
+Each perceptron is one record of ``HEAD + p + p (p + 1)/2`` numbers: noise, evidence and number of rows, the index of
+its prior and the time of its last row; then the mean of the weights; then the lower triangle of the covariance's root,
+row after row. The root stays packed, without the zeros above its diagonal (half a gigabyte for a million perceptrons),
+while the kernel of a single perceptron updates it.
 """
 
 import cython
@@ -95,7 +95,7 @@ def project_fleet(X, slots, bias, records, prior):
 
 
 # The table: open addressing with linear probing. An entry is a slot plus one, 0 where there is none; the keys
-# themselves stand in ``held``, by slot.
+# themselves are in ``slot_keys``, by slot.
 
 
 def _home(key, mask):
@@ -103,7 +103,7 @@ def _home(key, mask):
     return cython.cast(cython.Py_ssize_t, (mixed ^ (mixed >> 32)) & cython.cast(cython.ulonglong, mask))
 
 
-def find_keys(keys, table, held):
+def find_keys(keys, table, slot_keys):
     """Slot of each key, -1 for those that are not there."""
     mask: cython.Py_ssize_t = table.shape[0] - 1
     at: cython.Py_ssize_t
@@ -113,27 +113,27 @@ def find_keys(keys, table, held):
     with cython.nogil:
         for i in range(keys.shape[0]):
             at = _home(keys[i], mask)
-            while table[at] != 0 and held[table[at] - 1] != keys[i]:
+            while table[at] != 0 and slot_keys[table[at] - 1] != keys[i]:
                 at = (at + 1) & mask
             slots[i] = table[at] - 1
     return result
 
 
-def put_keys(slots, table, held):
-    """Enter the keys held in these slots, none of which is in the table yet."""
+def put_keys(slots, table, slot_keys):
+    """Add the keys of these slots, none of which is in the table yet."""
     mask: cython.Py_ssize_t = table.shape[0] - 1
     at: cython.Py_ssize_t
     i: cython.Py_ssize_t
     with cython.nogil:
         for i in range(slots.shape[0]):
-            at = _home(held[slots[i]], mask)
+            at = _home(slot_keys[slots[i]], mask)
             while table[at] != 0:
                 at = (at + 1) & mask
             table[at] = slots[i] + 1
 
 
-def remove_keys(slots, table, held):
-    """Take the keys held in these slots out; what had to make way for them moves back."""
+def remove_keys(slots, table, slot_keys):
+    """Remove the keys of these slots; entries that were displaced by them move back."""
     mask: cython.Py_ssize_t = table.shape[0] - 1
     at: cython.Py_ssize_t
     hole: cython.Py_ssize_t
@@ -141,7 +141,7 @@ def remove_keys(slots, table, held):
     i: cython.Py_ssize_t
     with cython.nogil:
         for i in range(slots.shape[0]):
-            hole = _home(held[slots[i]], mask)
+            hole = _home(slot_keys[slots[i]], mask)
             while table[hole] - 1 != slots[i]:
                 hole = (hole + 1) & mask
             at = hole
@@ -150,7 +150,7 @@ def remove_keys(slots, table, held):
                 if table[at] == 0:
                     break
                 # An entry may fill the hole if its own place is not between the two.
-                home = _home(held[table[at] - 1], mask)
+                home = _home(slot_keys[table[at] - 1], mask)
                 if ((at - home) & mask) >= ((at - hole) & mask):
                     table[hole] = table[at]
                     hole = at

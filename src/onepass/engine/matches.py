@@ -1,7 +1,7 @@
-"""Moment matches of likelihoods with one output: what a target says about the pre-activation ``a ~ N(mean, var)``.
+"""Moment matches of likelihoods with one output: the update of the pre-activation ``a ~ N(mean, var)`` by a target.
 
 With ``Z = ∫ p(y|a) N(a; mean, var) da`` the tilted density ``p(y|a) N(a)/Z`` has the mean ``mean + score var`` and the
-variance ``var - information var²``, where ``score = dlogZ/dmean`` and ``information = -d²logZ/dmean²``. A `Match` holds
+variance ``var - information var²``, where ``score = dlogZ/dmean`` and ``information = -d²logZ/dmean²``. A `Match` has
 ``log Z``, these two, the ratio ``1 - information var`` of the variance after to that before (with the digits that the
 difference would lose when a precise target meets a vague belief) and, for Gaussian noise, the expected squared
 residual.
@@ -42,13 +42,13 @@ _DROP = cython.declare(cython.double, 36.0)  # e^-36 is below rounding
 
 
 class CompiledLikelihood:
-    """What compiled loops ask of a likelihood around an activation."""
+    """A likelihood around an activation, as compiled loops call it."""
 
     def __init__(self, activation: CompiledActivation):
         self.activation = activation
 
     def match(self, mean, var, y, noise):
-        """Match the tilted density; to be said by each likelihood."""
+        """Match the moments of the tilted density; each likelihood overrides this."""
         return Match(NAN, NAN, NAN, NAN, NAN)
 
     def accepts(self, y):
@@ -56,11 +56,11 @@ class CompiledLikelihood:
         return True
 
     def residual(self, mean, var, y):
-        """How far a target is from what the belief expects."""
+        """The target minus its expectation under the belief."""
         return y - self.activation.at(mean, var)[0]
 
     def square_after(self, match, mean, var, y):
-        """``E[(y - f(a))²]`` after the step: what a row says about the noise."""
+        """``E[(y - f(a))²]`` after the step, from which the noise is learned."""
         return match.square
 
     def match_rows(self, mean, var, y, noise):
@@ -79,7 +79,7 @@ class CompiledLikelihood:
         return result
 
     def raise_pending(self):
-        """Raise what a function in Python raised inside a compiled loop, where exceptions can't pass."""
+        """Raise the exception of a function in Python that was stored because compiled loops can't raise."""
         self.activation.raise_pending()
 
     def __reduce__(self):
@@ -219,7 +219,7 @@ class StepLabel(LabelLikelihood):
 
 
 def _piece(pieces, i, mean, v, y, noise):
-    """What a target says if ``a`` lies on one piece: a product of two Gaussians, cut to the piece."""
+    """Match a target if ``a`` lies on one piece: a product of two Gaussians, truncated to the piece."""
     slope = pieces[0, i]
     total = noise + slope * slope * v
     residual = y - pieces[1, i] - slope * mean
@@ -367,12 +367,12 @@ def _kalman(mean, var, y, output_mean, output_var, slope, noise, log_z, resoluti
     ``score = A (y - mu_y)/S`` and ``information = A²/S``.
     """
     total = output_var + noise
-    # Nothing is left to learn (less than the rounding of the mean is nothing), or nothing that y could tell.
+    # The pre-activation is known (up to the rounding of its mean), or the target is: there is nothing to learn.
     if var < max(1e-30 * mean * mean, _TINY) or total < resolution:
         return Match(log_z, 0.0, 0.0, 1.0, 0.0)
     # The guard: the paper's three approximations together may break Cauchy-Schwarz, A² v <= S, and with it the
     # covariance; the slope is cut to what it allows. Never so for exact moments, nor around the paper's sigmoid from a
-    # noise of 0.0073 on, around its tanh from 0.0293 on.
+    # noise of 0.00733 on, around its tanh from 0.02932 on.
     bound = sqrt(total / var)
     slope = min(max(slope, -bound), bound)
     # The noise kept apart from what the slope explains: the same as 1 - information var, without its cancellation.
@@ -441,8 +441,19 @@ class PythonLikelihood(CompiledLikelihood):
         self.activation = activation
         self.likelihood, self.python_activation, self.error = likelihood, python_activation, None
 
+    def accepts(self, y):
+        """Whether ``check`` raises nothing; where it does, the caller validates again and gets the error itself."""
+        accepted: cython.bint = False
+        with cython.gil:
+            try:
+                self.likelihood.check(np.array([y]))
+                accepted = True
+            except Exception:
+                pass
+        return accepted
+
     def match(self, mean, var, y, noise):
-        """Ask the object; what it raises is kept for `raise_pending`, and the match is then NaN."""
+        """Call the object; an exception is stored for `raise_pending`, and the match is then NaN."""
         log_z: cython.double = NAN
         score: cython.double = NAN
         information: cython.double = NAN
@@ -455,7 +466,7 @@ class PythonLikelihood(CompiledLikelihood):
         return Match(log_z, score, information, ratio, 0.0)
 
     def raise_pending(self):
-        """Raise what the objects raised since the last call."""
+        """Raise the exception that the objects raised since the last call, if any."""
         error, self.error = self.error, None
         if error is not None:
             raise error

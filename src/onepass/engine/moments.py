@@ -1,8 +1,8 @@
 """Mean, variance and expected slope of an activation ``f(a)`` under ``a ~ N(mean, var)``, one class per activation.
 
 Each class has its formula in ``at``, per number, which compiled loops call; ``moments`` is the same over arrays. Every
-formula has its exact limit at a variance of zero, holds in all tails and never gives a negative variance.
-`PythonMoments` wraps an activation that somebody else wrote in Python.
+formula has its exact limit at a variance of zero, is accurate in all tails and never gives a negative variance.
+`PythonMoments` wraps an activation that is written in Python.
 """
 
 import cython
@@ -67,10 +67,10 @@ for _i, (_node, _weight) in enumerate(zip(*leggauss(48), strict=True)):
 
 
 class CompiledActivation:
-    """What compiled loops ask of an activation."""
+    """An activation as compiled loops call it."""
 
     def at(self, mean, var):
-        """Mean, variance and expected slope; to be said by each activation."""
+        """Mean, variance and expected slope; each activation overrides this."""
         return NAN, NAN, NAN
 
     def moments(self, mean, var):
@@ -85,7 +85,7 @@ class CompiledActivation:
         return result
 
     def raise_pending(self):
-        """Raise what a function in Python raised inside a compiled loop, where exceptions can't pass."""
+        """Raise the exception of a function in Python that was stored because compiled loops can't raise."""
 
 
 class RescaledMoments(CompiledActivation):
@@ -100,7 +100,7 @@ class RescaledMoments(CompiledActivation):
         return self.offset + self.outer * m, self.outer * self.outer * v, self.outer * self.inner * slope
 
     def raise_pending(self):
-        """Raise what the base has to raise."""
+        """Raise the exception of the base, if any."""
         self.base.raise_pending()
 
     def __reduce__(self):
@@ -395,7 +395,7 @@ class PythonMoments(CompiledActivation):
         self.error = None
 
     def at(self, mean, var):
-        """Ask the object; what it raises is kept for `raise_pending`, and the moments are then NaN."""
+        """Call the object; an exception is stored for `raise_pending`, and the moments are then NaN."""
         m: cython.double = NAN
         v: cython.double = NAN
         slope: cython.double = NAN
@@ -407,7 +407,7 @@ class PythonMoments(CompiledActivation):
         return m, v, slope
 
     def raise_pending(self):
-        """Raise what the object raised since the last call."""
+        """Raise the exception that the object raised since the last call, if any."""
         error, self.error = self.error, None
         if error is not None:
             raise error

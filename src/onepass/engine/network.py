@@ -1,4 +1,4 @@
-"""Learning of networks whose covariance is kept in blocks: one for all weights, one per layer or one per neuron.
+"""Learning of networks with a block covariance: one block for all weights, one per layer or one per neuron.
 
 The same steps as `onepass.models.network.propagation` and `onepass.models.network.learning`, row by row; a row that is
 not finite is found before anything of it is written. Only the lower triangles of the blocks are read and written. The
@@ -32,8 +32,8 @@ class Workspace:
 def learn_blocks(work, shape, rule, noise, sites, mean, cov):
     """Learn a pass, in place; return the number of rows learned: all, or how many came before one that is not finite.
 
-    With ``sites`` what each row tells is kept there; where they are filled, it is removed before the row is learned
-    again.
+    ``sites`` stores the contribution of each row; once they are filled, a row's contribution is removed before the row
+    is learned again.
     """
     space = Workspace(shape)
     signals = Signals(shape)
@@ -108,7 +108,7 @@ def _without_site(row, shape, sites, mean, cov, space, signals, old, match):
 
 
 def _keep_site(row, shape, sites, mean, space, signals, match):
-    """Keep what a row tells: its linearisation, the precision, and ``h = precision J'm + shift``."""
+    """Store the contribution of a row: its linearisation, the precision, and ``h = precision J'm + shift``."""
     k: cython.Py_ssize_t
     m: cython.Py_ssize_t
     n = shape.n_outputs

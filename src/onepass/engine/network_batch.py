@@ -1,8 +1,8 @@
 """Learning of several rows as one step: matrix-matrix products in place of matrix-vector ones.
 
-All rows of a batch are linearised at the belief before it, so the covariance is touched twice per batch, for ``C J'``
-and for the step. In between the rows are matched one after the other, but that takes only matrices of the size of the
-batch: what the rows before have told moves the outputs of those that follow.
+All rows of a batch are linearised at the belief before it, so the covariance is read and written only for ``C J'`` and
+for the step of the whole batch. In between, each row's moment match updates the outputs of the rows after it, by
+matrices of the size of the batch.
 """
 
 import cython
@@ -140,7 +140,7 @@ def match_in_turn(
             begin = t * n
             end = begin + n
             for k in range(n):
-                # A row of I - joint information; it ends where this row's outputs end, since later rows have told
+                # A row of I - joint information; it ends where this row's outputs end, since later rows have added
                 # nothing.
                 row = cython.address(through[k * size])
                 for j in range(end):

@@ -1,7 +1,7 @@
-"""Learning of networks with independent weights: work and memory in proportion to their number.
+"""Learning of networks with independent weights: time and memory in proportion to their number.
 
-The derivatives in the weights are never formed. A layer's weights stand input by input, all units side by side, so that
-inner loops run over the units and an input that is zero, such as a dark pixel, is skipped.
+The derivatives with respect to single weights are never stored. A layer's weights are ordered by input, those of all
+units side by side, so that inner loops run over the units and an input that is zero, such as a dark pixel, is skipped.
 """
 
 import cython

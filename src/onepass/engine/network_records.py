@@ -1,4 +1,4 @@
-"""The records that the loops of networks work with: what a network is made of, a pass over rows, sites, signals."""
+"""Data structures of the loops of networks: the shape of a network, a pass over rows, sites, signals."""
 
 import cython
 import numpy as np
@@ -99,9 +99,9 @@ class TrainingPass:
 
 
 class Sites:
-    """What each row told about the outputs, so that it can be removed: its linearisation, its precision and its ``h``.
+    """The contribution of each row, so that it can be removed: its linearisation, its precision and its ``h``.
 
-    Of a linearisation the factors are kept, all layers in one piece, and not the derivatives in all weights.
+    A linearisation is stored as its factors, those of all layers in one piece, not as derivatives in all weights.
     """
 
     def __init__(self, n: int, shape: NetworkShape):
@@ -113,7 +113,7 @@ class Sites:
 
 
 class Signals:
-    """What a row leaves behind on its way through a network, and the memory for it.
+    """The intermediate results of a row in a network, forward and backward, and the memory for them.
 
     ``inputs`` and ``input_var`` are mean and variance of what enters each layer, a constant 1 last;
     ``expected_derivative`` is ``A = E[f'(a)]`` of each layer's units; ``output_jacobian`` is ``D``, the expected

@@ -1,8 +1,8 @@
-"""The row kernels: one compiled loop over the rows, for each form of the belief.
+"""The row kernels: one compiled loop over the rows for each form of the belief.
 
-Every kernel returns the number of rows it learned: all of them, or the index of the first that is not finite, before
-which nothing of that row was written. ``out`` receives each row's mean, variance and noise from before its update, if
-it has room for them. The belief may be in single or double precision.
+Every kernel returns the number of rows it learned: all of them, or the index of the first that is not finite, of which
+nothing was written. ``out``, if it is not empty, receives mean, variance and noise of each row before its update. The
+belief may be in single or double precision.
 """
 
 import cython
@@ -47,7 +47,7 @@ def _load(x, row, d, bias):
 def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, scratch):
     """Learn a row into ``C = R'R``, ``R`` lower triangular; whether it could be, and its mean and variance from before.
 
-    Carlson's update, see `onepass.beliefs.full`. ``packed`` roots hold their rows without the zeros; ``scratch`` has
+    Carlson's update, see `onepass.beliefs.full`. ``packed`` roots are stored without the zeros; ``scratch`` has
     room for four rows of ``R``.
     """
     p: cython.Py_ssize_t = d + rule.bias
@@ -151,10 +151,10 @@ def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, scratch):
 
 
 class RowLearner:
-    """Learns and predicts one row at a time by a belief held as a root, with next to no overhead.
+    """Learns and predicts one row at a time with a belief stored as a root, with next to no overhead.
 
-    It holds on to the belief's arrays. A call answers False, with nothing changed, to anything out of the ordinary, and
-    `predict` then answers None.
+    It refers to the belief's own arrays. For any input that needs more than the simplest checks a call changes nothing
+    and returns False, and `predict` returns None; the caller then goes through the complete validation.
     """
 
     def __init__(self, rule, state, mean, root):
@@ -162,7 +162,7 @@ class RowLearner:
         self.scratch = np.empty(4 * len(mean))
 
     def call(self, x, y):
-        """Learn a row that has been found ordinary."""
+        """Learn a row of the right type."""
         if x.shape[0] + self.rule.bias != self.mean.shape[0] or not self.rule.likelihood.accepts(y):
             return False
         return learn_row_root(

@@ -1,6 +1,6 @@
 """Linear algebra on matrices as small as the number of a network's outputs, where a call into LAPACK would cost more.
 
-Matrices are ``(n, n)``, row after row; whoever calls brings the memory.
+Matrices are ``(n, n)``, row after row; the caller allocates the memory.
 """
 
 import cython

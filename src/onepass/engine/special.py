@@ -1,8 +1,7 @@
-"""The Gaussian integrals that everything else is built from, per number.
+"""Gaussian integrals, per number: the moments of activations and likelihoods are sums of them.
 
-The density, the mass and the moments of a standard normal over an interval, and the slopes of ``log Φ``: activations
-and likelihoods are sums of them. They stand in one place because each has a tail in which the textbook formula loses
-all its digits.
+The density, the mass and the moments of a standard normal over an interval, and the derivatives of ``log Φ``. Each has
+a tail in which the textbook formula loses all its digits, so each is here once, in a form that is accurate there.
 """
 
 import cython

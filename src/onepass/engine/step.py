@@ -1,4 +1,4 @@
-"""All of a row's learning that is not linear algebra: the moment match, the noise, the evidence, the rows seen."""
+"""The scalar part of learning a row: the moment match, the learned noise, the evidence and the number of rows."""
 
 import cython
 import numpy as np
@@ -8,13 +8,13 @@ NOISE_FLOOR = 1e-12
 # Where each number stands in `LearningState.to_array`.
 NOISE, NOISE_WEIGHT, NOISE_WINDOW, LOG_EVIDENCE, N_SEEN = range(5)
 _NOISE_FLOOR = cython.declare(cython.double, NOISE_FLOOR)
-START_ROWS = 10.0  # whose residuals say how large the noise may be
+START_ROWS = 10.0  # whose residuals bound the noise from below
 _START_ROWS = cython.declare(cython.double, START_ROWS)
 _RATE = cython.declare(cython.double, 3.0)
 
 
 class LearningState:
-    """What runs along with learning besides the belief itself.
+    """All that learning changes besides the belief itself.
 
     Parameters
     ----------
@@ -61,14 +61,14 @@ class LearningState:
 def learn_scalar(likelihood, state, mean, var, wide, input_var, y):
     """Learn all of a row but the weights; return the score, information and variance ratio of the belief's step.
 
-    ``var`` is what the belief says of ``J'w``, ``wide`` that variance after forgetting in the row's own direction,
-    ``input_var`` what uncertain inputs add. A row that can't be learned gives NaN and changes nothing.
+    ``var`` is the variance of ``J'w``, ``wide`` that variance after forgetting in the row's own direction,
+    ``input_var`` the variance that uncertain inputs add. A row that can't be learned gives NaN and changes nothing.
 
-    The noise is learned by online expectation maximisation. A row whose residual the weights took up says nothing of
-    the noise, so a row counts as much as the share of variance it left, squared: the information that a residual has
-    about a part of its variance. A step of three times the running mean's lets the first rows, learned with weights
-    that knew nothing, fade. The first rows' residuals say how large the noise may be, before they are learned: a start
-    too high is soon forgotten; one too low pins the weights to the first rows for good.
+    The noise is learned by online expectation maximisation. A residual that the weights can explain has no information
+    about the noise, so a row counts as much as the square of its variance ratio: the Fisher information of a residual
+    about a part of its variance. The step is three times that of a running mean, so that the first rows, whose
+    residuals come from unknown weights, fade. For the first rows the noise is at least the squared residual before the
+    step: a noise that starts too high is soon corrected, but one too low makes the weights fit the first rows for good.
     """
     total = wide + input_var
     noise = state.noise

@@ -1,7 +1,7 @@
 """One BLAS thread for products that are too small to share.
 
-Threads of a BLAS meet at the end of every product. For small ones that takes longer than the product, and where other
-programs have the cores a hundred times as long.
+The threads of a BLAS synchronise at the end of every product. For small products that takes longer than the product
+itself, and a hundred times as long where other programs use the cores.
 """
 
 from contextlib import AbstractContextManager, nullcontext

@@ -1,9 +1,9 @@
-"""Moment matches of likelihoods with several outputs: `matches` for the K outputs ``o ~ N(mean, cov)`` of a network.
+"""Moment matches of likelihoods with several outputs: the update of the outputs ``o ~ N(mean, cov)`` of a network.
 
 With ``Z = ∫ p(y|o) N(o; mean, cov) do``, the score is the gradient of ``log Z`` in the mean and the information minus
-its second derivative, so that a belief that projects on the outputs by ``c = C J`` takes the step ``c score`` and ``-c
-information c'``. It is the step that a Gaussian site ``exp(h'o - o'precision o/2)`` makes, with ``h = precision mean +
-shift``; refinement keeps the site, to remove it later.
+its second derivative, so that with ``c = C J``, the covariance of weights and outputs, the belief takes the step ``c
+score`` and ``-c information c'``. A Gaussian site ``exp(h'o - o'precision o/2)`` with ``h = precision mean + shift``
+makes the same step; refinement stores the site, to remove it later.
 
 One class per likelihood. Nothing here knows about weights or layers.
 """
@@ -115,13 +115,13 @@ class VectorMatch:
 
 
 class VectorLikelihood:
-    """What compiled loops ask of a likelihood with ``n_outputs`` outputs."""
+    """A likelihood with ``n_outputs`` outputs, as compiled loops call it."""
 
     def __init__(self, n_outputs: int):
         self.n_outputs = self.size = self.n_columns = n_outputs
 
     def match(self, mean, cov, target, state, out):
-        """Fill the match of a target and return its log density; to be said by each likelihood."""
+        """Fill the match of a target and return its log density; each likelihood overrides this."""
         return -INFINITY
 
     def expected_noise(self, mean, cov, state, k):
@@ -136,7 +136,7 @@ class VectorLikelihood:
             var[k] = max(cov[k * self.size + k], 0.0)
 
     def update_noise(self, mean, cov, target, state, gain, bound):
-        """Let a row's error move what is learned about the noise; labels have none."""
+        """Update the learned noise by a row's error; labels have no noise."""
 
     def describe(self, mean, cov, state, record, out):
         """Fill what a row is predicted from: mean, variance, noise and scale of each output, ``(4, K)``."""
@@ -244,10 +244,10 @@ def _vector(values, n):
 
 
 class NoisyNumbers(VectorLikelihood):
-    """Numbers with Gaussian noise, whose errors say how large the noise is and how well predictions are calibrated."""
+    """Numbers with Gaussian noise; noise and calibration are learned from the errors."""
 
     def noise_change(self, expected, square, total, state, k):
-        """How much information a row has about the noise, and by how much it would move it; said by each kind."""
+        """A row's information about the noise, and by how much it would change it; each kind overrides this."""
         return 0.0, 0.0
 
     def update_noise(self, mean, cov, target, state, gain, bound):
@@ -386,7 +386,7 @@ class HeteroscedasticOutputs(NoisyNumbers):
         self.size = 2 * n_outputs
 
     def match(self, mean, cov, target, state, out):
-        """One pair ``(f, log noise)`` after the other; score and information add up what all of them say."""
+        """One pair ``(f, log noise)`` after the other; score and information are the sums over all."""
         size = self.size
         n = self.n_outputs
         i: cython.Py_ssize_t
@@ -439,7 +439,7 @@ class HeteroscedasticOutputs(NoisyNumbers):
         return log_density
 
     def expected_noise(self, mean, cov, state, k):
-        """``E[e^a]`` of the output that tells the log noise."""
+        """``E[e^a]`` of the output that is the log noise."""
         at = self.n_outputs + k
         return noise_given(mean[at], cov[at * self.size + at])
 
@@ -493,7 +493,7 @@ class CategoricalOutputs(VectorLikelihood):
         """The joint step on all logits: the one that the probabilities' expected derivatives make, as Kalman's does.
 
         With ``q`` the gradients of the log probabilities in the logits' means, one row per class, that is
-        ``score = q[label]`` and ``information = Σ p q q'``, what the label tells on average.
+        ``score = q[label]`` and ``information = Σ p q q'``, the expected information of the label.
 
         ``-(log p)''`` is at most 1/2 in any direction, so no label leaves less than ``(cov⁻¹ + 1/2)⁻¹``. Three odds
         that contradict each other may; their information is then taken for the precision of a site, which leaves

@@ -168,7 +168,7 @@ def bench(
 
 def _score_split(folder: Path, number: int, setting: Setting) -> Score:
     warm_up = load_split(folder, number)._replace(X=np.zeros((2, 1)), y=np.zeros(2), X_test=np.zeros((1, 1)))
-    score(warm_up._replace(y_test=np.zeros(1)), setting)  # compiles, so that the timing does not include it
+    score(warm_up._replace(y_test=np.zeros(1)), setting)  # loads libraries, so that the timing does not include it
     return score(load_split(folder, number), setting)
 
 

@@ -103,7 +103,7 @@ def decode_activation(data: Any) -> Activation:
 
 
 def encode_likelihood(likelihood: Likelihood) -> str:
-    """Give the name by which a model is told of its likelihood; one of the user's own can't be in a file."""
+    """Return the name of a likelihood; a TypeError for a class of the user's own, which can't be in a file."""
     if type(likelihood) not in (Bernoulli, Gaussian, Poisson):
         raise TypeError(
             f"likelihood {likelihood!r} is a class of its own, which a file can't hold; "

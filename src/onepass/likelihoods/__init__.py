@@ -1,4 +1,8 @@
-"""What a target says about the pre-activations: `base` says what a likelihood is, the rest are the ones there are."""
+"""Likelihoods: the probability of a target given the pre-activation.
+
+`base` defines what a likelihood of a perceptron is; `bernoulli`, `gaussian` and `poisson` are the built-in ones;
+`outputs` has the likelihoods of networks.
+"""
 
 from typing import Any
 
@@ -14,7 +18,7 @@ from onepass.likelihoods.poisson import Poisson
 
 __all__ = ["Bernoulli", "Gaussian", "Likelihood", "MomentMatch", "Poisson", "as_likelihood"]
 
-# Likelihoods without parameters, by their names in arguments and files; the first that is exact is "auto"'s choice.
+# Likelihoods without parameters, by their names in arguments and files; "auto" takes the first that is exact.
 _PLAIN: dict[str, Likelihood] = {kind.name: kind() for kind in (Bernoulli, Poisson)}
 _NOISE = 0.01
 
@@ -35,9 +39,7 @@ def as_likelihood(
             return _as_gaussian(noise, noise_window)
         likelihood = _PLAIN[observation]
     if noise is not None:
-        raise ValueError(
-            f"noise is for observation='gaussian', got noise={noise!r} with observation={likelihood.name!r}"
-        )
+        raise ValueError(f"noise is for observation='gaussian', got noise={noise!r} with observation={observation!r}")
     likelihood.check_activation(activation)
     return likelihood, LearningState()
 

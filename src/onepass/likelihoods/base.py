@@ -8,14 +8,15 @@ inputs. Two rules:
   form;
 - ``"kalman"``, the paper's, treats ``y`` and ``a`` as jointly Gaussian and needs only the moments of the activation.
 
-Both are compiled, see `onepass.engine.matches`; `Likelihood.compiled` chooses. A likelihood of one's own, in Python, is
-a subclass with a ``moment_match``.
+Both are compiled, see `onepass.engine.matches`; `Likelihood.compiled` chooses. A likelihood can also be written in
+Python: a subclass of `Likelihood` with ``moment_match`` and ``noise_var``, which compiled loops then call for each row.
 """
 
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtri
 
 from onepass._typing import FloatArray
 from onepass._validation import one_of
@@ -41,17 +42,19 @@ class MomentMatch(NamedTuple):
 
 
 class Likelihood:
-    """How targets come about; see the module for what a subclass adds.
+    """How targets come about.
+
+    A subclass in Python defines ``moment_match(activation, mean, var, y)``, which returns a `MomentMatch`, and
+    ``noise_var``. If its targets are not close to Gaussian it defines ``quantile``, too.
 
     Examples
     --------
-    A likelihood of one's own: readings whose noise is 1, by its moment match around a linear output.
+    Readings whose noise has the variance 1, with the moment match around a linear output:
 
     >>> class Reading(Likelihood):
-    ...     name = "reading"
     ...     def noise_var(self, output):
     ...         return np.ones_like(output.var)
-    ...     def moment_match(self, activation, mean, var, y, update="auto"):
+    ...     def moment_match(self, activation, mean, var, y):
     ...         total = var + 1.0
     ...         log_z = -0.5 * (np.log(2.0 * np.pi * total) + (y - mean) ** 2 / total)
     ...         return MomentMatch(log_z, (y - mean) / total, 1.0 / total, 1.0 / total)
@@ -62,29 +65,31 @@ class Likelihood:
     (True, True)
     """
 
-    name: ClassVar[str]
+    name: ClassVar[str] = ""
+    """In arguments and files, and in ``Activation.exact``; likelihoods in Python need none."""
     kalman: ClassVar[type[CompiledLikelihood] | None] = None
-    """The paper's rule, compiled; a likelihood in Python has none."""
+    """The paper's rule, compiled; None for a likelihood in Python."""
     noise: float | FloatArray = 0.0
-    """Variance of Gaussian noise, where there is one."""
+    """Variance of the Gaussian noise; 0 for likelihoods without one."""
 
     def check(self, y: FloatArray) -> None:
-        """Raise a ValueError for targets that can't be; any finite number by default."""
+        """Raise a ValueError for targets that are impossible; by default every finite number is allowed."""
 
     def check_activation(self, activation: Activation) -> None:
-        """Raise a ValueError for an activation that this likelihood makes no sense around."""
+        """Raise a ValueError for an activation that does not fit, such as one that is negative for counts."""
 
     def with_noise(self, noise: float | FloatArray) -> "Likelihood":
         """The same likelihood with another noise variance, where it has one."""
         return self
 
     def noise_var(self, output: Moments) -> FloatArray:
-        """Variance of ``y`` that knowing the weights would not take away."""
-        raise NotImplementedError
+        """Variance of ``y`` around ``f(a)`` that remains when the weights are known, for these moments of ``f(a)``."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method noise_var(output) to predict")
 
     def quantile(self, activation: Activation, mean: FloatArray, var: FloatArray, level: float) -> FloatArray:
-        """What ``y`` stays below with probability ``level``; for labels their probability."""
-        raise NotImplementedError
+        """Quantile of ``y`` (of labels: of their probability); by default of a Gaussian with the predictive moments."""
+        output = activation.moments(mean, var)
+        return np.asarray(output.mean + ndtri(level) * np.sqrt(output.var + self.noise_var(output)))
 
     def exact(self, activation: Activation) -> type[CompiledLikelihood] | None:
         """The compiled moment match that is exact around an activation, or None."""
@@ -94,7 +99,12 @@ class Likelihood:
     def choose_update(self, update: str, activation: Activation) -> str:
         """Check and resolve a user's choice of rule: ``"auto"`` is the exact one where there is one."""
         one_of(update, ("auto", "adf", "kalman"), "update")
-        exact = self.kalman is None or self.exact(activation) is not None
+        if self.kalman is None and not self._in_python:
+            raise TypeError(
+                f"{type(self).__name__} needs a method moment_match(activation, mean, var, y), or a compiled class in "
+                "'kalman'"
+            )
+        exact = self._in_python or self.exact(activation) is not None
         if update == "auto":
             return "adf" if exact else "kalman"
         if update == "adf" and not exact:
@@ -104,21 +114,32 @@ class Likelihood:
                 "'probit' or 'step'; observation='gaussian' with a piecewise linear activation; observation='poisson' "
                 "with 'exp'"
             )
-        if update == "kalman" and self.kalman is None:
-            raise ValueError(f"update='kalman' is not for {type(self).__name__}, which has a moment match of its own")
+        if update == "kalman" and self._in_python:
+            raise ValueError(
+                f"update='kalman' is not available for {type(self).__name__}, whose moment_match is written in Python; "
+                "use update='auto'"
+            )
         return update
 
     def compiled(self, activation: Activation, update: str) -> CompiledLikelihood:
-        """What compiled loops call for this likelihood around an activation, by the rule ``"adf"`` or ``"kalman"``."""
+        """The object whose methods compiled loops call, for an activation and the rule ``"adf"`` or ``"kalman"``."""
         moments = compiled_activation(activation)
         exact = self.exact(activation) if update == "adf" else None
         kind = exact or self.kalman
-        return PythonLikelihood(moments, self, activation) if kind is None else kind(moments)
+        return PythonLikelihood(moments, self, activation) if self._in_python or kind is None else kind(moments)
+
+    @property
+    def _in_python(self) -> bool:
+        """Whether a subclass has a ``moment_match`` of its own."""
+        return type(self).moment_match is not Likelihood.moment_match
 
     def moment_match(
         self, activation: Activation, mean: ArrayLike, var: ArrayLike, y: ArrayLike, update: str = "auto"
     ) -> MomentMatch:
-        """Match the moments of the density tilted by ``y``; all of one shape, or to be brought to one."""
+        """Match the moments of ``p(y|a) N(a)``; ``mean``, ``var`` and ``y`` are broadcast against each other.
+
+        A subclass in Python is called with one number for each of them, and without ``update``.
+        """
         compiled = self.compiled(activation, self.choose_update(update, activation))
         mean, var, y, noise = broadcast(mean, var, y, self.noise)
         rows = compiled.match_rows(*(np.ravel(values) for values in (mean, var, y, noise)))

@@ -1,4 +1,4 @@
-"""Labels."""
+"""The likelihood of labels 0 and 1."""
 
 from dataclasses import dataclass
 from typing import ClassVar

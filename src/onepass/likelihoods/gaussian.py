@@ -1,13 +1,12 @@
-"""Gaussian noise around the output."""
+"""The likelihood of numbers with Gaussian noise around the output."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import ndtri
 
 from onepass._typing import FloatArray
-from onepass.activations import Activation, Moments
+from onepass.activations import Moments
 from onepass.engine.matches import KalmanNoise
 from onepass.likelihoods.base import Likelihood
 
@@ -18,7 +17,8 @@ __all__ = ["Gaussian"]
 class Gaussian(Likelihood):
     """``y = f(a) + N(0, noise)``; ``noise`` is the paper's epsilon.
 
-    The moment match is exact around piecewise linear outputs: there the tilted density is a sum of cut Gaussians.
+    The moment match is exact around piecewise linear outputs: there ``p(y|a) N(a)`` is a sum of truncated Gaussians.
+    Quantiles take the predictive distribution as Gaussian, as the paper does.
     """
 
     noise: float | FloatArray
@@ -32,8 +32,3 @@ class Gaussian(Likelihood):
     def noise_var(self, output: Moments) -> FloatArray:
         """``noise``, the same everywhere."""
         return self.noise + np.zeros_like(output.var)
-
-    def quantile(self, activation: Activation, mean: FloatArray, var: FloatArray, level: float) -> FloatArray:
-        """Take the predictive distribution for Gaussian, as the paper does."""
-        output = activation.moments(mean, var)
-        return np.asarray(output.mean + ndtri(level) * np.sqrt(output.var + self.noise))

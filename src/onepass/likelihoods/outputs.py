@@ -1,8 +1,8 @@
-"""Likelihoods of networks: what a target says about several outputs at once.
+"""Likelihoods of networks: the probability of a target given several outputs.
 
-A likelihood turns the belief ``N(mean, cov)`` about a network's outputs and a target into an `OutputMatch`, and says
-what is predicted from the outputs. Its formulas are compiled, see `onepass.engine.vector_matches`. Nothing here knows
-about weights or layers. To add one, write its compiled class there and a subclass of `OutputLikelihood` here, with
+A likelihood turns the belief ``N(mean, cov)`` about a network's outputs and a target into an `OutputMatch`, and the
+outputs into predictions. Its formulas are compiled, see `onepass.engine.vector_matches`. Nothing here depends on
+weights or layers. To add one, write its compiled class there and a subclass of `OutputLikelihood` here, with
 `register`.
 """
 
@@ -41,11 +41,11 @@ _SIGMOID = Sigmoid()
 
 
 class OutputMatch(NamedTuple):
-    """What a target does to a belief ``N(mean, cov)`` about the outputs.
+    """The update of a belief ``N(mean, cov)`` about the outputs by a target.
 
-    With ``c`` the covariance of the weights and the outputs, the step is ``c score`` and ``-c information c'``. It is
-    the step that a Gaussian site ``exp(h'o - o'precision o/2)`` on the outputs ``o`` makes, with ``h = precision mean +
-    shift``; refinement keeps the site to remove it later.
+    With ``c`` the covariance of the weights and the outputs, the step is ``c score`` and ``-c information c'``. A
+    Gaussian site ``exp(h'o - o'precision o/2)`` on the outputs ``o``, with ``h = precision mean + shift``, makes the
+    same step; refinement stores the site to remove it later.
     """
 
     log_density: float
@@ -56,7 +56,7 @@ class OutputMatch(NamedTuple):
 
 
 class Predictive(NamedTuple):
-    """Mean of a target, its variance by not knowing the weights, and the rest of it; each ``(n, K)``."""
+    """Mean of a target, the variance that comes from uncertain weights, and the rest of it; each ``(n, K)``."""
 
     mean: FloatArray
     var: FloatArray
@@ -81,14 +81,14 @@ class OutputLikelihood:
 
     @property
     def size(self) -> int:
-        """How many outputs the network needs: those that predict, and any that tell of the noise."""
+        """How many outputs the network needs: those that predict, and any for the noise."""
         return int(self.compiled.size)
 
     def check_outputs(self, n_outputs: int) -> None:
         """Raise a ValueError where the number of outputs does not suit the targets."""
 
     def check(self, targets: FloatArray) -> None:
-        """Raise a ValueError for targets that can't be; any finite number by default."""
+        """Raise a ValueError for targets that are impossible; by default every finite number is allowed."""
 
     def as_targets(self, value: Any, n_rows: int, single: bool) -> FloatArray:
         """Check and shape a user's targets: ``(n_rows, columns)``, one column of labels."""

@@ -1,4 +1,4 @@
-"""Counts."""
+"""The likelihood of counts."""
 
 from dataclasses import dataclass
 from typing import ClassVar

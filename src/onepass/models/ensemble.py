@@ -1,9 +1,9 @@
 """Ensembles: several models that learn the same rows and predict as a mixture, weighted by how well each predicts.
 
-One model's prior is a guess, and a network's random start a draw. Models that start elsewhere err elsewhere, and the
-density that each gave a row before learning it says online whose guess was good: weights follow from predictions alone,
-no validation data are needed. `Ensemble` is what all of them share; `onepass.models.weighting` has the rules for the
-weights; `BayesianCommittee` makes an ensemble of networks with different seeds and priors.
+The prior of a single model may be wrong, and a network's initial weights are random. Models with different starts make
+different errors, and the density that each predicted for a row before learning it measures how good it is: the weights
+follow from predictions alone, without validation data. `Ensemble` is what all of them share; `onepass.models.weighting`
+has the rules for the weights; `BayesianCommittee` makes an ensemble of networks with different seeds and priors.
 """
 
 import copy

@@ -1,9 +1,9 @@
 """The Kalman Bayesian neural network, for comparison: Wagner, Wu and Huber (AAAI 2023).
 
-There neurons and layers are independent, and a target is sent backward layer by layer: what is learned about a unit's
-output moves its pre-activation, that moves its weights and its inputs, and the latter are what the layer before has put
-out. `BayesianNetwork` sends expected slopes back instead and takes one joint step, which learns faster. The equations
-are those of the paper as far as it states them.
+Its neurons and layers are independent, and a target is propagated backward layer by layer: the update of a unit's
+output updates its pre-activation, and that its weights and its inputs, which are the outputs of the layer before.
+`BayesianNetwork` propagates expected derivatives instead and takes one joint step, which learns faster. The equations
+are those of that publication as far as it states them.
 """
 
 from dataclasses import dataclass

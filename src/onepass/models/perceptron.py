@@ -302,7 +302,7 @@ class BayesianPerceptron:
         return outputs[:, 0] if single else outputs
 
     def export_state(self) -> tuple[Parameters, Arrays]:
-        """Give all that the model is, as parameters that JSON can hold and arrays: see `onepass.save`."""
+        """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
         belief, arrays = self._state.belief.export()
         parameters = {
             "n_features": self.n_features,
@@ -342,12 +342,12 @@ class BayesianPerceptron:
         return model
 
     def __getstate__(self) -> dict[str, Any]:
-        # The short cut for one row holds on to this very belief, which a copy must not.
+        # The fast path for one row refers to this very belief, which a copy must not.
         return {name: value for name, value in self.__dict__.items() if name != "_one_row"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        if not self._state.belief.mean.flags.writeable:  # from shared memory, as clusters hand models over
+        if not self._state.belief.mean.flags.writeable:  # from shared memory, as clusters pass models on
             self._state = self._state.copy()
 
     # The backward pass, first as the paper has it.
@@ -398,7 +398,7 @@ class BayesianPerceptron:
         except BaseException:  # an activation of the user's that fails, or Ctrl-C, leaves no half-learned model either
             if before is not None:
                 self._state = before
-                self.__dict__.pop("_one_row", None)  # it holds on to the belief that failed
+                self.__dict__.pop("_one_row", None)  # it refers to the belief that failed
             raise
 
     def _learn_by_reference(self, rows: Rows) -> int:
@@ -421,7 +421,7 @@ class BayesianPerceptron:
 
     @cached_property
     def _one_row(self) -> RowLearner | None:
-        """Learns and predicts one ordinary row at once; None where there is no such short cut."""
+        """The fast path for one row; None where there is none."""
         belief = self._state.belief
         if self.kernel == "reference" or not isinstance(belief, FullGaussian) or not belief.keeps_root(self._plan):
             return None

@@ -1,9 +1,9 @@
 """How much each member of an ensemble counts: rules that turn log densities of rows into weights.
 
-Each row's log density, taken before the member learned the row, says how well the member predicted it. Plain posterior
-weights add up all of them and soon leave one member; the other rules bound how far back they look, which keeps the
-choice open and most of the gain of averaging. A weighting never changes: learning replaces it, so an ensemble goes back
-by keeping the old one.
+Each row's log density, taken before the member learned the row, measures how well the member predicted it. Plain
+posterior weights add up all of them and soon select a single member; the other rules use only recent rows or small
+steps, which keeps several members and most of the gain of averaging. A weighting is immutable: learning replaces it, so
+an ensemble is restored by keeping the old one.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
-"""A pass of learning: how rows, one at a time or several as one step, move the belief over a network's weights.
+"""A pass of learning: how rows, one at a time or several as one step, update the belief about a network's weights.
 
 `propagation` turns a row and the belief into the mean of the outputs and their expected derivative in every weight;
-`onepass.likelihoods.outputs` turns that and the target into one rank-K step; the belief takes it. `_learn_row` joins
-the three, readably: the reference for the kernels of `onepass.engine`, which do the same compiled.
+`onepass.likelihoods.outputs` turns that and the target into one rank-K step; the belief takes it. `Learner._learn_row`
+combines the three: the readable reference for the kernels of `onepass.engine`.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _FIRST_GAIN, _LATER_GAIN = 3.0, 1.0
 
 
 class _Site(NamedTuple):
-    """What a row once told about the outputs, so that it can be removed."""
+    """The contribution of a row to the belief, so that it can be removed."""
 
     signals: Signals
     precision: FloatArray
@@ -49,14 +49,14 @@ class State:
 
 @dataclass(frozen=True)
 class Pass:
-    """One pass over rows: what comes in, and what is written down about each row before it was learned."""
+    """One pass over rows: inputs and targets, and the memory for what each row was predicted to be."""
 
     rows: FloatArray  # (n, d)
     targets: FloatArray  # (n, columns)
     order: Any  # of the rows
     number: int  # how many passes were before
     batch: int  # rows that make one step
-    sites: Any  # what rows have told, to be removed; None where that is not wanted
+    sites: Any  # contributions of the rows, to be removed in the next pass; None unless refine="ep"
     densities: FloatArray  # (n,)
     record: FloatArray | None = None  # mean, variance, noise and scale, (n, 4, K)
 
@@ -68,7 +68,7 @@ class Pass:
 
 @dataclass(frozen=True)
 class Learner:
-    """All about a network's learning that does not change while it learns."""
+    """The settings of a network's learning, which do not change while it learns."""
 
     structure: Structure
     likelihood: OutputLikelihood
@@ -152,7 +152,7 @@ class Learner:
     def _write_down(
         self, state: State, work: Pass, i: int, mean: FloatArray, cov: FloatArray, log_density: float
     ) -> None:
-        """Write down what a row was predicted to be."""
+        """Record the prediction of a row."""
         work.densities[i] = log_density
         if work.record is not None:
             work.record[i] = self.likelihood.compiled.records(mean[None], cov[None], state.noise)[0]
@@ -163,5 +163,5 @@ class Learner:
             belief.inflate(1.0 / fading)
 
     def start_sites(self, n: int) -> Any:
-        """Room for what ``n`` rows will tell."""
+        """Memory for the contributions of ``n`` rows."""
         return self.structure.start_sites(n) if self.compiled else [None] * n

@@ -1,6 +1,6 @@
-"""The Bayesian network: perceptrons in layers, learned whole in closed form, one observation at a time.
+"""The Bayesian network: perceptrons in layers, all weights learned jointly in closed form, one row at a time.
 
-What a network is, what it predicts and how it is saved. How a row moves its belief stands in `learning`.
+Construction, prediction, saving and loading. `learning` has the update of the belief by a row.
 """
 
 from collections.abc import Iterator
@@ -63,7 +63,7 @@ class BayesianNetwork:
     calibrate : bool or "auto"
         Scale the predictive variance by what the errors of the rows turned out to be, each before it was learned. By
         default where the noise is learned and there is a hidden layer: a linearised network's own variance is somewhat
-        off, in either direction, and its errors tell by how much.
+        off, in either direction, and its errors show by how much.
     dtype : {"float64", "float32"}
         Of the belief.
     kernel : {"auto", "reference"}
@@ -171,7 +171,7 @@ class BayesianNetwork:
         """Predictive distribution for one row ``(d,)`` or many ``(n, d)``.
 
         Its parts are ``(n,)``, or ``(n, K)`` for more outputs. For classes the means are their probabilities and the
-        variances those of the probabilities, by what ``pre_mean`` and ``pre_var`` say of each class's log odds against
+        variances those of the probabilities; ``pre_mean`` and ``pre_var`` are those of each class's log odds against
         all others.
         """
         rows, single = as_rows(X, self.n_features)
@@ -193,10 +193,10 @@ class BayesianNetwork:
             1 is online learning. Later passes take the rows in random order, under the seed.
         refine : {"reuse", "ep"}
             What more passes do. ``"reuse"`` counts the data again, which is fast and grows overconfident. ``"ep"``
-            (expectation propagation) removes what a row told before it is learned again, so that every row counts
-            once; it needs ``covariance="full"``.
+            (expectation propagation) removes a row's previous contribution before it is learned again, so that every
+            row counts once; it needs ``covariance="full"``.
         batch : int
-            Rows that make one step: all of a batch see the network as it was before it. More rows a second where the
+            Rows that make one step: all of a batch see the network as it was before it. More rows per second where the
             covariance is large, for somewhat less learned from each; not for ``"ep"`` or a diagonal covariance.
         """
         for _ in self.learning(X, y, passes=passes, refine=refine, batch=batch):
@@ -399,8 +399,9 @@ class BayesianNetwork:
             return
         if not self._structure.keeps_sites:
             raise ValueError(
-                "refine='ep' needs covariance='full', since what a row told can't be removed from blocks that kept "
-                f"only a part of it, got covariance={self.covariance!r}; use refine='reuse' or a smaller network"
+                "refine='ep' needs covariance='full', since the contribution of a row can't be removed from blocks "
+                f"that store only a part of it, got covariance={self.covariance!r}; use refine='reuse' or a smaller "
+                "network"
             )
         if self.forgetting < 1.0:
             raise ValueError(f"refine='ep' needs forgetting=1, got {self.forgetting:g}; use refine='reuse'")

@@ -1,14 +1,14 @@
-"""Where a network starts: the belief about its weights before the first row.
+"""The prior of a network: the belief about its weights before the first row.
 
-A network whose weights all have mean zero can't learn: by symmetry the expected slopes vanish. So the means are drawn
-at random, once, under the seed, and the variances say how far the data may take each weight from there. All numbers are
-for inputs and targets of about unit scale, divided by the square root of a layer's inputs.
+A network whose weights all have mean zero can't learn: by symmetry the expected derivatives vanish. So the means are
+drawn at random, once, from the seed; the variances bound how far the data can move each weight from there. All numbers
+are for inputs and targets of about unit scale, divided by the square root of the number of a layer's inputs.
 
-The hidden biases are spread more widely than the weights: a ReLU unit bends where its pre-activation is zero, and wide
-biases spread these kinks over the whole range of the data instead of piling them up at its centre.
+The hidden biases vary more than the weights: a ReLU unit has its kink where its pre-activation is zero, and large
+biases distribute these kinks over the whole range of the data instead of its centre.
 
-Networks for labels start with units in pairs that cancel: slopes are as large as ever, but there is no random opinion
-to be unlearned.
+Networks for labels start with pairs of units whose outputs cancel: the derivatives stay large, but the initial
+predictions are equal probabilities, so that no random prediction has to be corrected first.
 """
 
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ def start_weights(
     """Prior mean and variance of every weight, ``(p,)`` each; ``scale`` multiplies all standard deviations.
 
     Without hidden layers there is no symmetry to break: means are zero and variances ``scale²``, as in a perceptron.
-    The last ``n_noise`` outputs are logs of noise variances, to whose weights ``scale`` has nothing to say.
+    The last ``n_noise`` outputs are logs of noise variances, whose weights ``scale`` does not affect.
     """
     mean, std = np.zeros(layout.size), np.ones(layout.size)
     if layout.n_layers > 1:
@@ -84,8 +84,8 @@ def start_weights(
             n_out, n_in = means.shape[0], means.shape[1] - 1
             last, counted = layer == layout.n_layers - 1, n_in if layer else min(n_in, prior.most_inputs)
             root = np.sqrt(counted) if prior.fan_in else 1.0
-            spread = prior.output_means if last else prior.weight_means
-            means[:, :-1] = rng.standard_normal((n_out, n_in)) * spread / root
+            mean_std = prior.output_means if last else prior.weight_means
+            means[:, :-1] = rng.standard_normal((n_out, n_in)) * mean_std / root
             if last:
                 means[:, -1] = rng.standard_normal(n_out) * prior.output_bias_means
                 stds[:, :-1], stds[:, -1] = prior.output_std / root, prior.output_bias_std

@@ -1,10 +1,10 @@
-"""Through a network and back: the moments of its signals, and the expected derivative of its outputs in every weight.
+"""Forward and backward pass: moments of a network's signals, and expected derivatives of its outputs in all weights.
 
-Forward, a unit's pre-activation ``a = w'z`` has the mean ``w'z`` and the variance ``z'C z + (w² + diag C)' Var z`` by
-its own weights' belief and the layer before; the activation's moments take it from there. Backward, the expected
-derivatives ``A = E[f'(a)]`` are chained through the mean weights: ``D`` of the last layer is the identity, ``D_l =
-(D_{l+1} W_{l+1}) A_l``, and the derivative of the outputs in the weights of layer ``l`` is ``D_l ⊗ z``. Both are closed
-forms, row by row independent, and here done for many rows at a time.
+Forward, a unit's pre-activation ``a = w'z`` has the mean ``w'z`` and the variance ``z'C z + (w² + diag C)' Var z``,
+with ``C`` the covariance of its weights and ``z`` the outputs of the layer before; the activation's moments follow.
+Backward, the expected derivatives ``A = E[f'(a)]`` are chained through the mean weights: ``D`` of the last layer is the
+identity, ``D_l = (D_{l+1} W_{l+1}) A_l``, and the derivative of the outputs in the weights of layer ``l`` is ``D_l ⊗
+z``. Both are closed forms, independent for each row, and computed for many rows at a time.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _NUMBERS = 4_000_000  # of derivatives at a time, which bounds the memory of a p
 
 
 class Signals(NamedTuple):
-    """What a row leaves behind on its way through a network of ``L`` layers."""
+    """The intermediate results of rows in a network of ``L`` layers."""
 
     mean: FloatArray  # of the outputs, (n, K)
     inputs: list[FloatArray]  # means of what enters each layer, a constant 1 last, (n, n_in + 1)

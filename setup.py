@@ -39,7 +39,6 @@ DIRECTIVES = {
     "initializedcheck": False,
     "nonecheck": False,
     "infer_types": True,
-    "freethreading_compatible": True,
 }
 
 

@@ -25,10 +25,10 @@ def test_natural_parameters_there_and_back(form: Any) -> None:
     whole = cov if form is FullGaussian else np.diag(cov)
     precision = natural.precision if form is FullGaussian else np.diag(natural.precision)
     np.testing.assert_allclose(precision @ whole, np.eye(5), atol=1e-9)
-    np.testing.assert_allclose(natural.pull, precision @ (belief.mean - centre))
+    np.testing.assert_allclose(natural.precision_mean, precision @ (belief.mean - centre))
     gap = belief.mean - centre
     assert natural.log_volume == pytest.approx(0.5 * gap @ precision @ gap + 0.5 * np.linalg.slogdet(whole)[1])
-    back = form.from_natural(natural.precision, natural.pull, centre)
+    back = form.from_natural(natural.precision, natural.precision_mean, centre)
     np.testing.assert_allclose(back.mean, belief.mean)
     np.testing.assert_allclose(back.cov, belief.cov)
 

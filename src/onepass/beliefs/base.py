@@ -29,10 +29,10 @@ class Natural(NamedTuple):
 
     precision: FloatArray
     """``P``, the inverse of the covariance: ``(p, p)``, or ``(p,)`` of independent weights."""
-    pull: FloatArray
+    precision_mean: FloatArray
     """``P (m - centre)``, ``(p,)``."""
     log_volume: float
-    """Log of the integral of ``exp(pull'u - u'P u/2)`` over ``u``, but for a constant."""
+    """Log of the integral of ``exp(precision_mean'u - u'P u/2)`` over ``u``, but for a constant."""
 
 
 class Belief(Protocol):
@@ -94,7 +94,7 @@ class Belief(Protocol):
         ...
 
     @classmethod
-    def from_natural(cls, precision: FloatArray, pull: FloatArray, centre: FloatArray) -> Self:
+    def from_natural(cls, precision: FloatArray, precision_mean: FloatArray, centre: FloatArray) -> Self:
         """Make the belief whose `natural` parameters these are; a ValueError where there is none."""
         ...
 

@@ -110,11 +110,11 @@ class DiagonalGaussian:
         return Natural(1.0 / variance, gap / variance, log_volume)
 
     @classmethod
-    def from_natural(cls, precision: FloatArray, pull: FloatArray, centre: FloatArray) -> Self:
+    def from_natural(cls, precision: FloatArray, precision_mean: FloatArray, centre: FloatArray) -> Self:
         """Make the belief whose `natural` parameters these are; a ValueError where there is none."""
         if not (precision > 0.0).all():
             raise ValueError("the precision is not positive definite")
-        return cls(centre + pull / precision, 1.0 / precision)
+        return cls(centre + precision_mean / precision, 1.0 / precision)
 
     def export(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
         """Give all that the belief is."""

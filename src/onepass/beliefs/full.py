@@ -255,17 +255,17 @@ class FullGaussian:
         return Natural(factor @ factor.T, factor @ gap, log_volume)
 
     @classmethod
-    def from_natural(cls, precision: FloatArray, pull: FloatArray, centre: FloatArray) -> Self:
+    def from_natural(cls, precision: FloatArray, precision_mean: FloatArray, centre: FloatArray) -> Self:
         """Make the belief whose `natural` parameters these are; a ValueError where there is none."""
         try:
             factor = np.linalg.cholesky(precision)
         except np.linalg.LinAlgError:
             raise ValueError("the precision is not positive definite") from None
         # A pivot that is all rounding would make a variance out of nothing.
-        if (np.diag(factor) ** 2 < 8.0 * len(pull) * np.finfo(np.float64).eps * np.diag(precision)).any():
+        if (np.diag(factor) ** 2 < 8.0 * len(precision_mean) * np.finfo(np.float64).eps * np.diag(precision)).any():
             raise ValueError("the precision is not positive definite")
         root = dtrtri(factor, lower=1)[0]
-        return cls.from_arrays(centre + root.T @ (root @ pull), root=np.ascontiguousarray(np.tril(root)))
+        return cls.from_arrays(centre + root.T @ (root @ precision_mean), root=np.ascontiguousarray(np.tril(root)))
 
     def export(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
         """Give all that the belief is, in the very form that it is in."""

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from onepass._typing import FloatArray
 from onepass.activations import Moments
 from onepass.engine.matches import KalmanNoise
@@ -31,4 +29,5 @@ class Gaussian(Likelihood):
 
     def noise_var(self, output: Moments) -> FloatArray:
         """``noise``, the same everywhere."""
-        return self.noise + np.zeros_like(output.var)
+        noise: FloatArray = self.noise + 0.0 * output.var
+        return noise

@@ -75,7 +75,7 @@ def change_between(before: Snapshot, after: Snapshot, centres: Sequence[FloatArr
     weights = np.maximum(after.weights - before.weights, 0.0)
     return Change(
         tuple(b.precision - a.precision for a, b in pairs),
-        tuple(b.pull - a.pull for a, b in pairs),
+        tuple(b.precision_mean - a.precision_mean for a, b in pairs),
         np.asarray(after.evidence - before.evidence - log_normaliser),
         np.asarray(after.rows - before.rows),
         weights,
@@ -89,7 +89,9 @@ def apply_change(prior: Snapshot, change: Change, centres: Sequence[FloatArray])
     parts = zip(prior.blocks, change.precisions, change.precision_means, centres, strict=True)
     for block, precision, precision_mean, centre in parts:
         before = block.natural(centre)
-        blocks.append(type(block).from_natural(before.precision + precision, before.pull + precision_mean, centre))
+        blocks.append(
+            type(block).from_natural(before.precision + precision, before.precision_mean + precision_mean, centre)
+        )
         log_normaliser += blocks[-1].natural(centre).log_volume - before.log_volume
     evidence = prior.evidence + float(change.evidence) + log_normaliser
     return replace(pool_means(prior, change), blocks=tuple(blocks), evidence=evidence)

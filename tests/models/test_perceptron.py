@@ -577,3 +577,31 @@ def test_a_perceptron_unpickled_from_shared_memory_learns_on() -> None:
         content = pickle.dumps(model, protocol=5, buffer_callback=buffers.append)
         twin = pickle.loads(content, buffers=[bytes(buffer) for buffer in buffers])  # which can't be written to
         np.testing.assert_array_equal(twin.learn(X, y).mean, model.learn(X, y).mean)
+
+
+class Interrupted:
+    """Ctrl-C comes while it is called for the nth time."""
+
+    def __init__(self, nth: int) -> None:
+        self.left = nth
+
+    def __call__(self, a: Any, /) -> Any:
+        return np.tanh(a)
+
+    def moments(self, mean: Any, var: Any, /) -> Moments:
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+        return Quadrature(np.tanh).moments(mean, var)
+
+
+@pytest.mark.parametrize("row", [np.ones(1), [1.0]], ids=["array", "list"])
+@pytest.mark.parametrize("nth", [1, 2, 3])  # for the residual, the match, and what the row says about the noise
+def test_whenever_an_activation_is_interrupted_its_row_is_not_learned(nth: int, row: Any) -> None:
+    model = BayesianPerceptron(1, Interrupted(nth), noise="learn")
+    noise = model.noise
+    with pytest.raises(KeyboardInterrupt):
+        model.learn(row, 0.5)
+    assert (model.n_seen, model.noise, model.log_evidence) == (0, noise, 0.0)
+    np.testing.assert_array_equal(model.mean, 0.0)
+    assert model.learn(row, 0.5).n_seen == 1  # and nothing is left over to be raised

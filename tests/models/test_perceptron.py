@@ -13,6 +13,7 @@ from scipy.stats import multivariate_normal
 
 from onepass import BayesianPerceptron, PiecewiseLinear, Quadrature
 from onepass.activations import NAMES, Moments
+from onepass.likelihoods import Likelihood, MomentMatch
 
 PAPER: dict[str, Any] = {"observation": "gaussian", "update": "kalman", "moments": "paper"}
 
@@ -605,3 +606,21 @@ def test_whenever_an_activation_is_interrupted_its_row_is_not_learned(nth: int, 
     assert (model.n_seen, model.noise, model.log_evidence) == (0, noise, 0.0)
     np.testing.assert_array_equal(model.mean, 0.0)
     assert model.learn(row, 0.5).n_seen == 1  # and nothing is left over to be raised
+
+
+def test_a_likelihood_of_ones_own_checks_every_target() -> None:
+    class Positive(Likelihood):
+        name = "positive"
+
+        def check(self, y: Any) -> None:
+            if (y < 0.0).any():
+                raise ValueError("y must be positive")
+
+        def moment_match(self, activation: Any, mean: Any, var: Any, y: Any, update: str = "auto") -> MomentMatch:
+            return MomentMatch(0.0, y - mean, 0.0, 1.0)
+
+    model = BayesianPerceptron(1, "linear", observation=Positive()).learn(np.ones(1), 1.0)
+    for row, y in ((np.ones(1), -1.0), ([1.0], -1.0), ([[1.0]], [-1.0])):
+        with pytest.raises(ValueError, match="must be positive"):
+            model.learn(row, y)
+    assert model.n_seen == 1

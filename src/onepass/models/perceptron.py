@@ -425,7 +425,7 @@ class BayesianPerceptron:
         belief = self._state.belief
         if self.kernel == "reference" or not isinstance(belief, FullGaussian) or not belief.keeps_root(self._plan):
             return None
-        if belief.mean.dtype != np.float64:
+        if belief.mean.dtype != np.float64 or self._likelihood.kalman is None:  # one in Python does its own checks
             return None
         return RowLearner(self._plan.rule, self._state.progress, belief.mean, belief.use_square_root())
 

@@ -624,3 +624,12 @@ def test_a_likelihood_of_ones_own_checks_every_target() -> None:
         with pytest.raises(ValueError, match="must be positive"):
             model.learn(row, y)
     assert model.n_seen == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"covariance": "diagonal"}, {"kernel": "blocks"}], ids=str)
+@pytest.mark.parametrize(("X", "y"), [([1.0], 1e40), ([[1.0], [1.0]], [1e40, 1.0])], ids=["one", "two"])
+def test_what_single_precision_cannot_hold_is_not_learned(X: Any, y: Any, options: dict[str, Any]) -> None:
+    model = BayesianPerceptron(1, "linear", noise=1.0, dtype="float32", **options)
+    with pytest.raises(ValueError, match=r"overflow float32.*Nothing was learned"):
+        model.learn(X, y)
+    np.testing.assert_array_equal(model.mean, 0.0)

@@ -160,7 +160,7 @@ class FullGaussian:
     def learn(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
         """Learn rows in place: row by row into the root, or for large covariances in blocks into ``C``."""
         if not len(rows.X_var) and not self.needs_square_root and self._blocks_pay(plan, len(rows)):
-            with threads_for(len(self._mean)):
+            with threads_for(len(self._mean)), np.errstate(over="ignore", invalid="ignore"):  # found by the kernels
                 return self._learn_blocks(plan, state, rows)
         return self._learn_rows(plan, state, rows)
 

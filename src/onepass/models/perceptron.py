@@ -381,8 +381,9 @@ class BayesianPerceptron:
     def _learn(self, X: Any, row_vars: FloatArray | None, targets: FloatArray, record: FloatArray) -> None:
         state = self._state
         before: _State | None = None
-        # The kernels look at a row before they write anything of it, so one row needs no way back.
-        if len(targets) > 1 or self.kernel == "reference" or len(self._plan.process_noise):
+        # The kernels look at a row, in double precision, before they write anything of it: one row needs no way back.
+        double = state.belief.mean.dtype == np.float64
+        if len(targets) > 1 or not double or self.kernel == "reference" or len(self._plan.process_noise):
             before = state.copy()
         rows = Rows(X, targets, np.empty((0, 0)) if row_vars is None else row_vars, record)
         try:

@@ -633,3 +633,11 @@ def test_what_single_precision_cannot_hold_is_not_learned(X: Any, y: Any, option
     with pytest.raises(ValueError, match=r"overflow float32.*Nothing was learned"):
         model.learn(X, y)
     np.testing.assert_array_equal(model.mean, 0.0)
+
+
+def test_predicting_leaves_the_belief_in_its_form() -> None:
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    parameters, arrays = BayesianPerceptron(3, "linear", kernel="blocks").learn(X, X[:, 0]).export_state()
+    model = BayesianPerceptron.from_state({**parameters, "engine": "rows"}, arrays)
+    model.predict(X[0])
+    assert model.export_state()[1].keys() == arrays.keys()

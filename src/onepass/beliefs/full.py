@@ -165,9 +165,9 @@ class FullGaussian:
         return self._learn_rows(plan, state, rows)
 
     def keeps_root(self, plan: RowPlan) -> bool:
-        """Whether rows learned one at a time are learned into the root."""
+        """Whether rows learned one at a time are learned into the root, now and from now on."""
         small = plan.kernel == "rows" or (plan.kernel == "auto" and len(self._mean) < CROSSOVER)
-        return not len(plan.process_noise) and small
+        return not self.is_dense and not len(plan.process_noise) and small
 
     def _blocks_pay(self, plan: RowPlan, n_rows: int) -> bool:
         return plan.kernel == "blocks" or (plan.kernel == "auto" and len(self._mean) >= CROSSOVER and n_rows >= _FEW)

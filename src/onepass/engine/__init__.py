@@ -8,9 +8,18 @@ Nothing here imports another package of onepass, and only the build (``setup.py`
 """
 
 import os
+import platform
+from importlib.util import find_spec
 from pathlib import Path
 
-from onepass.engine.cpu import has_avx2
+_found = find_spec("onepass.engine.cpu")
+if _found is None or str(_found.origin).endswith(".py"):  # the source alone, which says nothing of what is wrong
+    raise ImportError(
+        f"the compiled modules of onepass are not built for Python {platform.python_version()} on "
+        f"{platform.machine()}: install onepass with pip, or in a clone of its repository run `make build`"
+    )
+
+from onepass.engine.cpu import has_avx2  # noqa: E402
 
 # The kernels are built twice: see ``setup.py``. ONEPASS_PORTABLE=1 takes the build that runs everywhere, whose last
 # bits differ.

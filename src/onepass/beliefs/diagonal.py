@@ -1,4 +1,4 @@
-"""LayeredDiagonal weights: memory and time in proportion to their number."""
+"""Independent weights: memory and time in proportion to their number."""
 
 from typing import Any, ClassVar, Self
 

@@ -1,6 +1,8 @@
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 
@@ -40,6 +42,13 @@ def test_no_module_asks_for_a_compiler() -> None:
     out = run(code)
     assert out.returncode == 0, out.stderr
     assert out.stderr == ""
+
+
+def test_sources_that_were_not_compiled_say_what_to_do(tmp_path: Path) -> None:
+    shutil.copytree(Path(onepass.__file__).parent, tmp_path / "onepass", ignore=shutil.ignore_patterns("*.so", "*.pyd"))
+    out = run("import onepass; onepass.BayesianPerceptron(1)", PYTHONPATH=str(tmp_path))
+    assert "ImportError: the compiled modules of onepass are not built" in out.stderr
+    assert "make build" in out.stderr
 
 
 DIGEST = """

@@ -13,6 +13,7 @@ from scipy.stats import multivariate_normal
 
 from onepass import BayesianPerceptron, PiecewiseLinear, Quadrature
 from onepass.activations import NAMES, Moments
+from onepass.likelihoods import Likelihood, MomentMatch
 
 PAPER: dict[str, Any] = {"observation": "gaussian", "update": "kalman", "moments": "paper"}
 
@@ -577,3 +578,66 @@ def test_a_perceptron_unpickled_from_shared_memory_learns_on() -> None:
         content = pickle.dumps(model, protocol=5, buffer_callback=buffers.append)
         twin = pickle.loads(content, buffers=[bytes(buffer) for buffer in buffers])  # which can't be written to
         np.testing.assert_array_equal(twin.learn(X, y).mean, model.learn(X, y).mean)
+
+
+class Interrupted:
+    """Ctrl-C comes while it is called for the nth time."""
+
+    def __init__(self, nth: int) -> None:
+        self.left = nth
+
+    def __call__(self, a: Any, /) -> Any:
+        return np.tanh(a)
+
+    def moments(self, mean: Any, var: Any, /) -> Moments:
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+        return Quadrature(np.tanh).moments(mean, var)
+
+
+@pytest.mark.parametrize("row", [np.ones(1), [1.0]], ids=["array", "list"])
+@pytest.mark.parametrize("nth", [1, 2, 3])  # for the residual, the match, and what the row says about the noise
+def test_whenever_an_activation_is_interrupted_its_row_is_not_learned(nth: int, row: Any) -> None:
+    model = BayesianPerceptron(1, Interrupted(nth), noise="learn")
+    noise = model.noise
+    with pytest.raises(KeyboardInterrupt):
+        model.learn(row, 0.5)
+    assert (model.n_seen, model.noise, model.log_evidence) == (0, noise, 0.0)
+    np.testing.assert_array_equal(model.mean, 0.0)
+    assert model.learn(row, 0.5).n_seen == 1  # and nothing is left over to be raised
+
+
+def test_a_likelihood_of_ones_own_checks_every_target() -> None:
+    class Positive(Likelihood):
+        name = "positive"
+
+        def check(self, y: Any) -> None:
+            if (y < 0.0).any():
+                raise ValueError("y must be positive")
+
+        def moment_match(self, activation: Any, mean: Any, var: Any, y: Any, update: str = "auto") -> MomentMatch:
+            return MomentMatch(0.0, y - mean, 0.0, 1.0)
+
+    model = BayesianPerceptron(1, "linear", observation=Positive()).learn(np.ones(1), 1.0)
+    for row, y in ((np.ones(1), -1.0), ([1.0], -1.0), ([[1.0]], [-1.0])):
+        with pytest.raises(ValueError, match="must be positive"):
+            model.learn(row, y)
+    assert model.n_seen == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"covariance": "diagonal"}, {"kernel": "blocks"}], ids=str)
+@pytest.mark.parametrize(("X", "y"), [([1.0], 1e40), ([[1.0], [1.0]], [1e40, 1.0])], ids=["one", "two"])
+def test_what_single_precision_cannot_hold_is_not_learned(X: Any, y: Any, options: dict[str, Any]) -> None:
+    model = BayesianPerceptron(1, "linear", noise=1.0, dtype="float32", **options)
+    with pytest.raises(ValueError, match=r"overflow float32.*Nothing was learned"):
+        model.learn(X, y)
+    np.testing.assert_array_equal(model.mean, 0.0)
+
+
+def test_predicting_leaves_the_belief_in_its_form() -> None:
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    parameters, arrays = BayesianPerceptron(3, "linear", kernel="blocks").learn(X, X[:, 0]).export_state()
+    model = BayesianPerceptron.from_state({**parameters, "engine": "rows"}, arrays)
+    model.predict(X[0])
+    assert model.export_state()[1].keys() == arrays.keys()

@@ -160,14 +160,14 @@ class FullGaussian:
     def learn(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
         """Learn rows in place: row by row into the root, or for large covariances in blocks into ``C``."""
         if not len(rows.X_var) and not self.needs_square_root and self._blocks_pay(plan, len(rows)):
-            with threads_for(len(self._mean)):
+            with threads_for(len(self._mean)), np.errstate(over="ignore", invalid="ignore"):  # found by the kernels
                 return self._learn_blocks(plan, state, rows)
         return self._learn_rows(plan, state, rows)
 
     def keeps_root(self, plan: RowPlan) -> bool:
-        """Whether rows learned one at a time are learned into the root."""
+        """Whether rows learned one at a time are learned into the root, now and from now on."""
         small = plan.kernel == "rows" or (plan.kernel == "auto" and len(self._mean) < CROSSOVER)
-        return not len(plan.process_noise) and small
+        return not self.is_dense and not len(plan.process_noise) and small
 
     def _blocks_pay(self, plan: RowPlan, n_rows: int) -> bool:
         return plan.kernel == "blocks" or (plan.kernel == "auto" and len(self._mean) >= CROSSOVER and n_rows >= _FEW)

@@ -8,19 +8,21 @@ Nothing here imports another package of onepass, and only the build (``setup.py`
 """
 
 import os
+import platform
+from importlib.util import find_spec
 from pathlib import Path
 
-try:
-    from onepass.engine.cpu import has_avx2
-
-    _processor_is_newer = has_avx2()
-except (ImportError, NameError):  # the sources stand here, but not what they compile to
+_found = find_spec("onepass.engine.cpu")
+if _found is None or str(_found.origin).endswith(".py"):  # the source alone, which says nothing of what is wrong
     raise ImportError(
-        "the compiled modules of onepass are missing: install it (`pip install .`), or in a checkout run `make build`"
-    ) from None
+        f"the compiled modules of onepass are not built for Python {platform.python_version()} on "
+        f"{platform.machine()}: install onepass with pip, or in a clone of its repository run `make build`"
+    )
+
+from onepass.engine.cpu import has_avx2  # noqa: E402
 
 # The kernels are built twice: see ``setup.py``. ONEPASS_PORTABLE=1 takes the build that runs everywhere, whose last
 # bits differ.
 _newer = Path(__file__).parent / "x86_64_v3"
-if _newer.is_dir() and _processor_is_newer and os.environ.get("ONEPASS_PORTABLE") != "1":
+if _newer.is_dir() and has_avx2() and os.environ.get("ONEPASS_PORTABLE") != "1":
     __path__.insert(0, str(_newer))

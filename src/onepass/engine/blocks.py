@@ -100,10 +100,9 @@ def learn_block(rows, y, rule, state, process_noise, mean, cov, out):
     symm, trsm, syrk = _BLAS[cov.dtype]
     b = len(rows)
     diagonal = np.diag(cov)
-    with np.errstate(over="ignore", invalid="ignore"):  # a row that overflows is found below
-        gains = symm(1.0, cov, rows.T, lower=1)  # C X', (p, b)
-        products = np.ascontiguousarray(rows @ gains, dtype=np.float64)
-        terms = np.square(rows) @ diagonal
+    gains = symm(1.0, cov, rows.T, lower=1)  # C X', (p, b)
+    products = np.ascontiguousarray(rows @ gains, dtype=np.float64)
+    terms = np.square(rows) @ diagonal
     if len(process_noise):
         # Before row i the noise has been added i + 1 times.
         times = np.arange(1.0, b + 1.0)

@@ -181,28 +181,33 @@ class RowLearner:
     def __call__(self, x, y):
         """Learn a row, ``(d,)``, and its target; whether that was done."""
         try:
-            return self.call(x, y)
+            learned = self.call(x, y)
         except (TypeError, ValueError, OverflowError):  # not float64, not contiguous, no number: the long way
             return False
+        if not learned:
+            self.rule.likelihood.raise_pending()  # here, or it would be raised after the long way had succeeded
+        return learned
 
     def project(self, x):
-        """Predict a row of the right type."""
+        """Predict a row of the right type; several threads may do so at a time, so nothing is written."""
         d: cython.Py_ssize_t = x.shape[0]
         p: cython.Py_ssize_t = self.mean.shape[0]
+        bias: cython.Py_ssize_t = self.rule.bias
         j: cython.Py_ssize_t
         k: cython.Py_ssize_t
-        row = cython.address(self.scratch[0])
-        if d + self.rule.bias != p or not _load(row, cython.address(x[0]), d, self.rule.bias):
+        if d + bias != p:
             return None
         pre_mean = 0.0
         pre_var = 0.0
         for j in range(p):
             root = cython.address(self.root[j, 0])
-            coord = 0.0
-            for k in range(j + 1):
-                coord += root[k] * row[k]
-            pre_mean += self.mean[j] * row[j]
+            coord = root[0] if bias else 0.0
+            for k in range(bias, j + 1):
+                coord += root[k] * x[k - bias]
+            pre_mean += self.mean[j] * (x[j - bias] if j >= bias else 1.0)
             pre_var += coord * coord
+        if not isfinite(pre_mean + pre_var):
+            return None
         mean, var, slope = self.rule.likelihood.activation.at(pre_mean, pre_var)
         self.rule.likelihood.raise_pending()
         return (mean, var, slope), pre_mean, pre_var

@@ -72,6 +72,8 @@ def learn_scalar(likelihood, state, mean, var, wide, input_var, y):
     """
     total = wide + input_var
     noise = state.noise
+    residual = 0.0
+    square = 0.0
     if state.noise_weight > 0.0 and state.n_seen < _START_ROWS:
         residual = likelihood.residual(mean, total, y)
         noise = max(noise, residual * residual)
@@ -79,11 +81,14 @@ def learn_scalar(likelihood, state, mean, var, wide, input_var, y):
     score = match.score
     information = match.information
     ratio = match.variance_ratio + information * input_var
+    if state.noise_weight > 0.0:
+        square = likelihood.square_after(match, mean, total, y)
     if not (isfinite(wide) and isfinite(score * wide) and isfinite(score + information + ratio + match.log_z)):
+        return NAN, NAN, NAN
+    if not isfinite(residual + square):  # asked for on their own, an activation in Python may fail here alone
         return NAN, NAN, NAN
     if state.noise_weight > 0.0:
         share = min(match.variance_ratio, 1.0)
-        square = likelihood.square_after(match, mean, total, y)
         state.noise_weight += share * share
         rate = max(min(_RATE / state.noise_weight, 1.0), 1.0 / state.noise_window)
         state.noise = max(noise + rate * (square - noise), _NOISE_FLOOR)

@@ -4,13 +4,7 @@ import numpy as np
 
 from onepass._typing import FloatArray
 
-__all__ = ["gauss_hermite", "gauss_legendre"]
-
-
-def gauss_legendre(n: int) -> tuple[FloatArray, FloatArray]:
-    """Nodes and weights of the integral over ``[0, 1]``."""
-    nodes, weights = np.polynomial.legendre.leggauss(n)
-    return 0.5 * (nodes + 1.0), 0.5 * weights
+__all__ = ["gauss_hermite"]
 
 
 def gauss_hermite(n: int) -> tuple[FloatArray, FloatArray]:

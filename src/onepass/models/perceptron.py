@@ -381,8 +381,9 @@ class BayesianPerceptron:
     def _learn(self, X: Any, row_vars: FloatArray | None, targets: FloatArray, record: FloatArray) -> None:
         state = self._state
         before: _State | None = None
-        # The kernels look at a row before they write anything of it, so one row needs no way back.
-        if len(targets) > 1 or self.kernel == "reference" or len(self._plan.process_noise):
+        # The kernels look at a row, in double precision, before they write anything of it: one row needs no way back.
+        double = state.belief.mean.dtype == np.float64
+        if len(targets) > 1 or not double or self.kernel == "reference" or len(self._plan.process_noise):
             before = state.copy()
         rows = Rows(X, targets, np.empty((0, 0)) if row_vars is None else row_vars, record)
         try:
@@ -425,7 +426,7 @@ class BayesianPerceptron:
         belief = self._state.belief
         if self.kernel == "reference" or not isinstance(belief, FullGaussian) or not belief.keeps_root(self._plan):
             return None
-        if belief.mean.dtype != np.float64:
+        if belief.mean.dtype != np.float64 or self._likelihood.kalman is None:  # one in Python does its own checks
             return None
         return RowLearner(self._plan.rule, self._state.progress, belief.mean, belief.use_square_root())
 

@@ -107,6 +107,16 @@ def test_what_an_activation_of_ones_own_raises_is_raised_and_nothing_is_learned(
     np.testing.assert_array_equal(numbers(network), before)
 
 
+@pytest.mark.parametrize("covariance", STRUCTURES)
+def test_a_network_unpickled_from_shared_memory_learns_on(covariance: str) -> None:
+    X, y = problem(HEADS[0])
+    network = BayesianNetwork(4, (5,), covariance=covariance).learn(X, y)
+    buffers: list[pickle.PickleBuffer] = []
+    content = pickle.dumps(network, protocol=5, buffer_callback=buffers.append)
+    twin = pickle.loads(content, buffers=[bytes(buffer) for buffer in buffers])  # which can't be written to
+    np.testing.assert_array_equal(numbers(twin.learn(X, y)), numbers(network.learn(X, y)))
+
+
 def test_the_old_name_of_the_kernel_is_understood() -> None:
     with pytest.warns(DeprecationWarning, match="'engine' is now called 'kernel'"):
         network = BayesianNetwork(2, (3,), engine="reference")

@@ -335,6 +335,11 @@ class BayesianNetwork:
         state.evidence, state.seen = as_number(evidence, "log_evidence"), seen
         return network
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if not self._state.belief.mean.flags.writeable:  # from shared memory, as clusters hand models over
+            self._state = self._state.copy()
+
     @classmethod
     def _arguments_from(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Arguments of the constructor from parameters that JSON held."""

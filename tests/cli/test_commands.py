@@ -158,7 +158,6 @@ def test_the_comparison_gives_the_known_numbers_in_full(everything: tuple[Path, 
     assert found["share_of_mean_errors_below_0.2"] > 0.8
     assert found["integration_disagreement"] < 1e-6
     assert found["negative_variances"] == 242
-    assert found["runtime_ratio"] > 0
 
 
 def test_every_number_promised_is_there(everything: tuple[Path, str]) -> None:

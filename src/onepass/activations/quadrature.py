@@ -8,9 +8,8 @@ from numpy.typing import ArrayLike
 from onepass._typing import FloatArray
 from onepass._validation import as_count
 from onepass.activations.base import Moments, broadcast
-from onepass.mathematics.quadrature import gauss_hermite
 
-__all__ = ["Quadrature"]
+__all__ = ["Quadrature", "gauss_hermite"]
 
 
 class Quadrature:
@@ -58,3 +57,10 @@ class Quadrature:
         width = np.maximum(np.sqrt(var), self._STEP)
         slope = self(mean + width * self._nodes) @ (self._weights * self._nodes) / width[..., 0]
         return Moments(mu_y, (values - mu_y[..., None]) ** 2 @ self._weights, slope)
+
+
+def gauss_hermite(n: int) -> tuple[FloatArray, FloatArray]:
+    """Nodes and weights of the expectation under a standard normal; ``n`` odd, the middle node exactly zero."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(n)
+    nodes[n // 2] = 0.0
+    return nodes, weights / weights.sum()

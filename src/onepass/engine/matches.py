@@ -333,13 +333,13 @@ class PoissonCount(CompiledLikelihood):
             # Newton's method from beyond: the Gaussian alone drops as much by sqrt(72 v), the likelihood alone by
             # these.
             root = sqrt(2.0 * _DROP / rate)
-            reach = min(sqrt(2.0 * _DROP * v), log1p(_DROP / rate + root) if half == 1 else _DROP / rate + 1.0 + root)
+            width = min(sqrt(2.0 * _DROP * v), log1p(_DROP / rate + root) if half == 1 else _DROP / rate + 1.0 + root)
             for _ in range(8):
-                slope = rate * side * expm1(side * reach) + reach / v
-                reach -= (_drop(side * reach, rate, v) - _DROP) / slope
+                slope = rate * side * expm1(side * width) + width / v
+                width -= (_drop(side * width, rate, v) - _DROP) / slope
             for i in range(32):
-                h = side * reach * UNIT[i]
-                weight = reach * UNIT_WEIGHTS[i] * exp(-_drop(h, rate, v))
+                h = side * width * UNIT[i]
+                weight = width * UNIT_WEIGHTS[i] * exp(-_drop(h, rate, v))
                 rise = rate * expm1(h)
                 z += weight
                 first += weight * rise

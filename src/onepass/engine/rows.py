@@ -270,7 +270,7 @@ def rows_dense(X, X_var, y, rule, state, process_noise, cancelled, mean, cov, ou
     drifting: cython.bint = process_noise.shape[0] > 0
     uncertain: cython.bint = X_var.shape[0] > 0
     learned: cython.Py_ssize_t = n
-    fragile: cython.bint = False
+    digits_lost: cython.bint = False
     space = np.empty((2, p), dtype=np.asarray(mean).dtype)
     view: Real[:, ::1] = space
     x = cython.address(view[0, 0])
@@ -310,7 +310,7 @@ def rows_dense(X, X_var, y, rule, state, process_noise, cancelled, mean, cov, ou
                 terms += growth * cov[j, j] * x[j] * x[j]
             if var < cancelled * terms:
                 learned = i
-                fragile = True
+                digits_lost = True
                 break
             input_var = 0.0
             if uncertain:
@@ -326,7 +326,7 @@ def rows_dense(X, X_var, y, rule, state, process_noise, cancelled, mean, cov, ou
             if ratio < cancelled:
                 state.assign(before)
                 learned = i
-                fragile = True
+                digits_lost = True
                 break
             if out.shape[0]:
                 out[i, 0] = pre_mean
@@ -343,7 +343,7 @@ def rows_dense(X, X_var, y, rule, state, process_noise, cancelled, mean, cov, ou
                 for k in range(j, p):
                     column[k] = growth * column[k] - step * gain[k]
     rule.likelihood.raise_pending()
-    return learned, fragile
+    return learned, digits_lost
 
 
 def rows_diagonal(X, X_var, y, rule, state, prior_var, process_noise, mean, variance, out):

@@ -15,7 +15,7 @@ from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.batch import PredictedRows
 from onepass.estimators.posterior import draw_functions, linear_coefficients
 from onepass.files.state import Arrays, Parameters
-from onepass.mathematics.mixtures import mixture_moments, mixture_quantile
+from onepass.models.mixtures import mixture_moments, mixture_quantile
 from onepass.models.network import BayesianNetwork
 from onepass.models.perceptron import BayesianPerceptron, Prediction
 

@@ -14,8 +14,8 @@ from onepass.estimators.batch import Batch, PredictedRows
 from onepass.estimators.posterior import Coefficients, draw_functions, linear_coefficients
 from onepass.estimators.scaling import Scaling, warn_of_targets
 from onepass.files.state import Arrays, Parameters
-from onepass.mathematics.mixtures import mixture_moments, mixture_quantile
 from onepass.models.ensemble import Ensemble
+from onepass.models.mixtures import mixture_moments, mixture_quantile
 from onepass.models.perceptron import BayesianPerceptron, Prediction
 
 __all__ = ["BayesianPerceptronRegressor", "OnePassRegressor"]

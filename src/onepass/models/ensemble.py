@@ -22,7 +22,7 @@ from onepass._cores import available_cores
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_generator, as_rows, as_share
 from onepass.files.state import Arrays, Parameters, as_number
-from onepass.mathematics.mixtures import mixture_moments, mixture_quantile
+from onepass.models.mixtures import mixture_moments, mixture_quantile
 from onepass.models.network import BayesianNetwork
 from onepass.models.network.priors import NetworkPrior
 from onepass.models.perceptron import Prediction

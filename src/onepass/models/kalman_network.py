@@ -168,9 +168,9 @@ def backward(
         k = layer.cross[0] / layer.var[0]
         move, shrink = k * (target - layer.mean[0]), k**2 * (target_var - layer.var[0])
         gain = layer.gain[0] / pre_var[:, None]
-        reach = layer.z_var[0] * layer.weight / pre_var[:, None]
-        target = (layer.z[0] + move @ reach)[:-1]
-        target_var = (layer.z_var[0] + shrink @ reach**2)[:-1]
+        input_gain = layer.z_var[0] * layer.weight / pre_var[:, None]
+        target = (layer.z[0] + move @ input_gain)[:-1]
+        target_var = (layer.z_var[0] + shrink @ input_gain**2)[:-1]
         mean += move[:, None] * gain
         begin = end - len(mean)
         for unit in range(len(mean)):

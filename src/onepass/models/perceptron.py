@@ -472,16 +472,16 @@ class BayesianPerceptron:
 
     def _pre_activation(self, rows: Any, row_vars: FloatArray | None) -> tuple[FloatArray, FloatArray]:
         """Mean, equation (6), and variance, (7), of the pre-activation."""
-        posterior, bias = self._state.belief, self.bias
-        pre_mean = np.asarray(rows @ posterior.mean[bias:], dtype=np.float64)
+        belief, bias = self._state.belief, self.bias
+        pre_mean = np.asarray(rows @ belief.mean[bias:], dtype=np.float64)
         if bias:
-            pre_mean += posterior.mean[0]
+            pre_mean += belief.mean[0]
         pre_var = np.empty(len(pre_mean))
         for start in range(0, len(pre_mean), _CHUNK):
             chunk = slice(start, start + _CHUNK)
-            pre_var[chunk] = posterior.variances(rows[chunk], bias)
+            pre_var[chunk] = belief.variances(rows[chunk], bias)
         if row_vars is not None:
-            pre_var += _input_variance(posterior, np.hstack([np.zeros((len(pre_mean), bias)), row_vars]))
+            pre_var += _input_variance(belief, np.hstack([np.zeros((len(pre_mean), bias)), row_vars]))
         return pre_mean, pre_var
 
     def _prediction(
@@ -509,9 +509,9 @@ def _fingerprint(prior: Belief) -> str:
     return digest.hexdigest()
 
 
-def _input_variance(posterior: Belief, row_vars: FloatArray) -> FloatArray:
+def _input_variance(belief: Belief, row_vars: FloatArray) -> FloatArray:
     """What uncertain inputs add to the variance of ``x'w``: ``Σ (m² + Var w) Var x``."""
-    return np.asarray(row_vars @ (posterior.mean**2 + posterior.marginal_variances()))
+    return np.asarray(row_vars @ (belief.mean**2 + belief.marginal_variances()))
 
 
 def _one_or_many(column: FloatArray, single: bool) -> Any:

@@ -18,7 +18,13 @@ from onepass._typing import FloatArray
 from onepass._validation import as_count, as_rows, as_targets
 from onepass.activations import Activation
 from onepass.beliefs.full import FullGaussian
-from onepass.beliefs.records import (
+from onepass.engine.fleet import learn_fleet, project_fleet
+from onepass.engine.rows import RowRule
+from onepass.engine.step import START_ROWS
+from onepass.files.state import Arrays, Parameters, as_tally, sized
+from onepass.models.fleet.keys import Keys, as_keys, decode_keys, encode_keys, parts_of, take_keys
+from onepass.models.fleet.population import fit_population
+from onepass.models.fleet.records import (
     AT_NOISE,
     AT_NOISE_WEIGHT,
     AT_PRIOR,
@@ -27,12 +33,6 @@ from onepass.beliefs.records import (
     make_record,
     record_width,
 )
-from onepass.engine.fleet import learn_fleet, project_fleet
-from onepass.engine.rows import RowRule
-from onepass.engine.step import START_ROWS
-from onepass.files.state import Arrays, Parameters, as_tally, sized
-from onepass.models.fleet.keys import Keys, as_keys, decode_keys, encode_keys, parts_of, take_keys
-from onepass.models.fleet.population import fit_population
 from onepass.models.fleet.store import RecordStore
 from onepass.models.fleet.template import Template, pack, restore_prior
 from onepass.models.perceptron import BayesianPerceptron, Prediction

@@ -8,7 +8,7 @@ keys are most probably drawn from.
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass.beliefs.records import natural_of
+from onepass.models.fleet.records import natural_of
 
 __all__ = ["fit_population"]
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass.beliefs.records import AT_TOUCHED
 from onepass.models.fleet.index import KeyIndex, make_index
 from onepass.models.fleet.keys import Keys, Slots, take_keys, unique_keys
+from onepass.models.fleet.records import AT_TOUCHED
 from onepass.models.fleet.spill import Spill
 
 __all__ = ["RecordStore"]

@@ -11,7 +11,9 @@ import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.beliefs.full import FullGaussian
-from onepass.beliefs.records import (
+from onepass.engine.step import LOG_EVIDENCE, N_SEEN, NOISE, NOISE_WEIGHT, NOISE_WINDOW
+from onepass.files.state import Arrays, Parameters
+from onepass.models.fleet.records import (
     AT_EVIDENCE,
     AT_NOISE,
     AT_NOISE_WEIGHT,
@@ -21,8 +23,6 @@ from onepass.beliefs.records import (
     means_of,
     roots_of,
 )
-from onepass.engine.step import LOG_EVIDENCE, N_SEEN, NOISE, NOISE_WEIGHT, NOISE_WINDOW
-from onepass.files.state import Arrays, Parameters
 from onepass.models.perceptron import BayesianPerceptron
 
 __all__ = ["Template", "pack", "restore_prior"]

@@ -54,6 +54,7 @@ def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, scratch):
     bias: cython.Py_ssize_t = rule.bias
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
+    end: cython.Py_ssize_t
     row_x = scratch
     coords = scratch + p
     gain = scratch + 2 * p
@@ -135,7 +136,9 @@ def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, scratch):
         keep = scale * before * inverse
         mix = information * coord * inverse * before_inverse
         lift = scale * coord
-        for k in range(j + 1):
+        # To a multiple of four, which vectors like: beyond the diagonal R and the gain so far are zero and stay so.
+        end = j + 1 if packed else min(p, j + 4 - j % 4)
+        for k in range(end):
             entry = r[k]
             so_far = gain[k]
             r[k] = keep * entry - mix * so_far

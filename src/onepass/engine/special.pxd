@@ -2,6 +2,8 @@ cimport cython
 
 # Nodes and weights of the expectation under a standard normal (Gauss-Hermite, the middle node exactly zero), and of
 # the integral over [0, 1] (Gauss-Legendre).
+cdef double[5] FEW_HERMITE
+cdef double[5] FEW_HERMITE_WEIGHTS
 cdef double[11] HERMITE
 cdef double[11] HERMITE_WEIGHTS
 cdef double[32] UNIT

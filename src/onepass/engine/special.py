@@ -16,6 +16,8 @@ _SQRT_2_OVER_PI = cython.declare(cython.double, 0.7978845608028654)
 _INV_SQRT_2PI = cython.declare(cython.double, 0.3989422804014327)
 _LOG_SQRT_2PI = cython.declare(cython.double, 0.9189385332046728)
 _HUGE = cython.declare(cython.double, 1e150)  # squares to something finite
+for _i, (_node, _weight) in enumerate(zip(*hermegauss(5), strict=True)):
+    FEW_HERMITE[_i], FEW_HERMITE_WEIGHTS[_i] = _node if _i != 2 else 0.0, _weight * _INV_SQRT_2PI
 for _i, (_node, _weight) in enumerate(zip(*hermegauss(11), strict=True)):
     HERMITE[_i], HERMITE_WEIGHTS[_i] = _node if _i != 5 else 0.0, _weight * _INV_SQRT_2PI
 for _i, (_node, _weight) in enumerate(zip(*leggauss(32), strict=True)):

@@ -74,6 +74,10 @@ class Belief(Protocol):
         """
         ...
 
+    def prepare(self, plan: RowPlan, n_rows: int) -> None:
+        """Take the form in which so many rows are learned, before a copy is made to go back to."""
+        ...
+
     def learn(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
         """Learn rows in place by the compiled kernels.
 

@@ -84,6 +84,9 @@ class DiagonalGaussian:
         """Multiply the variances by ``factor``."""
         self.variance *= factor
 
+    def prepare(self, plan: RowPlan, n_rows: int) -> None:
+        """There is only one form."""
+
     def learn(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
         """Learn rows, dense or sparse, in place."""
         prior = plan.prior_variances if plan.rule.forgetting < 1.0 else self.variance[:0]

@@ -157,6 +157,11 @@ class FullGaussian:
             gain += coord * row
             share = grown
 
+    def prepare(self, plan: RowPlan, n_rows: int) -> None:
+        """Keep ``C`` itself where blocks or process noise will be learned into it."""
+        if not self.needs_square_root and (len(plan.process_noise) or self._blocks_pay(plan, n_rows)):
+            self.use_covariance()
+
     def learn(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
         """Learn rows in place: row by row into the root, or for large covariances in blocks into ``C``."""
         if not len(rows.X_var) and not self.needs_square_root and self._blocks_pay(plan, len(rows)):

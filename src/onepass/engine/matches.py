@@ -99,9 +99,9 @@ class LabelLikelihood(CompiledLikelihood):
 def sigmoid_label(mean, var, y):
     """A label whose probability is the sigmoid's, to 1e-7 of the posterior standard deviation.
 
-    In the orientation in which the label is 1: for a small variance by five or eleven Gauss-Hermite nodes, with ``score = E~[1
-    - s]`` and ``information = E~[s (1 - s)] - Var~[1 - s]`` under the tilted weights; above, by the mixture of probits,
-    with the tail identity ``Z(m, v) = e^{m + v/2} Z(-(m + v), v)``.
+    In the orientation in which the label is 1: for a small variance by five or eleven Gauss-Hermite nodes, with
+    ``score = E~[1 - s]`` and ``information = E~[s (1 - s)] - Var~[1 - s]`` under the tilted weights; above, by the
+    mixture of probits, with the tail identity ``Z(m, v) = e^{m + v/2} Z(-(m + v), v)``.
     """
     sign = 2.0 * y - 1.0
     m = sign * mean

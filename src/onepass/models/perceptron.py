@@ -380,6 +380,8 @@ class BayesianPerceptron:
 
     def _learn(self, X: Any, row_vars: FloatArray | None, targets: FloatArray, record: FloatArray) -> None:
         state = self._state
+        if self.kernel != "reference":
+            state.belief.prepare(self._plan, len(targets))
         before: _State | None = None
         # The kernels look at a row, in double precision, before they write anything of it: one row needs no way back.
         double = state.belief.mean.dtype == np.float64

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onepass.beliefs.block import BlockGaussian
 from onepass.beliefs.full import FullGaussian, _squared
 
 
@@ -65,3 +66,17 @@ def test_large_roots_are_squared_in_bands(monkeypatch: pytest.MonkeyPatch) -> No
     root = np.tril(np.random.default_rng(0).normal(size=(11, 11)))
     monkeypatch.setattr("onepass.beliefs.full._BAND", 4)
     np.testing.assert_allclose(_squared(root), root.T @ root)
+
+
+def test_blocks_come_apart_and_together_again() -> None:
+    rng = np.random.default_rng(0)
+    belief = BlockGaussian(rng.normal(size=5), np.ones(5), np.array([0, 2, 5]))
+    jacobian = rng.normal(size=(2, 5))
+    belief.step(belief.project_outputs(jacobian)[0], jacobian, rng.normal(size=2), 0.05 * np.eye(2))
+    joined = BlockGaussian.from_parts(belief.parts())
+    np.testing.assert_allclose(joined.mean, belief.mean)
+    for ours, theirs in zip(joined.cov, belief.cov, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+    before = belief.marginal_variances()
+    belief.diffuse(np.arange(5.0))
+    np.testing.assert_allclose(belief.marginal_variances(), before + np.arange(5.0))

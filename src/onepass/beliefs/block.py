@@ -5,7 +5,7 @@ every division into blocks: with ``J`` the derivatives of the K outputs in the w
 mean changes by ``c score`` and the covariance by ``-c information c'``; entries between two blocks stay zero.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Self
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onepass._typing import FloatArray
+from onepass.beliefs.full import FullGaussian
 
 __all__ = ["BlockGaussian"]
 
@@ -77,6 +78,28 @@ class BlockGaussian:
     def marginal_variances(self) -> FloatArray:
         """Variance of each weight, ``(p,)``."""
         return np.concatenate([np.diag(block) for _, block in self.blocks()])
+
+    def parts(self) -> tuple[FullGaussian, ...]:
+        """Each block as a belief of its own, in double precision, for its natural parameters."""
+        return tuple(
+            FullGaussian(self.mean[part].astype(np.float64), _mirrored(block).astype(np.float64))
+            for part, block in self.blocks()
+        )
+
+    @classmethod
+    def from_parts(cls, parts: Sequence[FullGaussian]) -> Self:
+        """Put beliefs about the blocks together."""
+        mean = np.concatenate([part.mean for part in parts])
+        cuts = np.concatenate([[0], np.cumsum([len(part.mean) for part in parts])]).astype(np.int64)
+        belief = cls(mean, np.zeros(len(mean)), cuts)
+        for (_, block), part in zip(belief.blocks(), parts, strict=True):
+            block[...] = part.cov
+        return belief
+
+    def diffuse(self, process_noise: FloatArray) -> None:
+        """Let the weights wander: add ``process_noise`` to their variances."""
+        for part, block in self.blocks():
+            block[np.diag_indices(len(block))] += process_noise[part]
 
     def inflate(self, factor: float) -> None:
         """Multiply the covariance by ``factor``."""

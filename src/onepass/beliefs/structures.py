@@ -6,7 +6,7 @@ division into blocks of neighbouring neurons is a subclass of `BlockStructure` w
 made of such blocks needs a belief, a kernel in `onepass.engine`, and a subclass of `Structure` here, with `register`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar, TypeVar
 
@@ -17,6 +17,7 @@ from onepass._typing import FloatArray
 from onepass._validation import one_of
 from onepass.beliefs.block import BlockGaussian
 from onepass.beliefs.diagonal import DiagonalGaussian
+from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.layout import Layout
 from onepass.engine.network import learn_blocks
 from onepass.engine.network_batch import learn_batches
@@ -69,6 +70,14 @@ class Structure:
 
     def arrays(self, belief: Any) -> dict[str, FloatArray]:
         """Views of all numbers of a belief, by their names in files; writing to them changes the belief."""
+        raise NotImplementedError
+
+    def parts(self, belief: Any) -> tuple[FullGaussian | DiagonalGaussian, ...]:
+        """The independent parts of a belief, each with natural parameters of its own: what merging adds up."""
+        raise NotImplementedError
+
+    def join(self, parts: Sequence[Any]) -> Any:
+        """Put `parts` together again."""
         raise NotImplementedError
 
     def check(self, belief: Any, check_definite: Callable[[FloatArray], None]) -> None:
@@ -145,6 +154,14 @@ class BlockStructure(Structure):
     def arrays(self, belief: BlockGaussian) -> dict[str, FloatArray]:
         """The mean, and all blocks one behind the other."""
         return {"mean": belief.mean, "covariance": belief.values}
+
+    def parts(self, belief: BlockGaussian) -> tuple[FullGaussian, ...]:
+        """One per block."""
+        return belief.parts()
+
+    def join(self, parts: Sequence[FullGaussian]) -> BlockGaussian:
+        """Put the blocks together again."""
+        return BlockGaussian.from_parts(parts)
 
     def check(self, belief: BlockGaussian, check_definite: Callable[[FloatArray], None]) -> None:
         """Check every block."""
@@ -271,6 +288,15 @@ class IndependentWeights(Structure):
         """Take variances from 0 on."""
         if (belief.variance < 0.0).any():
             raise ValueError(f"covariance has the entry {belief.variance.min():g}, which must not be negative")
+
+    def parts(self, belief: DiagonalGaussian) -> tuple[DiagonalGaussian, ...]:
+        """One, of all weights."""
+        return (DiagonalGaussian(belief.mean.astype(np.float64), belief.variance.astype(np.float64)),)
+
+    def join(self, parts: Sequence[DiagonalGaussian]) -> DiagonalGaussian:
+        """Take the only part."""
+        (belief,) = parts
+        return belief
 
     def own_variances(self, belief: DiagonalGaussian) -> list[Callable[[FloatArray], FloatArray]]:
         """``Σ z² Var w``."""

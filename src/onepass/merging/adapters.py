@@ -7,21 +7,19 @@ mergeable, write an adapter with the names of its classes and add it to `ADAPTER
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 
-from onepass._typing import FloatArray
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
-from onepass.beliefs.structures import make_structure
+from onepass.beliefs.structures import Structure, make_structure
 from onepass.engine.step import LOG_EVIDENCE, N_SEEN, NOISE, NOISE_WEIGHT, NOISE_WINDOW
 from onepass.engine.vector_matches import NoiseState
 from onepass.files.registry import savable, savable_names
 from onepass.files.state import Arrays, Parameters, decode_belief, nested, under
 from onepass.likelihoods.outputs import choose_outputs
-from onepass.merging.snapshots import Block, Snapshot
+from onepass.merging.snapshots import Snapshot
 
 __all__ = ["ADAPTERS", "Adapter", "EstimatorAdapter", "NetworkAdapter", "PerceptronAdapter", "adapter_for"]
 
@@ -117,35 +115,27 @@ class NetworkAdapter:
     def read(self, parameters: Parameters, arrays: Arrays) -> list[Snapshot]:
         """Read the belief; a ValueError if later rows count more than earlier ones."""
         _refuse_forgetting(parameters)
-        mean, values, scales = (arrays[name].astype(np.float64) for name in ("mean", "covariance", "scales"))
-        blocks: list[Block] = []
-        if parameters["covariance"] == "diagonal":
-            blocks = [DiagonalGaussian(mean, values)]
-        else:
-            for part, block in _covariance_blocks(parameters, values):
-                blocks.append(FullGaussian(mean[part], np.tril(block) + np.tril(block, -1).T))
-        noise = NoiseState(*scales)
+        structure = _structure(parameters)
+        belief = structure.start(arrays["mean"], np.zeros(len(arrays["mean"])))
+        structure.arrays(belief)["covariance"][:] = arrays["covariance"]
+        noise = NoiseState(*arrays["scales"])
         means = np.concatenate([noise.noise, noise.scale])
         weights = np.concatenate([noise.noise_weight, noise.scale_weight])
-        return [Snapshot(tuple(blocks), parameters["log_evidence"], parameters["n_seen"], means, weights)]
+        counts = (parameters["log_evidence"], parameters["n_seen"])
+        return [Snapshot(structure.parts(belief), *counts, means, weights)]
 
     def write(self, parameters: Parameters, arrays: Arrays, snapshots: list[Snapshot]) -> tuple[Parameters, Arrays]:
         """Replace the belief in a network's state."""
         (snapshot,) = snapshots
         dtype = arrays["mean"].dtype
-        values = np.empty(len(arrays["covariance"]))
-        if parameters["covariance"] == "diagonal":
-            values[:] = snapshot.blocks[0].cov
-        else:
-            for (_, view), block in zip(_covariance_blocks(parameters, values), snapshot.blocks, strict=True):
-                view[...] = block.cov
+        structure = _structure(parameters)
+        numbers = structure.arrays(structure.join(snapshot.blocks))
         noise, scale = snapshot.means.reshape(2, -1)
         noise_weight, scale_weight = snapshot.weights.reshape(2, -1)
         scales = NoiseState(noise, noise_weight, scale, scale_weight).to_array()
-        mean = np.concatenate([block.mean for block in snapshot.blocks])
         counts = {"log_evidence": snapshot.evidence, "n_seen": round(snapshot.rows)}
-        numbers = {"mean": mean.astype(dtype), "covariance": values.astype(dtype), "scales": scales}
-        return {**parameters, **counts}, numbers
+        numbers = {name: values.astype(dtype) for name, values in numbers.items()}
+        return {**parameters, **counts}, {**numbers, "scales": scales}
 
 
 @dataclass(frozen=True)
@@ -228,15 +218,10 @@ def _refuse_forgetting(parameters: Parameters) -> None:
         )
 
 
-def _covariance_blocks(parameters: Parameters, values: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-    """The weights of each block of a network's covariance, and a view of the block in ``values``."""
+def _structure(parameters: Parameters) -> Structure:
+    """The structure of a network's belief."""
     likelihood = choose_outputs(parameters["observation"], parameters["noise"])(parameters["n_outputs"])
-    widths = (parameters["n_features"], *parameters["hidden"], likelihood.size)
-    cuts, offset = make_structure(parameters["covariance"], widths).cuts.tolist(), 0
-    for begin, end in pairwise(cuts):
-        size = end - begin
-        yield slice(begin, end), values[offset : offset + size * size].reshape(size, size)
-        offset += size * size
+    return make_structure(parameters["covariance"], (parameters["n_features"], *parameters["hidden"], likelihood.size))
 
 
 def _members(parameters: Parameters, arrays: Arrays) -> Iterator[_Member]:

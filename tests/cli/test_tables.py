@@ -545,7 +545,7 @@ def test_labels_that_were_not_declared_are_rejected(run: Run, data: Path, tmp_pa
             1,
             "did you mean 'km'?",
         ),
-        (["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--activation", "warp"], 1, "warp"),
+        (["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--activation", "warp"], 2, "warp"),
         (["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--noise", "0"], 2, "positive number"),
         (["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--checkpoint-every", "x"], 2, "30s"),
         (["fit", "{data}/trips.csv", "--target", "town", "--classes", "a", "--model", "{out}"], 1, "only one class"),

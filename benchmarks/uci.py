@@ -31,8 +31,9 @@ ONE, TEN = "1", "10"
 INTRODUCTION = """\
 Written by `python -m benchmarks.uci` from the results of `onepass bench uci`; that module lists the commands. One
 hidden layer of 50 ReLU units, standardised data, one set of defaults for all sets: a committee of five networks. The
-defaults were chosen on splits 10 to 19. Cells are RMSE / mean log-likelihood in the targets' own units. The figures of
-other methods are quoted, not run here; each is compared with ours on the same splits.
+defaults were chosen on splits 10 to 19, the second half of the 20 splits into training and test rows. Cells are RMSE /
+mean log-likelihood in the targets' own units. The figures of other methods are quoted, not run here; each is compared
+with ours on the same splits.
 """
 
 

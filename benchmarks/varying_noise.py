@@ -1,4 +1,4 @@
-"""What a second head for the noise is worth where the noise grows, and what it costs where it does not.
+"""What a second output for the noise is worth where the noise grows, and what it costs where it does not.
 
     python -m benchmarks.varying_noise
 
@@ -49,7 +49,7 @@ def main() -> None:
         for seed in range(5):
             X, y, _ = problem(1000, seed, least, growth)
             test, target, std = problem(4000, 100 + seed, least, growth)
-            for label, noise in (("one noise", "learn"), ("second head", "heteroscedastic")):
+            for label, noise in (("one noise", "learn"), ("second output", "heteroscedastic")):
                 network = BayesianNetwork(1, (20,), noise=noise, seed=seed).learn(X, y)  # type: ignore[arg-type]
                 likelihood = LogLikelihood().update(predictions(network, test, target)).get()
                 table.setdefault(label, []).append(np.append(likelihood, quarters(network, test, target)))

@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 
 from onepass._typing import FloatArray
 
@@ -33,14 +33,19 @@ def as_floats(value: Any, name: str) -> FloatArray:
     """``value`` as a float64 array of finite numbers."""
     if np.ma.is_masked(value):
         raise ValueError(f"{name} must have no masked entries: fill or drop them")
-    array = np.asarray(value)
+    if value is None:
+        raise TypeError(f"{name} must hold real numbers, got None")
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name} must have rows of one length, got {_lengths(value)}") from None
     if array.dtype.kind not in "biuf":
         try:
             if array.dtype.kind != "O":
                 raise ValueError
             array = array.astype(np.float64)  # e.g. Decimal, or a data frame's column of Python floats
         except (OverflowError, TypeError, ValueError):
-            raise TypeError(f"{name} must hold real numbers, got {_describe(value)} with dtype {array.dtype}") from None
+            raise TypeError(f"{name} must hold real numbers, got {_not_numbers(value, array)}") from None
     array = array.astype(np.float64, copy=False)
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
@@ -51,6 +56,8 @@ def as_floats(value: Any, name: str) -> FloatArray:
 
 def as_rows(value: Any, n_features: int) -> tuple[FloatArray, bool]:
     """``value`` as rows ``(n, n_features)``, and whether it was given as one row."""
+    if issparse(value):
+        raise TypeError(f"X must have dense rows for this model, got a sparse {type(value).__name__}; pass X.toarray()")
     array = as_floats(value, "X")
     single = array.ndim == 1
     if array.ndim not in (1, 2) or array.shape[-1] != n_features:
@@ -188,6 +195,24 @@ def one_of(value: Any, allowed: tuple[str, ...], name: str) -> str:
     return value
 
 
+def _lengths(value: Any) -> str:
+    """The lengths of the first two rows that differ in it."""
+    lengths = [np.shape(row) and len(row) for row in value]
+    other = next((i for i, length in enumerate(lengths) if length != lengths[0]), None)
+    return (
+        "entries of different shapes" if other is None else f"{lengths[0]} in row 0 and {lengths[other]} in row {other}"
+    )
+
+
+def _not_numbers(value: Any, array: Any) -> str:
+    """What is in the place of numbers: of a data frame the first column without them."""
+    for column in getattr(value, "columns", ()):
+        for entry in value[column]:
+            if not isinstance(entry, Real):
+                return f"{_describe(entry)} in column {column!r}; encode the column as numbers, or leave it out"
+    return f"{_describe(value)} with dtype {array.dtype}"
+
+
 def _describe(value: Any) -> str:
-    text = repr(value)
+    text = " ".join(repr(value).split())
     return f"{text if len(text) <= 40 else text[:37] + '...'} ({type(value).__name__})"

@@ -176,3 +176,29 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
         as_activation(3)
     with pytest.raises(TypeError, match="activation"):
         as_activation(PaperSigmoid)  # the class, not an object
+
+
+@pytest.mark.parametrize(
+    ("moments", "error", "words"),
+    [
+        ((0.0, 1.0), TypeError, r"mean and variance of f\(a\) and the expected slope.*got \(0.0, 1.0\)"),
+        (None, TypeError, "got None"),
+        ((0.0, -1.0, 1.0), ValueError, "the variance not negative; got 0, -1 and 1"),
+        ((0.0, math.nan, 1.0), ValueError, "finite.*got 0, nan and 1"),
+    ],
+)
+def test_an_activation_with_unsound_moments_is_refused_by_name(
+    moments: Any, error: type[Exception], words: str
+) -> None:
+    class Wrong:
+        def __call__(self, a: Any, /) -> Any:
+            return a
+
+        def __repr__(self) -> str:
+            return "Wrong()"
+
+        def moments(self, mean: Any, var: Any, /) -> Any:
+            return moments
+
+    with pytest.raises(error, match=rf"activation Wrong\(\): .*{words}"):
+        as_activation(Wrong())

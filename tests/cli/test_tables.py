@@ -90,6 +90,40 @@ def table(file: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(opened))
 
 
+# What is asked for and can't be.
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "words"),
+    [
+        (
+            ["y", "--as", "kind=number"],
+            1,
+            "all of them were rejected, the first in reg.csv, line 2: kind is 'z', no number",
+        ),
+        (["y", "--covariance", "layer"], 2, "--covariance layer needs hidden layers, e.g. --hidden 50"),
+        (["y", "--activation", "foo"], 2, "--activation must be one of sigmoid, tanh"),
+        (["Y"], 1, "reg.csv has no column 'Y'"),
+        (["x"], 2, "reg.onepass exists, and is not a model of 'x'"),
+    ],
+)
+def test_what_cannot_be_learned_is_said(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], code: int, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("reg.csv").write_text("kind,x,y\n" + "".join(f"z,{i - 9.5},{i * i}.5\n" for i in range(9)))
+    if "--as" not in options:
+        told = run("fit", "reg.csv", "--target", "y", "--columns", "x")
+        assert "perceptron with 1 feature\n" in told.out
+        assert "(x + 5.5) / " in told.out
+        assert repr(onepass.load("reg.onepass")) == (
+            "TabularModel(target='y', model=BayesianPerceptronRegressor, n_rows=9)"
+        )
+    done = run("fit", "reg.csv", "--target", *options)
+    assert words in sentence(done, code)
+    assert done.out == "" or code == 1
+
+
 # What is chosen and told.
 
 
@@ -511,7 +545,7 @@ def test_labels_that_were_not_declared_are_rejected(run: Run, data: Path, tmp_pa
             1,
             "did you mean 'km'?",
         ),
-        (["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--activation", "warp"], 1, "warp"),
+        (["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--activation", "warp"], 2, "warp"),
         (["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--noise", "0"], 2, "positive number"),
         (["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--checkpoint-every", "x"], 2, "30s"),
         (["fit", "{data}/trips.csv", "--target", "town", "--classes", "a", "--model", "{out}"], 1, "only one class"),

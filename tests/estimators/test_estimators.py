@@ -237,6 +237,18 @@ def test_sparse_rows_are_learned_as_if_dense(model: Any, y: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("standardize", [True, False])
+def test_huge_inputs_cause_no_warnings_of_numpy(standardize: bool) -> None:
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    model = BayesianPerceptronRegressor(standardize=standardize).fit(X, X[:, 0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        assert np.isfinite(model.predict(1e300 * X)).all()
+        if not standardize:
+            with pytest.raises(ValueError, match=r"overflow float64.*rescale them"):
+                clone(model).fit(1e300 * X, X[:, 0])
+
+
 def test_centring_would_fill_sparse_rows() -> None:
     model = BayesianPerceptronClassifier(covariance="diagonal", standardize=True)
     with pytest.raises(ValueError, match="would fill sparse rows"):

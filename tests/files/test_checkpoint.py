@@ -114,7 +114,7 @@ def test_other_tools_can_read_the_file(tmp_path: Path) -> None:
 
 def test_a_function_of_its_own_cannot_be_saved(tmp_path: Path) -> None:
     for activation in (Quadrature(np.sin), Rescaled(Quadrature(np.sin), 1.0, 2.0, 0.0)):
-        with pytest.raises(TypeError, match="function of its own, which a file can't hold"):
+        with pytest.raises(TypeError, match="is your own, and can't be saved to a file"):
             onepass.save(BayesianPerceptron(1, activation), tmp_path / "model")
     with pytest.raises(TypeError, match=r"model must be one of .*BayesianPerceptron, .*got dict"):
         onepass.save({}, tmp_path / "model")

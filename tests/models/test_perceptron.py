@@ -1,9 +1,11 @@
 import copy
 import math
 import pickle
+import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -208,6 +210,8 @@ def test_mean_is_a_copy() -> None:
         ({"n_features": 2.0}, TypeError, "n_features"),
         ({"bias": "no"}, TypeError, "bias must be True or False, got 'no'"),
         ({"activation": "nope"}, ValueError, "activation must be one of 'sigmoid'.*'nope'"),
+        ({"activation": np.sin}, TypeError, r"function without moments; pass Quadrature\(function\)"),
+        ({"kernel": "blocks", "engine": "rows"}, TypeError, "kernel='blocks' and its old name engine='rows' are both"),
         ({"mean": [0.0]}, ValueError, r"mean must have shape \(3,\), got shape \(1,\)"),
         ({"mean": [0.0, 0.0, math.inf]}, ValueError, "mean must be finite, got inf at index 2"),
         ({"cov": np.eye(2)}, ValueError, r"cov must have shape \(3, 3\)"),
@@ -252,6 +256,15 @@ def test_bad_arguments(arguments: dict[str, Any], error: type[Exception], words:
         ([[1.0, 2.0]], [0.0, 1.0], ValueError, r"y must be shape \(1,\)"),
         ([1.0, 2.0], [0.0, 1.0], ValueError, "y must be a number"),
         ([["a", "b"]], [0.0], TypeError, "X must hold real numbers"),
+        (None, 0.0, TypeError, "X must hold real numbers, got None"),
+        ([1.0, 2.0], None, TypeError, "y must hold real numbers, got None"),
+        ([[1.0, 2.0], [1.0]], [0.0, 1.0], ValueError, "X must have rows of one length, got 2 in row 0 and 1 in row 1"),
+        (
+            pd.DataFrame({"a": [1.0], "b": ["red"]}),
+            [0.0],
+            TypeError,
+            r"got 'red' \(str\) in column 'b'; encode the column as numbers, or leave it out$",
+        ),
         ([[1.0, 2.0]], [None], ValueError, "y must be finite, got nan"),
         ([[1.0, 2.0]], [object()], TypeError, "y must hold real numbers"),
         ([[1.0, 2.0]], [10**400], TypeError, "y must hold real numbers"),
@@ -273,6 +286,16 @@ def test_one_bad_row_among_many_and_none_is_learned() -> None:
     with pytest.raises(ValueError, match=r"index \(2, 0\)"):
         bp.learn([[1.0, 2.0], [2.0, 1.0], [math.nan, 0.0]], [1.0, 0.0, 1.0])
     np.testing.assert_array_equal(bp.mean, 0.0)
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_huge_inputs_are_predicted_without_warnings(covariance: str) -> None:
+    model = BayesianPerceptron(1, "linear", covariance=covariance).learn([[1.0]], [1.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = model.predict([[1e300], [1.0]])
+    assert np.isfinite(found.mean).all()
+    np.testing.assert_array_equal(found.noise_var, 0.01)
 
 
 def test_one_feature_in_a_flat_array_is_told_to_reshape() -> None:
@@ -599,7 +622,7 @@ class Interrupted:
 @pytest.mark.parametrize("row", [np.ones(1), [1.0]], ids=["array", "list"])
 @pytest.mark.parametrize("nth", [1, 2, 3])  # for the residual, the match, and what the row says about the noise
 def test_whenever_an_activation_is_interrupted_its_row_is_not_learned(nth: int, row: Any) -> None:
-    model = BayesianPerceptron(1, Interrupted(nth), noise="learn")
+    model = BayesianPerceptron(1, Interrupted(1 + nth), noise="learn")  # the constructor tries the moments once
     noise = model.noise
     with pytest.raises(KeyboardInterrupt):
         model.learn(row, 0.5)

@@ -61,7 +61,32 @@ def as_activation(given: Any, moments: str = "exact") -> Activation:
     ``moments="paper"`` gives the sigmoid and tanh the paper's approximations; all others are exact either way.
     """
     one_of(moments, ("exact", "paper"), "moments")
-    if isinstance(given, Activation) and not isinstance(given, type):
+    if isinstance(given, type):
+        raise TypeError(f"activation must be an object, got the class {given.__name__}; pass {given.__name__}(...)")
+    if isinstance(given, Activation):
+        _check_moments(given)
         return given
+    if callable(given):
+        raise TypeError(
+            f"activation {given!r} is a function without moments; pass Quadrature(function), an object with the "
+            f"methods __call__ and moments, or one of {', '.join(map(repr, NAMES))}"
+        )
     name = one_of(given, NAMES, "activation")
     return _PAPER.get(name, _EXACT[name]) if moments == "paper" else _EXACT[name]
+
+
+def _check_moments(activation: Activation) -> None:
+    """Try the moments of a user's own activation once: compiled loops would fail at them less clearly."""
+    if getattr(activation, "compiled", None) is not None:
+        return
+    needed = "mean and variance of f(a) and the expected slope E[f'(a)], as numbers"
+    given = activation.moments(0.0, 1.0)
+    try:
+        mean, var, slope = (float(part) for part in given)
+    except (TypeError, ValueError):
+        raise TypeError(f"activation {activation!r}: moments(0.0, 1.0) must return {needed}, got {given!r}") from None
+    if not np.isfinite([mean, var, slope]).all() or var < 0.0:
+        raise ValueError(
+            f"activation {activation!r}: moments(0.0, 1.0) must return {needed} that are finite, the variance not "
+            f"negative; got {mean:g}, {var:g} and {slope:g}"
+        )

@@ -93,6 +93,7 @@ def fit(
         from onepass.tables.schema import infer_model
         from onepass.tables.training import TrainingRun
 
+        wanted = schema_options(target, shape)
         inputs = Inputs(tuple(expand(files)), passes, delimiter)
         if executor == "dask":
             _refuse_on_dask(inputs, resume)
@@ -105,7 +106,7 @@ def fit(
         if resumed is not None:
             model = resumed.model
         else:
-            model, reason = infer_model(sources, schema_options(target, shape), rereadable=not inputs.is_stream)
+            model, reason = infer_model(sources, wanted, rereadable=not inputs.is_stream)
         if resumed is None:
             console.fact("task", task_words(model, reason))
             for name, words in model.choices():
@@ -138,8 +139,12 @@ def default_model_path(file: str) -> Path:
 
 def _unnamed_model(inputs: "Inputs", target: str) -> Path:
     """Where to write a model that was not named: over no file but a model of the same target and files."""
+    from onepass.tables.schema import check_has
+
     path = default_model_path(inputs.files[0])
     if path.exists() and not _is_model_of(path, inputs, target):
+        for source in inputs.sources():
+            check_has([target], source)  # a mistyped target is the likelier mistake
         raise click.UsageError(
             f"{path} exists, and is not a model of {target!r} learned from these files; say --model {path} to replace "
             "it, or --model with another name."

@@ -37,6 +37,7 @@ def schema_options(target: str, shape: dict[str, Any]) -> "SchemaOptions":
         if kind not in KINDS or not column:
             raise click.UsageError(f"--as {entry!r} is not COLUMN=KIND, with KIND one of {', '.join(KINDS)}.")
         kinds[column] = kind
+    _check_model(shape)
     noise = None if shape["noise"] == "learn" else shape["noise"]
     settings = Settings(
         noise=noise,
@@ -44,6 +45,19 @@ def schema_options(target: str, shape: dict[str, Any]) -> "SchemaOptions":
     )
     plain = {name: shape[name] for name in ("task", "classes", "columns", "ignore", "one_hot", "buckets", "sample")}
     return SchemaOptions(target, kinds=kinds, settings=settings, **plain)
+
+
+def _check_model(shape: dict[str, Any]) -> None:
+    """Refuse options of the model that can't work whatever the data."""
+    from onepass.activations import NAMES
+
+    if shape["activation"] not in (None, *NAMES):
+        raise click.UsageError(f"--activation must be one of {', '.join(NAMES)}; got {shape['activation']!r}.")
+    if shape["covariance"] in ("layer", "neuron") and not shape["hidden"]:
+        raise click.UsageError(
+            f"--covariance {shape['covariance']} needs hidden layers, e.g. --hidden 50; without --hidden it is full or "
+            "diagonal."
+        )
 
 
 def task_words(model: "TabularModel", reason: str) -> str:

@@ -81,7 +81,7 @@ def encode_activation(activation: Activation) -> Parameters:
     if _PLAIN.get(name) is type(activation):
         return {"kind": name}
     raise TypeError(
-        f"activation {activation!r} is a function of its own, which a file can't hold; "
+        f"activation {activation!r} is your own, and can't be saved to a file; "
         "use a named activation or a PiecewiseLinear in models that are to be saved"
     )
 
@@ -106,7 +106,7 @@ def encode_likelihood(likelihood: Likelihood) -> str:
     """Return the name of a likelihood; a TypeError for a class of the user's own, which can't be in a file."""
     if type(likelihood) not in (Bernoulli, Gaussian, Poisson):
         raise TypeError(
-            f"likelihood {likelihood!r} is a class of its own, which a file can't hold; "
+            f"likelihood {likelihood!r} is your own class, and can't be saved to a file; "
             "use observation='gaussian', 'bernoulli' or 'poisson' in models that are to be saved"
         )
     return likelihood.name

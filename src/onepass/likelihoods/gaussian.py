@@ -1,7 +1,7 @@
 """The likelihood of numbers with Gaussian noise around the output."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from onepass._typing import FloatArray
 from onepass.activations import Moments
@@ -29,5 +29,6 @@ class Gaussian(Likelihood):
 
     def noise_var(self, output: Moments) -> FloatArray:
         """``noise``, the same everywhere."""
-        noise: FloatArray = self.noise + 0.0 * output.var
-        return noise
+        # In the shape of the output, whose variance may be infinite: 0 * inf would be NaN.
+        noise: Any = self.noise + 0.0 * (output.var > 0.0)
+        return noise  # type: ignore[no-any-return]

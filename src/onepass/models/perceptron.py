@@ -475,13 +475,14 @@ class BayesianPerceptron:
     def _pre_activation(self, rows: Any, row_vars: FloatArray | None) -> tuple[FloatArray, FloatArray]:
         """Mean, equation (6), and variance, (7), of the pre-activation."""
         belief, bias = self._state.belief, self.bias
-        pre_mean = np.asarray(rows @ belief.mean[bias:], dtype=np.float64)
-        if bias:
-            pre_mean += belief.mean[0]
-        pre_var = np.empty(len(pre_mean))
-        for start in range(0, len(pre_mean), _CHUNK):
-            chunk = slice(start, start + _CHUNK)
-            pre_var[chunk] = belief.variances(rows[chunk], bias)
+        with np.errstate(over="ignore", invalid="ignore"):  # the variance of huge inputs is infinite, and says so
+            pre_mean = np.asarray(rows @ belief.mean[bias:], dtype=np.float64)
+            if bias:
+                pre_mean += belief.mean[0]
+            pre_var = np.empty(len(pre_mean))
+            for start in range(0, len(pre_mean), _CHUNK):
+                chunk = slice(start, start + _CHUNK)
+                pre_var[chunk] = belief.variances(rows[chunk], bias)
         if row_vars is not None:
             pre_var += _input_variance(belief, np.hstack([np.zeros((len(pre_mean), bias)), row_vars]))
         return pre_mean, pre_var
@@ -498,6 +499,8 @@ def renamed_kernel(kernel: str, engine: str | None) -> str:
     """``kernel``, or what was given by the argument's old name."""
     if engine is None:
         return kernel
+    if kernel != "auto":
+        raise TypeError(f"kernel={kernel!r} and its old name engine={engine!r} are both given; leave engine out")
     warnings.warn("the argument 'engine' is now called 'kernel'", DeprecationWarning, stacklevel=3)
     return engine
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onepass.tables.columns.wording import listed
+from onepass.tables.columns.wording import listed, standardised
 from onepass.tables.targets import NumberTarget
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
 def _target_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
     target = model.target
     if isinstance(target, NumberTarget):
-        yield "target", f"{target.name}, (y - {target.centre:.4g}) / {target.scale:.4g}"
+        yield "target", f"{target.name}, {standardised('y', target.centre, target.scale)}"
     else:
         yield "target", f"{target.name}, one of {len(target.labels)} classes ({listed(target.labels, 8)})"
 
@@ -62,7 +62,8 @@ def _estimator_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
         yield "model", f"network {'-'.join(map(str, model.layers))}"
         yield "activation", f"{estimator.activation} in the hidden layers"
     else:
-        yield "model", f"perceptron with {len(model.encoding.features)} features"
+        n_features = len(model.encoding.features)
+        yield "model", f"perceptron with {n_features} feature{'s' if n_features > 1 else ''}"
         yield "activation", "softmax" if len(model.labels) > 2 else estimator.activation
     yield "covariance", _COVARIANCE[model.structure]
     if isinstance(model.target, NumberTarget):

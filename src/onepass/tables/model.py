@@ -47,6 +47,9 @@ class TabularModel:
         self.last_run: Parameters | None = None
         """The files that were learned last, if they were learned to their end: see `Inputs.identity`."""
 
+    def __repr__(self) -> str:
+        return f"TabularModel(target={self.target.name!r}, model={type(self.estimator).__name__}, n_rows={self.n_rows})"
+
     @property
     def is_network(self) -> bool:
         """Whether there are hidden layers."""

@@ -72,7 +72,7 @@ def train(
     if inputs.is_stream:
         model.last_run = None  # from here on it has learned something that no files hold
     checkpointer = _Checkpointer(run, policy or CheckpointPolicy(), notes)
-    n_read = 0
+    n_read, first_reject = 0, ""
 
     def look_up() -> None:
         """A stream may pause: whoever wants to stop, and the clock, don't wait for its next row."""
@@ -84,6 +84,8 @@ def train(
     for step in steps(model, inputs, run.sources, run.start, meanwhile=look_up):
         model.learn(step.rows)
         n_read += step.rows.lines
+        if step.rows.rejects and not first_reject:
+            first_reject = f"{step.file}, line {step.rows.rejects[0].line}: {step.rows.rejects[0].reason}"
         listen(step)
         if stopping() and not inputs.is_stream:
             checkpointer.save(step.position)
@@ -92,7 +94,9 @@ def train(
         look_up()
     if not model.n_rows:
         raise StreamError(
-            "no row could be learned: all of them were rejected" if n_read else "there is no row to learn"
+            f"no row could be learned: all of them were rejected, the first in {first_reject}"
+            if n_read
+            else "there is no row to learn"
         )
     model.last_run = checkpointer.identity
     save(model, run.path)

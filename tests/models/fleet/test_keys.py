@@ -49,7 +49,7 @@ def test_keys_of_all_sorts() -> None:
         fleet.learn([1], np.ones((2, D)), [1, 1])
     with pytest.raises(ValueError, match=r"below 2\^63"):
         fleet.learn(np.array([2**63], dtype=np.uint64), row, [1])
-    with pytest.raises(TypeError, match="function of its own"):
+    with pytest.raises(TypeError, match="a fleet takes named activations and PiecewiseLinear only"):
         PerceptronFleet(D, Quadrature(np.sin), noise=0.1)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from scipy.special import softmax
 
 from onepass import BayesianNetwork, BayesianPerceptron, Quadrature
@@ -122,6 +123,11 @@ def test_the_old_name_of_the_kernel_is_understood() -> None:
         network = BayesianNetwork(2, (3,), engine="reference")
     assert network.kernel == "reference"
     assert network.export_state()[0]["engine"] == "reference"
+
+
+def test_sparse_rows_are_to_be_made_dense() -> None:
+    with pytest.raises(TypeError, match=r"dense rows for this model, got a sparse csr_array; pass X.toarray\(\)"):
+        BayesianNetwork(2, (3,)).learn(csr_array(np.eye(2)), [0.0, 1.0])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)

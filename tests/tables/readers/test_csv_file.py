@@ -48,7 +48,7 @@ def test_what_is_no_utf8_is_told_from_a_stray_quote(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_bytes("a,b\nMünchen,1\nUlm,2\n".encode("latin-1"))
     (bad,) = malformed(file)
-    assert bad.reason == "is no sound UTF-8; if the file is in Latin-1, convert it first: iconv -f LATIN1 -t UTF-8"
+    assert bad.reason == "is not valid UTF-8; if the file is in Latin-1, convert it first: iconv -f LATIN1 -t UTF-8"
 
 
 def test_a_line_with_too_few_fields_and_no_utf8_is_one_bad_line_and_no_noise(

@@ -12,7 +12,7 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.beliefs.full import FullGaussian
 from onepass.engine.step import LOG_EVIDENCE, N_SEEN, NOISE, NOISE_WEIGHT, NOISE_WINDOW
-from onepass.files.state import Arrays, Parameters
+from onepass.files.state import Arrays, Parameters, encode_activation
 from onepass.models.fleet.records import (
     AT_EVIDENCE,
     AT_NOISE,
@@ -42,6 +42,13 @@ class Template:
     @classmethod
     def of(cls, prior: BayesianPerceptron) -> Self:
         """Make the template of a fleet whose keys start from ``prior``."""
+        try:
+            encode_activation(prior.activation)
+        except TypeError:
+            raise TypeError(
+                f"a fleet takes named activations and PiecewiseLinear only, got {prior.activation!r}; use a "
+                "BayesianPerceptron per key for your own activation"
+            ) from None
         return cls(*prior.export_state(), prior.n_features + prior.bias)
 
     @property

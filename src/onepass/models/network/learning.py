@@ -56,7 +56,7 @@ class Pass:
     order: Any  # of the rows
     number: int  # how many passes were before
     batch: int  # rows that make one step
-    sites: Any  # contributions of the rows, to be removed in the next pass; None unless refine="ep"
+    sites: Any  # refine="ep": what each row contributed, which is removed before the row is learned again; else None
     densities: FloatArray  # (n,)
     record: FloatArray | None = None  # mean, variance, noise and scale, (n, 4, K)
 

@@ -404,9 +404,9 @@ class BayesianNetwork:
             return
         if not self._structure.keeps_sites:
             raise ValueError(
-                "refine='ep' needs covariance='full', since the contribution of a row can't be removed from blocks "
-                f"that store only a part of it, got covariance={self.covariance!r}; use refine='reuse' or a smaller "
-                "network"
+                f"refine='ep' needs covariance='full', got covariance={self.covariance!r}, which stores only a part of "
+                "what a row has contributed, so that this can't be removed again; use refine='reuse', or "
+                "covariance='full' with a network small enough for it"
             )
         if self.forgetting < 1.0:
             raise ValueError(f"refine='ep' needs forgetting=1, got {self.forgetting:g}; use refine='reuse'")

@@ -122,7 +122,7 @@ def section(outcome: ClassificationOutcome, svg: Mapping[str, bytes]) -> Section
             ),
             Picture(
                 "fig4_classification_exact",
-                "Figure 4, with our exact update on the same points: less sure of itoutcome.",
+                "Figure 4, with our exact update on the same points: less sure of itself.",
                 svg["fig4_classification_exact"],
             ),
             Picture(

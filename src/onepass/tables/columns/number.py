@@ -9,6 +9,7 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.files.state import Parameters, as_number
 from onepass.tables.columns.values import Bad, as_numbers
+from onepass.tables.columns.wording import standardised
 
 __all__ = ["FARTHEST", "Number", "centre_and_scale", "note_far", "scale_from_state"]
 
@@ -36,7 +37,7 @@ class Number:
     def words(self) -> str:
         """Say what is done with it."""
         note = "; missing: its mean, and a feature that says so" if self.missing else ""
-        return f"number, (x - {self.centre:.4g}) / {self.scale:.4g}{note}"
+        return f"number, {standardised('x', self.centre, self.scale)}{note}"
 
     @classmethod
     def inferred(cls, name: str, array: Any) -> "Number":

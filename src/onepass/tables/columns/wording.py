@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["listed", "number_text", "quoted"]
+__all__ = ["listed", "number_text", "quoted", "standardised"]
 
 _LONGEST = 40  # characters of a text in a message
 
@@ -38,3 +38,14 @@ def number_text(value: float) -> str:
     ('3', '0.25')
     """
     return str(int(value)) if value == np.floor(value) and abs(value) < 2**53 else repr(float(value))
+
+
+def standardised(name: str, centre: float, scale: float) -> str:
+    """The formula that centres and scales a number.
+
+    Examples
+    --------
+    >>> standardised("x", 2.5, 3.0), standardised("y", -0.07307, 1.0)
+    ('(x - 2.5) / 3', '(y + 0.07307) / 1')
+    """
+    return f"({name} {'+' if centre < 0.0 else '-'} {abs(centre):.4g}) / {scale:.4g}"

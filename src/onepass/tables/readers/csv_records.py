@@ -16,7 +16,7 @@ from onepass.tables.readers.byte_stream import LONGEST_RECORD, n_lines
 __all__ = ["CsvLineNumbers", "end_of_records", "has_stray_quote", "records"]
 
 _LONGEST_FIELD = LONGEST_RECORD  # characters
-_NOT_UTF8 = "is no sound UTF-8; if the file is in Latin-1, convert it first: iconv -f LATIN1 -t UTF-8"
+_NOT_UTF8 = "is not valid UTF-8; if the file is in Latin-1, convert it first: iconv -f LATIN1 -t UTF-8"
 _STRAY_QUOTE = "has a quote that is never closed, or one inside a field"
 
 

@@ -57,10 +57,6 @@ cdef class HeteroscedasticOutputs(NoisyNumbers):
 cdef class BernoulliOutput(VectorLikelihood):
     pass
 
-cdef class CategoricalOutputs(VectorLikelihood):
-    cdef void class_gradients(self, const double* mean, const double* cov, VectorMatch out) noexcept nogil
-    cdef bint leaves_enough(self, const double* information, const double* cov, VectorMatch out) noexcept nogil
-
 cdef struct PairMatch:
     double log_z
     double score
@@ -73,9 +69,7 @@ cdef PairMatch match_pair(
     double error, double f_var, double cross, double a_var, double log_noise
 ) noexcept nogil
 cdef double noise_given(double mean, double var) noexcept nogil
-cdef (double, double) pair_odds(double mean, double var) noexcept nogil
-cdef void normalise(Py_ssize_t n, double* log_p) noexcept nogil
 cdef bint remove_site(
     const double* cov, const double* precision, const double* h, const double* values, VectorMatch out
 ) noexcept nogil
-cdef object _vector(const double* values, Py_ssize_t n)
+cdef object as_array(const double* values, Py_ssize_t n)

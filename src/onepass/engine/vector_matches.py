@@ -5,7 +5,7 @@ its second derivative, so that with ``c = C J``, the covariance of weights and o
 score`` and ``-c information c'``. A Gaussian site ``exp(h'o - o'precision o/2)`` with ``h = precision mean + shift``
 makes the same step; refinement stores the site, to remove it later.
 
-One class per likelihood. Nothing here knows about weights or layers.
+One class per likelihood; the one of classes stands in `class_matches`. Nothing here knows about weights or layers.
 """
 
 import cython
@@ -13,7 +13,6 @@ import numpy as np
 from cython.cimports.libc.math import INFINITY, exp, log, sqrt
 from cython.cimports.onepass.engine.matches import sigmoid_label
 from cython.cimports.onepass.engine.small_matrices import apply, factorise, invert, is_positive
-from cython.cimports.onepass.engine.special import sigmoid
 
 NOISE_FLOOR = 1e-6
 SCALE_START_WEIGHT = 10.0
@@ -21,13 +20,11 @@ NOISE_START, NOISE_START_WEIGHT = 0.02, 10.0
 LOG_NOISE_BOUNDS = (float(np.log(1e-6)), 30.0)  # the log noise variance is cut there: targets are of unit scale
 
 _LOG_2PI = cython.declare(cython.double, 1.8378770664093453)
-_PI_8 = cython.declare(cython.double, 0.39269908169872414)  # π/8: one probit for the sigmoid
 _NOISE_FLOOR = cython.declare(cython.double, NOISE_FLOOR)
 _SCALE_GAIN = cython.declare(cython.double, 3.0)
 _SCALE_CLIP = cython.declare(cython.double, 9.0)
 # A site is removed only if at least this share of its own noise is left of the difference; else it stays.
 _SITE_MARGIN = cython.declare(cython.double, 1e-3)
-_ODDS_STEPS = cython.declare(cython.int, 4)  # of Newton's method, on a function that is all but straight
 _LOW = cython.declare(cython.double, LOG_NOISE_BOUNDS[0])
 _HIGH = cython.declare(cython.double, LOG_NOISE_BOUNDS[1])
 _FARTHEST = cython.declare(cython.double, 10.0)  # errors count as at most so many deviations under the widest noise
@@ -161,10 +158,10 @@ class VectorLikelihood:
         )
         return (
             log_density,
-            _vector(out.score, self.size),
-            _vector(out.information, self.size * self.size).reshape(self.size, self.size),
-            _vector(out.precision, self.size * self.size).reshape(self.size, self.size),
-            _vector(out.shift, self.size),
+            as_array(out.score, self.size),
+            as_array(out.information, self.size * self.size).reshape(self.size, self.size),
+            as_array(out.precision, self.size * self.size).reshape(self.size, self.size),
+            as_array(out.shift, self.size),
         )
 
     def log_densities(
@@ -234,7 +231,8 @@ class VectorLikelihood:
         return type(self), (self.n_outputs,)
 
 
-def _vector(values, n):
+def as_array(values, n):
+    """Numbers in an array of their own."""
     result = np.empty(n)
     view: cython.double[::1] = result
     i: cython.Py_ssize_t
@@ -461,223 +459,6 @@ class BernoulliOutput(VectorLikelihood):
         return label.log_z
 
 
-def pair_odds(mean, var):
-    """Log odds of an uncertain logit, and their derivative in its mean."""
-    won = sigmoid_label(mean, var, 1.0)
-    lost = sigmoid_label(mean, var, 0.0)
-    return won.log_z - lost.log_z, won.score - lost.score
-
-
-def normalise(n, log_p):
-    """Make probabilities sum to 1."""
-    k: cython.Py_ssize_t
-    top = -INFINITY
-    total = 0.0
-    for k in range(n):
-        top = max(top, log_p[k])
-    for k in range(n):
-        total += exp(log_p[k] - top)
-    top += log(total)
-    for k in range(n):
-        log_p[k] -= top
-
-
-class CategoricalOutputs(VectorLikelihood):
-    """One of K classes, whose logits are the outputs."""
-
-    def __init__(self, n_outputs: int):
-        self.n_outputs = self.size = n_outputs
-        self.n_columns = 1
-
-    def match(self, mean, cov, target, state, out):
-        """The joint step on all logits: the one that the probabilities' expected derivatives make, as Kalman's does.
-
-        With ``q`` the gradients of the log probabilities in the logits' means, one row per class, that is
-        ``score = q[label]`` and ``information = Σ p q q'``, the expected information of the label.
-
-        ``-(log p)''`` is at most 1/2 in any direction, so no label leaves less than ``(cov⁻¹ + 1/2)⁻¹``. Three odds
-        that contradict each other may; their information is then taken for the precision of a site, which leaves
-        something in any case.
-        """
-        n = self.n_outputs
-        label = cython.cast(cython.Py_ssize_t, target[0])
-        c: cython.Py_ssize_t
-        i: cython.Py_ssize_t
-        j: cython.Py_ssize_t
-        k: cython.Py_ssize_t
-        self.class_gradients(mean, cov, out)
-        fisher = out.first
-        for i in range(n * n):
-            fisher[i] = 0.0
-        for c in range(n):
-            p = exp(out.log_p[c])
-            for i in range(n):
-                weight = p * out.gradients[c * n + i]
-                for k in range(n):
-                    fisher[i * n + k] += weight * out.gradients[c * n + k]
-        enough = self.leaves_enough(fisher, cov, out)
-        sign = -1.0 if enough else 1.0
-        for i in range(n):
-            for k in range(n):
-                out.second[i * n + k] = 1.0 if i == k else 0.0
-            for j in range(n):
-                weight = sign * fisher[i * n + j]
-                for k in range(n):
-                    out.second[i * n + k] += weight * cov[j * n + k]
-        invert(n, out.second, out.third)
-        gradient = out.gradients + label * n
-        score = out.score if enough else out.shift
-        information = out.information if enough else out.precision
-        for k in range(n):
-            score[k] = gradient[k]
-        for i in range(n * n):
-            information[i] = fisher[i]
-        if enough:
-            apply(n, out.third, fisher, gradient, out.precision, out.shift)
-        else:
-            apply(n, out.third, fisher, gradient, out.information, out.score)
-        return out.log_p[label]
-
-    def leaves_enough(self, information, cov, out):
-        """Whether a step leaves as much of the covariance as any label must."""
-        n = self.n_outputs
-        i: cython.Py_ssize_t
-        j: cython.Py_ssize_t
-        k: cython.Py_ssize_t
-        wide = out.second
-        root = out.third
-        half = out.fourth
-        for i in range(n * n):
-            wide[i] = cov[i]
-            half[i] = 0.0
-        for k in range(n):
-            wide[k * n + k] += 2.0
-        factorise(n, wide, root)
-        for i in range(n):
-            for j in range(n):
-                weight = information[i * n + j]
-                for k in range(j + 1):
-                    half[i * n + k] += weight * root[j * n + k]
-        inner = out.second
-        for i in range(n):
-            for k in range(n):
-                inner[i * n + k] = 1.0 if i == k else 0.0
-        for j in range(n):
-            for i in range(j + 1):
-                weight = root[j * n + i]
-                for k in range(n):
-                    inner[i * n + k] -= weight * half[j * n + k]
-        return is_positive(n, inner)
-
-    def class_gradients(self, mean, cov, out):
-        """Fill the log probabilities and, one row per class, their gradients in the logits' means.
-
-        Two classes alone are one label, whose odds are known exactly. For known logits ``1/p_k`` is the sum of all odds
-        against ``k``. For uncertain ones that is a start (Daunizeau 2017); what it lacks to be right to second order, a
-        common factor aside, is ``Σ_j v_kj p_j p_k / (p_j + p_k)``, with the variance ``v`` of the difference of two
-        logits flattened, as one probit would, so that it serves where much is uncertain.
-        """
-        n = self.n_outputs
-        k: cython.Py_ssize_t
-        m: cython.Py_ssize_t
-        odds = out.odds
-        derivative = out.odds_derivative
-        flat_var = out.flat_var
-        log_p = out.log_p
-        q = out.gradients
-        for k in range(n):
-            odds[k * n + k] = 0.0
-            derivative[k * n + k] = 0.0
-            flat_var[k * n + k] = 0.0
-            for m in range(k + 1, n):
-                var = max(cov[k * n + k] + cov[m * n + m] - 2.0 * cov[k * n + m], 0.0)
-                log_odds, slope = pair_odds(mean[k] - mean[m], var)
-                odds[k * n + m] = log_odds
-                odds[m * n + k] = -log_odds
-                derivative[k * n + m] = slope
-                derivative[m * n + k] = slope
-                flat = var / (1.0 + _PI_8 * var)
-                flat_var[k * n + m] = flat
-                flat_var[m * n + k] = flat
-        for k in range(n):
-            top = 0.0
-            total = 0.0
-            for m in range(n):
-                top = max(top, -odds[k * n + m])
-            for m in range(n):
-                q[k * n + m] = exp(-odds[k * n + m] - top)
-                total += q[k * n + m]
-            log_p[k] = -top - log(total)
-            own = 0.0
-            for m in range(n):
-                q[k * n + m] *= -derivative[k * n + m] / total
-                own -= q[k * n + m]
-            q[k * n + k] = own
-        normalise(n, log_p)
-        p = out.vector
-        for k in range(n):
-            p[k] = exp(log_p[k])
-        for k in range(n):
-            for m in range(n):
-                log_p[k] += flat_var[k * n + m] * sigmoid(odds[k * n + m]) * p[m]
-        normalise(n, log_p)
-        for m in range(n):
-            p[m] = 0.0
-        for k in range(n):
-            weight = exp(log_p[k])
-            for m in range(n):
-                p[m] += weight * q[k * n + m]
-        for k in range(n):
-            for m in range(n):
-                q[k * n + m] -= p[m]
-
-    def marginals(self, mean, cov, centre, var, out):
-        """Means and variances of the log odds of each class against all others.
-
-        They are taken for Gaussian, with the variance of their first order and the mean that gives the class its
-        probability.
-        """
-        n = self.n_outputs
-        k: cython.Py_ssize_t
-        m: cython.Py_ssize_t
-        j: cython.Py_ssize_t
-        self.class_gradients(mean, cov, out)
-        log_p = out.log_p
-        gradient = out.vector
-        for k in range(n):
-            top = -INFINITY
-            total = 0.0
-            for m in range(n):
-                if m != k:
-                    top = max(top, log_p[m])
-            for m in range(n):
-                gradient[m] = -exp(log_p[m] - top) if m != k else 0.0
-                total -= gradient[m]
-            for m in range(n):
-                gradient[m] = gradient[m] / total if m != k else 1.0
-            odds_var = 0.0
-            for j in range(n):
-                entry = 0.0
-                for m in range(n):
-                    entry += cov[j * n + m] * gradient[m]
-                odds_var += gradient[j] * entry
-            odds_var = max(odds_var, 0.0)
-            wanted = log_p[k] - top - log(total)
-            at = wanted * sqrt(1.0 + _PI_8 * odds_var)
-            for _ in range(_ODDS_STEPS):
-                log_odds, slope = pair_odds(at, odds_var)
-                at -= (log_odds - wanted) / slope
-            centre[k] = at
-            var[k] = odds_var
-
-    def gradients(self, mean: cython.const[cython.double][::1], cov: cython.const[cython.double][:, ::1]):
-        """Log probabilities of the classes, ``(K,)``, and their gradients in the logits' means, ``(K, K)``."""
-        n = self.n_outputs
-        out = VectorMatch(n)
-        self.class_gradients(cython.address(mean[0]), cython.address(cov[0, 0]), out)
-        return _vector(out.log_p, n), _vector(out.gradients, n * n).reshape(n, n)
-
-
 def remove_site(cov, precision, h, values, out):
     """Fill score and information of the step that removes a site from outputs that are ``values``.
 
@@ -736,4 +517,4 @@ def site_removal(
     )
     if not removable:
         return None
-    return _vector(out.score, n), _vector(out.information, n * n).reshape(n, n)
+    return as_array(out.score, n), as_array(out.information, n * n).reshape(n, n)

@@ -14,9 +14,9 @@ from scipy.special import ndtri, softmax
 from onepass._typing import FloatArray
 from onepass._validation import as_floats, one_of
 from onepass.activations import Sigmoid
+from onepass.engine.class_matches import CategoricalOutputs
 from onepass.engine.vector_matches import (
     BernoulliOutput,
-    CategoricalOutputs,
     GaussianOutputs,
     HeteroscedasticOutputs,
     NoiseState,

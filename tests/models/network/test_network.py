@@ -13,7 +13,8 @@ from scipy.special import softmax
 from onepass import BayesianNetwork, BayesianPerceptron, Quadrature
 from onepass.activations import Moments
 from onepass.beliefs.structures import make_structure
-from onepass.engine.vector_matches import CategoricalOutputs, NoiseState
+from onepass.engine.class_matches import CategoricalOutputs
+from onepass.engine.vector_matches import NoiseState
 from onepass.likelihoods.outputs import BernoulliLabel, CategoricalClasses, OutputMatch
 from onepass.models.network.propagation import evaluate, propagate
 

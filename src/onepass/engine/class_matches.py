@@ -10,8 +10,8 @@ only differences matter. What is learned is a Gaussian site, which then meets th
 """
 
 import cython
-from cython.cimports.libc.math import INFINITY, exp, expm1, fabs, log, sqrt
-from cython.cimports.onepass.engine.gumbel import N_TERMS, log_cdf, log_pdf, prepare_logit, rough_slope
+from cython.cimports.libc.math import INFINITY, exp, fabs, log, sqrt
+from cython.cimports.onepass.engine.gumbel import N_TERMS, log_pdf, prepare_logit, rough_slope, scaled_cdf
 from cython.cimports.onepass.engine.matches import sigmoid_label
 from cython.cimports.onepass.engine.small_matrices import add_square, divide_by_root, factorise
 from cython.cimports.onepass.engine.vector_matches import MOST_NODES, VectorLikelihood, VectorMatch, as_array
@@ -19,9 +19,9 @@ from numpy.polynomial.laguerre import laggauss
 
 _PI_8 = cython.declare(cython.double, 0.39269908169872414)  # π/8: one probit for the sigmoid
 _ODDS_STEPS = cython.declare(cython.int, 4)  # of Newton's method, on a function that is all but straight
-_COARSE = cython.declare(cython.double, 1.6)  # of the first nodes, in deviations; their midpoints come next
-_TOLERANCE = cython.declare(cython.double, 1e-3)  # change by the midpoints; what they leave is about its square
-_NEGLIGIBLE = cython.declare(cython.double, 20.0)  # nodes so far below the highest, in logs, end the range
+_COARSE = cython.declare(cython.double, 1.5)  # of the first nodes, in deviations; their midpoints come next
+_TOLERANCE = cython.declare(cython.double, 3e-3)  # change by the midpoints; what they leave is about its square
+_NEGLIGIBLE = cython.declare(cython.double, 16.0)  # nodes so far below the highest, in logs, end the range
 _UNIT_TOLERANCE = cython.declare(cython.double, 1e-7)  # of the sum of all classes' probabilities
 _FAINT = cython.declare(cython.double, 1e-2)  # a slope below which the density's own tail serves probabilities
 _NARROW = cython.declare(cython.double, 0.02)  # variances up to which the nodes for known logits serve
@@ -83,6 +83,7 @@ def separate(n, mean, cov, out):
 def evaluate(n, mean, label, u, slopes, out):
     """Log of the label's integrand at ``u``, and its gradient in the means; without a label (-1) that of ``Π F``."""
     total = 0.0
+    product = 1.0
     j: cython.Py_ssize_t
     for j in range(n):
         x = mean[j] - u
@@ -90,14 +91,19 @@ def evaluate(n, mean, label, u, slopes, out):
         if j == label:
             value, slope = log_pdf(x, out.variances[j], terms)
             slopes[j] = slope
-        else:
-            value, slope = log_cdf(x, out.variances[j], terms)
-            slopes[j] = -slope
-            if label < 0 and slope < _FAINT:
-                log_f, _ = log_pdf(x, out.variances[j], terms)
-                slopes[j] = -exp(log_f - value)
-        total += value
-    return total
+            total += value
+            continue
+        scale, cdf, slope = scaled_cdf(x, out.variances[j], terms)
+        slopes[j] = -slope
+        total -= scale
+        product *= cdf
+        if product < 1e-200:
+            total += log(product)
+            product = 1.0
+        if label < 0 and slope < _FAINT:
+            log_f, _ = log_pdf(x, out.variances[j], terms)
+            slopes[j] = -exp(log_f + scale) / cdf
+    return total + log(product)
 
 
 def rough_peak(n, mean, label, out):
@@ -149,7 +155,7 @@ def find_peak(n, mean, label, out):
                 peak.sharpness = min(sharpness, 10.0 * peak.sharpness)
         last_u = peak.u
         last_gap = gap
-        if fabs(gap) < 0.3 * sqrt(peak.sharpness):
+        if fabs(gap) < (0.3 if i > 0 else 1e-3) * sqrt(peak.sharpness):
             break
         peak.u += gap / peak.sharpness
     return peak
@@ -162,17 +168,22 @@ def stretch(y, sharpness):
     ``y`` it is nearly Gaussian, and evenly spaced nodes serve best.
     """
     s = sqrt(sharpness) * y
+    # The series serves where the equation would cancel, and as a start; on the far left the logarithm does.
+    U = s * (1.0 + s * (1.0 / 6.0 + s / 36.0))
     if fabs(s) < 1e-2:
-        return s + s * s / 6.0, sqrt(sharpness) * (1.0 + s / 3.0)
+        return U, sqrt(sharpness) * (1.0 + s * (1.0 / 3.0 + s / 12.0))
     level = 0.5 * s * s
-    U = s + s * s / 6.0 if s > 0.0 else -log(1.0 - s + level)
-    for _ in range(8):
-        rise = -expm1(-U)
-        change = (U - rise - level) / rise
+    if s < -2.0:
+        U = -log(1.0 - s + level)
+    elif s > 2.0:
+        U = 1.0 + level
+    while True:
+        e = exp(-U)
+        change = (U + e - 1.0 - level) / (1.0 - e)
         U -= change
-        if fabs(change) < 1e-9 * fabs(U):
+        if fabs(change) < 1e-4 * fabs(U):
             break
-    return U, sharpness * y / -expm1(-U)
+    return U, sharpness * y / (1.0 - exp(-U))
 
 
 class CategoricalOutputs(VectorLikelihood):

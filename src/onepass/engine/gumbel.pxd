@@ -1,8 +1,8 @@
 cdef enum:
-    N_TERMS = 15  # the most that one logit needs
+    N_TERMS = 24  # the most that one logit needs
 
 cdef void prepare_logit(double var, double* terms) noexcept nogil
-cdef (double, double) log_cdf(double x, double var, const double* terms) noexcept nogil
+cdef (double, double, double) scaled_cdf(double x, double var, const double* terms) noexcept nogil
 cdef (double, double) log_pdf(double x, double var, const double* terms) noexcept nogil
 cdef (double, double) rough_slope(double x, double var) noexcept nogil
 cdef (Py_ssize_t, Py_ssize_t) _rule(double var) noexcept nogil

@@ -12,20 +12,21 @@ cdef struct Lattice:
     double high
     Py_ssize_t count
     double top
+    double first
+    double total
 
 cdef class CategoricalOutputs(VectorLikelihood):
     cdef double match_two(self, const double* mean, const double* cov, Py_ssize_t label, VectorMatch out) noexcept nogil
     cdef double match_independent(self, Py_ssize_t label, VectorMatch out) noexcept nogil
     cdef Py_ssize_t place_nodes(self, Py_ssize_t label, VectorMatch out) noexcept nogil
+    cdef Py_ssize_t laguerre_nodes(self, Py_ssize_t label, VectorMatch out) noexcept nogil
     cdef double add_node(self, Lattice* lattice, double y, Py_ssize_t label, VectorMatch out) noexcept nogil
     cdef void start_lattice(self, Lattice* lattice, Py_ssize_t label, VectorMatch out) noexcept nogil
     cdef void add_midpoints(self, Lattice* lattice, double step, Py_ssize_t label, VectorMatch out) noexcept nogil
-    cdef double lattice_sum(self, Lattice* lattice, VectorMatch out) noexcept nogil
     cdef bint move_centre(self, const double* mean, const double* cov, VectorMatch out) noexcept nogil
     cdef void find_site(self, const double* mean, VectorMatch out) noexcept nogil
     cdef void meet_covariance(self, const double* cov, VectorMatch out) noexcept nogil
     cdef void class_probabilities(self, const double* mean, const double* cov, VectorMatch out) noexcept nogil
-    cdef void add_probabilities(self, Lattice* lattice, Py_ssize_t done, VectorMatch out) noexcept nogil
 
 cdef void separate(Py_ssize_t n, const double* mean, const double* cov, VectorMatch out) noexcept nogil
 cdef double evaluate(

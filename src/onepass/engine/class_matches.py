@@ -22,9 +22,8 @@ _ODDS_STEPS = cython.declare(cython.int, 4)  # of Newton's method, on a function
 _COARSE = cython.declare(cython.double, 1.5)  # of the first nodes, in deviations; their midpoints come next
 _TOLERANCE = cython.declare(cython.double, 3e-3)  # change by the midpoints; what they leave is about its square
 _NEGLIGIBLE = cython.declare(cython.double, 16.0)  # nodes so far below the highest, in logs, end the range
-_UNIT_TOLERANCE = cython.declare(cython.double, 1e-7)  # of the sum of all classes' probabilities
 _FAINT = cython.declare(cython.double, 1e-2)  # a slope below which the density's own tail serves probabilities
-_NARROW = cython.declare(cython.double, 0.02)  # variances up to which the nodes for known logits serve
+_NARROW = cython.declare(cython.double, 0.1)  # variances up to which the nodes for known logits serve
 _MOVED = cython.declare(cython.double, 0.02)  # deviations by which correlations must move a mean to matter
 _SWEEPS = cython.declare(cython.int, 10)
 _LAGUERRE = cython.declare(cython.double[8])
@@ -286,61 +285,71 @@ class CategoricalOutputs(VectorLikelihood):
         """Fill the slopes at all nodes and the logs of the nodes' weights; return the number of nodes.
 
         Where all logits are narrow the integrand is that of known logits times something smooth: Gauss-Laguerre nodes.
-        Else evenly spaced nodes over the stretched range, and midpoints until they change little.
+        Else evenly spaced nodes over the stretched range, and midpoints until they change little. Without a label (-1)
+        the nodes serve the integrals of all classes, whose sum is the density of the largest value.
         """
         n = self.n_outputs
-        mean = out.centre
-        i: cython.Py_ssize_t
         j: cython.Py_ssize_t
         widest = 0.0
-        top = -INFINITY
         for j in range(n):
             widest = max(widest, out.variances[j])
-            top = max(top, mean[j])
         if widest <= _NARROW:
-            total = 0.0
-            for j in range(n):
-                total += exp(mean[j] - top)
-            start = top + log(total)
-            for i in range(8):
-                out.node_weights[i] = _LAGUERRE_LOG_WEIGHTS[i] + evaluate(
-                    n, mean, label, start - _LAGUERRE[i], out.slopes + i * n, out
-                )
-            return 8
-        peak = find_peak(n, mean, label, out)
-        lattice = Lattice(peak.u, peak.sharpness, peak.sharpness, 0.0, 0.0, 0, -INFINITY)
+            return self.laguerre_nodes(label, out)
+        peak = find_peak(n, out.centre, label, out) if label >= 0 else rough_peak(n, out.centre, -1, out)
+        lattice = Lattice(peak.u, peak.sharpness, 1.0, 0.0, 0.0, 0, -INFINITY, 0.0, 0.0)
+        if label >= 0:
+            lattice.shape = peak.sharpness
         self.start_lattice(cython.address(lattice), label, out)
         step = _COARSE
-        before = self.lattice_sum(cython.address(lattice), out)
         while True:
+            before = lattice.total
             self.add_midpoints(cython.address(lattice), step, label, out)
             step *= 0.5
-            now = self.lattice_sum(cython.address(lattice), out)
-            change = fabs(now - 2.0 * before)
-            before = now
-            if change <= _TOLERANCE * now or 2 * lattice.count > MOST_NODES:
+            change = fabs(lattice.total - 2.0 * before)
+            if change <= _TOLERANCE * lattice.total or 2 * lattice.count > MOST_NODES:
                 break
-        for i in range(lattice.count):
-            out.node_weights[i] += log(step)
+        for j in range(lattice.count):
+            out.node_weights[j] += log(step)
         return lattice.count
+
+    def laguerre_nodes(self, label, out):
+        """The nodes for known logits: a fixed number, around the log of the sum of their exponentials."""
+        n = self.n_outputs
+        i: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        top = -INFINITY
+        total = 0.0
+        for j in range(n):
+            top = max(top, out.centre[j])
+        for j in range(n):
+            total += exp(out.centre[j] - top)
+        start = top + log(total)
+        for i in range(8):
+            value = evaluate(n, out.centre, label, start - _LAGUERRE[i], out.slopes + i * n, out)
+            out.node_weights[i] = value + _LAGUERRE_LOG_WEIGHTS[i]
+        return 8
 
     def add_node(self, lattice, y, label, out):
         """Evaluate one more node, and return the log of its part of the integral, be it a label's or of all classes."""
+        n = self.n_outputs
         i = lattice.count
         j: cython.Py_ssize_t
         U, derivative = stretch(y, lattice.shape)
-        value = evaluate(
-            self.n_outputs, out.centre, label, lattice.u + U / lattice.scale, out.slopes + i * self.n_outputs, out
+        slopes = out.slopes + i * n
+        value = evaluate(n, out.centre, label, lattice.u + U / lattice.scale, slopes, out) + log(
+            derivative / lattice.scale
         )
-        value += log(derivative / lattice.scale)
         out.node_weights[i] = value
+        lattice.count = i + 1
         if label < 0:
             density = 1e-300
-            for j in range(self.n_outputs):
-                density -= out.slopes[i * self.n_outputs + j]
+            for j in range(n):
+                density -= slopes[j]
             value += log(density)
+        if i == 0:
+            lattice.first = value
         lattice.top = max(lattice.top, value)
-        lattice.count = i + 1
+        lattice.total += exp(value - lattice.first)
         return value
 
     def start_lattice(self, lattice, label, out):
@@ -362,14 +371,6 @@ class CategoricalOutputs(VectorLikelihood):
         between = cython.cast(cython.Py_ssize_t, (lattice.high - lattice.low) / step + 0.5)
         for i in range(between):
             self.add_node(lattice, lattice.low + (i + 0.5) * step, label, out)
-
-    def lattice_sum(self, lattice, out):
-        """Sum of the weights, relative to the label's own top at the peak."""
-        total = 0.0
-        i: cython.Py_ssize_t
-        for i in range(lattice.count):
-            total += exp(out.node_weights[i] - out.node_weights[0])
-        return total
 
     def move_centre(self, mean, cov, out):
         """Move the mean by the covariance that the independent logits lack times the score; whether that is much."""
@@ -475,11 +476,11 @@ class CategoricalOutputs(VectorLikelihood):
     def class_probabilities(self, mean, cov, out):
         """Fill the log probabilities of all classes, on nodes that serve all of them.
 
-        The density of the largest value is the sum of all classes' integrands, so that the probabilities sum to 1 as
-        nearly as the nodes are dense enough.
+        They sum to 1 but for some 1e-6, which is taken out.
         """
         n = self.n_outputs
         log_p = out.log_p
+        i: cython.Py_ssize_t
         j: cython.Py_ssize_t
         if n == 2:
             var = max(cov[0] + cov[3] - 2.0 * cov[1], 0.0)
@@ -490,33 +491,16 @@ class CategoricalOutputs(VectorLikelihood):
         for j in range(n):
             out.centre[j] = mean[j]
             log_p[j] = 0.0
-        peak = rough_peak(n, mean, -1, out)
-        lattice = Lattice(peak.u, peak.sharpness, 1.0, 0.0, 0.0, 0, -INFINITY)
-        self.start_lattice(cython.address(lattice), -1, out)
-        step = _COARSE
-        done: cython.Py_ssize_t = 0
-        while True:
-            self.add_midpoints(cython.address(lattice), step, -1, out)
-            step *= 0.5
-            self.add_probabilities(cython.address(lattice), done, out)
-            done = lattice.count
-            total = 0.0
-            for j in range(n):
-                total += log_p[j]
-            if fabs(step * total - 1.0) < _UNIT_TOLERANCE or 2 * lattice.count > MOST_NODES:
-                break
-        for j in range(n):
-            log_p[j] = log(max(log_p[j] / total, 1e-300))
-
-    def add_probabilities(self, lattice, done, out):
-        """Add what the nodes from ``done`` on say to the probabilities, which stand in ``log_p``."""
-        n = self.n_outputs
-        i: cython.Py_ssize_t
-        j: cython.Py_ssize_t
-        for i in range(done, lattice.count):
+        count = self.place_nodes(-1, out)
+        total = 0.0
+        for i in range(count):
             weight = exp(out.node_weights[i])
             for j in range(n):
-                out.log_p[j] -= weight * out.slopes[i * n + j]
+                log_p[j] -= weight * out.slopes[i * n + j]
+        for j in range(n):
+            total += log_p[j]
+        for j in range(n):
+            log_p[j] = log(max(log_p[j] / total, 1e-300))
 
     def marginals(self, mean, cov, centre, var, out):
         """Means and variances of the log odds of each class against all others.

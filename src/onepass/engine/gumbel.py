@@ -87,7 +87,7 @@ for _start, _count in ((0, 8), (8, 16), (24, 24)):
 
 def _rule(var):
     """Where the Gauss-Hermite rule for a narrow logit starts, and its number of nodes: errors stay below 5e-6."""
-    if var <= 0.08:
+    if var <= 0.1:
         return 0, 8
     if var <= 0.5:
         return 8, 16

@@ -21,16 +21,25 @@ cdef class CategoricalOutputs(VectorLikelihood):
     cdef Py_ssize_t place_nodes(self, Py_ssize_t label, VectorMatch out) noexcept nogil
     cdef Py_ssize_t laguerre_nodes(self, Py_ssize_t label, VectorMatch out) noexcept nogil
     cdef double add_node(self, Lattice* lattice, double y, Py_ssize_t label, VectorMatch out) noexcept nogil
-    cdef void start_lattice(self, Lattice* lattice, Py_ssize_t label, VectorMatch out) noexcept nogil
+    cdef bint start_lattice(self, Lattice* lattice, Py_ssize_t label, VectorMatch out) noexcept nogil
     cdef void add_midpoints(self, Lattice* lattice, double step, Py_ssize_t label, VectorMatch out) noexcept nogil
+    cdef Py_ssize_t panel_nodes(self, double u, Py_ssize_t label, VectorMatch out) noexcept nogil
+    cdef (double, double) add_panel(
+        self, double start, double width, Py_ssize_t count, Py_ssize_t label, VectorMatch out
+    ) noexcept nogil
     cdef bint move_centre(self, const double* mean, const double* cov, VectorMatch out) noexcept nogil
     cdef void find_site(self, const double* mean, VectorMatch out) noexcept nogil
     cdef void meet_covariance(self, const double* cov, VectorMatch out) noexcept nogil
+    cdef double integral(self, Py_ssize_t label, VectorMatch out) noexcept nogil
     cdef void class_probabilities(self, const double* mean, const double* cov, VectorMatch out) noexcept nogil
 
 cdef void separate(Py_ssize_t n, const double* mean, const double* cov, VectorMatch out) noexcept nogil
 cdef double evaluate(
     Py_ssize_t n, const double* mean, Py_ssize_t label, double u, double* slopes, VectorMatch out
+) noexcept nogil
+cdef double density_of(Py_ssize_t n, const double* slopes) noexcept nogil
+cdef (double, double) rough_slopes(
+    Py_ssize_t n, const double* mean, Py_ssize_t label, double u, VectorMatch out
 ) noexcept nogil
 cdef Peak rough_peak(Py_ssize_t n, const double* mean, Py_ssize_t label, VectorMatch out) noexcept nogil
 cdef Peak find_peak(Py_ssize_t n, const double* mean, Py_ssize_t label, VectorMatch out) noexcept nogil

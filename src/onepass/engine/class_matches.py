@@ -16,6 +16,7 @@ from cython.cimports.onepass.engine.matches import sigmoid_label
 from cython.cimports.onepass.engine.small_matrices import add_square, divide_by_root, factorise
 from cython.cimports.onepass.engine.vector_matches import MOST_NODES, VectorLikelihood, VectorMatch, as_array
 from numpy.polynomial.laguerre import laggauss
+from numpy.polynomial.legendre import leggauss
 
 _PI_8 = cython.declare(cython.double, 0.39269908169872414)  # π/8: one probit for the sigmoid
 _ODDS_STEPS = cython.declare(cython.int, 4)  # of Newton's method, on a function that is all but straight
@@ -25,11 +26,21 @@ _NEGLIGIBLE = cython.declare(cython.double, 16.0)  # nodes so far below the high
 _FAINT = cython.declare(cython.double, 1e-2)  # a slope below which the density's own tail serves probabilities
 _NARROW = cython.declare(cython.double, 0.1)  # variances up to which the nodes for known logits serve
 _MOVED = cython.declare(cython.double, 0.02)  # deviations by which correlations must move a mean to matter
+_MOST_STEPS = cython.declare(cython.int, 12)  # of the first nodes to one side
+_MOST_PANELS = cython.declare(cython.int, MOST_NODES // 16)  # to one side, of eight nodes
+_PANEL = cython.declare(cython.double, 2.0)  # deviations that a panel spans
+_PANEL_FALL = cython.declare(cython.double, 4.0)  # by which it may fall, in logs
+_NEAR = cython.declare(cython.double, 0.3)  # deviations from the peak that nodes may be centred at
+_UNIT_TOLERANCE = cython.declare(cython.double, 1e-4)  # of the sum of all probabilities
 _SWEEPS = cython.declare(cython.int, 10)
 _LAGUERRE = cython.declare(cython.double[8])
 _LAGUERRE_LOG_WEIGHTS = cython.declare(cython.double[8])
 for _i, (_node, _weight) in enumerate(zip(*laggauss(8), strict=True)):
     _LAGUERRE[_i], _LAGUERRE_LOG_WEIGHTS[_i] = log(_node), log(_weight) + _node - log(_node)
+_LEGENDRE = cython.declare(cython.double[8])  # over [0, 1]
+_LEGENDRE_LOG_WEIGHTS = cython.declare(cython.double[8])
+for _i, (_node, _weight) in enumerate(zip(*leggauss(8), strict=True)):
+    _LEGENDRE[_i], _LEGENDRE_LOG_WEIGHTS[_i] = 0.5 * (_node + 1.0), log(0.5 * _weight)
 
 
 def separate(n, mean, cov, out):
@@ -105,58 +116,96 @@ def evaluate(n, mean, label, u, slopes, out):
     return total + log(product)
 
 
+def density_of(n, slopes):
+    """The density of the largest value over its distribution function."""
+    total = 1e-300
+    j: cython.Py_ssize_t
+    for j in range(n):
+        total -= slopes[j]
+    return total
+
+
+def rough_slopes(n, mean, label, u, out):
+    """Sum of the slopes of all ``log F``, the label's mean raised by its variance, and minus the sum's derivative.
+
+    As if Gumbel variables were Gaussian.
+    """
+    first = 0.0
+    second = 0.0
+    j: cython.Py_ssize_t
+    for j in range(n):
+        x = mean[j] + (out.variances[j] if j == label else 0.0) - u
+        slope, bend = rough_slope(x, out.variances[j])
+        first += slope
+        second -= bend
+    return max(first, 1e-100), max(second, 1e-200)
+
+
 def rough_peak(n, mean, label, out):
-    """Where an integrand peaks if Gumbel variables were Gaussian, by Newton's method on a log.
+    """Where an integrand peaks and how sharply if Gumbel variables were Gaussian, by Newton's method within bounds.
 
     The label's, ``e^-u Π F`` once its mean is raised by its variance, falls from where the slopes of ``log F`` sum to 1;
     the density of the largest value from where their square is minus their derivative.
     """
     j: cython.Py_ssize_t
-    u = -INFINITY
+    low = -INFINITY
+    high = -INFINITY
     for j in range(n):
-        u = max(u, mean[j] + (out.variances[j] if j == label else 0.0))
+        centre = mean[j] + (out.variances[j] if j == label else 0.0)
+        far = 8.0 * sqrt(2.0 + out.variances[j])
+        # Below the centre by a variance the slope is above 1, since φ/Φ(-z) is above z.
+        low = max(low, centre - (1.0 + out.variances[j] if label >= 0 else far))
+        high = max(high, centre + far)
+    u = 0.5 * (low + high)
     sharpness = 1.0
-    for _ in range(12):
-        first = 0.0
-        second = 0.0
-        for j in range(n):
-            at = mean[j] + (out.variances[j] if j == label else 0.0) - u
-            slope, bend = rough_slope(at, out.variances[j])
-            first += slope
-            second -= bend
-        first = max(first, 1e-100)
-        second = max(second, 1e-100)
+    for i in range(60):
+        first, second = rough_slopes(n, mean, label, u, out)
         sharpness = second / first
-        gap = log(first if label >= 0 else first * first / second)
-        u += gap / sharpness
-        if fabs(gap) < 0.3:
+        gap = (first if label >= 0 else first * first / second) - 1.0
+        if fabs(gap) < (_NEAR * sqrt(second) if label >= 0 else _NEAR):
             break
-    return Peak(u, max(sharpness, 1e-100))
+        if gap > 0.0:
+            low = u
+        else:
+            high = u
+        u += gap / second if label >= 0 else log(1.0 + gap) / sharpness
+        if not low < u < high:
+            u = 0.5 * (low + high)
+    return Peak(u, sharpness)
 
 
 def find_peak(n, mean, label, out):
     """Where the label's integrand peaks and how sharply, to a part of its width: from the rough one by secants."""
     peak = rough_peak(n, mean, label, out)
     slopes = out.slopes
+    low = -INFINITY
+    high = INFINITY
     last_u = 0.0
     last_gap = 0.0
     j: cython.Py_ssize_t
     i: cython.Py_ssize_t
-    for i in range(6):
+    for i in range(12):
         evaluate(n, mean, label, peak.u, slopes, out)
-        total = 1.0
+        gap = 0.0
         for j in range(n):
-            total -= slopes[j]
-        gap = log(max(total, 1e-3))
+            gap -= slopes[j]
         if i > 0 and fabs(peak.u - last_u) > 1e-9 * fabs(peak.u):
             sharpness = -(gap - last_gap) / (peak.u - last_u)
             if sharpness > 0.1 * peak.sharpness:
                 peak.sharpness = min(sharpness, 10.0 * peak.sharpness)
+        # One secant in any case, for the sharpness.
+        if fabs(gap) < (_NEAR if i > 0 else 1e-3) * sqrt(peak.sharpness):
+            break
+        if gap > 0.0:
+            low = peak.u
+        else:
+            high = peak.u
         last_u = peak.u
         last_gap = gap
-        if fabs(gap) < (0.3 if i > 0 else 1e-3) * sqrt(peak.sharpness):
-            break
-        peak.u += gap / peak.sharpness
+        # Slopes grow exponentially to the left of a peak.
+        peak.u += (log(1.0 + gap) if gap > 0.0 else gap) / peak.sharpness
+        if not low < peak.u < high:
+            peak.u = 0.5 * (low + high)
     return peak
 
 
@@ -176,7 +225,7 @@ def stretch(y, sharpness):
         U = -log(1.0 - s + level)
     elif s > 2.0:
         U = 1.0 + level
-    while True:
+    for i in range(8):
         e = exp(-U)
         change = (U + e - 1.0 - level) / (1.0 - e)
         U -= change
@@ -286,7 +335,7 @@ class CategoricalOutputs(VectorLikelihood):
 
         Where all logits are narrow the integrand is that of known logits times something smooth: Gauss-Laguerre nodes.
         Else evenly spaced nodes over the stretched range, and midpoints until they change little. Without a label (-1)
-        the nodes serve the integrals of all classes, whose sum is the density of the largest value.
+        the nodes serve the integrals of all classes, whose sum is the density of the largest value; there may be none.
         """
         n = self.n_outputs
         j: cython.Py_ssize_t
@@ -299,18 +348,18 @@ class CategoricalOutputs(VectorLikelihood):
         lattice = Lattice(peak.u, peak.sharpness, 1.0, 0.0, 0.0, 0, -INFINITY, 0.0, 0.0)
         if label >= 0:
             lattice.shape = peak.sharpness
-        self.start_lattice(cython.address(lattice), label, out)
+        if not self.start_lattice(cython.address(lattice), label, out):
+            return self.panel_nodes(peak.u, label, out) if label >= 0 else 0
         step = _COARSE
-        while True:
+        for _ in range(2):
             before = lattice.total
             self.add_midpoints(cython.address(lattice), step, label, out)
             step *= 0.5
-            change = fabs(lattice.total - 2.0 * before)
-            if change <= _TOLERANCE * lattice.total or 2 * lattice.count > MOST_NODES:
-                break
-        for j in range(lattice.count):
-            out.node_weights[j] += log(step)
-        return lattice.count
+            if fabs(lattice.total - 2.0 * before) <= _TOLERANCE * lattice.total:
+                for j in range(lattice.count):
+                    out.node_weights[j] += log(step)
+                return lattice.count
+        return self.panel_nodes(peak.u, label, out) if label >= 0 else 0
 
     def laguerre_nodes(self, label, out):
         """The nodes for known logits: a fixed number, around the log of the sum of their exponentials."""
@@ -333,7 +382,6 @@ class CategoricalOutputs(VectorLikelihood):
         """Evaluate one more node, and return the log of its part of the integral, be it a label's or of all classes."""
         n = self.n_outputs
         i = lattice.count
-        j: cython.Py_ssize_t
         U, derivative = stretch(y, lattice.shape)
         slopes = out.slopes + i * n
         value = evaluate(n, out.centre, label, lattice.u + U / lattice.scale, slopes, out) + log(
@@ -342,10 +390,7 @@ class CategoricalOutputs(VectorLikelihood):
         out.node_weights[i] = value
         lattice.count = i + 1
         if label < 0:
-            density = 1e-300
-            for j in range(n):
-                density -= slopes[j]
-            value += log(density)
+            value += log(density_of(n, slopes))
         if i == 0:
             lattice.first = value
         lattice.top = max(lattice.top, value)
@@ -353,17 +398,19 @@ class CategoricalOutputs(VectorLikelihood):
         return value
 
     def start_lattice(self, lattice, label, out):
-        """Nodes from the peak to both sides, until they are negligible."""
+        """Nodes from the peak to both sides, until they are negligible; False where they are never."""
         self.add_node(lattice, 0.0, label, out)
-        i: cython.int
-        for i in range(1, 25):
-            lattice.high = i * _COARSE
+        for _ in range(_MOST_STEPS):
+            lattice.high += _COARSE
             if self.add_node(lattice, lattice.high, label, out) < lattice.top - _NEGLIGIBLE:
                 break
-        for i in range(1, 25):
-            lattice.low = -i * _COARSE
+        else:
+            return False
+        for _ in range(_MOST_STEPS):
+            lattice.low -= _COARSE
             if self.add_node(lattice, lattice.low, label, out) < lattice.top - _NEGLIGIBLE:
-                break
+                return True
+        return False
 
     def add_midpoints(self, lattice, step, label, out):
         """Halve the distance of the nodes."""
@@ -371,6 +418,47 @@ class CategoricalOutputs(VectorLikelihood):
         between = cython.cast(cython.Py_ssize_t, (lattice.high - lattice.low) / step + 0.5)
         for i in range(between):
             self.add_node(lattice, lattice.low + (i + 0.5) * step, label, out)
+
+    def panel_nodes(self, u, label, out):
+        """Nodes for logits of very different scales: Gauss-Legendre panels to both sides of the peak.
+
+        A panel is as wide as the integrand bends at both its ends, if Gumbel variables were Gaussian, and falls, as it
+        did at the end of the panel before.
+        """
+        n = self.n_outputs
+        top = -INFINITY
+        count: cython.Py_ssize_t = 0
+        side: cython.int
+        i: cython.int
+        for side in range(2):
+            sign = 1.0 if side == 0 else -1.0
+            at = u
+            fall = 0.0
+            for i in range(_MOST_PANELS):
+                width = min(
+                    _PANEL / sqrt(rough_slopes(n, out.centre, label, at, out)[1]), _PANEL_FALL / max(fall, 1e-100)
+                )
+                while width * sqrt(rough_slopes(n, out.centre, label, at + sign * width, out)[1]) > 1.5 * _PANEL:
+                    width *= 0.7
+                value, fall = self.add_panel(at, sign * width, count, label, out)
+                count += 8
+                at += sign * width
+                top = max(top, out.node_weights[count - 8])
+                if value < top - _NEGLIGIBLE - 4.0:
+                    break
+        return count
+
+    def add_panel(self, start, width, count, label, out):
+        """Evaluate eight nodes; the integrand's log at the last, weighted, and how fast it fell before."""
+        n = self.n_outputs
+        i: cython.Py_ssize_t
+        value = 0.0
+        before = 0.0
+        for i in range(8):
+            before = value
+            value = evaluate(n, out.centre, label, start + width * _LEGENDRE[i], out.slopes + (count + i) * n, out)
+            out.node_weights[count + i] = value + _LEGENDRE_LOG_WEIGHTS[i] + log(fabs(width))
+        return value + log(fabs(width)), (before - value) / (fabs(width) * (_LEGENDRE[7] - _LEGENDRE[6]))
 
     def move_centre(self, mean, cov, out):
         """Move the mean by the covariance that the independent logits lack times the score; whether that is much."""
@@ -462,6 +550,9 @@ class CategoricalOutputs(VectorLikelihood):
                 for k in range(n):
                     inner[i * n + k] += entry * product[j * n + k]
         factorise(n, inner, out.third)
+        for j in range(n):
+            if out.third[j * n + j] == 0.0:  # lost to rounding; so less is learned
+                out.third[j * n + j] = sqrt(inner[j * n + j])
         divide_by_root(n, B, out.third)
         add_square(n, B, out.information)
         for j in range(n):
@@ -476,7 +567,8 @@ class CategoricalOutputs(VectorLikelihood):
     def class_probabilities(self, mean, cov, out):
         """Fill the log probabilities of all classes, on nodes that serve all of them.
 
-        They sum to 1 but for some 1e-6, which is taken out.
+        They sum to 1 but for some 1e-6, which is taken out. Where logits have very different scales the density of the
+        largest value may have several peaks, and nodes miss some: then each class has nodes of its own.
         """
         n = self.n_outputs
         log_p = out.log_p
@@ -499,8 +591,22 @@ class CategoricalOutputs(VectorLikelihood):
                 log_p[j] -= weight * out.slopes[i * n + j]
         for j in range(n):
             total += log_p[j]
+        if fabs(total - 1.0) > _UNIT_TOLERANCE:
+            total = 0.0
+            for j in range(n):
+                log_p[j] = self.integral(j, out)
+                total += log_p[j]
         for j in range(n):
             log_p[j] = log(max(log_p[j] / total, 1e-300))
+
+    def integral(self, label, out):
+        """The probability of one class, on nodes of its own."""
+        i: cython.Py_ssize_t
+        count = self.place_nodes(label, out)
+        total = 0.0
+        for i in range(count):
+            total += exp(out.node_weights[i])
+        return total
 
     def marginals(self, mean, cov, centre, var, out):
         """Means and variances of the log odds of each class against all others.

@@ -11,7 +11,14 @@ only differences matter. What is learned is a Gaussian site, which then meets th
 
 import cython
 from cython.cimports.libc.math import INFINITY, exp, fabs, log, sqrt
-from cython.cimports.onepass.engine.gumbel import N_TERMS, log_pdf, prepare_logit, rough_slope, scaled_cdf
+from cython.cimports.onepass.engine.gumbel import (
+    N_TERMS,
+    log_pdf,
+    prepare_logit,
+    rough_cdf_slopes,
+    rough_pdf_slopes,
+    scaled_cdf,
+)
 from cython.cimports.onepass.engine.matches import sigmoid_label
 from cython.cimports.onepass.engine.small_matrices import add_square, divide_by_root, factorise
 from cython.cimports.onepass.engine.vector_matches import MOST_NODES, VectorLikelihood, VectorMatch, as_array
@@ -126,49 +133,54 @@ def density_of(n, slopes):
 
 
 def rough_slopes(n, mean, label, u, out):
-    """Sum of the slopes of all ``log F``, the label's mean raised by its variance, and minus the sum's derivative.
-
-    As if Gumbel variables were Gaussian.
-    """
+    """First and minus the second derivative of the log integrand in ``u``, if Gumbel variables were Gaussian."""
     first = 0.0
     second = 0.0
     j: cython.Py_ssize_t
     for j in range(n):
-        x = mean[j] + (out.variances[j] if j == label else 0.0) - u
-        slope, bend = rough_slope(x, out.variances[j])
+        if j == label:
+            slope, bend = rough_pdf_slopes(mean[j] - u, out.variances[j])
+        else:
+            slope, bend = rough_cdf_slopes(mean[j] - u, out.variances[j])
         first += slope
-        second -= bend
-    return max(first, 1e-100), max(second, 1e-200)
+        second += bend
+    return first, max(second, 1e-200)
 
 
 def rough_peak(n, mean, label, out):
     """Where an integrand peaks and how sharply if Gumbel variables were Gaussian, by Newton's method within bounds.
 
-    The label's, ``e^-u Π F`` once its mean is raised by its variance, falls from where the slopes of ``log F`` sum to 1;
-    the density of the largest value from where their square is minus their derivative.
+    The density of the largest value, without a label (-1), peaks where the square of the first derivative of ``log Π F``
+    is minus the second.
     """
     j: cython.Py_ssize_t
     low = -INFINITY
     high = -INFINITY
     for j in range(n):
-        centre = mean[j] + (out.variances[j] if j == label else 0.0)
         far = 8.0 * sqrt(2.0 + out.variances[j])
-        # Below the centre by a variance the slope is above 1, since φ/Φ(-z) is above z.
-        low = max(low, centre - (1.0 + out.variances[j] if label >= 0 else far))
-        high = max(high, centre + far)
-    u = 0.5 * (low + high)
+        if label < 0 or j == label:
+            low = max(low, mean[j] - (far if label < 0 else 0.0))
+        high = max(high, mean[j] + far)
+    u = max(low, 0.5 * (low + high) if label < 0 else low + 1.0)
     sharpness = 1.0
-    for i in range(60):
+    for i in range(80):
         first, second = rough_slopes(n, mean, label, u, out)
-        sharpness = second / first
-        gap = (first if label >= 0 else first * first / second) - 1.0
-        if fabs(gap) < (_NEAR * sqrt(second) if label >= 0 else _NEAR):
+        if label < 0:
+            first = max(first, 1e-100)
+            sharpness = second / first
+            gap = log(first / sharpness)
+            near = _NEAR
+        else:
+            sharpness = second
+            gap = first
+            near = _NEAR * sqrt(second)
+        if fabs(gap) < near:
             break
         if gap > 0.0:
             low = u
         else:
             high = u
-        u += gap / second if label >= 0 else log(1.0 + gap) / sharpness
+        u += gap / sharpness
         if not low < u < high:
             u = 0.5 * (low + high)
     return Peak(u, sharpness)

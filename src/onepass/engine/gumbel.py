@@ -75,7 +75,7 @@ _INV_SQRT_2PI = cython.declare(cython.double, 0.3989422804014327)
 _GUMBEL_MEAN = cython.declare(cython.double, 0.5772156649015329)
 _GUMBEL_VAR = cython.declare(cython.double, 1.6449340668482264)
 _LARGEST_POWER = cython.declare(cython.double, 600.0)  # e to it is finite, and so far out nothing is left
-_FAR = cython.declare(cython.double, 6.0)
+_FAR = cython.declare(cython.double, 6.5)  # from where on the mixture's tail, which is not exponential, is not used
 _DEEP = cython.declare(cython.double, -8.0)  # deviations below which Φ is scaled, so that it does not underflow
 _NODES = cython.declare(cython.double[48])  # of rules with 8, 16 and 24
 _NODE_WEIGHTS = cython.declare(cython.double[48])
@@ -110,7 +110,7 @@ def prepare_logit(var, terms):
 def scaled_cdf(x, var, terms):
     """``scale`` and ``F e^scale``, so that many can be multiplied before a log is taken, and ``log F``'s derivative."""
     if var > _WIDE:
-        scale, cdf, pdf, _ = _gaussians(x, terms)
+        scale, cdf, pdf = _gaussians(x, terms)
         return scale, cdf, pdf / cdf
     power, scale, first, second, _ = _atoms(x, var, terms)
     return scale, first, power * second / first
@@ -124,19 +124,28 @@ def log_pdf(x, var, terms):
     if var <= _WIDE:
         power, scale, _, second, third = _atoms(x, var, terms)
         return x + log(second) - scale, 1.0 - power * third / second
-    if x < -min(0.5 * var, _FAR) - _FAR:
+    if x < -max(0.5 * var, _FAR):
         scale, cdf, slope = scaled_cdf(x + var, var, terms)
         return x + 0.5 * var + log(cdf) - scale, 1.0 - slope
-    scale, _, pdf, derivative = _gaussians(x, terms)
+    scale, pdf, derivative = _densities(x, terms)
     return log(pdf) - scale, derivative / pdf
 
 
-def rough_slope(x, var):
-    """Derivative of ``log F`` in ``u`` and that derivative's own, if the Gumbel variable were Gaussian."""
+def rough_cdf_slopes(x, var):
+    """First and minus the second derivative of ``log F`` in ``u``, if the Gumbel variable were Gaussian."""
     inverse = 1.0 / sqrt(var + _GUMBEL_VAR)
     z = -(x + _GUMBEL_MEAN) * inverse
     r = _SQRT_2_OVER_PI / erfcx(-z * _SQRT_HALF)
-    return r * inverse, -r * (r + z) * inverse * inverse
+    return r * inverse, r * (r + z) * inverse * inverse
+
+
+def rough_pdf_slopes(x, var):
+    """First and minus the second derivative of ``log f`` in ``u``, as `rough_cdf_slopes` and with an exponential tail."""
+    if x < -max(0.5 * var, 1.0):
+        slope, bend = rough_cdf_slopes(x + var, var)
+        return slope - 1.0, bend
+    bend = 1.0 / (var + _GUMBEL_VAR)
+    return (x + _GUMBEL_MEAN) * bend, bend
 
 
 @cython.cfunc
@@ -177,7 +186,7 @@ def _atoms(x, var, terms):
 
 
 def _gaussians(x, terms):
-    """The mixture's distribution function, its density and minus the density's derivative, all times ``e^scale``."""
+    """The mixture's distribution function and its density, both times ``e^scale``."""
     z: cython.double[8]
     top = -1e308
     i: cython.Py_ssize_t
@@ -187,7 +196,6 @@ def _gaussians(x, terms):
     scale = 0.5 * top * top if top < _DEEP else 0.0
     cdf = 0.0
     pdf = 0.0
-    derivative = 0.0
     for i in range(8):
         density = _exp_below(scale - 0.5 * z[i] * z[i])
         t = 1.0 / (1.0 + 0.25 * fabs(z[i]))
@@ -196,7 +204,22 @@ def _gaussians(x, terms):
         tail = t * (_TAIL[0] + t * (_TAIL[1] + t * (_TAIL[2] + t * (_TAIL[3] + t * (_TAIL[4] + t * tail)))))
         tail *= density
         cdf += _WEIGHTS[i] * (tail if z[i] < 0.0 else 1.0 - tail)
-        share = _WEIGHTS[i] * terms[i] * density
+        pdf += _WEIGHTS[i] * terms[i] * density
+    return scale, cdf, _INV_SQRT_2PI * pdf
+
+
+def _densities(x, terms):
+    """The mixture's density and minus its derivative, both times ``e^scale``."""
+    z: cython.double[8]
+    nearest = 1e308
+    i: cython.Py_ssize_t
+    for i in range(8):
+        z[i] = (_CENTRES[i] - x) * terms[i]
+        nearest = min(nearest, 0.5 * z[i] * z[i])
+    pdf = 0.0
+    derivative = 0.0
+    for i in range(8):
+        share = _WEIGHTS[i] * terms[i] * _exp_below(nearest - 0.5 * z[i] * z[i])
         pdf += share
         derivative += share * terms[i] * z[i]
-    return scale, cdf, _INV_SQRT_2PI * pdf, _INV_SQRT_2PI * derivative
+    return nearest, _INV_SQRT_2PI * pdf, _INV_SQRT_2PI * derivative

@@ -27,8 +27,8 @@ from numpy.polynomial.legendre import leggauss
 
 _PI_8 = cython.declare(cython.double, 0.39269908169872414)  # π/8: one probit for the sigmoid
 _ODDS_STEPS = cython.declare(cython.int, 4)  # of Newton's method, on a function that is all but straight
-_COARSE = cython.declare(cython.double, 1.5)  # of the first nodes, in deviations; their midpoints come next
-_TOLERANCE = cython.declare(cython.double, 3e-3)  # change by the midpoints; what they leave is about its square
+_COARSE = cython.declare(cython.double, 1.3)  # of the first nodes, in deviations; their midpoints come next
+_TOLERANCE = cython.declare(cython.double, 2e-4)  # change by the midpoints; what they leave is about its square
 _NEGLIGIBLE = cython.declare(cython.double, 16.0)  # nodes so far below the highest, in logs, end the range
 _FAINT = cython.declare(cython.double, 1e-2)  # a slope below which the density's own tail serves probabilities
 _NARROW = cython.declare(cython.double, 0.1)  # variances up to which the nodes for known logits serve
@@ -70,8 +70,7 @@ def separate(n, mean, cov, out):
             v[j] += max(cov[j * n + j] + cov[k * n + k] - 2.0 * cov[j * n + k], 0.0)
         total += v[j]
         widest = max(widest, v[j])
-        weight[j] = mean[j] / sqrt(1.0 + _PI_8 * max(cov[j * n + j], 0.0))
-        top = max(top, weight[j])
+        top = max(top, mean[j])
     for j in range(n):
         v[j] = max((v[j] - total / (2.0 * (n - 1))) / (n - 2), 0.0)
     # Independent logits are found so; only others take the sweeps.
@@ -82,7 +81,7 @@ def separate(n, mean, cov, out):
     if worst > 1e-9 * widest:
         total = 0.0
         for j in range(n):
-            weight[j] = exp(weight[j] - top)
+            weight[j] = exp((mean[j] - top) / sqrt(1.0 + _PI_8 * v[j]))
             total += weight[j]
         for j in range(n):
             weight[j] = weight[j] / total + 0.3 / n
@@ -161,7 +160,7 @@ def rough_peak(n, mean, label, out):
         if label < 0 or j == label:
             low = max(low, mean[j] - (far if label < 0 else 0.0))
         high = max(high, mean[j] + far)
-    u = max(low, 0.5 * (low + high) if label < 0 else low + 1.0)
+    u = 0.5 * (low + high) if label < 0 else low + 0.5
     sharpness = 1.0
     for i in range(80):
         first, second = rough_slopes(n, mean, label, u, out)

@@ -13,9 +13,8 @@ from scipy.special import softmax
 from onepass import BayesianNetwork, BayesianPerceptron, Quadrature
 from onepass.activations import Moments
 from onepass.beliefs.structures import make_structure
-from onepass.engine.class_matches import CategoricalOutputs
 from onepass.engine.vector_matches import NoiseState
-from onepass.likelihoods.outputs import BernoulliLabel, CategoricalClasses, OutputMatch
+from onepass.likelihoods.outputs import CategoricalClasses, OutputMatch
 from onepass.models.network.propagation import evaluate, propagate
 
 STRUCTURES = ("full", "layer", "neuron", "diagonal")
@@ -180,7 +179,7 @@ def match_class(mean: np.ndarray, cov: np.ndarray, label: int) -> OutputMatch:
     return CategoricalClasses(len(mean)).moment_match(mean, cov, np.array([label]), state)
 
 
-@pytest.mark.parametrize(("scale", "near"), [(0.3, 0.005), (1.0, 0.04), (3.0, 0.1)])
+@pytest.mark.parametrize(("scale", "near"), [(0.3, 0.001), (1.0, 0.005), (3.0, 0.02)])
 def test_the_joint_step_on_classes_is_nearly_the_exact_one(scale: float, near: float) -> None:
     """Errors of probabilities, of means and covariances in prior standard deviations, for covariances of any shape."""
     rng, errors = np.random.default_rng(0), []
@@ -188,50 +187,17 @@ def test_the_joint_step_on_classes_is_nearly_the_exact_one(scale: float, near: f
         mean, root = scale * rng.normal(size=3), scale * rng.normal(size=(3, 3))
         cov = root @ root.T
         std = np.sqrt(np.diag(cov))
-        left, gaps = np.zeros((3, 3)), []
         for label, (p, centre, spread) in enumerate(tilted_by_classes(mean, cov)):
             match = match_class(mean, cov, label)
-            gaps.append(
-                [abs(np.exp(match.log_density) - p), p * np.abs((mean + cov @ match.score - centre) / std).max()]
+            errors.append(
+                [
+                    abs(np.exp(match.log_density) - p),
+                    p * np.abs((mean + cov @ match.score - centre) / std).max(),
+                    p * np.abs((cov - cov @ match.information @ cov - spread) / np.outer(std, std)).max(),
+                ]
             )
-            left += p * spread
-            # The site says what the step does.
-            shrink = np.linalg.inv(np.eye(3) + match.precision @ cov)
-            np.testing.assert_allclose(shrink @ match.precision, match.information, atol=1e-9)
-            np.testing.assert_allclose(shrink @ match.shift, match.score, atol=1e-9)
-        shrunk = (cov - cov @ match.information @ cov - left) / np.outer(std, std)
-        errors.append([*np.max(gaps, axis=0), np.abs(shrunk).max()])
-    assert (np.median(errors, axis=0) < near).all()
-
-
-def test_two_classes_are_predicted_as_their_label_is() -> None:
-    mean, cov = np.array([0.4, -1.0]), np.array([[2.0, 0.5], [0.5, 3.0]])
-    for label in (0, 1):
-        ours = match_class(mean, cov, label)
-        state = NoiseState.start(1, None, False)
-        exact = BernoulliLabel(1).moment_match(np.array([-1.4]), np.array([[4.0]]), np.array([label]), state)
-        assert ours.log_density == pytest.approx(exact.log_density, abs=1e-12)
-        np.testing.assert_allclose(ours.score, [-exact.score[0], exact.score[0]], atol=1e-12)
-    record = CategoricalClasses(2).compiled.records(mean[None], cov[None], NoiseState.start(2, None, False))
-    np.testing.assert_allclose(record[0, :2], [[1.4, -1.4], [4.0, 4.0]], atol=1e-7)
-
-
-def test_no_class_leaves_less_than_a_covariance() -> None:
-    """Also where three pairs contradict each other, which random covariances of any scale find."""
-    rng = np.random.default_rng(0)
-    contradictions = 0
-    for _ in range(2000):
-        n = rng.integers(2, 12)
-        root = (
-            rng.normal(size=(n, rng.integers(1, n + 1))) * 10 ** rng.uniform(-3, 3) * 10 ** rng.uniform(-2, 2, (n, 1))
-        )
-        mean, cov = rng.normal(size=n) * 10 ** rng.uniform(-2, 3), root @ root.T
-        match = match_class(mean, cov, 0)
-        assert np.linalg.eigvalsh(root.T @ match.information @ root).max() < 1.0
-        log_p, gradients = CategoricalOutputs(int(n)).gradients(mean, cov)
-        plain = (gradients.T * np.exp(log_p)) @ gradients
-        contradictions += not np.allclose(match.information, plain, rtol=1e-9, atol=1e-12 * np.abs(plain).max())
-    assert contradictions > 0
+    assert (np.median(errors, axis=0) < 0.1 * near).all()
+    assert (np.quantile(errors, 0.9, axis=0) < near).all()
 
 
 @pytest.mark.parametrize("hidden", [(7,), (6, 5)], ids=str)
@@ -265,9 +231,9 @@ def test_draws_are_what_is_predicted(head: dict[str, Any], structure: str, n: in
     X, y = problem(head, n=n)
     network = BayesianNetwork(4, (6, 5), covariance=structure, **head).learn(X, y)
     draws, seen = network.sample_output(X[:10], 20_000, 0), network.predict(X[:10])
-    # A softmax of uncertain logits has no closed form, and the more uncertain the less; all else is exact.
+    # Of classes the mean is all but exact; that log odds are Gaussian is the coarser the less is known.
     classes = head["observation"] == "categorical"
-    near = {150: 0.06, 400: 0.03}[n] if classes else 4 / np.sqrt(20_000)
+    near = 0.02 if classes else 4 / np.sqrt(20_000)
     std = np.sqrt(seen.var) if head["observation"] == "gaussian" else 1.0
     np.testing.assert_array_less(np.abs(draws.mean(axis=0) - seen.mean) / std, near)
     np.testing.assert_allclose(draws.std(axis=0), np.sqrt(seen.var), rtol=0.03, atol=0.04 if classes else 0.0)
@@ -275,7 +241,7 @@ def test_draws_are_what_is_predicted(head: dict[str, Any], structure: str, n: in
     if head["observation"] != "gaussian":
         low, high = network.interval(X[:10], 0.9)
         inside = ((low <= draws) & (draws <= high)).mean(axis=0)
-        np.testing.assert_allclose(inside, 0.9, atol={150: 0.06, 400: 0.05}[n] if classes else 0.012)
+        np.testing.assert_allclose(inside, 0.9, atol={150: 0.08, 400: 0.05}[n] if classes else 0.012)
 
 
 def test_blocks_that_hold_everything_are_the_full_covariance() -> None:
@@ -353,8 +319,8 @@ def test_twins_cancel_before_the_first_row_but_not_their_slopes() -> None:
         kind = "bernoulli" if n_outputs == 1 else "categorical"
         twins = BayesianNetwork(3, hidden, n_outputs, observation=kind)
         assert twins.prior.paired
-        # Not quite, for several classes: how unsure a logit is differs from class to class.
-        np.testing.assert_allclose(twins.predict(X).mean, 1 / max(n_outputs, 2), atol=1e-3)
+        # Not quite, for several classes: the less sure a logit is the likelier it is the largest.
+        np.testing.assert_allclose(twins.predict(X).mean, 1 / max(n_outputs, 2), atol=0.04 if n_outputs > 1 else 1e-3)
         alone = BayesianNetwork(3, hidden, n_outputs, observation=kind, prior=replace(twins.prior, paired=False))
         assert np.abs(alone.predict(X).mean - 1 / max(n_outputs, 2)).max() > 0.1
         # The first label moves a network with twins: its slopes don't cancel.

@@ -34,6 +34,7 @@ cdef class CategoricalOutputs(VectorLikelihood):
     cdef void class_probabilities(self, const double* mean, const double* cov, VectorMatch out) noexcept nogil
 
 cdef void separate(Py_ssize_t n, const double* mean, const double* cov, VectorMatch out) noexcept nogil
+cdef void rough_probabilities(Py_ssize_t n, const double* mean, VectorMatch out) noexcept nogil
 cdef double evaluate(
     Py_ssize_t n, const double* mean, Py_ssize_t label, double u, double* slopes, VectorMatch out
 ) noexcept nogil

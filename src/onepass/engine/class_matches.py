@@ -51,26 +51,25 @@ for _i, (_node, _weight) in enumerate(zip(*leggauss(8), strict=True)):
 
 
 def separate(n, mean, cov, out):
-    """Fill the variances of the independent logits that stand for the correlated ones, and prepare them.
+    """Fill means and variances of the independent logits that stand for the correlated ones, and prepare them.
 
     Least squares of the variances of all differences, pairs weighted by how probable their classes are: in closed form
-    for equal weights, from which sweeps go on, one variance after the other, none negative.
+    for equal weights, from which sweeps go on, one variance after the other, none negative. What covariance is still
+    lacking moves the means, to first order as it moves the probabilities.
     """
     v = out.variances
-    weight = out.log_p
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
     total = 0.0
     widest = 0.0
-    top = -INFINITY
     for j in range(n):
+        out.centre[j] = mean[j]
         v[j] = 0.0
         for k in range(n):
             v[j] += max(cov[j * n + j] + cov[k * n + k] - 2.0 * cov[j * n + k], 0.0)
         total += v[j]
         widest = max(widest, v[j])
-        top = max(top, mean[j])
     for j in range(n):
         v[j] = max((v[j] - total / (2.0 * (n - 1))) / (n - 2), 0.0)
     # Independent logits are found so; only others take the sweeps.
@@ -79,21 +78,42 @@ def separate(n, mean, cov, out):
         for k in range(j):
             worst = max(worst, fabs(cov[j * n + j] + cov[k * n + k] - 2.0 * cov[j * n + k] - v[j] - v[k]))
     if worst > 1e-9 * widest:
-        total = 0.0
+        weight = out.log_p
+        rough_probabilities(n, mean, out)
         for j in range(n):
-            weight[j] = exp((mean[j] - top) / sqrt(1.0 + _PI_8 * v[j]))
-            total += weight[j]
-        for j in range(n):
-            weight[j] = weight[j] / total + 0.3 / n
+            weight[j] += 0.3 / n
         for i in range(_SWEEPS):
             for j in range(n):
-                gap = 0.0
+                gap = weight[j] * v[j]
                 for k in range(n):
                     gap += weight[k] * (cov[j * n + j] + cov[k * n + k] - 2.0 * cov[j * n + k] - v[k])
-                gap += weight[j] * v[j]
                 v[j] = max(gap / (1.3 - weight[j]), 0.0)
+        rough_probabilities(n, mean, out)
+        common = 0.0
+        for j in range(n):
+            common += 2.0 * weight[j] * v[j]
+        flattened = sqrt(1.0 + _PI_8 * common)
+        for j in range(n):
+            move = 0.5 * (cov[j * n + j] - v[j]) + weight[j] * v[j]
+            for k in range(n):
+                move -= cov[j * n + k] * weight[k]
+            out.centre[j] += move / flattened
     for j in range(n):
         prepare_logit(v[j], out.terms + j * N_TERMS)
+
+
+def rough_probabilities(n, mean, out):
+    """Fill probabilities, in ``log_p``, by logits shrunk as one probit for the sigmoid says."""
+    j: cython.Py_ssize_t
+    top = -INFINITY
+    total = 0.0
+    for j in range(n):
+        top = max(top, mean[j])
+    for j in range(n):
+        out.log_p[j] = exp((mean[j] - top) / sqrt(1.0 + _PI_8 * out.variances[j]))
+        total += out.log_p[j]
+    for j in range(n):
+        out.log_p[j] /= total
 
 
 def evaluate(n, mean, label, u, slopes, out):
@@ -260,12 +280,9 @@ class CategoricalOutputs(VectorLikelihood):
         """
         n = self.n_outputs
         label = cython.cast(cython.Py_ssize_t, target[0])
-        j: cython.Py_ssize_t
         if n == 2:
             return self.match_two(mean, cov, label, out)
         separate(n, mean, cov, out)
-        for j in range(n):
-            out.centre[j] = mean[j]
         log_z = self.match_independent(label, out)
         if self.move_centre(mean, cov, out):
             self.match_independent(label, out)
@@ -478,18 +495,17 @@ class CategoricalOutputs(VectorLikelihood):
         k: cython.Py_ssize_t
         middle = 0.0
         for j in range(n):
-            move = -out.variances[j] * out.score[j]
+            move = mean[j] - out.centre[j] - out.variances[j] * out.score[j]
             for k in range(n):
                 move += cov[j * n + k] * out.score[k]
             out.vector[j] = move
             middle += move / n
         much: cython.bint = False
         for j in range(n):
-            out.vector[j] -= middle
-            much = much or fabs(out.vector[j]) > _MOVED * sqrt(1.0 + out.variances[j])
+            much = much or fabs(out.vector[j] - middle) > _MOVED * sqrt(1.0 + out.variances[j])
         if much:
             for j in range(n):
-                out.centre[j] = mean[j] + out.vector[j]
+                out.centre[j] += out.vector[j] - middle
         return much
 
     def find_site(self, mean, out):
@@ -592,7 +608,6 @@ class CategoricalOutputs(VectorLikelihood):
             return
         separate(n, mean, cov, out)
         for j in range(n):
-            out.centre[j] = mean[j]
             log_p[j] = 0.0
         count = self.place_nodes(-1, out)
         total = 0.0

@@ -14,12 +14,13 @@ cdef struct Lattice:
     double top
     double first
     double total
+    double drift
 
 cdef class CategoricalOutputs(VectorLikelihood):
     cdef double match_two(self, const double* mean, const double* cov, Py_ssize_t label, VectorMatch out) noexcept nogil
     cdef double match_independent(self, Py_ssize_t label, VectorMatch out) noexcept nogil
     cdef Py_ssize_t place_nodes(self, Py_ssize_t label, VectorMatch out) noexcept nogil
-    cdef Py_ssize_t laguerre_nodes(self, Py_ssize_t label, VectorMatch out) noexcept nogil
+    cdef Py_ssize_t laguerre_nodes(self, Py_ssize_t label, bint few, VectorMatch out) noexcept nogil
     cdef double add_node(self, Lattice* lattice, double y, Py_ssize_t label, VectorMatch out) noexcept nogil
     cdef bint start_lattice(self, Lattice* lattice, Py_ssize_t label, VectorMatch out) noexcept nogil
     cdef void add_midpoints(self, Lattice* lattice, double step, Py_ssize_t label, VectorMatch out) noexcept nogil
@@ -38,7 +39,6 @@ cdef void rough_probabilities(Py_ssize_t n, const double* mean, VectorMatch out)
 cdef double evaluate(
     Py_ssize_t n, const double* mean, Py_ssize_t label, double u, double* slopes, VectorMatch out
 ) noexcept nogil
-cdef double density_of(Py_ssize_t n, const double* slopes) noexcept nogil
 cdef (double, double) rough_slopes(
     Py_ssize_t n, const double* mean, Py_ssize_t label, double u, VectorMatch out
 ) noexcept nogil

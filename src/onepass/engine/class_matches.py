@@ -29,21 +29,24 @@ _PI_8 = cython.declare(cython.double, 0.39269908169872414)  # π/8: one probit f
 _ODDS_STEPS = cython.declare(cython.int, 4)  # of Newton's method, on a function that is all but straight
 _COARSE = cython.declare(cython.double, 1.3)  # of the first nodes, in deviations; their midpoints come next
 _TOLERANCE = cython.declare(cython.double, 2e-4)  # change by the midpoints; what they leave is about its square
+_DRIFT = cython.declare(cython.double, 3e-4)  # of the integral of a slope, which is zero, in peak widths
 _NEGLIGIBLE = cython.declare(cython.double, 16.0)  # nodes so far below the highest, in logs, end the range
 _FAINT = cython.declare(cython.double, 1e-2)  # a slope below which the density's own tail serves probabilities
-_NARROW = cython.declare(cython.double, 0.1)  # variances up to which the nodes for known logits serve
-_MOVED = cython.declare(cython.double, 0.02)  # deviations by which correlations must move a mean to matter
+_NARROW = cython.declare(cython.double, 0.3)  # variances up to which the nodes for known logits serve
+_NARROWEST = cython.declare(cython.double, 0.1)  # and up to which eight of them do
+_MOVED = cython.declare(cython.double, 0.1)  # deviations by which correlations must move a mean to matter
 _MOST_STEPS = cython.declare(cython.int, 12)  # of the first nodes to one side
 _MOST_PANELS = cython.declare(cython.int, MOST_NODES // 16)  # to one side, of eight nodes
 _PANEL = cython.declare(cython.double, 1.3)  # deviations that a panel spans
 _PANEL_FALL = cython.declare(cython.double, 3.0)  # by which it may fall, in logs
 _NEAR = cython.declare(cython.double, 0.3)  # deviations from the peak that nodes may be centred at
-_UNIT_TOLERANCE = cython.declare(cython.double, 1e-4)  # of the sum of all probabilities
+_UNIT_TOLERANCE = cython.declare(cython.double, 2e-5)  # of the sum of all probabilities
 _SWEEPS = cython.declare(cython.int, 10)
-_LAGUERRE = cython.declare(cython.double[8])
-_LAGUERRE_LOG_WEIGHTS = cython.declare(cython.double[8])
-for _i, (_node, _weight) in enumerate(zip(*laggauss(8), strict=True)):
-    _LAGUERRE[_i], _LAGUERRE_LOG_WEIGHTS[_i] = log(_node), log(_weight) + _node - log(_node)
+_LAGUERRE = cython.declare(cython.double[20])  # of rules with 8 and 12
+_LAGUERRE_LOG_WEIGHTS = cython.declare(cython.double[20])
+for _start, _count in ((0, 8), (8, 12)):
+    for _i, (_node, _weight) in enumerate(zip(*laggauss(_count), strict=True), _start):
+        _LAGUERRE[_i], _LAGUERRE_LOG_WEIGHTS[_i] = log(_node), log(_weight) + _node - log(_node)
 _LEGENDRE = cython.declare(cython.double[8])  # over [0, 1]
 _LEGENDRE_LOG_WEIGHTS = cython.declare(cython.double[8])
 for _i, (_node, _weight) in enumerate(zip(*leggauss(8), strict=True)):
@@ -140,15 +143,6 @@ def evaluate(n, mean, label, u, slopes, out):
             log_f, _ = log_pdf(x, out.variances[j], terms)
             slopes[j] = -exp(log_f + scale) / cdf
     return total + log(product)
-
-
-def density_of(n, slopes):
-    """The density of the largest value over its distribution function."""
-    total = 1e-300
-    j: cython.Py_ssize_t
-    for j in range(n):
-        total -= slopes[j]
-    return total
 
 
 def rough_slopes(n, mean, label, u, out):
@@ -284,7 +278,9 @@ class CategoricalOutputs(VectorLikelihood):
             return self.match_two(mean, cov, label, out)
         separate(n, mean, cov, out)
         log_z = self.match_independent(label, out)
-        if self.move_centre(mean, cov, out):
+        for i in range(3):
+            if not self.move_centre(mean, cov, out):
+                break
             self.match_independent(label, out)
         self.find_site(mean, out)
         self.meet_covariance(cov, out)
@@ -371,9 +367,9 @@ class CategoricalOutputs(VectorLikelihood):
         for j in range(n):
             widest = max(widest, out.variances[j])
         if widest <= _NARROW:
-            return self.laguerre_nodes(label, out)
+            return self.laguerre_nodes(label, widest <= _NARROWEST, out)
         peak = find_peak(n, out.centre, label, out) if label >= 0 else rough_peak(n, out.centre, -1, out)
-        lattice = Lattice(peak.u, peak.sharpness, 1.0, 0.0, 0.0, 0, -INFINITY, 0.0, 0.0)
+        lattice = Lattice(peak.u, peak.sharpness, 1.0, 0.0, 0.0, 0, -INFINITY, 0.0, 0.0, 0.0)
         if label >= 0:
             lattice.shape = peak.sharpness
         if not self.start_lattice(cython.address(lattice), label, out):
@@ -383,14 +379,17 @@ class CategoricalOutputs(VectorLikelihood):
             before = lattice.total
             self.add_midpoints(cython.address(lattice), step, label, out)
             step *= 0.5
-            if fabs(lattice.total - 2.0 * before) <= _TOLERANCE * lattice.total:
+            if fabs(lattice.total - 2.0 * before) > _TOLERANCE * lattice.total:
+                continue
+            # The integral of a label's slope is zero, which a total that agrees by chance does not show.
+            if label < 0 or fabs(lattice.drift) <= _DRIFT * sqrt(peak.sharpness) * lattice.total:
                 for j in range(lattice.count):
                     out.node_weights[j] += log(step)
                 return lattice.count
         return self.panel_nodes(peak.u, label, out) if label >= 0 else 0
 
-    def laguerre_nodes(self, label, out):
-        """The nodes for known logits: a fixed number, around the log of the sum of their exponentials."""
+    def laguerre_nodes(self, label, few, out):
+        """The nodes for known logits, eight or twelve around the log of the sum of their exponentials."""
         n = self.n_outputs
         i: cython.Py_ssize_t
         j: cython.Py_ssize_t
@@ -400,16 +399,19 @@ class CategoricalOutputs(VectorLikelihood):
             top = max(top, out.centre[j])
         for j in range(n):
             total += exp(out.centre[j] - top)
-        start = top + log(total)
-        for i in range(8):
-            value = evaluate(n, out.centre, label, start - _LAGUERRE[i], out.slopes + i * n, out)
-            out.node_weights[i] = value + _LAGUERRE_LOG_WEIGHTS[i]
-        return 8
+        top += log(total)
+        start = 0 if few else 8
+        count = 8 if few else 12
+        for i in range(count):
+            value = evaluate(n, out.centre, label, top - _LAGUERRE[start + i], out.slopes + i * n, out)
+            out.node_weights[i] = value + _LAGUERRE_LOG_WEIGHTS[start + i]
+        return count
 
     def add_node(self, lattice, y, label, out):
         """Evaluate one more node, and return the log of its part of the integral, be it a label's or of all classes."""
         n = self.n_outputs
         i = lattice.count
+        j: cython.Py_ssize_t
         U, derivative = stretch(y, lattice.shape)
         slopes = out.slopes + i * n
         value = evaluate(n, out.centre, label, lattice.u + U / lattice.scale, slopes, out) + log(
@@ -417,12 +419,17 @@ class CategoricalOutputs(VectorLikelihood):
         )
         out.node_weights[i] = value
         lattice.count = i + 1
+        slope = 0.0
+        for j in range(n):
+            slope -= slopes[j]
         if label < 0:
-            value += log(density_of(n, slopes))
+            value += log(max(slope, 1e-300))
         if i == 0:
             lattice.first = value
         lattice.top = max(lattice.top, value)
-        lattice.total += exp(value - lattice.first)
+        part = exp(value - lattice.first)
+        lattice.total += part
+        lattice.drift += part * slope
         return value
 
     def start_lattice(self, lattice, label, out):

@@ -103,8 +103,9 @@ def prepare_logit(var, terms):
         return
     start, count = _rule(var)
     std = sqrt(var)
-    for i in range(count):
+    for i in range(count // 2):  # the nodes come in pairs
         terms[i] = exp(std * _NODES[start + i])
+        terms[count - 1 - i] = 1.0 / terms[i]
 
 
 def scaled_cdf(x, var, terms):

@@ -28,7 +28,7 @@ from numpy.polynomial.legendre import leggauss
 _PI_8 = cython.declare(cython.double, 0.39269908169872414)  # π/8: one probit for the sigmoid
 _ODDS_STEPS = cython.declare(cython.int, 4)  # of Newton's method, on a function that is all but straight
 _COARSE = cython.declare(cython.double, 1.3)  # of the first nodes, in deviations; their midpoints come next
-_TOLERANCE = cython.declare(cython.double, 2e-4)  # change by the midpoints; what they leave is about its square
+_TOLERANCE = cython.declare(cython.double, 1e-3)  # change by the midpoints; what they leave is about its square
 _DRIFT = cython.declare(cython.double, 3e-4)  # of the integral of a slope, which is zero, in peak widths
 _NEGLIGIBLE = cython.declare(cython.double, 16.0)  # nodes so far below the highest, in logs, end the range
 _FAINT = cython.declare(cython.double, 1e-2)  # a slope below which the density's own tail serves probabilities

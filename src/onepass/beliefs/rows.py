@@ -34,7 +34,7 @@ class Rows:
     X_var: FloatArray
     """``(n, d)`` variances of the inputs, or empty."""
     record: FloatArray
-    """Receives mean, variance and noise of each row from before its update, ``(n, 3)``, or is empty."""
+    """Receives mean, variance, noise and log density of each row from before its update, ``(n, 4)``, or is empty."""
 
     sites: FloatArray = field(default_factory=lambda: np.empty((0, SITE_SIZE)))
     """What each row contributed, ``(n, 4)``, NaN before it was learned; empty where rows are learned but once."""

@@ -73,6 +73,7 @@ def block_scalars(
                 out[i, 0] = pre_mean[i]
                 out[i, 1] = var
                 out[i, 2] = noise
+                out[i, 3] = state.log_density
             scores[i] = score * growth
             informations[i] = information * growth
             for k in range(i + 1, b):

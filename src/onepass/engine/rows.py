@@ -1,7 +1,8 @@
 """The row kernels: one compiled loop over the rows for each form of the belief.
 
 Every kernel returns the number of rows it learned: all of them, or the index of the first that is not finite, of which
-nothing was written. ``out``, if it is not empty, receives mean, variance and noise of each row before its update.
+nothing was written. ``out``, if it is not empty, receives mean, variance, noise and log density of
+each row before its update.
 ``sites``, if they are not empty, are what each row contributed, ``(n, 4)``, see `step.learn_site`. The belief may be in
 single or double precision.
 """
@@ -260,6 +261,7 @@ def rows_root(X, X_var, y, rule, state, mean, root, out, sites):
                 out[i, 0] = seen.pre_mean
                 out[i, 1] = seen.pre_var
                 out[i, 2] = noise
+                out[i, 3] = state.log_density
     rule.likelihood.raise_pending()
     return learned
 
@@ -349,6 +351,7 @@ def rows_dense(X, X_var, y, rule, state, process_noise, cancelled, mean, cov, ou
                 out[i, 0] = pre_mean
                 out[i, 1] = var + input_var
                 out[i, 2] = before.noise
+                out[i, 3] = state.log_density
             trace = growth * (trace + added)
             for j in range(p):
                 if drifting:
@@ -409,6 +412,7 @@ def rows_diagonal(X, X_var, y, rule, state, prior_var, process_noise, mean, vari
                 out[i, 0] = pre_mean
                 out[i, 1] = var + input_var
                 out[i, 2] = noise
+                out[i, 3] = state.log_density
             if drifting:
                 for j in range(p):
                     variance[j] += process_noise[j]
@@ -478,6 +482,7 @@ def rows_sparse(data, indices, indptr, y, rule, state, prior_var, process_noise,
                 out[i, 0] = pre_mean
                 out[i, 1] = var
                 out[i, 2] = noise
+                out[i, 3] = state.log_density
             if bias:
                 gain = variance[0]
                 mean[0] += score * gain

@@ -3,7 +3,7 @@ from onepass.engine.matches cimport CompiledLikelihood, Match
 cimport cython
 
 cdef enum:
-    N_VAGUE = 41
+    N_VAGUE = 61
     N_ROUGH = 15
 
 cdef struct Tilt:
@@ -14,7 +14,7 @@ cdef struct Tilt:
 
 @cython.final
 cdef class LearningState:
-    cdef public double noise, noise_weight, noise_window, log_evidence, n_seen
+    cdef public double noise, noise_weight, noise_window, log_evidence, n_seen, log_density
     cpdef void assign(self, LearningState other) noexcept nogil
 
 cdef Tilt _tilt(

@@ -31,15 +31,15 @@ _SITE_MARGIN = cython.declare(cython.double, 1e-6)
 _DAMPING = cython.declare(cython.double, 0.7)
 # Nodes of the log noise, in standard deviations: many evenly spaced ones while it is vague, so that they are no further
 # apart than a residual's own resolution; Gauss-Hermite's three once it is known to a tenth or so.
-_NODES = cython.declare(cython.double[59])
-_LOG_WEIGHTS = cython.declare(cython.double[59])
+_NODES = cython.declare(cython.double[79])
+_LOG_WEIGHTS = cython.declare(cython.double[79])
 
 
 def _fill_nodes():
     start = 0
     for nodes in (np.linspace(-5.5, 5.5, N_VAGUE), np.linspace(-5.0, 5.0, N_ROUGH), np.sqrt(3.0) * np.arange(-1, 2)):
         weights = np.array([1.0, 4.0, 1.0]) if len(nodes) == 3 else np.exp(-0.5 * nodes**2)
-        for i, (node, weight) in enumerate(zip(nodes, weights / weights.sum())):
+        for i, (node, weight) in enumerate(zip(nodes, weights / weights.sum(), strict=True)):
             _NODES[start + i], _LOG_WEIGHTS[start + i] = node, np.log(weight)
         start += len(nodes)
 
@@ -57,6 +57,10 @@ class LearningState:
     noise_window : the most rows it rests on
     log_evidence : sum of the log predictive densities of all rows
     n_seen : rows learned
+
+    Attributes
+    ----------
+    log_density : that of the last row, before it was learned
     """
 
     def __init__(
@@ -69,6 +73,7 @@ class LearningState:
     ):
         self.noise, self.noise_weight, self.noise_window = noise, noise_weight, noise_window
         self.log_evidence, self.n_seen = log_evidence, n_seen
+        self.log_density = 0.0
 
     @property
     def learns_noise(self):
@@ -98,9 +103,9 @@ def _tilt(likelihood, mean, var, y, log_noise, std):
     With each node's share ``r`` in the mixture's density, ``score = E_r[score]``, ``information = E_r[information] -
     Var_r[score]`` and the ratio ``E_r[ratio] + var Var_r[score]``, which is positive as every ratio is.
     """
-    noises: cython.double[42]
-    matches: Match[42]
-    shares: cython.double[42]
+    noises: cython.double[62]
+    matches: Match[62]
+    shares: cython.double[62]
     start: cython.Py_ssize_t = 0 if std > 1.0 else N_VAGUE if std > 0.15 else N_VAGUE + N_ROUGH
     n: cython.Py_ssize_t = N_VAGUE if std > 1.0 else N_ROUGH if std > 0.15 else 3
     i: cython.Py_ssize_t
@@ -169,6 +174,7 @@ def learn_scalar(likelihood, state, mean, var, wide, input_var, y):
     if state.noise_weight > 0.0:
         state.noise = exp(tilt.log_noise)
         state.noise_weight = min(tilt.noise_weight, state.noise_window)
+    state.log_density = log_z
     state.log_evidence += log_z
     state.n_seen += 1.0
     if wide != var:

@@ -17,6 +17,7 @@ class LearningState:
     noise_window: float
     log_evidence: float
     n_seen: float
+    log_density: float
     def __init__(
         self,
         noise: float = ...,

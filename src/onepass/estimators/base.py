@@ -2,7 +2,8 @@
 
 The state after ``n`` rows depends on these rows alone and not on how calls divided them, so ``fit`` and any sequence of
 ``partial_fit`` agree. That holds for standardisation too: its statistics are those of the first ``warm_up`` rows. Until
-these have been seen the rows are kept, and learned anew with the statistics of all of them whenever more come.
+these have been seen the rows are kept, and learned anew with the statistics of all of them whenever more come. They
+are not scored: the evidence is that of the rows after them.
 
 Whatever is learned goes through `OnePassEstimator.learn_encoded`, or through `predict_then_learn_encoded` if it is
 predicted first. An estimator says what a target is (`_encoded`), what models learn it (`_new_member`) and how it
@@ -66,19 +67,32 @@ class OnePassEstimator(SavableEstimator):
 
         For an estimator that has been fitted before: what `partial_fit` checks costs a third of the time.
         """
-        batch = Batch(X, targets.reshape(len(targets), -1), weights)
-        if self.standardize and self._n_rows < self.warm_up:
-            batch = self._with_warm_up(batch)
-        options = self._learning_options(passes)
-        for part in self._standardized(batch, len(batch) if passes > 1 else _CHUNK):
-            for ensemble, scale, column in zip(
-                self._ensembles, self._target_scaling.scale, part.targets.T, strict=True
-            ):
-                if part.weights is None:
-                    ensemble.learn(part.rows, column, **options)
-                else:
-                    self._learn_weighted(ensemble, scale, part.rows, column, part.weights)
-        self._n_rows += len(batch)
+        for batch, times in self._stages(Batch(X, targets.reshape(len(targets), -1), weights), passes):
+            options = self._learning_options(times)
+            for part in self._standardized(batch, len(batch) if times > 1 else _CHUNK):
+                for ensemble, scale, column in zip(
+                    self._ensembles, self._target_scaling.scale, part.targets.T, strict=True
+                ):
+                    if part.weights is None:
+                        ensemble.learn(part.rows, column, **options)
+                    else:
+                        self._learn_weighted(ensemble, scale, part.rows, column, part.weights)
+            self._n_rows += len(batch)
+
+    def _stages(self, batch: Batch, passes: int) -> Iterator[tuple[Batch, int]]:
+        """What is to be learned one after the other, and in how many passes: the rows of a warm-up on their own."""
+        if not (self.standardize and self._n_rows < self.warm_up):
+            yield batch, passes
+            return
+        batch = self._with_warm_up(batch)
+        first, rest = batch.part(0, self.warm_up), batch.part(self.warm_up, len(batch))
+        yield first, 1
+        self._unscored_rows, self._unscored_evidence = len(first), self._evidence
+        if passes > 1:  # which take all rows together: the first stage has but shown the evidence of the warm-up
+            self._ensembles, self._n_rows = self._new_ensembles(), 0
+            yield batch, passes
+        elif len(rest):
+            yield rest, passes
 
     def _predict_then_learn(self, X: Any, y: Any, classes: Any = None) -> PredictedRows:
         """Predict every row just before learning it."""
@@ -98,9 +112,9 @@ class OnePassEstimator(SavableEstimator):
         parts = []
         for part in self._standardized(batch, _CHUNK):
             pairs = zip(self._ensembles, part.targets.T, strict=True)
-            parts.append(
-                self._predicted([ensemble.predict_then_learn(part.rows, column) for ensemble, column in pairs])
-            )
+            seen = [ensemble.predict_score_learn(part.rows, column) for ensemble, column in pairs]
+            moments = self._predicted([prediction for prediction, _ in seen])
+            parts.append(PredictedRows(*moments, np.sum([logs for _, logs in seen], axis=0) - self._log_scale))
         self._n_rows += len(batch)
         return PredictedRows.joined(parts)
 
@@ -122,6 +136,8 @@ class OnePassEstimator(SavableEstimator):
         self._ensembles = [] if self.standardize else self._new_ensembles()
         self._waiting = None
         self._n_rows = 0
+        # Rows that set the scale have no density that was fixed before they came.
+        self._unscored_rows, self._unscored_evidence = 0, 0.0
 
     def _with_warm_up(self, batch: Batch) -> Batch:
         """Start again from the statistics of all rows so far; what is to be learned are all of these rows."""
@@ -170,8 +186,8 @@ class OnePassEstimator(SavableEstimator):
         """Make a model that has learned nothing, with a prior of this scale, for targets divided by theirs."""
         raise NotImplementedError
 
-    def _predicted(self, predictions: list[Prediction]) -> PredictedRows:
-        """What the ensembles predicted, in the targets' own units."""
+    def _predicted(self, predictions: list[Prediction]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Mean, variance and noise that the ensembles predicted, in the targets' own units."""
         raise NotImplementedError
 
     def _learning_options(self, passes: int) -> dict[str, Any]:
@@ -224,8 +240,20 @@ class OnePassEstimator(SavableEstimator):
 
     @property
     def log_evidence_(self) -> float:
-        """Log evidence of all rows; with ``prior_scale="auto"`` that of the best scale."""
+        """Sum of the log densities of all rows, each before it was learned, but for those that set the scale.
+
+        With ``prior_scale="auto"`` that of the mixture of all scales.
+        """
         check_is_fitted(self)
-        # The density of a standardised target is that of the target times the scale it was divided by.
-        scaling = float(np.log(self._target_scaling.scale).sum()) * self._n_rows
-        return float(sum(ensemble.log_evidence for ensemble in self._ensembles)) - scaling
+        n_scored = self._n_rows - self._unscored_rows
+        return self._evidence - self._unscored_evidence - self._log_scale * n_scored
+
+    @property
+    def _evidence(self) -> float:
+        """Log evidence of all rows, standardised."""
+        return float(sum(ensemble.log_evidence for ensemble in self._ensembles))
+
+    @property
+    def _log_scale(self) -> float:
+        """By how much a standardised target's log density is larger than the target's own."""
+        return float(np.log(self._target_scaling.scale).sum())

@@ -25,19 +25,8 @@ _TINY = 1e-300
 _LINKS = ("sigmoid", "probit", "step")
 
 
-def _class_log_densities(prediction: Prediction, y: FloatArray) -> FloatArray:
-    """Log probability of each label or class by what was predicted just before it."""
-    if prediction.mean.ndim == 2:
-        given = prediction.mean[np.arange(len(y)), y.astype(int)]
-    else:
-        given = np.where(y > 0.5, prediction.mean, 1.0 - prediction.mean)
-    return np.asarray(np.log(np.maximum(given, _TINY)))
-
-
 class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc]
     """What all classifiers share; a subclass says which models learn (`_new_member`)."""
-
-    _log_densities = staticmethod(_class_log_densities)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn more rows, in their order.
@@ -141,13 +130,13 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         """What turns a pre-activation into the probability of the second class."""
         raise NotImplementedError
 
-    def _predicted(self, predictions: list[Prediction]) -> PredictedRows:
+    def _predicted(self, predictions: list[Prediction]) -> tuple[FloatArray, FloatArray, FloatArray]:
         (seen,) = predictions
         mean, var, noise = seen.mean, seen.var, seen.noise_var
         if not self._binary:
-            return PredictedRows(mean, var, noise)
+            return mean, var, noise
         mean = np.column_stack([1.0 - mean, mean])
-        return PredictedRows(mean, np.column_stack([var, var]), np.column_stack([noise, noise]))
+        return mean, np.column_stack([var, var]), np.column_stack([noise, noise])
 
     def _mixture_parts(self, X: Any) -> tuple[FloatArray, Prediction]:
         """The members' weights, and what each of them predicts, ``(k, n)`` or ``(k, n, K)``."""

@@ -21,16 +21,8 @@ from onepass.models.perceptron import BayesianPerceptron, Prediction
 __all__ = ["BayesianPerceptronRegressor", "OnePassRegressor"]
 
 
-def _gaussian_log_densities(prediction: Prediction, y: FloatArray) -> FloatArray:
-    """Log density of each target, taken for Gaussian, by what was predicted just before it."""
-    total = np.maximum(prediction.var + prediction.noise_var, 1e-200)
-    return np.asarray(-0.5 * (np.log(2.0 * np.pi * total) + (y - prediction.mean) ** 2 / total))
-
-
 class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     """What all regressors share; a subclass says which models learn (`_new_member`)."""
-
-    _log_densities = staticmethod(_gaussian_log_densities)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn more rows, in their order.
@@ -118,12 +110,13 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     def _warn_of_targets(self, batch: Batch) -> None:
         warn_of_targets(batch.targets, batch.rows, max(self._scales))
 
-    def _predicted(self, predictions: list[Prediction]) -> PredictedRows:
+    def _predicted(self, predictions: list[Prediction]) -> tuple[FloatArray, FloatArray, FloatArray]:
         mean, var, noise = (
-            np.column_stack([getattr(one, part) for one in predictions]) for part in PredictedRows._fields
+            np.column_stack([getattr(one, part) for one in predictions]) for part in ("mean", "var", "noise_var")
         )
         squared = self._target_scaling.scale**2
-        return PredictedRows(*map(self._shaped, (self._target_scaling.undo(mean), var * squared, noise * squared)))
+        mean, var, noise = self._target_scaling.undo(mean), var * squared, noise * squared
+        return self._shaped(mean), self._shaped(var), self._shaped(noise)
 
     def _mixture_parts(self, X: Any) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
         """For each output the members' weights, means and variances of a new target, standardised: ``(k, n)``."""

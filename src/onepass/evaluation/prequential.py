@@ -79,7 +79,7 @@ class Trial:
             std = np.sqrt(predicted.var[np.arange(len(best)), best])
         else:
             std = np.sqrt(predicted.var + predicted.noise_var)
-        self.ours.update(self._predictions(rows.y, predicted.mean, std))
+        self.ours.update(self._predictions(rows.y, predicted.mean, std, predicted.log_density))
         for baseline, scores in self.baselines:
             try:
                 guess = baseline.predict_then_learn(rows.X, rows.y)
@@ -118,11 +118,17 @@ class Trial:
         return REGISTRY[self.task][name].text(found[name]) if name in found else "-"
 
     def _predictions(
-        self, y: FloatArray, mean: FloatArray, std: FloatArray | None = None
+        self,
+        y: FloatArray,
+        mean: FloatArray,
+        std: FloatArray | None = None,
+        log_densities: FloatArray | None = None,
     ) -> NumberPredictions | ClassPredictions:
         """Predictions with their targets; numbers in the target's own units."""
         target = self.model.target
         if not isinstance(target, NumberTarget):
             return ClassPredictions(y, mean, std)
         y, mean = (values * target.scale + target.centre for values in (y, mean))
-        return NumberPredictions(y, mean, None if std is None else std * target.scale)
+        if std is None or log_densities is None:
+            return NumberPredictions(y, mean)
+        return NumberPredictions(y, mean, std * target.scale, log_densities - np.log(target.scale))

@@ -30,7 +30,7 @@ from onepass.beliefs.base import Belief
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.structures import STRUCTURES
-from onepass.engine.step import LearningState
+from onepass.engine.step import NOISE_START, NOISE_START_WEIGHT, LearningState
 from onepass.likelihoods import Bernoulli, Gaussian, Likelihood, Poisson
 from onepass.likelihoods.outputs import choose_outputs
 
@@ -54,6 +54,7 @@ __all__ = [
 Parameters: TypeAlias = dict[str, Any]
 Arrays: TypeAlias = dict[str, np.ndarray]
 
+_UNSCALED_START = (1e-12, 1.0, 0.0)  # noise, weight and rows of a model that had learned nothing, in older files
 _PLAIN: dict[str, type] = {
     kind.__name__: kind for kind in (Exponential, Gelu, PaperSigmoid, Probit, Sigmoid, Softplus, Step)
 }
@@ -166,6 +167,8 @@ def check_network(parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> N
 def decode_learning_state(running: np.ndarray) -> LearningState:
     """Make the state of learning again, if it is one."""
     state = LearningState(*running.tolist())
+    if (state.noise, state.noise_weight, state.n_seen) == _UNSCALED_START:
+        state.noise, state.noise_weight = NOISE_START, NOISE_START_WEIGHT
     finite = [state.noise, state.noise_weight, state.log_evidence, state.n_seen]
     if not np.isfinite(finite).all() or np.isnan(state.noise_window):
         raise ValueError("running holds numbers that are not finite")

@@ -7,12 +7,12 @@ has the rules for the weights; `BayesianCommittee` makes an ensemble of networks
 """
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from operator import methodcaller
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,10 +28,7 @@ from onepass.models.network.priors import NetworkPrior
 from onepass.models.perceptron import Prediction
 from onepass.models.weighting import WEIGHTINGS, RuleWeights, Weighting
 
-__all__ = ["WEIGHTINGS", "BayesianCommittee", "Ensemble", "LogDensities"]
-
-LogDensities: TypeAlias = Callable[[Prediction, FloatArray], FloatArray]
-"""Log densities ``(n,)`` that predictions gave the targets."""
+__all__ = ["WEIGHTINGS", "BayesianCommittee", "Ensemble"]
 
 # How a member's prior differs from the first one's: factors of the hidden weights' standard deviation, of the output
 # weights' means, and of their standard deviation.
@@ -53,14 +50,11 @@ class Ensemble:
     ----------
     members : models with ``learn``, ``predict`` and ``predict_then_learn``
     weighting : Weighting
-    log_densities : function
-        Log densities of targets, from what ``predict_then_learn`` of a member predicted for them.
     """
 
-    def __init__(self, members: Sequence[Any], weighting: Weighting, log_densities: LogDensities) -> None:
+    def __init__(self, members: Sequence[Any], weighting: Weighting) -> None:
         self.members = list(members)
         self._weighting = weighting
-        self._log_densities = log_densities
 
     @property
     def weights(self) -> FloatArray:
@@ -86,19 +80,24 @@ class Ensemble:
             self.members[0].learn(X, y, **options)
             return self
         with self._all_or_none():
-            self._weigh_by(list(map(methodcaller("predict_then_learn", X, y), self.members)), y)
+            _, densities = zip(*map(methodcaller("_predict_then_learn", X, y), self.members), strict=True)
+            self._weigh(np.array(densities))
         return self
 
-    def predict_then_learn(self, X: Any, y: FloatArray) -> Prediction:
+    def predict_then_learn(self, X: Any, y: Any) -> Prediction:
         """Predict every row just before learning it; members count as they did before the first of them."""
-        if len(self.members) == 1:
-            prediction: Prediction = self.members[0].predict_then_learn(X, y)
-            return prediction
-        with self._all_or_none():
-            predictions = list(map(methodcaller("predict_then_learn", X, y), self.members))
-            mixture = self._mixture(_stacked(predictions))
-            self._weigh_by(predictions, y)
-        return mixture
+        return self.predict_score_learn(X, y)[0]
+
+    def predict_score_learn(self, X: Any, y: Any) -> tuple[Prediction, FloatArray]:
+        """Predict every row just before learning it, and give its log density under the mixture, too."""
+        with self._all_or_none() if len(self.members) > 1 else nullcontext():
+            predictions, densities = zip(*map(methodcaller("_predict_then_learn", X, y), self.members), strict=True)
+            if len(self.members) == 1:
+                return predictions[0], densities[0]
+            mixture, log_densities = self._mixture(_stacked(predictions)), np.array(densities)
+            scores = self._mixture_density(log_densities)
+            self._weigh(log_densities)
+        return mixture, scores
 
     def predict(self, X: Any) -> Prediction:
         """Moments of the mixture; what the members disagree about counts as not knowing."""
@@ -112,8 +111,11 @@ class Ensemble:
     def _evidences(self) -> list[float]:
         return [member.log_evidence for member in self.members]
 
-    def _weigh_by(self, predictions: list[Prediction], y: FloatArray) -> None:
-        self._weigh(np.array([self._log_densities(prediction, y) for prediction in predictions]))
+    def _mixture_density(self, log_densities: FloatArray) -> FloatArray:
+        """Log density of the mixture, from those of its members, ``(members, ...)``."""
+        weights = self.weights.reshape(-1, *[1] * (log_densities.ndim - 1))
+        with np.errstate(divide="ignore"):  # a member may have lost all weight
+            return np.asarray(logsumexp(log_densities + np.log(weights), axis=0))
 
     def _weigh(self, log_densities: FloatArray) -> None:
         """Update the weights by the log densities ``(members, n)`` of new rows."""
@@ -142,7 +144,7 @@ class Ensemble:
         return np.asarray(np.tensordot(self._weighting.weights, parts.noise_var, axes=1))
 
 
-def _stacked(predictions: list[Prediction]) -> Prediction:
+def _stacked(predictions: Sequence[Prediction]) -> Prediction:
     return Prediction(*(np.array(parts) for parts in zip(*predictions, strict=True)))
 
 
@@ -232,16 +234,6 @@ class BayesianCommittee(Ensemble):
                 self._weigh(np.array(log_densities))
         return self
 
-    def predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> Prediction:
-        """Predict every row just before learning it; members count as they did before the first of them."""
-        with self._all_or_none():
-            predictions, log_densities = zip(
-                *(member._predict_then_learn(X, y) for member in self.members), strict=True
-            )
-            mixture = self._mixture(_stacked(list(predictions)))
-            self._weigh(np.array(log_densities))
-        return mixture
-
     def _side_by_side(
         self, runs: list[Iterator[FloatArray]], n_rows: int, batch: int
     ) -> Iterator[tuple[FloatArray, ...]]:
@@ -281,10 +273,7 @@ class BayesianCommittee(Ensemble):
 
     def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Log density (or probability) of a target, per row."""
-        logs = np.array([member.log_predictive(X, y) for member in self.members])
-        weights = self._weighting.weights.reshape(-1, *[1] * (logs.ndim - 1))
-        with np.errstate(divide="ignore"):  # a member may have lost all weight
-            return logsumexp(logs + np.log(weights), axis=0)
+        return self._mixture_density(np.array([member.log_predictive(X, y) for member in self.members]))[()]
 
     def sample_output(self, X: ArrayLike, n: int, rng: np.random.Generator | int) -> FloatArray:
         """Draw ``n`` networks, each from a member drawn by weight, and give their outputs."""

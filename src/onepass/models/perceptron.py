@@ -54,6 +54,7 @@ __all__ = ["BayesianPerceptron", "Prediction"]
 Inputs: TypeAlias = Any  # anything that NumPy makes an array of, or a SciPy sparse matrix
 
 _CHUNK = 4096  # rows predicted at a time, which bounds the memory that takes
+_RECORD = 4  # mean, variance, noise and log density of a row from before its update
 
 
 class Prediction(NamedTuple):
@@ -186,6 +187,8 @@ class BayesianPerceptron:
         prior = as_prior(mean, cov, size, covariance, one_of(dtype, ("float64", "float32"), "dtype"))
         self._prior_variances = prior.marginal_variances()
         self._start = _fingerprint(prior)
+        if progress.learns_noise:
+            progress.noise *= _output_variance(self.activation, self._prior_variances)
         self._state = _State(prior, progress)
 
     def __repr__(self) -> str:
@@ -276,7 +279,7 @@ class BayesianPerceptron:
             if one_row is not None and one_row(X, y):
                 return self
         rows, row_vars, targets, _ = self._pairs(X, y, X_var)
-        record, sites = np.empty((0, 3)), np.empty((0, SITE_SIZE))
+        record, sites = np.empty((0, _RECORD)), np.empty((0, SITE_SIZE))
         if as_count(passes, "passes") == 1:
             self._learn(rows, row_vars, targets, record, sites)
             return self
@@ -308,11 +311,17 @@ class BayesianPerceptron:
 
     def predict_then_learn(self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Prediction:
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone."""
+        return self._predict_then_learn(X, y, X_var)[0]
+
+    def _predict_then_learn(
+        self, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None
+    ) -> tuple[Prediction, FloatArray]:
+        """Predict every row just before learning it, and give the log density that it had, too."""
         rows, row_vars, targets, single = self._pairs(X, y, X_var)
-        record = np.empty((len(targets), 3))
+        record = np.empty((len(targets), _RECORD))
         self._learn(rows, row_vars, targets, record, np.empty((0, SITE_SIZE)))
-        pre_mean, pre_var, noise = record.T.copy()
-        return self._prediction(pre_mean, pre_var, self._likelihood.with_noise(noise), single)
+        pre_mean, pre_var, noise, densities = record.T.copy()
+        return self._prediction(pre_mean, pre_var, self._likelihood.with_noise(noise), single), densities
 
     def interval(self, X: Inputs, level: float = 0.95, *, X_var: ArrayLike | None = None) -> tuple[Any, Any]:
         """Central interval that holds with probability ``level``: of a new target, or for labels of their probability.
@@ -470,7 +479,7 @@ class BayesianPerceptron:
                 seen = self._learn_row(self._state, x, target, x_var, site)
                 self._matcher.raise_pending()
                 if len(rows.record):
-                    rows.record[i] = (*seen, noise)
+                    rows.record[i] = (*seen, noise, self._state.progress.log_density)
         return len(rows)
 
     @cached_property
@@ -559,6 +568,13 @@ def renamed_kernel(kernel: str, engine: str | None) -> str:
         raise TypeError(f"kernel={kernel!r} and its old name engine={engine!r} are both given; leave engine out")
     warnings.warn("the argument 'engine' is now called 'kernel'", DeprecationWarning, stacklevel=3)
     return engine
+
+
+def _output_variance(activation: Activation, prior_variances: FloatArray) -> float:
+    """How much outputs vary under the prior, for an input of unit length: the unit of a noise not yet known."""
+    with np.errstate(over="ignore"):
+        var = float(activation.moments(0.0, float(prior_variances.mean())).var)
+    return var if 0.0 < var < np.inf else 1.0
 
 
 def _fingerprint(prior: Belief) -> str:

@@ -20,11 +20,15 @@ SURE = 1e-15
 
 @dataclass(frozen=True)
 class NumberPredictions:
-    """Targets and their Gaussian predictive distributions, each ``(n,)``; without ``std`` their means alone."""
+    """Targets and their predictive distributions, each ``(n,)``; without ``std`` their means alone.
+
+    Without ``log_densities`` the distributions are Gaussian.
+    """
 
     y: FloatArray
     mean: FloatArray
     std: FloatArray | None = None
+    log_densities: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -42,6 +46,8 @@ class NumberPredictions:
     @cached_property
     def log_density(self) -> FloatArray:
         """Log predictive density of each target."""
+        if self.log_densities is not None:
+            return self.log_densities
         return np.asarray(-0.5 * (np.log(2.0 * np.pi) + self.z**2) - np.log(self._known_std))
 
     def inside(self, level: float) -> Any:
@@ -57,17 +63,11 @@ class NumberPredictions:
 
 @dataclass(frozen=True, kw_only=True)
 class DistributionPredictions(NumberPredictions):
-    """Targets and predictive distributions that are not Gaussian: log densities, and intervals of one ``level``."""
+    """Targets and predictive distributions with intervals of one ``level``."""
 
-    log_densities: FloatArray
     low: FloatArray
     high: FloatArray
     level: float = 0.95
-
-    @property
-    def log_density(self) -> FloatArray:
-        """Log predictive density of each target, as given."""
-        return self.log_densities
 
     def inside(self, level: float) -> Any:
         """Whether each target lies in its interval, whose level must be the one asked for."""

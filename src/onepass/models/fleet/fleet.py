@@ -38,7 +38,8 @@ from onepass.models.perceptron import BayesianPerceptron, Prediction
 
 __all__ = ["PerceptronFleet"]
 
-_NO_RECORD = np.empty((0, 3))
+_RECORD = 4  # mean, variance, noise and log density of a row from before its update
+_NO_RECORD = np.empty((0, _RECORD))
 _POPULATION_NOISE_WEIGHT = 10.0  # rows that the noise of a new key rests on, once the others have told of it
 _POPULATION = 20_000  # keys that a population is learned from at most
 
@@ -233,7 +234,7 @@ class PerceptronFleet:
         grouped = slots[order]
         touched = grouped[np.diff(grouped, prepend=-1) > 0]
         before = self._store.records[touched]
-        record = np.empty((len(rows), 3)) if recording else _NO_RECORD
+        record = np.empty((len(rows), _RECORD)) if recording else _NO_RECORD
         learned = -1
         try:
             options = (self._rule, self._template.noise_window, float(self._clock + 1))
@@ -251,7 +252,7 @@ class PerceptronFleet:
         return record, single
 
     def _prediction(self, projected: FloatArray, single: bool) -> Prediction:
-        pre_mean, pre_var, noise = projected.T.copy()
+        pre_mean, pre_var, noise = projected[:, :3].T.copy()
         output = self.activation.moments(pre_mean, pre_var)
         columns = (output.mean, output.var, pre_mean, pre_var, self._likelihood.with_noise(noise).noise_var(output))
         return Prediction(*(float(column[0]) if single else column for column in columns))

@@ -202,6 +202,12 @@ shape = _all(
         help="Prior standard deviation of the weights; 'auto' averages over several, which takes longer.",
     ),
     click.option(
+        "--intercept-scale",
+        type=click.FloatRange(min=0.0, min_open=True),
+        metavar="NUMBER",
+        help="Prior standard deviation of the intercept; by default 4, or with --hidden 1 for numbers.",
+    ),
+    click.option(
         "--forgetting",
         type=click.FloatRange(0.0, 1.0, min_open=True),
         default=1.0,

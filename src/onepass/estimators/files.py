@@ -61,7 +61,8 @@ class SavableEstimator(CheckedInputs):
     @classmethod
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
         """Make the estimator that `export_state` described; it continues to learn exactly as that one would."""
-        estimator = cls(**{name: _object(value) for name, value in parameters["arguments"].items()})
+        arguments = {"intercept_scale": None, **parameters["arguments"]}  # which older files don't name, nor had it
+        estimator = cls(**{name: _object(value) for name, value in arguments.items()})
         estimator._check_parameters()
         estimator.n_features_in_ = as_count(parameters["n_features"], "n_features")
         if "feature_names" in parameters:

@@ -10,6 +10,7 @@ from onepass._validation import as_count, as_nonnegative, one_of
 from onepass.activations import as_activation
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.classifier import OnePassClassifier
+from onepass.estimators.inputs import INTERCEPT_SCALE
 from onepass.estimators.regressor import OnePassRegressor
 from onepass.files.state import Arrays
 from onepass.models.ensemble import BayesianCommittee, Ensemble
@@ -83,6 +84,7 @@ class _Networks(OnePassEstimator):
             "activation": self.activation,
             "covariance": self.covariance,
             "prior_scale": scale,
+            "intercept_scale": self.intercept_scale,
             "seed": self.random_state or 0,
             "forgetting": self.forgetting,
         }
@@ -105,6 +107,10 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
     prior_scale : float or "auto"
         Multiplies the standard deviations that weights have before the first row. ``"auto"`` has several learn side by
         side, weighted by how well each predicted the last rows.
+    intercept_scale : float, optional
+        Standard deviation of the output's bias before the first row, whatever ``prior_scale`` is: wide enough for
+        classes that hardly ever come. With more than two classes it is that of the log odds between any two. None
+        leaves it to the network's prior and ``prior_scale``.
     covariance : {"auto", "full", "layer", "neuron", "diagonal"}
         Between which weights correlations are kept; by default the richest structure that is not too large.
     members : int
@@ -148,6 +154,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         activation: Any = "relu",
         *,
         prior_scale: Any = 1.0,
+        intercept_scale: float | None = INTERCEPT_SCALE,
         covariance: str = "auto",
         members: int = 1,
         passes: int = 1,
@@ -160,6 +167,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.prior_scale = prior_scale
+        self.intercept_scale = intercept_scale
         self.covariance = covariance
         self.members = members
         self.passes = passes
@@ -195,6 +203,9 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
     prior_scale : float or "auto"
         Multiplies the standard deviations that weights have before the first row. ``"auto"`` has several learn side by
         side, weighted by how well each predicted the last rows.
+    intercept_scale : float, optional
+        Standard deviation of the output's bias before the first row, whatever ``prior_scale`` is. By default the
+        network's prior has one, 1 for numbers, which ``prior_scale`` multiplies.
     covariance : {"auto", "full", "layer", "neuron", "diagonal"}
         Between which weights correlations are kept; by default the richest structure that is not too large.
     members : int
@@ -240,6 +251,7 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         *,
         noise: Any = "learn",
         prior_scale: Any = 1.0,
+        intercept_scale: float | None = None,
         covariance: str = "auto",
         members: int = 1,
         passes: int = 1,
@@ -253,6 +265,7 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         self.activation = activation
         self.noise = noise
         self.prior_scale = prior_scale
+        self.intercept_scale = intercept_scale
         self.covariance = covariance
         self.members = members
         self.passes = passes

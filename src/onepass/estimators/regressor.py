@@ -9,8 +9,10 @@ from sklearn.utils.validation import check_is_fitted
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_nonnegative, as_share
 from onepass.activations import as_activation
+from onepass.beliefs.prior import prior_variances
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.batch import Batch, PredictedRows
+from onepass.estimators.inputs import INTERCEPT_SCALE
 from onepass.estimators.posterior import Coefficients, draw_functions, linear_coefficients
 from onepass.estimators.scaling import Scaling, warn_of_targets
 from onepass.files.state import Arrays, Parameters
@@ -116,7 +118,8 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         return Scaling.of(targets)
 
     def _warn_of_targets(self, batch: Batch) -> None:
-        warn_of_targets(batch.targets, batch.rows, max(self._scales))
+        scale = max(self._scales)
+        warn_of_targets(batch.targets, batch.rows, scale, self.intercept_scale or scale)
 
     def _predicted(self, predictions: list[Prediction]) -> PredictedRows:
         mean, var, noise = (
@@ -164,6 +167,9 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     prior_scale : float or "auto"
         Standard deviation of the weights before the first row. ``"auto"`` has several learn side by side, weighted by
         how well each predicted the last rows.
+    intercept_scale : float, optional
+        Standard deviation of the intercept before the first row, whatever ``prior_scale`` is; in the targets' units, or
+        in those of the standardised targets. None gives the intercept the prior of a weight.
     fit_intercept : bool
     covariance : {"full", "diagonal"}
         All correlations between weights, or none: for very many features.
@@ -208,6 +214,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         *,
         noise: Any = "learn",
         prior_scale: Any = 1.0,
+        intercept_scale: float | None = INTERCEPT_SCALE,
         fit_intercept: bool = True,
         covariance: str = "full",
         forgetting: float = 1.0,
@@ -217,6 +224,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         self.activation = activation
         self.noise = noise
         self.prior_scale = prior_scale
+        self.intercept_scale = intercept_scale
         self.fit_intercept = fit_intercept
         self.covariance = covariance
         self.forgetting = forgetting
@@ -246,7 +254,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
             self.n_features_in_,
             self.activation,
             bias=self.fit_intercept,
-            cov=scale**2,
+            cov=prior_variances(self.n_features_in_, int(self.fit_intercept), scale, self.intercept_scale),
             observation="gaussian",
             noise=noise,
             covariance=self.covariance,

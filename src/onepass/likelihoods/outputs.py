@@ -87,6 +87,10 @@ class OutputLikelihood:
     def check_outputs(self, n_outputs: int) -> None:
         """Raise a ValueError where the number of outputs does not suit the targets."""
 
+    def bias_std(self, intercept_scale: float | None) -> float | None:
+        """Prior standard deviation of every output's bias for a user's ``intercept_scale``."""
+        return intercept_scale
+
     def check(self, targets: FloatArray) -> None:
         """Raise a ValueError for targets that are impossible; by default every finite number is allowed."""
 
@@ -264,6 +268,10 @@ class CategoricalClasses(_Labels):
         """Take at least two classes."""
         if n_outputs < 2:
             raise ValueError(f"n_outputs must be the number of classes, at least 2, got {n_outputs}")
+
+    def bias_std(self, intercept_scale: float | None) -> float | None:
+        """By this the log odds between two classes, a difference of two outputs, have the deviation asked for."""
+        return None if intercept_scale is None else intercept_scale / np.sqrt(2.0)
 
     def normalised(self, probabilities: FloatArray) -> FloatArray:
         """Probabilities of all classes."""

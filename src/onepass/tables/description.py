@@ -70,7 +70,8 @@ def _estimator_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
         learned = estimator.noise == "learn"
         variance = None if learned else float(estimator.noise) * model.target.scale**2
         yield "noise", "learned on the way" if learned else f"variance {variance:.4g}, as given"
-    scale = estimator.prior_scale
-    yield "prior", "several scales side by side" if scale == "auto" else f"standard deviation {scale:g} of each weight"
+    scale, intercept = estimator.prior_scale, estimator.intercept_scale
+    weights = "several scales side by side" if scale == "auto" else f"standard deviation {scale:g} of each weight"
+    yield "prior", weights + ("" if intercept is None else f", {intercept:g} of the intercept")
     if estimator.forgetting < 1.0:
         yield "forgetting", f"{estimator.forgetting:g}: the past fades"

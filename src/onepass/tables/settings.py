@@ -28,6 +28,7 @@ class Settings:
     noise: float | None = None  # None: learned
     forgetting: float = 1.0
     prior_scale: float | str = 1.0
+    intercept_scale: float | None = None  # None: the estimator's default
     seed: int = 0
 
 
@@ -39,8 +40,9 @@ def make_estimator(n_features: int, target: Target, settings: Settings) -> Any:
         "forgetting": settings.forgetting,
         "standardize": False,  # the encoding has done so
     }
-    if settings.activation is not None:
-        options["activation"] = settings.activation
+    for name in ("activation", "intercept_scale"):
+        if (chosen := getattr(settings, name)) is not None:
+            options[name] = chosen
     if isinstance(target, NumberTarget):
         options["noise"] = "learn" if settings.noise is None else settings.noise / target.scale**2
     if settings.hidden:

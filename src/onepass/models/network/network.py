@@ -20,7 +20,7 @@ from onepass.engine.vector_matches import NoiseState
 from onepass.files.state import as_number, as_tally, check_definite, check_network
 from onepass.likelihoods.outputs import choose_outputs, noise_models, output_names
 from onepass.models.network.learning import Learner, Pass, State
-from onepass.models.network.priors import NetworkPrior, choose_prior, start_weights
+from onepass.models.network.priors import NetworkPrior, PriorScales, choose_prior, start_weights
 from onepass.models.network.propagation import linear_response, output_moments, parts_of_rows, propagate
 from onepass.models.perceptron import Prediction, renamed_kernel
 
@@ -55,6 +55,9 @@ class BayesianNetwork:
         several hidden layers, and one for labels.
     prior_scale : float
         Multiplies all standard deviations of the prior, but for those of a noise that depends on the input.
+    intercept_scale : float, optional
+        Prior standard deviation of the outputs' biases, whatever ``prior_scale`` is; for classes that of the log odds
+        between any two. By default the prior has one, which ``prior_scale`` multiplies.
     seed : int
         Of the prior's means, and of the order of the rows in passes after the first.
     forgetting : float
@@ -89,6 +92,7 @@ class BayesianNetwork:
         covariance: str = "auto",
         prior: NetworkPrior | None = None,
         prior_scale: float = 1.0,
+        intercept_scale: float | None = None,
         seed: int = 0,
         forgetting: float = 1.0,
         calibrate: bool | Literal["auto"] = "auto",
@@ -109,6 +113,7 @@ class BayesianNetwork:
         self._likelihood = choose_outputs(self.observation, self.noise)(self.n_outputs)
         self.forgetting = as_share(forgetting, "forgetting")
         self.prior_scale = as_nonnegative(prior_scale, "prior_scale")
+        self.intercept_scale = None if intercept_scale is None else as_positive(intercept_scale, "intercept_scale")
         self.prior = prior if prior is not None else choose_prior(self._likelihood.is_numeric, len(self.hidden))
         self.seed = as_seed(seed)
         learned = learns_noise and bool(self.hidden) and self._likelihood.is_numeric
@@ -119,7 +124,8 @@ class BayesianNetwork:
         self.covariance = self._structure.name
         n_noise = self._likelihood.size - self.n_outputs
         rng = np.random.default_rng(self.seed)
-        mean, variance = start_weights(self._structure.layout, self.prior, self.prior_scale, n_noise, rng)
+        scales = PriorScales(self.prior_scale, self._likelihood.bias_std(self.intercept_scale))
+        mean, variance = start_weights(self._structure.layout, self.prior, scales, n_noise, rng)
         self._prior_trace = float(variance.sum())
         belief = self._structure.start(mean.astype(self.dtype), variance.astype(self.dtype))
         fixed = None if learns_noise else float(self.noise)
@@ -301,6 +307,7 @@ class BayesianNetwork:
             "noise",
             "covariance",
             "prior_scale",
+            "intercept_scale",
             "seed",
             "forgetting",
             "calibrate",

@@ -45,6 +45,7 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
                 record + HEAD + p,
                 True,
                 cython.address(space[0]),
+                cython.NULL,
             )
             if not seen.learned:
                 learned = n

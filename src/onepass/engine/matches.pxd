@@ -5,14 +5,14 @@ cdef struct Match:
     double score
     double information
     double variance_ratio
-    double square
 
 cdef class CompiledLikelihood:
     cdef CompiledActivation activation
     cdef Match match(self, double mean, double var, double y, double noise) noexcept nogil
     cdef bint accepts(self, double y) noexcept nogil
-    cdef double residual(self, double mean, double var, double y) noexcept nogil
-    cdef double square_after(self, Match match, double mean, double var, double y) noexcept nogil
+    cdef void match_noises(
+        self, double mean, double var, double y, Py_ssize_t n, double* noises, Match* matches
+    ) noexcept nogil
     cpdef object match_rows(
         self, const double[::1] mean, const double[::1] var, const double[::1] y, const double[::1] noise
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 from onepass._validation import as_count, as_nonnegative, one_of
 from onepass.activations import Activation, PaperSigmoid
-from onepass.engine.step import NOISE_FLOOR, LearningState
+from onepass.engine.step import NOISE_START, NOISE_START_WEIGHT, LearningState
 from onepass.likelihoods.base import Likelihood, MomentMatch
 from onepass.likelihoods.bernoulli import Bernoulli
 from onepass.likelihoods.gaussian import Gaussian
@@ -47,7 +47,7 @@ def as_likelihood(
 def _as_gaussian(noise: Any, noise_window: int | None) -> tuple[Likelihood, LearningState]:
     if noise == "learn":
         window = np.inf if noise_window is None else float(as_count(noise_window, "noise_window"))
-        return Gaussian(NOISE_FLOOR), LearningState(NOISE_FLOOR, 1.0, window)
+        return Gaussian(NOISE_START), LearningState(NOISE_START, min(NOISE_START_WEIGHT, window), window)
     if isinstance(noise, str):
         raise ValueError(f"noise must be a number that is not negative, or 'learn', got {noise!r}")
     fixed = _NOISE if noise is None else as_nonnegative(noise, "noise")

@@ -36,7 +36,7 @@ from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.prior import as_prior
 from onepass.beliefs.rows import RowPlan, Rows
 from onepass.engine.rows import RowLearner, RowRule
-from onepass.engine.step import LearningState, learn_scalar
+from onepass.engine.step import SITE_SIZE, LearningState, learn_scalar, learn_with_site, log_densities
 from onepass.files.state import (
     Arrays,
     Parameters,
@@ -248,24 +248,69 @@ class BayesianPerceptron:
         pre_mean, pre_var = self._pre_activation(rows, row_vars)
         return self._prediction(pre_mean, pre_var, self.observation, single)
 
-    def learn(self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Self:
+    def learn(
+        self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None, passes: int = 1, refine: str = "ep"
+    ) -> Self:
         """Backward pass (Algorithm 2) for one row and its target, or for many in their order.
 
         All rows are learned or, if anything is wrong with one of them, none.
+
+        Parameters
+        ----------
+        X : (d,) or (n, d) array
+        y : number or (n,) array
+        X_var : number, (d,) or array of the same shape as X, optional
+            Variances of inputs that are themselves uncertain.
+        passes : int
+            1 is online learning: each row is projected to a Gaussian with what was known when it came. With more, these
+            rows are learned again, knowing what came after them.
+        refine : {"ep", "reuse"}
+            What more passes do. ``"ep"`` (expectation propagation) removes a row's contribution before it is learned
+            again, so that each row counts once: intervals become right where one pass over few rows leaves them too
+            narrow. It needs ``covariance="full"`` and weights that don't drift. ``"reuse"`` counts the rows again,
+            which makes the belief overconfident. Rows learned again are no new evidence, and not counted in ``n_seen``,
+            with ``"ep"``; with ``"reuse"`` they are.
         """
-        if X_var is None and type(X) is np.ndarray and X.ndim == 1:
+        if passes == 1 and X_var is None and type(X) is np.ndarray and X.ndim == 1:
             one_row = self._one_row
             if one_row is not None and one_row(X, y):
                 return self
         rows, row_vars, targets, _ = self._pairs(X, y, X_var)
-        self._learn(rows, row_vars, targets, np.empty((0, 3)))
+        record, sites = np.empty((0, 3)), np.empty((0, SITE_SIZE))
+        if as_count(passes, "passes") == 1:
+            self._learn(rows, row_vars, targets, record, sites)
+            return self
+        if one_of(refine, ("ep", "reuse"), "refine") == "ep":
+            self._check_sites()
+            sites = np.full((len(targets), SITE_SIZE), np.nan)
+        before = self._state.copy()
+        try:
+            for _ in range(passes):
+                self._learn(rows, row_vars, targets, record, sites)
+        except BaseException:
+            self._restore(before)
+            raise
         return self
+
+    def _check_sites(self) -> None:
+        """Raise a ValueError where what a row contributed can't be removed again."""
+        if not isinstance(self._state.belief, FullGaussian):
+            raise ValueError(
+                "refine='ep' needs covariance='full', got covariance='diagonal', which stores only a part of what a "
+                "row has contributed, so that this can't be removed again; use refine='reuse', or passes=1"
+            )
+        drifts = {"forgetting": self.forgetting < 1.0, "process_noise": bool(self.process_noise.any())}
+        if any(drifts.values()):
+            raise ValueError(
+                f"refine='ep' needs weights that don't drift, got {' and '.join(k for k, v in drifts.items() if v)}: "
+                "what a row contributed has faded since; use passes=1"
+            )
 
     def predict_then_learn(self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Prediction:
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone."""
         rows, row_vars, targets, single = self._pairs(X, y, X_var)
         record = np.empty((len(targets), 3))
-        self._learn(rows, row_vars, targets, record)
+        self._learn(rows, row_vars, targets, record, np.empty((0, SITE_SIZE)))
         pre_mean, pre_var, noise = record.T.copy()
         return self._prediction(pre_mean, pre_var, self._likelihood.with_noise(noise), single)
 
@@ -284,8 +329,8 @@ class BayesianPerceptron:
     def log_predictive(self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Any:
         """Log density (or probability) of each target before it is learned: the surprise, negated."""
         rows, row_vars, targets, single = self._pairs(X, y, X_var)
-        noise = np.full(len(targets), self._state.progress.noise)
-        return _one_or_many(self._matcher.match_rows(*self._pre_activation(rows, row_vars), targets, noise)[0], single)
+        belief = self._pre_activation(rows, row_vars)
+        return _one_or_many(log_densities(self._matcher, self._state.progress, *belief, targets), single)
 
     def sample_weights(self, n: int, rng: np.random.Generator | int) -> FloatArray:
         """Draw ``n`` weight vectors from the posterior, ``(n, p)``."""
@@ -352,7 +397,9 @@ class BayesianPerceptron:
 
     # The backward pass, first as the paper has it.
 
-    def _learn_row(self, state: _State, x: FloatArray, y: float, x_var: FloatArray | None) -> tuple[float, float]:
+    def _learn_row(
+        self, state: _State, x: FloatArray, y: float, x_var: FloatArray | None, site: FloatArray | None
+    ) -> tuple[float, float]:
         """Learn one row, the bias's constant among it; its mean and variance from before are returned."""
         belief = state.belief
         if self.process_noise.any():
@@ -367,7 +414,10 @@ class BayesianPerceptron:
             wide = max(wide, min(wide / self.forgetting, float(x**2 @ self._prior_variances)))
         # (17), restated as score, information and variance ratio of the belief's step; of the variance only
         # the weights' own part can be learned away.
-        step = learn_scalar(self._matcher, state.progress, pre_mean, seen.var, wide, input_var, y)
+        if site is None:
+            step = learn_scalar(self._matcher, state.progress, pre_mean, seen.var, wide, input_var, y)
+        else:
+            step = learn_with_site(self._matcher, state.progress, pre_mean, seen.var, input_var, y, site)
         belief.rank_one_step(seen, *step)  # (22)
         return pre_mean, seen.var + input_var
 
@@ -378,7 +428,9 @@ class BayesianPerceptron:
 
     # Then for many rows, all or none.
 
-    def _learn(self, X: Any, row_vars: FloatArray | None, targets: FloatArray, record: FloatArray) -> None:
+    def _learn(
+        self, X: Any, row_vars: FloatArray | None, targets: FloatArray, record: FloatArray, sites: FloatArray
+    ) -> None:
         state = self._state
         if self.kernel != "reference":
             state.belief.prepare(self._plan, len(targets))
@@ -387,7 +439,7 @@ class BayesianPerceptron:
         double = state.belief.mean.dtype == np.float64
         if len(targets) > 1 or not double or self.kernel == "reference" or len(self._plan.process_noise):
             before = state.copy()
-        rows = Rows(X, targets, np.empty((0, 0)) if row_vars is None else row_vars, record)
+        rows = Rows(X, targets, np.empty((0, 0)) if row_vars is None else row_vars, record, sites)
         try:
             if self.kernel == "reference":
                 learned = self._learn_by_reference(rows)
@@ -400,9 +452,12 @@ class BayesianPerceptron:
                 )
         except BaseException:  # an activation of the user's that fails, or Ctrl-C, leaves no half-learned model either
             if before is not None:
-                self._state = before
-                self.__dict__.pop("_one_row", None)  # it refers to the belief that failed
+                self._restore(before)
             raise
+
+    def _restore(self, before: _State) -> None:
+        self._state = before
+        self.__dict__.pop("_one_row", None)  # it refers to the belief that failed
 
     def _learn_by_reference(self, rows: Rows) -> int:
         dense = rows.X.toarray() if isinstance(rows.X, csr_array) else rows.X
@@ -410,8 +465,9 @@ class BayesianPerceptron:
             for i, target in enumerate(rows.y):
                 x = np.concatenate([np.ones(self.bias), dense[i]])
                 x_var = np.concatenate([np.zeros(self.bias), rows.X_var[i]]) if len(rows.X_var) else None
+                site = rows.sites[i] if len(rows.sites) else None
                 noise = self._state.progress.noise
-                seen = self._learn_row(self._state, x, target, x_var)
+                seen = self._learn_row(self._state, x, target, x_var, site)
                 self._matcher.raise_pending()
                 if len(rows.record):
                     rows.record[i] = (*seen, noise)

@@ -78,8 +78,8 @@ class FadingWeights:
         return self.start(len(self.evidence))
 
     def log_evidence(self, evidences: Sequence[float]) -> float:
-        """The best member's: members differ in their prior alone, and the data choose it."""
-        return max(float(evidence) for evidence in evidences)
+        """That of the uniform mixture: each row given all rows before it."""
+        return mixture_evidence(evidences)
 
 
 @dataclass(frozen=True)
@@ -139,4 +139,9 @@ class RuleWeights:
 
     def log_evidence(self, evidences: Sequence[float]) -> float:
         """That of the uniform mixture: each row given all rows before it."""
-        return float(logsumexp(evidences) - np.log(len(evidences)))
+        return mixture_evidence(evidences)
+
+
+def mixture_evidence(evidences: Sequence[float]) -> float:
+    """Log evidence of a mixture of all members, each as probable as the others before the first row."""
+    return float(logsumexp(evidences) - np.log(len(evidences)))

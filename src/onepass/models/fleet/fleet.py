@@ -20,7 +20,6 @@ from onepass.activations import Activation
 from onepass.beliefs.full import FullGaussian
 from onepass.engine.fleet import learn_fleet, project_fleet
 from onepass.engine.rows import RowRule
-from onepass.engine.step import START_ROWS
 from onepass.files.state import Arrays, Parameters, as_tally, sized
 from onepass.models.fleet.keys import Keys, as_keys, decode_keys, encode_keys, parts_of, take_keys
 from onepass.models.fleet.population import fit_population
@@ -40,6 +39,7 @@ from onepass.models.perceptron import BayesianPerceptron, Prediction
 __all__ = ["PerceptronFleet"]
 
 _NO_RECORD = np.empty((0, 3))
+_POPULATION_NOISE_WEIGHT = 10.0  # rows that the noise of a new key rests on, once the others have told of it
 _POPULATION = 20_000  # keys that a population is learned from at most
 
 
@@ -195,7 +195,7 @@ class PerceptronFleet:
         noise, weight = self._priors[-1, [AT_NOISE, AT_NOISE_WEIGHT]]
         if weight > 0.0:
             noise = np.average(records[:, AT_NOISE], weights=records[:, AT_NOISE_WEIGHT])
-            weight = START_ROWS
+            weight = _POPULATION_NOISE_WEIGHT
         record = make_record(mean, FullGaussian(mean, cov).to_root(), noise, weight)
         record[AT_PRIOR] = len(self._priors)
         return self._template.unpack(record)

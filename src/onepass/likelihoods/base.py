@@ -70,7 +70,7 @@ class Likelihood:
     kalman: ClassVar[type[CompiledLikelihood] | None] = None
     """The paper's rule, compiled; None for a likelihood in Python."""
     noise: float | FloatArray = 0.0
-    """Variance of the Gaussian noise; 0 for likelihoods without one."""
+    """Variance of the Gaussian noise, or the dispersion of counts; 0 for likelihoods without one."""
 
     def check(self, y: FloatArray) -> None:
         """Raise a ValueError for targets that are impossible; by default every finite number is allowed."""
@@ -81,6 +81,10 @@ class Likelihood:
     def with_noise(self, noise: float | FloatArray) -> "Likelihood":
         """The same likelihood with another noise variance, where it has one."""
         return self
+
+    def output_moments(self, activation: Activation, mean: FloatArray, var: FloatArray) -> Moments:
+        """Moments of ``f(a)`` to predict with; by default the activation's own."""
+        return activation.moments(mean, var)
 
     def noise_var(self, output: Moments) -> FloatArray:
         """Variance of ``y`` around ``f(a)`` that remains when the weights are known, for these moments of ``f(a)``."""
@@ -112,7 +116,7 @@ class Likelihood:
                 f"update='adf' has no closed form for {type(self).__name__} targets around {activation!r}. "
                 "Ways out: update='kalman' or 'auto'; observation='bernoulli' with 'sigmoid' (moments='exact'), "
                 "'probit' or 'step'; observation='gaussian' with a piecewise linear activation; observation='poisson' "
-                "with 'exp'"
+                "or 'negative_binomial' with 'exp'"
             )
         if update == "kalman" and self._in_python:
             raise ValueError(

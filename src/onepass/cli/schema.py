@@ -63,7 +63,11 @@ def _check_model(shape: dict[str, Any]) -> None:
 
 def task_words(model: "TabularModel", reason: str) -> str:
     """The task of a new model, why it was chosen, and how to choose another."""
+    from onepass.tables.targets import CountTarget
+
     name = model.target.name
+    if isinstance(model.target, CountTarget):
+        return f"counts ({name}: {reason})"
     if not model.labels:
         return f"regression ({name}: {reason}; --task classification would take its values for classes)"
     count = "two classes" if len(model.labels) == 2 else f"{len(model.labels)} classes"

@@ -10,7 +10,7 @@ import numpy as np
 
 from onepass._validation import as_count, as_nonnegative, one_of
 from onepass.activations import Activation, PaperSigmoid
-from onepass.engine.step import NOISE_START, NOISE_START_WEIGHT, LearningState
+from onepass.engine.step import LearningState
 from onepass.likelihoods.base import Likelihood, MomentMatch
 from onepass.likelihoods.bernoulli import Bernoulli
 from onepass.likelihoods.counts import Counts, NegativeBinomial, Poisson
@@ -40,7 +40,7 @@ def as_likelihood(
     if isinstance(observation, Likelihood):
         likelihood = observation
     else:
-        one_of(observation, ("auto", *_NOISY, *_PLAIN), "observation")
+        one_of(observation, ("auto", Gaussian.name, *_PLAIN, NegativeBinomial.name), "observation")
         if observation == "auto":
             observation = _default_name(activation) if noise is None else Gaussian.name
         if observation == NegativeBinomial.name and noise is None:
@@ -62,7 +62,8 @@ def as_likelihood(
 def _with_noise(likelihood: Likelihood, noise: Any, noise_window: int | None) -> tuple[Likelihood, LearningState]:
     if noise == "learn":
         window = np.inf if noise_window is None else float(as_count(noise_window, "noise_window"))
-        return likelihood.with_noise(NOISE_START), LearningState(NOISE_START, min(NOISE_START_WEIGHT, window), window)
+        start, weight = likelihood.noise_start
+        return likelihood.with_noise(start), LearningState(start, min(weight, window), window)
     if isinstance(noise, str):
         raise ValueError(f"noise must be a number that is not negative, or 'learn', got {noise!r}")
     fixed = _NOISE if noise is None else as_nonnegative(noise, "noise")

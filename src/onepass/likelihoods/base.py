@@ -23,6 +23,7 @@ from onepass._validation import one_of
 from onepass.activations import Activation, Moments, compiled_activation
 from onepass.activations.base import broadcast
 from onepass.engine.matches import CompiledLikelihood, PythonLikelihood
+from onepass.engine.step import NOISE_START, NOISE_START_WEIGHT
 
 __all__ = ["Likelihood", "MomentMatch"]
 
@@ -71,6 +72,9 @@ class Likelihood:
     """The paper's rule, compiled; None for a likelihood in Python."""
     noise: float | FloatArray = 0.0
     """Variance of the Gaussian noise, or the dispersion of counts; 0 for likelihoods without one."""
+
+    noise_start: ClassVar[tuple[float, float]] = (NOISE_START, NOISE_START_WEIGHT)
+    """Where a learned noise starts, and how many rows that rests on: its log has the variance 2 over this number."""
 
     def check(self, y: FloatArray) -> None:
         """Raise a ValueError for targets that are impossible; by default every finite number is allowed."""

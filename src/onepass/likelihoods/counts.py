@@ -13,6 +13,7 @@ from scipy.special import betainc, digamma, gammaincc, ndtr, ndtri, zeta
 
 from onepass._typing import FloatArray
 from onepass.activations import Activation, Exponential, Moments, as_activation
+from onepass.engine.count_matches import DISPERSION_START, DISPERSION_START_WEIGHT
 from onepass.engine.matches import CompiledLikelihood, KalmanCount
 from onepass.likelihoods.base import Likelihood
 
@@ -23,9 +24,11 @@ __all__ = [
     "Poisson",
     "check_counts",
     "count_cdf",
+    "count_interval",
     "count_log_probabilities",
     "count_quantile",
     "dispersion_of",
+    "log_normal",
     "rate_moments",
 ]
 
@@ -87,9 +90,11 @@ class Counts(Likelihood):
     def quantile(self, activation: Activation, mean: FloatArray, var: FloatArray, level: float) -> FloatArray:
         """Of the count mixed over the rate; of a rate that is no ``e^a``, the log-normal of its moments stands in."""
         if not isinstance(activation, Exponential):
-            mean, var = _log_normal(activation.moments(mean, var))
-        parts = (np.atleast_1d(part)[None] for part in np.broadcast_arrays(mean, var, self.noise))
-        return count_quantile(np.ones(1), *parts, level).reshape(np.shape(mean))
+            output = activation.moments(mean, var)
+            mean, var = log_normal(output.mean, output.var)
+        given = np.broadcast_arrays(mean, var, self.noise)
+        means, variances, dispersions = (part.reshape(1, -1) for part in given)
+        return count_quantile(np.ones(1), means, variances, dispersions, level).reshape(given[0].shape)
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,7 @@ class NegativeBinomial(Counts):
 
     noise: float | FloatArray
     name: ClassVar[str] = "negative_binomial"
+    noise_start: ClassVar[tuple[float, float]] = (DISPERSION_START, DISPERSION_START_WEIGHT)
 
     def with_noise(self, noise: float | FloatArray) -> "NegativeBinomial":
         """The same with another dispersion."""
@@ -117,11 +123,11 @@ class NegativeBinomial(Counts):
 COUNT_NAMES = (Poisson.name, NegativeBinomial.name)
 
 
-def _log_normal(output: Moments) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of the log of a log-normal variable with these moments."""
-    mean = np.maximum(output.mean, 1e-200)
-    var = np.log1p(output.var / mean**2)
-    return np.log(mean) - 0.5 * var, var
+def log_normal(mean: FloatArray, var: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of the log of a log-normal variable with this mean and variance."""
+    mean = np.maximum(mean, 1e-100)
+    log_var = np.log1p(var / mean**2)
+    return np.log(mean) - 0.5 * log_var, log_var
 
 
 def dispersion_of(mean: FloatArray, var: FloatArray, noise_var: FloatArray) -> FloatArray:
@@ -197,7 +203,20 @@ def count_quantile(
         middle = np.floor(0.5 * (low + high))
         there = reached(middle)
         low, high = np.where(there, low, middle), np.where(there, middle, high)
-    return np.minimum(high, LARGEST)
+    return np.asarray(np.minimum(high, LARGEST))
+
+
+def count_interval(weights: FloatArray, parts: Any, level: float) -> tuple[Any, Any]:
+    """Central interval of a count by the predictions of ``k`` models, ``(k, ...)`` each, of these weights."""
+    dispersions = dispersion_of(parts.mean, parts.var, parts.noise_var)
+    shape = np.shape(parts.mean)[1:]
+    flat = (len(weights), -1)
+    means, variances, dispersions = (np.reshape(part, flat) for part in (parts.pre_mean, parts.pre_var, dispersions))
+    low, high = (
+        count_quantile(weights, means, variances, dispersions, 0.5 + side * level / 2).reshape(shape)[()]
+        for side in (-1.0, 1.0)
+    )
+    return low, high
 
 
 def _rough_quantile(mean: FloatArray, var: FloatArray, dispersion: FloatArray, level: float) -> FloatArray:

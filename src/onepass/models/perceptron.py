@@ -219,7 +219,7 @@ class BayesianPerceptron:
 
     @property
     def noise(self) -> float:
-        """Variance of the Gaussian noise, or the dispersion of counts, as it is now; a fixed variance may be set anew before any row."""
+        """Variance of the Gaussian noise, or dispersion of counts, as it is now; a fixed variance may be set anew."""
         return self._state.progress.noise
 
     @noise.setter
@@ -247,7 +247,7 @@ class BayesianPerceptron:
             if seen is not None:
                 output = Moments(*seen[0])
                 if isinstance(self._likelihood, Counts):
-                    output = self._likelihood.output_moments(self.activation, *seen[1:])
+                    output = self._likelihood.output_moments(self.activation, *map(np.asarray, seen[1:]))
                 return Prediction(output.mean, output.var, *seen[1:], float(self.observation.noise_var(output)))
         rows, row_vars, single = self._inputs(X, X_var)
         pre_mean, pre_var = self._pre_activation(rows, row_vars)

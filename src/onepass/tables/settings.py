@@ -10,7 +10,7 @@ from onepass.estimators import (
     BayesianPerceptronRegressor,
 )
 from onepass.tables.columns.errors import SchemaError
-from onepass.tables.targets import ClassTarget, NumberTarget, Target
+from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
 
 __all__ = ["Settings", "make_estimator"]
 
@@ -43,6 +43,10 @@ def make_estimator(n_features: int, target: Target, settings: Settings) -> Any:
     for name in ("activation", "intercept_scale"):
         if (chosen := getattr(settings, name)) is not None:
             options[name] = chosen
+    if isinstance(target, CountTarget):
+        options["observation"] = "negative_binomial"
+        if not settings.hidden:
+            options.setdefault("activation", "exp")
     if isinstance(target, NumberTarget):
         options["noise"] = "learn" if settings.noise is None else settings.noise / target.scale**2
     if settings.hidden:

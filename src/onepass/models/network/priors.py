@@ -11,7 +11,7 @@ Networks for labels start with pairs of units whose outputs cancel: the derivati
 predictions are equal probabilities, so that no random prediction has to be corrected first.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,6 +25,7 @@ __all__ = [
     "UNIT",
     "NetworkPrior",
     "PriorScales",
+    "choose_count_prior",
     "choose_prior",
     "start_weights",
 ]
@@ -80,6 +81,14 @@ CLASSIFICATION = NetworkPrior(
 )
 # Standard normal means and unit variances for every weight: the published prior of the Kalman Bayesian neural network.
 UNIT = NetworkPrior(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, fan_in=False)
+
+
+def choose_count_prior(n_hidden: int) -> NetworkPrior:
+    """The prior of a network for counts: that of standardised numbers, but for the mean, which a log rate has too.
+
+    The first rate that is predicted is the same everywhere: a random log rate would make some counts very unlikely.
+    """
+    return replace(choose_prior(True, n_hidden), output_bias_std=4.0, paired=True)
 
 
 def choose_prior(numbers: bool, n_hidden: int) -> NetworkPrior:

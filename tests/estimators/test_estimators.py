@@ -84,8 +84,8 @@ def test_fit_is_partial_fit_in_any_split(model: Any, y: Any, cuts: list[int]) ->
 
 
 def test_a_classifier_is_the_perceptron() -> None:
-    model = BayesianPerceptronClassifier(prior_scale=2.0).fit(X, LABELS)
-    core = BayesianPerceptron(4, cov=4.0).learn(X, LABELS == "yes")
+    model = BayesianPerceptronClassifier(prior_scale=2.0, intercept_scale=5.0).fit(X, LABELS)
+    core = BayesianPerceptron(4, cov=[25.0, 4.0, 4.0, 4.0, 4.0]).learn(X, LABELS == "yes")
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], core.predict(X).mean)
     np.testing.assert_array_equal(model.coef_[0], core.mean[1:])
     np.testing.assert_array_equal(model.intercept_, core.mean[:1])
@@ -97,8 +97,9 @@ def test_a_classifier_is_the_perceptron() -> None:
 
 
 def test_more_classes_are_one_joint_softmax() -> None:
-    model = BayesianPerceptronClassifier(prior_scale=2.0).fit(X, THREE)
-    core = BayesianNetwork(4, (), 3, observation="categorical", covariance="full", prior_scale=2.0)
+    model = BayesianPerceptronClassifier(prior_scale=2.0, intercept_scale=5.0).fit(X, THREE)
+    options: dict[str, Any] = {"observation": "categorical", "covariance": "full", "prior_scale": 2.0}
+    core = BayesianNetwork(4, (), 3, intercept_scale=5.0, **options)
     core.learn(X, np.searchsorted(["low", "mid", "top"], THREE))
     np.testing.assert_allclose(model.predict_proba(X), core.predict(X).mean)
     np.testing.assert_allclose(model.predict_proba(X, return_std=True)[1] ** 2, core.predict(X).var)
@@ -117,9 +118,9 @@ def test_more_classes_are_one_joint_softmax() -> None:
 
 
 def test_a_regressor_is_bayesian_linear_regression() -> None:
-    model = BayesianPerceptronRegressor(noise=0.25, prior_scale=10.0).fit(X, NUMBERS)
+    model = BayesianPerceptronRegressor(noise=0.25, prior_scale=10.0, intercept_scale=3.0).fit(X, NUMBERS)
     design = np.column_stack([X, np.ones(300)])
-    cov = np.linalg.inv(np.eye(5) / 100.0 + design.T @ design / 0.25)
+    cov = np.linalg.inv(np.diag([0.01, 0.01, 0.01, 0.01, 1 / 9.0]) + design.T @ design / 0.25)
     mean = cov @ design.T @ NUMBERS / 0.25
     np.testing.assert_allclose([*model.coef_, model.intercept_], mean, rtol=1e-8)
     np.testing.assert_allclose(model.coef_cov_, cov[:4, :4], rtol=1e-8)
@@ -128,6 +129,22 @@ def test_a_regressor_is_bayesian_linear_regression() -> None:
     np.testing.assert_allclose(std**2, np.einsum("ni,ij,nj->n", design, cov, design) + 0.25)
     low, high = model.predict_interval(X, 0.9)
     np.testing.assert_allclose(high - low, 2 * 1.6448536269514722 * std)
+
+
+@pytest.mark.parametrize("model", [BayesianPerceptronClassifier, BayesianPerceptronRegressor, BayesianMLPClassifier])
+@pytest.mark.parametrize(("given", "error"), [(0.0, ValueError), (-1.0, ValueError), ("auto", ValueError)])
+def test_an_intercept_scale_is_a_positive_number(model: Any, given: Any, error: Any) -> None:
+    with pytest.raises(error, match="intercept_scale must"):
+        model(intercept_scale=given).fit(X, LABELS if "Classifier" in model.__name__ else NUMBERS)
+
+
+def test_an_intercept_has_a_prior_of_its_own_in_all_members() -> None:
+    model = BayesianPerceptronClassifier(prior_scale="auto", intercept_scale=7.0).partial_fit(X[:2], ["no", "yes"])
+    fresh = [model._new_member(scale, 1.0) for scale in model._scales]
+    np.testing.assert_allclose([np.diag(member.cov)[0] for member in fresh], 49.0)
+    np.testing.assert_allclose([np.diag(member.cov)[1] for member in fresh], np.square(model._scales))
+    model.set_params(intercept_scale=None)
+    assert np.diag(model._new_member(3.0, 1.0).cov)[0] == 9.0
 
 
 def test_standardising_is_a_scaler_before_and_units_of_the_data_after() -> None:

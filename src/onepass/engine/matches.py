@@ -5,13 +5,14 @@ variance ``var - information var²``, where ``score = dlogZ/dmean`` and ``inform
 ``log Z``, these two, and the ratio ``1 - information var`` of the variance after to that before, with the digits that
 the difference would lose when a precise target meets a vague belief.
 
-One class per likelihood and activation for which the match is exact, and the paper's rule (``Kalman...``), which takes
-target and pre-activation for jointly Gaussian and needs only the activation's moments.
+One class per likelihood and activation for which the match is exact (those of counts stand in `count_matches`), and
+the paper's rule (``Kalman...``), which takes target and pre-activation for jointly Gaussian and needs only the
+activation's moments.
 """
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import INFINITY, NAN, exp, expm1, fabs, floor, lgamma, log, log1p, sqrt
+from cython.cimports.libc.math import INFINITY, NAN, exp, fabs, floor, lgamma, log, log1p, sqrt
 from cython.cimports.onepass.engine.moments import (
     N_PROBITS,
     PROBIT_SCALES,
@@ -24,14 +25,11 @@ from cython.cimports.onepass.engine.special import (
     FEW_HERMITE_WEIGHTS,
     HERMITE,
     HERMITE_WEIGHTS,
-    UNIT,
-    UNIT_WEIGHTS,
     log_cdf_slopes,
     log_ndtr,
     ndtr,
     pdf,
     truncated,
-    wright_omega,
 )
 
 _LOG_2PI = cython.declare(cython.double, 1.8378770664093453)
@@ -39,7 +37,6 @@ _TINY = cython.declare(cython.double, 1e-200)  # what is smaller is nothing; quo
 _FLOOR = cython.declare(cython.double, 1e-120)  # the square of its inverse stays within float64
 _SMALLEST = cython.declare(cython.double, 2.2250738585072014e-308)
 _LABEL_RESOLUTION = cython.declare(cython.double, 1e-14)  # 1 - f is known to rounding, some 1e-16
-_DROP = cython.declare(cython.double, 36.0)  # e^-36 is below rounding
 
 
 class CompiledLikelihood:
@@ -296,66 +293,6 @@ class NoisyPieces(CompiledLikelihood):
         )
 
 
-def _drop(h, rate, var):
-    """How far the log density of a count's posterior lies below its peak at a distance ``h`` from the mode."""
-    return rate * (expm1(h) - h) + 0.5 * h * h / var
-
-
-class PoissonCount(CompiledLikelihood):
-    """A count with the rate ``e^a``, on fixed nodes around the mode: right to 1e-8 of the posterior's deviation.
-
-    The log of the tilted density is concave, so its mass lies on both sides of its mode, each side as wide as the
-    density takes to drop by e⁻³⁶ and smooth over it.
-    """
-
-    def accepts(self, y):
-        """Take whole numbers from 0 on."""
-        return y >= 0.0 and y == floor(y)
-
-    def match(self, mean, var, y, noise):
-        """By the likelihood's own slopes where little changes, by the tilted moments where much does."""
-        v = min(max(var, 1e-20), 1e12)
-        # The mode solves (a - mean)/v = y - e^a; with w = v e^a that is w + log w = mean + v y + log v.
-        target = mean + v * y
-        omega = wright_omega(target + log(v))
-        mode = log(omega / v) if omega > 1.0 else target - omega
-        rate = exp(min(max(mode, -300.0), 300.0))
-        z = 0.0
-        first = 0.0
-        second = 0.0
-        away = 0.0
-        wide = 0.0
-        for half in range(2):
-            side = -1.0 if half == 0 else 1.0
-            # Newton's method from beyond: the Gaussian alone drops as much by sqrt(72 v), the likelihood alone by
-            # these.
-            root = sqrt(2.0 * _DROP / rate)
-            width = min(sqrt(2.0 * _DROP * v), log1p(_DROP / rate + root) if half == 1 else _DROP / rate + 1.0 + root)
-            for _ in range(8):
-                slope = rate * side * expm1(side * width) + width / v
-                width -= (_drop(side * width, rate, v) - _DROP) / slope
-            for i in range(32):
-                h = side * width * UNIT[i]
-                weight = width * UNIT_WEIGHTS[i] * exp(-_drop(h, rate, v))
-                rise = rate * expm1(h)
-                z += weight
-                first += weight * rise
-                second += weight * rise * rise
-                away += weight * h
-                wide += weight * h * h
-        centre = first / z
-        away /= z
-        ratio = (wide / z - away * away) / v
-        if ratio < 0.5:  # the tilted moments keep their digits; the slopes, of a rate with a large variance, do not
-            score = (mode - mean + away) / v
-            information = (1.0 - ratio) / v
-        else:  # score = E~[y - e^a], information = E~[e^a] - Var~[e^a]
-            score = (mode - mean) / v - centre
-            information = min(max(rate + centre - (second / z - centre * centre), 0.0), 1.0 / v)
-        peak = y * mode - rate - lgamma(y + 1.0) - 0.5 * (mode - mean) * (mode - mean) / v
-        return Match(peak + log(z) - 0.5 * (log(v) + _LOG_2PI), score, information, ratio)
-
-
 def _kalman(mean, var, y, output_mean, output_var, slope, noise, log_z, resolution):
     """Treat ``y`` and ``a`` as jointly Gaussian: the paper's rule, equation (17).
 
@@ -421,17 +358,22 @@ def log_negative_binomial(y, mean, var):
     return log_p
 
 
-class KalmanCount(CompiledLikelihood):
-    """Counts around any activation that is never negative, by the paper's rule with a count's own variance."""
+class CountLikelihood(CompiledLikelihood):
+    """Counts; the noise is their dispersion, 0 for Poisson counts."""
 
     def accepts(self, y):
         """Take whole numbers from 0 on."""
         return y >= 0.0 and y == floor(y)
 
+
+class KalmanCount(CountLikelihood):
+    """Counts around any activation that is never negative, by the paper's rule with a count's own variance."""
+
     def match(self, mean, var, y, noise):
-        """The paper's rule with ``S = Var f(a) + mu_y``."""
+        """The paper's rule with ``S = Var f(a) + mu_y + noise E[f(a)²]``."""
         mu, var_y, slope = self.activation.at(mean, var)
-        return _kalman(mean, var, y, mu, var_y, slope, mu, log_negative_binomial(y, mu, var_y), _TINY)
+        over = noise * (mu * mu + var_y)
+        return _kalman(mean, var, y, mu, var_y, slope, mu + over, log_negative_binomial(y, mu, var_y + over), _TINY)
 
 
 class PythonLikelihood(CompiledLikelihood):

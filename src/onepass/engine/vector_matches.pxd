@@ -57,6 +57,9 @@ cdef class HeteroscedasticOutputs(NoisyNumbers):
 cdef class BernoulliOutput(VectorLikelihood):
     pass
 
+cdef class CountOutput(VectorLikelihood):
+    pass
+
 cdef struct PairMatch:
     double log_z
     double score

@@ -11,6 +11,7 @@ One class per likelihood; the one of classes stands in `class_matches`. Nothing 
 import cython
 import numpy as np
 from cython.cimports.libc.math import INFINITY, exp, log, sqrt
+from cython.cimports.onepass.engine.count_matches import count_match, learn_dispersion
 from cython.cimports.onepass.engine.matches import sigmoid_label
 from cython.cimports.onepass.engine.small_matrices import apply, factorise, invert, is_positive
 
@@ -457,6 +458,26 @@ class BernoulliOutput(VectorLikelihood):
         out.precision[0] = label.information / label.variance_ratio
         out.shift[0] = label.score / label.variance_ratio
         return label.log_z
+
+
+class CountOutput(VectorLikelihood):
+    """A count whose rate is the exponential of the only output; the noise is its dispersion."""
+
+    def match(self, mean, cov, target, state, out):
+        """As a perceptron's."""
+        count = count_match(mean[0], cov[0], target[0], state.noise_of[0])
+        out.score[0] = count.score
+        out.information[0] = count.information
+        out.precision[0] = count.information / count.variance_ratio
+        out.shift[0] = count.score / count.variance_ratio
+        return count.log_z
+
+    def update_noise(self, mean, cov, target, state, gain, bound):
+        """Match the belief about the dispersion; ``bound`` is the most rows that it rests on."""
+        if state.noise_weight_of[0] > 0.0:
+            after, weight = learn_dispersion(mean[0], cov[0], target[0], state.noise_of[0], state.noise_weight_of[0])
+            state.noise_of[0] = after
+            state.noise_weight_of[0] = min(weight, bound)
 
 
 def remove_site(cov, precision, h, values, out):

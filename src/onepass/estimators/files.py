@@ -1,6 +1,6 @@
 """Estimators as plain data and back: see `onepass.files.checkpoint`. The names in files are part of the format."""
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -35,6 +35,9 @@ class SavableEstimator(CheckedInputs):
 
     n_features_in_: int
     feature_names_in_: Any
+
+    _former_arguments: ClassVar[dict[str, Any]] = {"intercept_scale": None}
+    """What older files don't name, as it was when they were written."""
 
     _input_scaling: Scaling
     _target_scaling: Scaling
@@ -74,7 +77,8 @@ class SavableEstimator(CheckedInputs):
     @classmethod
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
         """Make the estimator that `export_state` described; it continues to learn exactly as that one would."""
-        estimator = cls(**{name: _object(value) for name, value in parameters["arguments"].items()})
+        arguments = {**cls._former_arguments, **parameters["arguments"]}
+        estimator = cls(**{name: _object(value) for name, value in arguments.items()})
         estimator._check_parameters()
         estimator.n_features_in_ = as_count(parameters["n_features"], "n_features")
         if "feature_names" in parameters:

@@ -10,6 +10,7 @@ from onepass._validation import as_count, as_nonnegative, one_of
 from onepass.activations import as_activation
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.classifier import OnePassClassifier
+from onepass.estimators.inputs import INTERCEPT_SCALE
 from onepass.estimators.regressor import OnePassRegressor
 from onepass.files.state import Arrays
 from onepass.models.ensemble import BayesianCommittee, Ensemble
@@ -83,6 +84,7 @@ class _Networks(OnePassEstimator):
             "activation": self.activation,
             "covariance": self.covariance,
             "prior_scale": scale,
+            "intercept_scale": self.intercept_scale,
             "seed": self.random_state or 0,
             "forgetting": self.forgetting,
         }
@@ -105,6 +107,10 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
     prior_scale : float or "auto"
         Multiplies the standard deviations that weights have before the first row. ``"auto"`` has several learn side by
         side, weighted by how well each predicted the last rows.
+    intercept_scale : float, optional
+        Standard deviation of the output's bias before the first row, whatever ``prior_scale`` is: wide enough for
+        classes that hardly ever come. With more than two classes it is that of the log odds between any two. None
+        leaves it to the network's prior and ``prior_scale``.
     covariance : {"auto", "full", "layer", "neuron", "diagonal"}
         Between which weights correlations are kept; by default the richest structure that is not too large.
     members : int
@@ -148,6 +154,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         activation: Any = "relu",
         *,
         prior_scale: Any = 1.0,
+        intercept_scale: float | None = INTERCEPT_SCALE,
         covariance: str = "auto",
         members: int = 1,
         passes: int = 1,
@@ -160,6 +167,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.prior_scale = prior_scale
+        self.intercept_scale = intercept_scale
         self.covariance = covariance
         self.members = members
         self.passes = passes
@@ -189,12 +197,18 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
     hidden_layer_sizes : int or tuple of int
     activation : str or Activation
         Of the hidden units, as for `onepass.BayesianPerceptron`.
+    observation : {"auto", "gaussian", "poisson", "negative_binomial"}
+        Gaussian noise around the output, which is the default, or counts whose rate is its exponential;
+        ``"negative_binomial"`` ones vary more than Poisson's, by a dispersion that is learned.
     noise : float, "learn" or "heteroscedastic"
-        Variance of the targets' noise; by default it is estimated on the way. ``"heteroscedastic"`` learns one that
-        depends on the input, with outputs of the network's own.
+        Variance of the targets' noise, or the dispersion of negative binomial counts; by default it is estimated on the
+        way. ``"heteroscedastic"`` learns a variance that depends on the input, with outputs of the network's own.
     prior_scale : float or "auto"
         Multiplies the standard deviations that weights have before the first row. ``"auto"`` has several learn side by
         side, weighted by how well each predicted the last rows.
+    intercept_scale : float, optional
+        Standard deviation of the output's bias before the first row, whatever ``prior_scale`` is. By default the
+        network's prior has one, 1 for numbers and 4 for counts, which ``prior_scale`` multiplies.
     covariance : {"auto", "full", "layer", "neuron", "diagonal"}
         Between which weights correlations are kept; by default the richest structure that is not too large.
     members : int
@@ -209,8 +223,8 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
     forgetting : float
         In (0, 1]; below 1 the past fades, for relations that drift.
     standardize : bool
-        Standardise inputs and targets by mean and standard deviation of the first ``warm_up`` rows. The statistics are
-        then frozen.
+        Standardise inputs, and targets that are no counts, by mean and standard deviation of the first ``warm_up``
+        rows. The statistics are then frozen.
     warm_up : int
     random_state : int
         Seed of the means that the weights start with.
@@ -218,7 +232,8 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
     Attributes
     ----------
     noise_ : float or (q,) array
-        Variance of the noise as it is now; where it depends on the input, its mean over the rows.
+        Variance of the noise as it is now; where it depends on the input, its mean over the rows. Of counts their
+        dispersion.
     log_evidence_ : float
         Sum of the log predictive densities of all rows, each before it was learned.
     n_seen_ : int
@@ -238,8 +253,10 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         hidden_layer_sizes: int | tuple[int, ...] = (50,),
         activation: Any = "relu",
         *,
+        observation: str = "auto",
         noise: Any = "learn",
         prior_scale: Any = 1.0,
+        intercept_scale: float | None = None,
         covariance: str = "auto",
         members: int = 1,
         passes: int = 1,
@@ -251,8 +268,10 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
+        self.observation = observation
         self.noise = noise
         self.prior_scale = prior_scale
+        self.intercept_scale = intercept_scale
         self.covariance = covariance
         self.members = members
         self.passes = passes
@@ -266,7 +285,7 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         noise: Any = self.noise
         if not isinstance(noise, str):
             noise = as_nonnegative(noise, "noise") / target_scale**2
-        return {**self._shared_options(scale), "noise": noise}
+        return {**self._shared_options(scale), "observation": self._observation, "noise": noise}
 
     def _noise_of(self, member: Any) -> float:
         return float(member.noise_var[0])

@@ -1,19 +1,27 @@
 """Regression: one perceptron for each number of a target, all on the same inputs."""
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_nonnegative, as_share
-from onepass.activations import as_activation
+from onepass._validation import as_count, as_nonnegative, as_share, one_of
+from onepass.activations import Exponential, as_activation
+from onepass.beliefs.prior import prior_variances
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.batch import Batch, PredictedRows
+from onepass.estimators.inputs import INTERCEPT_SCALE
 from onepass.estimators.posterior import Coefficients, draw_functions, linear_coefficients
 from onepass.estimators.scaling import Scaling, warn_of_targets
 from onepass.files.state import Arrays, Parameters
+from onepass.likelihoods import NegativeBinomial, Poisson
+from onepass.likelihoods.counts import (
+    COUNT_NAMES,
+    check_counts,
+    count_interval,
+)
 from onepass.models.ensemble import Ensemble
 from onepass.models.mixtures import mixture_moments, mixture_quantile
 from onepass.models.perceptron import BayesianPerceptron, Prediction
@@ -23,6 +31,23 @@ __all__ = ["BayesianPerceptronRegressor", "OnePassRegressor"]
 
 class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     """What all regressors share; a subclass says which models learn (`_new_member`)."""
+
+    observation: str
+
+    _former_arguments: ClassVar[dict[str, Any]] = {"intercept_scale": None, "observation": "gaussian"}
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        one_of(self.observation, ("auto", "gaussian", *COUNT_NAMES), "observation")
+
+    @property
+    def _observation(self) -> str:
+        """How targets come about, chosen by the user or for the user."""
+        return "gaussian" if self.observation == "auto" else self.observation
+
+    @property
+    def _learns_counts(self) -> bool:
+        return self._observation in COUNT_NAMES
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn more rows, in their order.
@@ -52,6 +77,11 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     def predict_interval(self, X: Any, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Limits that a new target stays between with probability ``level``."""
         as_share(level, "level", open_above=True)
+        if self._learns_counts:
+            rows = list(self._rows(X))
+            sides = [count_interval(one.weights, self._member_predictions(one, rows), level) for one in self._ensembles]
+            low, high = (self._shaped(np.column_stack(side)) for side in zip(*sides, strict=True))
+            return low, high
         parts = self._mixture_parts(X)
         limits = []
         for side in (-1, 1):
@@ -72,7 +102,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
 
     @property
     def noise_(self) -> Any:
-        """Variance of the noise as it is now."""
+        """Variance of the noise as it is now; of counts their dispersion."""
         check_is_fitted(self)
         values = [
             ensemble.weights @ [self._noise_of(member) for member in ensemble.members] * scale**2
@@ -90,6 +120,8 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
 
     def _encoded(self, y: Any, classes: Any, *, restart: bool) -> FloatArray:
         columns = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        if self._learns_counts:
+            check_counts(columns, self._observation)
         if restart:
             self._many, self._n_outputs = np.ndim(y) == 2, int(columns.shape[1])
         elif columns.shape[1] != self._n_outputs:
@@ -105,10 +137,13 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _scaling_of_targets(self, targets: FloatArray) -> Scaling:
-        return Scaling.of(targets)
+        return self._target_scaling if self._learns_counts else Scaling.of(targets)
 
     def _warn_of_targets(self, batch: Batch) -> None:
-        warn_of_targets(batch.targets, batch.rows, max(self._scales))
+        if self._learns_counts:
+            return
+        scale = max(self._scales)
+        warn_of_targets(batch.targets, batch.rows, scale, self.intercept_scale or scale)
 
     def _predicted(self, predictions: list[Prediction]) -> tuple[FloatArray, FloatArray, FloatArray]:
         mean, var, noise = (
@@ -151,12 +186,20 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     Parameters
     ----------
     activation : str or Activation
-        As for `onepass.BayesianPerceptron`; ``"linear"`` is Bayesian linear regression.
+        As for `onepass.BayesianPerceptron`; ``"linear"`` is Bayesian linear regression, ``"exp"`` is for counts.
+    observation : {"auto", "gaussian", "poisson", "negative_binomial"}
+        Gaussian noise around the output, or counts whose rate it is; ``"negative_binomial"`` ones vary more than
+        Poisson's, by a dispersion that is learned. By default negative binomial for ``"exp"`` (on Poisson counts that
+        costs next to nothing), else Gaussian; and Gaussian wherever a ``noise`` is given.
     noise : float or "learn"
-        Variance of the targets' noise; by default it is estimated on the way.
+        Variance of the targets' noise, or the dispersion of negative binomial counts; by default it is estimated on the
+        way.
     prior_scale : float or "auto"
         Standard deviation of the weights before the first row. ``"auto"`` has several learn side by side, weighted by
         how well each predicted the last rows.
+    intercept_scale : float, optional
+        Standard deviation of the intercept before the first row, whatever ``prior_scale`` is; in the targets' units, or
+        in those of the standardised targets. None gives the intercept the prior of a weight.
     fit_intercept : bool
     covariance : {"full", "diagonal"}
         All correlations between weights, or none: for very many features.
@@ -176,7 +219,8 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     coef_cov_ : (d, d) or (q, d, d) array
         Their covariance, in the same units; with ``covariance="diagonal"`` its diagonal.
     noise_ : float or (q,) array
-        Variance of the noise as it is now.
+        Variance of the noise as it is now; of counts of mean ``m`` their dispersion, with which they have the variance
+        ``m + noise_ m²``.
     log_evidence_ : float
         Sum of the log predictive densities of all rows, each before it was learned.
     n_seen_ : int
@@ -199,8 +243,10 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         self,
         activation: Any = "linear",
         *,
+        observation: str = "auto",
         noise: Any = "learn",
         prior_scale: Any = 1.0,
+        intercept_scale: float | None = INTERCEPT_SCALE,
         fit_intercept: bool = True,
         covariance: str = "full",
         forgetting: float = 1.0,
@@ -208,8 +254,10 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         warm_up: int = 100,
     ) -> None:
         self.activation = activation
+        self.observation = observation
         self.noise = noise
         self.prior_scale = prior_scale
+        self.intercept_scale = intercept_scale
         self.fit_intercept = fit_intercept
         self.covariance = covariance
         self.forgetting = forgetting
@@ -233,18 +281,26 @@ class BayesianPerceptronRegressor(OnePassRegressor):
 
     def _new_member(self, scale: float, target_scale: float) -> BayesianPerceptron:
         noise: Any = self.noise
-        if not isinstance(noise, str):
+        if self._observation == Poisson.name:
+            noise = None
+        elif not isinstance(noise, str):
             noise = as_nonnegative(noise, "noise") / target_scale**2
         return BayesianPerceptron(
             self.n_features_in_,
             self.activation,
             bias=self.fit_intercept,
-            cov=scale**2,
-            observation="gaussian",
+            cov=prior_variances(self.n_features_in_, int(self.fit_intercept), scale, self.intercept_scale),
+            observation=self._observation,
             noise=noise,
             covariance=self.covariance,
             forgetting=self.forgetting,
         )
+
+    @property
+    def _observation(self) -> str:
+        if self.observation == "auto" and self.noise == "learn" and as_activation(self.activation) == Exponential():
+            return NegativeBinomial.name
+        return super()._observation
 
     def _noise_of(self, member: Any) -> float:
         return float(member.noise)
@@ -256,7 +312,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         return self._target_scaling
 
     def _weighted(self, X: Any, targets: FloatArray, weights: FloatArray | None) -> tuple[Any, FloatArray, Any]:
-        if weights is None or isinstance(self.noise, str):
+        if weights is None or isinstance(self.noise, str) or self._learns_counts:
             return super()._weighted(X, targets, weights)
         kept = weights > 0.0
         return X[kept], targets[kept], weights[kept]

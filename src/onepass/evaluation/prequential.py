@@ -10,6 +10,7 @@ from onepass.evaluation.baselines import Baseline, installed_baselines
 from onepass.evaluation.metrics import (
     REGISTRY,
     ClassPredictions,
+    CountPredictions,
     MetricSet,
     NumberPredictions,
     OverTime,
@@ -19,7 +20,7 @@ from onepass.evaluation.metrics import (
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.rows import Rows
-from onepass.tables.targets import NumberTarget
+from onepass.tables.targets import CountTarget, NumberTarget
 
 __all__ = ["OURS", "Scores", "Trial"]
 
@@ -59,7 +60,7 @@ class Trial:
     def __init__(self, model: TabularModel, *, compare: bool = False) -> None:
         self.model = model
         self.rows = 0
-        self.task: Task = "classes" if model.labels else "numbers"
+        self.task: Task = _task_of(model)
         self.ours = Scores.of(self.task, with_std=True)
         self.baselines: list[tuple[Baseline, Scores]] = []
         if compare:
@@ -79,7 +80,11 @@ class Trial:
             std = np.sqrt(predicted.var[np.arange(len(best)), best])
         else:
             std = np.sqrt(predicted.var + predicted.noise_var)
-        self.ours.update(self._predictions(rows.y, predicted.mean, std, predicted.log_density))
+        if self.task == "counts":
+            moments = {"mean": predicted.mean, "var": predicted.var, "noise_var": predicted.noise_var}
+            self.ours.update(CountPredictions(y=rows.y, std=std, log_densities=predicted.log_density, **moments))
+        else:
+            self.ours.update(self._predictions(rows.y, predicted.mean, std, predicted.log_density))
         for baseline, scores in self.baselines:
             try:
                 guess = baseline.predict_then_learn(rows.X, rows.y)
@@ -132,3 +137,9 @@ class Trial:
         if std is None or log_densities is None:
             return NumberPredictions(y, mean)
         return NumberPredictions(y, mean, std * target.scale, log_densities - np.log(target.scale))
+
+
+def _task_of(model: TabularModel) -> Task:
+    if model.labels:
+        return "classes"
+    return "counts" if isinstance(model.target, CountTarget) else "numbers"

@@ -31,7 +31,7 @@ from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.structures import STRUCTURES
 from onepass.engine.step import NOISE_START, NOISE_START_WEIGHT, LearningState
-from onepass.likelihoods import Bernoulli, Gaussian, Likelihood, Poisson
+from onepass.likelihoods import Bernoulli, Gaussian, Likelihood, NegativeBinomial, Poisson
 from onepass.likelihoods.outputs import choose_outputs
 
 __all__ = [
@@ -105,10 +105,10 @@ def decode_activation(data: Any) -> Activation:
 
 def encode_likelihood(likelihood: Likelihood) -> str:
     """Return the name of a likelihood; a TypeError for a class of the user's own, which can't be in a file."""
-    if type(likelihood) not in (Bernoulli, Gaussian, Poisson):
+    if type(likelihood) not in (Bernoulli, Gaussian, NegativeBinomial, Poisson):
         raise TypeError(
             f"likelihood {likelihood!r} is your own class, and can't be saved to a file; "
-            "use observation='gaussian', 'bernoulli' or 'poisson' in models that are to be saved"
+            "use observation='gaussian', 'bernoulli', 'poisson' or 'negative_binomial' in models that are to be saved"
         )
     return likelihood.name
 

@@ -22,6 +22,7 @@ from onepass._cores import available_cores
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_generator, as_rows, as_share
 from onepass.files.state import Arrays, Parameters, as_number
+from onepass.likelihoods.counts import COUNT_NAMES, count_interval
 from onepass.models.mixtures import mixture_moments, mixture_quantile
 from onepass.models.network import BayesianNetwork
 from onepass.models.network.priors import NetworkPrior
@@ -262,11 +263,13 @@ class BayesianCommittee(Ensemble):
     def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
         """Central interval of a new target: quantiles of the mixture."""
         as_share(level, "level", open_above=True)
-        if self.members[0].observation != "gaussian":
+        if self.members[0].observation not in ("gaussian", *COUNT_NAMES):
             raise ValueError(
                 f"a committee's interval is for numbers, got observation={self.members[0].observation!r}; use predict"
             )
         parts = self.member_predictions(X)
+        if self.members[0].observation in COUNT_NAMES:
+            return count_interval(self._weighting.weights, parts, level)
         weights, stds = self._weighting.weights, np.sqrt(parts.var + parts.noise_var)
         low, high = (mixture_quantile(weights, parts.mean, stds, 0.5 + side * level / 2)[()] for side in (-1, 1))
         return low, high
@@ -313,7 +316,7 @@ class BayesianCommittee(Ensemble):
 
     def _mixture_noise(self, parts: Prediction, mean: FloatArray, var: FloatArray) -> FloatArray:
         """Variance of the noise; of labels and classes it is what their own variance leaves."""
-        if self.members[0].observation == "gaussian":
+        if self.members[0].observation in ("gaussian", *COUNT_NAMES):
             return super()._mixture_noise(parts, mean, var)
         return np.maximum(mean * (1.0 - mean) - var, 0.0)
 

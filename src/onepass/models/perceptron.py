@@ -47,7 +47,7 @@ from onepass.files.state import (
     encode_likelihood,
     sized,
 )
-from onepass.likelihoods import Gaussian, Likelihood, as_likelihood
+from onepass.likelihoods import Counts, Gaussian, Likelihood, as_likelihood
 
 __all__ = ["BayesianPerceptron", "Prediction"]
 
@@ -110,12 +110,15 @@ class BayesianPerceptron:
         Prior mean of the weights, ``p = n_features + bias``; zeros by default.
     cov : number, (p,) or (p, p) array, optional
         Prior covariance of the weights: one variance for all, one for each, or a matrix; the identity by default.
-    observation : {"auto", "gaussian", "bernoulli", "poisson"} or Likelihood
+    observation : {"auto", "gaussian", "bernoulli", "poisson", "negative_binomial"} or Likelihood
         How a target comes about: Gaussian noise around the output, a label 0/1 whose probability the output is, a count
-        whose rate it is, or a likelihood of your own (`onepass.likelihoods.Likelihood`). By default labels for sigmoid,
-        probit and step, counts for ``"exp"``, else Gaussian; and Gaussian wherever a ``noise`` is given.
+        whose rate it is (``"negative_binomial"`` where counts vary more than Poisson's), or a likelihood of your own
+        (`onepass.likelihoods.Likelihood`). By default labels for sigmoid, probit and step, Poisson counts for
+        ``"exp"``, else Gaussian; and Gaussian wherever a ``noise`` is given.
     noise : float or "learn", optional
-        Variance of the Gaussian noise, the paper's epsilon; 0.01 by default. ``"learn"`` estimates it on the way.
+        Variance of the Gaussian noise, the paper's epsilon; 0.01 by default. ``"learn"`` estimates it on the way. Of
+        negative binomial counts the dispersion: counts of mean ``m`` have the variance ``m + noise m²``; learned by
+        default.
     noise_window : int, optional
         With ``noise="learn"``: how many rows back the estimate remembers; all by default. Where weights drift, prefer
         ``process_noise``: a learned noise takes a sudden change for noise first, and learns it slowly.
@@ -187,8 +190,8 @@ class BayesianPerceptron:
         prior = as_prior(mean, cov, size, covariance, one_of(dtype, ("float64", "float32"), "dtype"))
         self._prior_variances = prior.marginal_variances()
         self._start = _fingerprint(prior)
-        if progress.learns_noise:
-            progress.noise *= _output_variance(self.activation, self._prior_variances)
+        if progress.learns_noise and isinstance(self._likelihood, Gaussian):
+            progress.noise *= _output_variance(self.activation, self._prior_variances[self.bias :])
         self._state = _State(prior, progress)
 
     def __repr__(self) -> str:
@@ -219,7 +222,7 @@ class BayesianPerceptron:
 
     @property
     def noise(self) -> float:
-        """Variance of the Gaussian noise as it is now; a fixed one may be set anew before any row."""
+        """Variance of the Gaussian noise, or dispersion of counts, as it is now; a fixed variance may be set anew."""
         return self._state.progress.noise
 
     @noise.setter
@@ -246,6 +249,8 @@ class BayesianPerceptron:
             seen = self._one_row.predict(X)
             if seen is not None:
                 output = Moments(*seen[0])
+                if isinstance(self._likelihood, Counts):
+                    output = self._likelihood.output_moments(self.activation, *map(np.asarray, seen[1:]))
                 return Prediction(output.mean, output.var, *seen[1:], float(self.observation.noise_var(output)))
         rows, row_vars, single = self._inputs(X, X_var)
         pre_mean, pre_var = self._pre_activation(rows, row_vars)
@@ -555,7 +560,7 @@ class BayesianPerceptron:
     def _prediction(
         self, pre_mean: FloatArray, pre_var: FloatArray, likelihood: Likelihood, single: bool
     ) -> Prediction:
-        output = self.activation.moments(pre_mean, pre_var)
+        output = likelihood.output_moments(self.activation, pre_mean, pre_var)
         columns = (output.mean, output.var, pre_mean, pre_var, likelihood.noise_var(output))
         return Prediction(*(_one_or_many(column, single) for column in columns))
 

@@ -11,8 +11,16 @@ import numpy as np
 from scipy.special import ndtri
 
 from onepass._typing import FloatArray
+from onepass.likelihoods.counts import count_cdf, dispersion_of, log_normal
 
-__all__ = ["SURE", "ClassPredictions", "DistributionPredictions", "NumberPredictions", "Reliability"]
+__all__ = [
+    "SURE",
+    "ClassPredictions",
+    "CountPredictions",
+    "DistributionPredictions",
+    "NumberPredictions",
+    "Reliability",
+]
 
 SURE = 1e-15
 """A probability of 0 or 1 is taken for this much less sure, so that one row can't make a score infinite."""
@@ -74,6 +82,39 @@ class DistributionPredictions(NumberPredictions):
         if level != self.level:
             raise ValueError(f"these predictions have intervals of level {self.level}, not {level}")
         return (self.low < self.y) & (self.y < self.high)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountPredictions(NumberPredictions):
+    """Counts, and the moments of their predicted rates: a count is mixed over the log-normal rate that has these.
+
+    ``noise_var`` is the variance of a count around its rate, which has the mean ``mean`` and the variance ``var``.
+    """
+
+    var: FloatArray
+    noise_var: FloatArray
+
+    @cached_property
+    def z(self) -> FloatArray:
+        """Where each count lies in its distribution, as a standard normal variable: in the middle of its own step."""
+        place = 0.5 * (self._up_to(self.y - 1.0) + self._up_to(self.y))
+        return np.asarray(ndtri(np.clip(place, 1e-12, 1.0 - 1e-12)))
+
+    def inside(self, level: float) -> Any:
+        """Whether each count lies in its central interval, between the quantiles that leave out half of the rest."""
+        tail = 0.5 - level / 2
+        return (self._up_to(self.y) >= tail) & (self._up_to(self.y - 1.0) < 1.0 - tail)
+
+    def _up_to(self, y: FloatArray) -> FloatArray:
+        return count_cdf(y, *self._log_rate, self._dispersion)
+
+    @cached_property
+    def _dispersion(self) -> FloatArray:
+        return dispersion_of(self.mean, self.var, self.noise_var)
+
+    @cached_property
+    def _log_rate(self) -> tuple[FloatArray, FloatArray]:
+        return log_normal(self.mean, self.var)
 
 
 @dataclass(frozen=True)

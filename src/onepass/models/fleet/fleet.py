@@ -253,7 +253,7 @@ class PerceptronFleet:
 
     def _prediction(self, projected: FloatArray, single: bool) -> Prediction:
         pre_mean, pre_var, noise = projected[:, :3].T.copy()
-        output = self.activation.moments(pre_mean, pre_var)
+        output = self._likelihood.output_moments(self.activation, pre_mean, pre_var)
         columns = (output.mean, output.var, pre_mean, pre_var, self._likelihood.with_noise(noise).noise_var(output))
         return Prediction(*(float(column[0]) if single else column for column in columns))
 

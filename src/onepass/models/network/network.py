@@ -16,11 +16,16 @@ from onepass._typing import FloatArray
 from onepass._validation import as_count, as_generator, as_nonnegative, as_positive, as_rows, as_seed, as_share, one_of
 from onepass.activations import as_activation
 from onepass.beliefs.structures import make_structure
-from onepass.engine.vector_matches import NoiseState
 from onepass.files.state import as_number, as_tally, check_definite, check_network
 from onepass.likelihoods.outputs import choose_outputs, noise_models, output_names
 from onepass.models.network.learning import Learner, Pass, State
-from onepass.models.network.priors import NetworkPrior, choose_prior, start_weights
+from onepass.models.network.priors import (
+    NetworkPrior,
+    PriorScales,
+    choose_count_prior,
+    choose_prior,
+    start_weights,
+)
 from onepass.models.network.propagation import linear_response, output_moments, parts_of_rows, propagate
 from onepass.models.perceptron import Prediction, renamed_kernel
 
@@ -42,19 +47,24 @@ class BayesianNetwork:
         Numbers a target has, or classes it can be.
     activation : str or Activation
         Of the hidden units, as for `BayesianPerceptron`.
-    observation : {"auto", "gaussian", "bernoulli", "categorical"}
-        Gaussian noise around the outputs; labels 0/1; classes 0 to ``n_outputs - 1``. By default Gaussian.
+    observation : {"auto", "gaussian", "bernoulli", "categorical", "poisson", "negative_binomial"}
+        Gaussian noise around the outputs; labels 0/1; classes 0 to ``n_outputs - 1``; counts, whose rate is the
+        exponential of the output. By default Gaussian.
     noise : float, "learn" or "heteroscedastic"
         Variance of the Gaussian noise: fixed; learned, one for all rows; or learned as a function of the input, by a
-        second output of the network for each of the first ones.
+        second output of the network for each of the first ones. Of negative binomial counts their dispersion: counts of
+        mean ``m`` have the variance ``m + noise m²``.
     covariance : {"auto", "full", "layer", "neuron", "diagonal"}
         Between which weights correlations are kept: all, those of a layer, of a neuron, none. By default the richest
         that is not too large.
     prior : NetworkPrior, optional
         Spread of the prior's means and its standard deviations. By default one for regression, another one for it with
-        several hidden layers, and one for labels.
+        several hidden layers, one for counts and one for labels.
     prior_scale : float
         Multiplies all standard deviations of the prior, but for those of a noise that depends on the input.
+    intercept_scale : float, optional
+        Prior standard deviation of the outputs' biases, whatever ``prior_scale`` is; for classes that of the log odds
+        between any two. By default the prior has one, which ``prior_scale`` multiplies.
     seed : int
         Of the prior's means, and of the order of the rows in passes after the first.
     forgetting : float
@@ -89,6 +99,7 @@ class BayesianNetwork:
         covariance: str = "auto",
         prior: NetworkPrior | None = None,
         prior_scale: float = 1.0,
+        intercept_scale: float | None = None,
         seed: int = 0,
         forgetting: float = 1.0,
         calibrate: bool | Literal["auto"] = "auto",
@@ -109,7 +120,8 @@ class BayesianNetwork:
         self._likelihood = choose_outputs(self.observation, self.noise)(self.n_outputs)
         self.forgetting = as_share(forgetting, "forgetting")
         self.prior_scale = as_nonnegative(prior_scale, "prior_scale")
-        self.prior = prior if prior is not None else choose_prior(self._likelihood.is_numeric, len(self.hidden))
+        self.intercept_scale = None if intercept_scale is None else as_positive(intercept_scale, "intercept_scale")
+        self.prior = self._default_prior if prior is None else prior
         self.seed = as_seed(seed)
         learned = learns_noise and bool(self.hidden) and self._likelihood.is_numeric
         self.calibrate = learned if calibrate == "auto" else bool(calibrate)
@@ -119,11 +131,12 @@ class BayesianNetwork:
         self.covariance = self._structure.name
         n_noise = self._likelihood.size - self.n_outputs
         rng = np.random.default_rng(self.seed)
-        mean, variance = start_weights(self._structure.layout, self.prior, self.prior_scale, n_noise, rng)
+        scales = PriorScales(self.prior_scale, self._likelihood.bias_std(self.intercept_scale))
+        mean, variance = start_weights(self._structure.layout, self.prior, scales, n_noise, rng)
         self._prior_trace = float(variance.sum())
         belief = self._structure.start(mean.astype(self.dtype), variance.astype(self.dtype))
         fixed = None if learns_noise else float(self.noise)
-        self._state = State(belief, NoiseState.start(self.n_outputs, fixed, self.calibrate), 0.0, 0)
+        self._state = State(belief, self._likelihood.start_noise(fixed, self.calibrate), 0.0, 0)
 
     def __repr__(self) -> str:
         activation = self._activation_name or self.activation
@@ -131,6 +144,12 @@ class BayesianNetwork:
             f"BayesianNetwork({self.n_features}, {self.hidden}, {self.n_outputs}, {activation!r}, "
             f"observation={self.observation!r}, covariance={self.covariance!r}, n_seen={self.n_seen})"
         )
+
+    @property
+    def _default_prior(self) -> NetworkPrior:
+        if self._likelihood.is_count:
+            return choose_count_prior(len(self.hidden))
+        return choose_prior(self._likelihood.is_numeric, len(self.hidden))
 
     @property
     def mean(self) -> FloatArray:
@@ -154,7 +173,10 @@ class BayesianNetwork:
 
     @property
     def noise_var(self) -> FloatArray:
-        """Variance of the noise of each output as it is now, ``(K,)``; its mean over rows where it depends on them."""
+        """Variance of the noise of each output as it is now, ``(K,)``; its mean over rows where it depends on them.
+
+        Of negative binomial counts their dispersion.
+        """
         return np.array(self._state.noise.noise)
 
     @property
@@ -301,6 +323,7 @@ class BayesianNetwork:
             "noise",
             "covariance",
             "prior_scale",
+            "intercept_scale",
             "seed",
             "forgetting",
             "calibrate",

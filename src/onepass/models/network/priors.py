@@ -11,14 +11,24 @@ Networks for labels start with pairs of units whose outputs cancel: the derivati
 predictions are equal probabilities, so that no random prediction has to be corrected first.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.beliefs.layout import Layout
 
-__all__ = ["CLASSIFICATION", "DEEP_REGRESSION", "REGRESSION", "UNIT", "NetworkPrior", "choose_prior", "start_weights"]
+__all__ = [
+    "CLASSIFICATION",
+    "DEEP_REGRESSION",
+    "REGRESSION",
+    "UNIT",
+    "NetworkPrior",
+    "PriorScales",
+    "choose_count_prior",
+    "choose_prior",
+    "start_weights",
+]
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,16 @@ class NetworkPrior:
     """Whether units of the last hidden layer start with a twin whose output weights have the other sign."""
 
 
+@dataclass(frozen=True)
+class PriorScales:
+    """What a user says about the width of a prior."""
+
+    weights: float
+    """Multiplies all standard deviations."""
+    output_biases: float | None
+    """The standard deviation of the outputs' biases, in place of the prior's own times ``weights``."""
+
+
 REGRESSION = NetworkPrior()
 # A kink of a deep network is made by all its layers; the first of them must be free to move, and those between too.
 DEEP_REGRESSION = NetworkPrior(weight_std=2.2, deep_std=1.5, deep_bias_std=1.5)
@@ -63,6 +83,14 @@ CLASSIFICATION = NetworkPrior(
 UNIT = NetworkPrior(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, fan_in=False)
 
 
+def choose_count_prior(n_hidden: int) -> NetworkPrior:
+    """The prior of a network for counts: that of standardised numbers, but for the mean, which a log rate has too.
+
+    The first rate that is predicted is the same everywhere: a random log rate would make some counts very unlikely.
+    """
+    return replace(choose_prior(True, n_hidden), output_bias_std=4.0, paired=True)
+
+
 def choose_prior(numbers: bool, n_hidden: int) -> NetworkPrior:
     """The prior of a network for numbers or for labels, with so many hidden layers."""
     if not numbers:
@@ -71,12 +99,12 @@ def choose_prior(numbers: bool, n_hidden: int) -> NetworkPrior:
 
 
 def start_weights(
-    layout: Layout, prior: NetworkPrior, scale: float, n_noise: int, rng: np.random.Generator
+    layout: Layout, prior: NetworkPrior, scales: PriorScales, n_noise: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """Prior mean and variance of every weight, ``(p,)`` each; ``scale`` multiplies all standard deviations.
+    """Prior mean and variance of every weight, ``(p,)`` each.
 
-    Without hidden layers there is no symmetry to break: means are zero and variances ``scale²``, as in a perceptron.
-    The last ``n_noise`` outputs are logs of noise variances, whose weights ``scale`` does not affect.
+    Without hidden layers there is no symmetry to break: means are zero and all standard deviations the scale, as in a
+    perceptron. The last ``n_noise`` outputs are logs of noise variances, which ``scales`` do not affect.
     """
     mean, std = np.zeros(layout.size), np.ones(layout.size)
     if layout.n_layers > 1:
@@ -100,7 +128,9 @@ def start_weights(
             hidden[half : 2 * half] = hidden[:half]
             output[:, half : 2 * half] = -output[:, :half]
             output[:, 2 * half : -1] = 0.0  # of an odd number the last one has no twin
-    std *= scale
+    std *= scales.weights
+    if scales.output_biases is not None:
+        layout.layers(std)[-1][:, -1] = scales.output_biases
     if n_noise:
         means, stds = layout.layers(mean)[-1][-n_noise:], layout.layers(std)[-1][-n_noise:]
         means[:, :-1], means[:, -1] = 0.0, np.log(prior.noise)

@@ -18,6 +18,7 @@ from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
 from onepass._typing import FloatArray
+from onepass._validation import as_count, one_of
 from onepass.estimators.batch import Batch, PredictedRows, as_dense, is_sparse
 from onepass.estimators.files import SavableEstimator
 from onepass.estimators.inputs import SCALES
@@ -34,8 +35,12 @@ _CHUNK = 4096  # sparse rows made dense at a time
 class OnePassEstimator(SavableEstimator):
     """Fit, partial fit and what follows from them; see the module for what a subclass adds."""
 
+    passes: int
+    refine: str
+    forgetting: float
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Forget everything, then learn the rows in their order, in one pass.
+        """Forget everything, then learn the rows in their order, and again as often as ``passes`` says.
 
         Parameters
         ----------
@@ -44,7 +49,7 @@ class OnePassEstimator(SavableEstimator):
         sample_weight : (n,) array, optional
             A whole weight ``w`` stands for the row learned ``w`` times in its place.
         """
-        return self._learn(X, y, sample_weight, restart=True)
+        return self._learn(X, y, sample_weight, restart=True, passes=self.passes)
 
     def _learn(
         self, X: Any, y: Any, sample_weight: Any, *, restart: bool, classes: Any = None, passes: int = 1
@@ -54,9 +59,11 @@ class OnePassEstimator(SavableEstimator):
         X, y = self._checked_pairs(X, y, restart=restart)
         weights = self._checked_weights(sample_weight, X)
         targets = self._encoded(y, classes, restart=restart)
+        batch = Batch(*self._weighted(X, targets, weights))
+        if passes > 1 and batch.weights is not None:
+            raise ValueError(f"weights that are fractions need passes=1, got passes={passes}")
         if restart:
             self._restart(X)
-        batch = Batch(*self._weighted(X, targets, weights))
         if self._n_rows == 0 and not self.standardize:
             self._warn_of_targets(batch)
         self.learn_encoded(batch.rows, batch.targets, batch.weights, passes)
@@ -125,6 +132,22 @@ class OnePassEstimator(SavableEstimator):
                 "before: their scale is known only after the last of them"
             )
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        one_of(self.refine, ("auto", "ep", "reuse"), "refine")
+        if as_count(self.passes, "passes") > 1 and isinstance(self.prior_scale, str):
+            raise ValueError("prior_scale='auto' weighs what one pass predicted: pass a number, or passes=1")
+
+    def _learning_options(self, passes: int) -> dict[str, Any]:
+        """Options of the models' ``learn``."""
+        if passes == 1:
+            return {}
+        refine = self.refine
+        if refine == "auto":
+            full = self._ensembles[0].members[0].covariance == "full"
+            refine = "ep" if full and self.forgetting == 1.0 else "reuse"
+        return {"passes": passes, "refine": refine}
+
     # The state before the first row, and during the warm-up.
 
     def _restart(self, X: Any) -> None:
@@ -189,10 +212,6 @@ class OnePassEstimator(SavableEstimator):
     def _predicted(self, predictions: list[Prediction]) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Mean, variance and noise that the ensembles predicted, in the targets' own units."""
         raise NotImplementedError
-
-    def _learning_options(self, passes: int) -> dict[str, Any]:
-        """Options of the models' ``learn``."""
-        return {}
 
     def _learn_weighted(self, ensemble: Ensemble, scale: float, rows: Any, column: Any, weights: Any) -> None:
         """Learn rows with weights that `_weighted` has not made repeated rows of."""

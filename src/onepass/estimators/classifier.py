@@ -17,7 +17,7 @@ from onepass.estimators.batch import PredictedRows
 from onepass.estimators.inputs import INTERCEPT_SCALE
 from onepass.estimators.posterior import draw_functions, linear_coefficients
 from onepass.files.state import Arrays, Parameters
-from onepass.models.mixtures import mixture_moments, mixture_quantile
+from onepass.likelihoods.mixtures import mixture_moments, mixture_quantile
 from onepass.models.network import BayesianNetwork
 from onepass.models.perceptron import BayesianPerceptron, Prediction
 
@@ -189,6 +189,13 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         All correlations between weights, or none: for very many features.
     forgetting : float
         In (0, 1]; below 1 the past fades, for classes that drift.
+    passes : int
+        How often ``fit`` goes through its rows. One is online learning; five make intervals right where one pass over
+        few rows leaves them too narrow, and the order of the rows unimportant.
+    refine : {"auto", "ep", "reuse"}
+        What more passes do. ``"ep"`` (expectation propagation) removes a row's contribution before it is learned again,
+        so that each row counts once; ``"reuse"`` counts it again, which makes intervals too narrow. By default the
+        former wherever it is possible: with a full covariance and no forgetting.
     standardize : bool
         Standardise the inputs by mean and standard deviation of the first ``warm_up`` rows. The statistics are then
         frozen.
@@ -227,6 +234,8 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         fit_intercept: bool = True,
         covariance: str = "full",
         forgetting: float = 1.0,
+        passes: int = 1,
+        refine: str = "auto",
         standardize: bool = False,
         warm_up: int = 100,
     ) -> None:
@@ -236,6 +245,8 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         self.fit_intercept = fit_intercept
         self.covariance = covariance
         self.forgetting = forgetting
+        self.passes = passes
+        self.refine = refine
         self.standardize = standardize
         self.warm_up = warm_up
 

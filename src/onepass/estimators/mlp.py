@@ -4,9 +4,9 @@ With several members the ensemble is a `BayesianCommittee` of networks with diff
 one that weighs prior scales alone.
 """
 
-from typing import Any, Self
+from typing import Any
 
-from onepass._validation import as_count, as_nonnegative, one_of
+from onepass._validation import as_count, as_nonnegative
 from onepass.activations import as_activation
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.classifier import OnePassClassifier
@@ -23,47 +23,20 @@ _SCALES = (0.5, 1.0, 2.0)  # beside the network's own prior
 
 
 class _Networks(OnePassEstimator):
-    """What the estimators of networks share: members, and more passes than one."""
+    """What the estimators of networks share: members."""
 
     hidden_layer_sizes: int | tuple[int, ...]
     activation: Any
     members: int
-    passes: int
-    refine: str
-    forgetting: float
     random_state: int | None
 
     _auto_scales = _SCALES
     _sparse_models = False
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Forget everything, then learn the rows in their order, and again as often as ``passes`` says.
-
-        Parameters
-        ----------
-        X : (n, d) array, data frame or sparse matrix
-        y : (n,) array
-        sample_weight : (n,) array, optional
-            A whole weight ``w`` stands for the row learned ``w`` times in its place.
-        """
-        return self._learn(X, y, sample_weight, restart=True, passes=self.passes)
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        one_of(self.refine, ("auto", "ep", "reuse"), "refine")
         if as_count(self.members, "members") > 1 and isinstance(self.prior_scale, str):
             raise ValueError("several members have several priors already: pass prior_scale as a number, or members=1")
-        if as_count(self.passes, "passes") > 1 and isinstance(self.prior_scale, str):
-            raise ValueError("prior_scale='auto' weighs what one pass predicted: pass a number, or passes=1")
-
-    def _learning_options(self, passes: int) -> dict[str, Any]:
-        if passes == 1:
-            return {}
-        refine = self.refine
-        if refine == "auto":
-            full = self._ensembles[0].members[0].covariance == "full"
-            refine = "ep" if full and self.forgetting == 1.0 else "reuse"
-        return {"passes": passes, "refine": refine}
 
     def _new_ensemble(self, target_scale: float) -> Ensemble:
         if self.members == 1:

@@ -22,8 +22,8 @@ from onepass.likelihoods.counts import (
     check_counts,
     count_interval,
 )
+from onepass.likelihoods.mixtures import mixture_moments, mixture_quantile, noise_mixture
 from onepass.models.ensemble import Ensemble
-from onepass.models.mixtures import mixture_moments, mixture_quantile
 from onepass.models.perceptron import BayesianPerceptron, Prediction
 
 __all__ = ["BayesianPerceptronRegressor", "OnePassRegressor"]
@@ -82,13 +82,23 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
             sides = [count_interval(one.weights, self._member_predictions(one, rows), level) for one in self._ensembles]
             low, high = (self._shaped(np.column_stack(side)) for side in zip(*sides, strict=True))
             return low, high
-        parts = self._mixture_parts(X)
+        rows = list(self._rows(X))
+        targets = [self._target_mixture(ensemble, rows) for ensemble in self._ensembles]
         limits = []
         for side in (-1, 1):
-            at = 0.5 + side * level / 2
-            columns = [mixture_quantile(weights, means, np.sqrt(total), at) for weights, means, total in parts]
+            columns = [mixture_quantile(*target, 0.5 + side * level / 2) for target in targets]
             limits.append(self._shaped(self._target_scaling.undo(np.column_stack(columns))))
         return limits[0], limits[1]
+
+    def _target_mixture(self, ensemble: Ensemble, rows: list[Any]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Weights, means and standard deviations of the Gaussians that new targets, standardised, are a mixture of."""
+        parts = self._member_predictions(ensemble, rows)
+        uncertain = np.array([self._log_noise_var(member) for member in ensemble.members])
+        return noise_mixture(ensemble.weights, parts.mean, parts.var, parts.noise_var, uncertain)
+
+    def _log_noise_var(self, member: Any) -> float:
+        """Variance of the belief about the log of a model's noise, where its predictions leave that out."""
+        return 0.0
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
         """Draw functions from the posterior: ``(n, n_samples)``, or ``(n, q, n_samples)``.
@@ -205,6 +215,13 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         All correlations between weights, or none: for very many features.
     forgetting : float
         In (0, 1]; below 1 the past fades, for relations that drift.
+    passes : int
+        How often ``fit`` goes through its rows. One is online learning; five make intervals right where one pass over
+        few rows leaves them too narrow, and the order of the rows unimportant.
+    refine : {"auto", "ep", "reuse"}
+        What more passes do. ``"ep"`` (expectation propagation) removes a row's contribution before it is learned again,
+        so that each row counts once; ``"reuse"`` counts it again, which makes intervals too narrow. By default the
+        former wherever it is possible: with a full covariance and no forgetting.
     standardize : bool
         Standardise the inputs, and with a linear activation the targets, by mean and standard deviation of the first
         ``warm_up`` rows. The statistics are then frozen. Without it (a scaler in a pipeline does not see the targets)
@@ -250,6 +267,8 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         fit_intercept: bool = True,
         covariance: str = "full",
         forgetting: float = 1.0,
+        passes: int = 1,
+        refine: str = "auto",
         standardize: bool = False,
         warm_up: int = 100,
     ) -> None:
@@ -261,6 +280,8 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         self.fit_intercept = fit_intercept
         self.covariance = covariance
         self.forgetting = forgetting
+        self.passes = passes
+        self.refine = refine
         self.standardize = standardize
         self.warm_up = warm_up
 
@@ -304,6 +325,9 @@ class BayesianPerceptronRegressor(OnePassRegressor):
 
     def _noise_of(self, member: Any) -> float:
         return float(member.noise)
+
+    def _log_noise_var(self, member: Any) -> float:
+        return float(member.log_noise_var)
 
     def _scaling_of_targets(self, targets: FloatArray) -> Scaling:
         # Any other activation has a range that shifted targets would leave.

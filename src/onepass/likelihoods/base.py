@@ -82,8 +82,8 @@ class Likelihood:
     def check_activation(self, activation: Activation) -> None:
         """Raise a ValueError for an activation that does not fit, such as one that is negative for counts."""
 
-    def with_noise(self, noise: float | FloatArray) -> "Likelihood":
-        """The same likelihood with another noise variance, where it has one."""
+    def with_noise(self, noise: float | FloatArray, log_noise_var: float = 0.0) -> "Likelihood":
+        """The same likelihood with another noise variance, where it has one, whose log has this variance itself."""
         return self
 
     def output_moments(self, activation: Activation, mean: FloatArray, var: FloatArray) -> Moments:

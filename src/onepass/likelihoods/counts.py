@@ -115,7 +115,7 @@ class NegativeBinomial(Counts):
     name: ClassVar[str] = "negative_binomial"
     noise_start: ClassVar[tuple[float, float]] = (DISPERSION_START, DISPERSION_START_WEIGHT)
 
-    def with_noise(self, noise: float | FloatArray) -> "NegativeBinomial":
+    def with_noise(self, noise: float | FloatArray, log_noise_var: float = 0.0) -> "NegativeBinomial":
         """The same with another dispersion."""
         return NegativeBinomial(noise)
 

@@ -23,7 +23,7 @@ from onepass._typing import FloatArray
 from onepass._validation import as_count, as_generator, as_rows, as_share
 from onepass.files.state import Arrays, Parameters, as_number
 from onepass.likelihoods.counts import COUNT_NAMES, count_interval
-from onepass.models.mixtures import mixture_moments, mixture_quantile
+from onepass.likelihoods.mixtures import mixture_moments, mixture_quantile
 from onepass.models.network import BayesianNetwork
 from onepass.models.network.priors import NetworkPrior
 from onepass.models.perceptron import Prediction

@@ -211,6 +211,11 @@ class BayesianPerceptron:
         return self._state.belief.cov
 
     @property
+    def covariance(self) -> str:
+        """``"full"`` or ``"diagonal"``."""
+        return "diagonal" if isinstance(self._state.belief, DiagonalGaussian) else "full"
+
+    @property
     def log_evidence(self) -> float:
         """Sum of the log predictive densities of all rows learned, each before it was learned."""
         return self._state.progress.log_evidence
@@ -234,7 +239,13 @@ class BayesianPerceptron:
     @property
     def observation(self) -> Likelihood:
         """The likelihood, with its noise as it is now."""
-        return self._likelihood.with_noise(self._state.progress.noise)
+        return self._likelihood.with_noise(self._state.progress.noise, self.log_noise_var)
+
+    @property
+    def log_noise_var(self) -> float:
+        """Variance of the belief about the log of a learned noise, which is that of ``noise`` in the mean; else 0."""
+        weight = self._state.progress.noise_weight
+        return 2.0 / weight if weight > 0.0 else 0.0
 
     def predict(self, X: Inputs, *, X_var: ArrayLike | None = None) -> Prediction:
         """Forward pass (Algorithm 1) for one row ``(d,)`` or many ``(n, d)``, which may be sparse.
@@ -331,8 +342,8 @@ class BayesianPerceptron:
     def interval(self, X: Inputs, level: float = 0.95, *, X_var: ArrayLike | None = None) -> tuple[Any, Any]:
         """Central interval that holds with probability ``level``: of a new target, or for labels of their probability.
 
-        For Gaussian noise the predictive distribution is taken as Gaussian, as in the paper; for labels the limits are
-        the exact quantiles of ``f(a)``.
+        For Gaussian noise the predictive distribution is taken as Gaussian, as in the paper, with tails as heavy as a
+        learned noise is uncertain; for labels the limits are the exact quantiles of ``f(a)``.
         """
         as_share(level, "level", open_above=True)
         rows, row_vars, single = self._inputs(X, X_var)

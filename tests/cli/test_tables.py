@@ -380,11 +380,10 @@ def test_evaluate_scores_every_row_before_it_is_learned(run: Run, data: Path) ->
     over_time = done.events[-1]["over_time"]
     assert over_time["rows"][-1] == 3000
     assert over_time["rmse"][0] > over_time["rmse"][-1]
-    # The mean log density before each row is what the model calls its evidence, but for the very first row, whose
-    # noise is not known when it comes.
+    # The mean log density before each row is what the model calls its evidence.
     model = onepass.load(data / "price.onepass")
     evidence = model.estimator.log_evidence_ / 3000 - np.log(model.target.scale)
-    assert scores["log_likelihood"] == pytest.approx(evidence, abs=1e-3)
+    assert scores["log_likelihood"] == pytest.approx(evidence, abs=1e-9)
 
 
 def test_evaluate_compares_with_others_on_the_same_rows(run: Run, data: Path) -> None:

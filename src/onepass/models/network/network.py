@@ -195,9 +195,12 @@ class BayesianNetwork:
         variances those of the probabilities; ``pre_mean`` and ``pre_var`` are those of each class's log odds against
         all others.
 
-        Where the noise depends on the input, ``noise_var`` is what the noise is expected to be, ``e^{E a}`` for its log
-        ``a``; what is not known of the noise is part of ``var``, as it goes away with more data. Far from the data, where
-        less is known of ``a`` than before any, the noise falls back to the prior's.
+        Where the noise depends on the input, ``noise_var`` is ``e^{E a}``, with ``a`` its log; what is not known of the
+        noise is part of ``var``, as it goes away with more data. Far from the data, where less is known of ``a`` than
+        before any, the noise falls back to the prior's.
+
+        For counts the means are the rates. Where the log rate has a variance above 4, as far from the data, mean and
+        variances are those of a rate with a variance of 4, as its own would be those of its tail alone.
         """
         rows, single = as_rows(X, self.n_features)
         with np.errstate(over="ignore", invalid="ignore"):

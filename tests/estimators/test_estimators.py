@@ -467,9 +467,8 @@ def test_exp_learns_counts_whose_dispersion_it_finds() -> None:
     assert np.mean((counts[2500:] - mean) ** 2 / std**2) == pytest.approx(1.0, abs=0.25)
     low, high = model.predict_interval(rows[2500:], 0.9)
     assert ((low >= 0.0) & (low == np.floor(low)) & (low <= high)).all()
-    assert (
-        0.87 < ((low <= counts[2500:]) & (counts[2500:] <= high)).mean() < 0.98
-    )  # intervals of small counts hold more
+    # Intervals of small counts, whose limits are whole, hold more than they say.
+    assert 0.87 < ((low <= counts[2500:]) & (counts[2500:] <= high)).mean() < 0.98
     gaussian = BayesianPerceptronRegressor("exp", noise=0.1)
     assert (gaussian._observation, model._observation) == ("gaussian", "negative_binomial")
     with pytest.raises(ValueError, match="y must hold counts 0, 1, 2, ... for observation='negative_binomial', got -1"):

@@ -182,7 +182,7 @@ shape = _all(
     ),
     click.option(
         "--activation",
-        help="Of the hidden units (default relu), or without --hidden of the output (default linear, exp for counts, or "
+        help="Of the hidden units (default relu), or without --hidden of the output (default linear; exp for counts, "
         "sigmoid for classes).",
     ),
     click.option(

@@ -72,6 +72,6 @@ def test_a_row_moves_noise_and_scale_of_every_output() -> None:
 def test_the_running_noise_of_a_heteroscedastic_output_is_the_mean_of_what_was_expected() -> None:
     mean, cov = np.array([0.1, -1.0]), np.diag([0.5, 0.2])
     state = NoiseState(*np.array([[0.3], [10.0], [1.0], [0.0]]))
-    HeteroscedasticOutputs(1).learn_noise(mean, cov, np.array([1.0]), state, 1.0, np.inf)
+    HeteroscedasticOutputs(1, -4.0, 3.0).learn_noise(mean, cov, np.array([1.0]), state, 1.0, np.inf)
     assert (state.noise_weight[0], state.scale[0]) == (11.0, 1.0)
     assert state.noise[0] == pytest.approx(0.3 + (np.exp(-1.0 + 0.1) - 0.3) / 11.0)

@@ -449,3 +449,66 @@ def test_partial_fit_goes_over_its_rows_once() -> None:
 def test_members_and_passes_that_cannot_be_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         BayesianMLPRegressor((5,), **options).fit(X, NUMBERS)
+
+
+def count_problem(n: int = 600) -> tuple[Any, Any]:
+    random = np.random.default_rng(3)
+    rows = random.normal(size=(n, 3)) * [1.0, 20.0, 0.01] + [5.0, -40.0, 0.0]
+    rate = np.exp(1.0 + 0.4 * (rows[:, 0] - 5.0) - 0.02 * (rows[:, 1] + 40.0))
+    return rows, random.poisson(rate * random.gamma(2.0, 0.5, n))
+
+
+def test_exp_learns_counts_whose_dispersion_it_finds() -> None:
+    rows, counts = count_problem(3000)
+    model = BayesianPerceptronRegressor("exp", standardize=True).fit(rows[:2500], counts[:2500])
+    assert model.noise_ == pytest.approx(0.5, rel=0.2)
+    np.testing.assert_array_equal(model._target_scaling.scale, 1.0)
+    np.testing.assert_allclose(model.coef_[:2], [0.4, -0.02], rtol=0.2)
+    mean, std = model.predict(rows[2500:], return_std=True)
+    assert np.mean((counts[2500:] - mean) ** 2 / std**2) == pytest.approx(1.0, abs=0.25)
+    low, high = model.predict_interval(rows[2500:], 0.9)
+    assert ((low >= 0.0) & (low == np.floor(low)) & (low <= high)).all()
+    # Intervals of small counts, whose limits are whole, hold more than they say.
+    assert 0.87 < ((low <= counts[2500:]) & (counts[2500:] <= high)).mean() < 0.98
+    gaussian = BayesianPerceptronRegressor("exp", noise=0.1)
+    assert (gaussian._observation, model._observation) == ("gaussian", "negative_binomial")
+    with pytest.raises(ValueError, match="y must hold counts 0, 1, 2, ... for observation='negative_binomial', got -1"):
+        BayesianPerceptronRegressor("exp").fit(rows[:2], [3, -1])
+    with pytest.raises(ValueError, match="observation must be one of 'auto', 'gaussian', 'poisson'"):
+        BayesianPerceptronRegressor(observation="binomial").fit(rows[:2], [3, 1])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        BayesianPerceptronRegressor("exp", standardize=True),
+        BayesianPerceptronRegressor("exp", standardize=True, prior_scale="auto", warm_up=30),
+        BayesianPerceptronRegressor("softplus", observation="poisson", standardize=True),
+        BayesianMLPRegressor((4,), observation="negative_binomial"),
+        BayesianMLPRegressor((4,), observation="poisson", members=2),
+    ],
+    ids=str,
+)
+def test_counts_in_any_split_in_files_and_for_several_outputs(model: Any, tmp_path: Path) -> None:
+    rows, counts = count_problem(200)
+    both = np.column_stack([counts, counts[::-1]])
+    whole = clone(model).fit(rows, both)
+    parts = clone(model)
+    for part in np.array_split(np.arange(200), 7):
+        parts.partial_fit(rows[part], both[part])
+    np.testing.assert_allclose(parts.predict(rows), whole.predict(rows), rtol=1e-7)
+    assert whole.predict(rows).shape == (200, 2)
+    assert whole.sample_y(rows[:3], 2, 0).shape == (3, 2, 2)
+    onepass.save(whole, tmp_path / "counts")
+    loaded = onepass.load(tmp_path / "counts")
+    np.testing.assert_array_equal(loaded.predict_interval(rows[:9]), whole.predict_interval(rows[:9]))
+    assert loaded.partial_fit(rows, both).log_evidence_ == whole.partial_fit(rows, both).log_evidence_
+    assert loaded.prior_weights_.sum() == pytest.approx(2.0)
+
+
+def test_an_estimator_from_an_older_file_keeps_its_intercept_and_its_noise() -> None:
+    parameters, arrays = BayesianPerceptronRegressor("exp", observation="gaussian").fit(X, NUMBERS).export_state()
+    for name in ("observation", "intercept_scale"):
+        del parameters["arguments"][name]
+    old = BayesianPerceptronRegressor.from_state(parameters, arrays)
+    assert (old.observation, old.intercept_scale) == ("gaussian", None)

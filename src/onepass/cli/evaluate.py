@@ -55,8 +55,9 @@ def evaluate(
     """Test, then train: predict every row, score the prediction, learn the row.
 
     Every row tests what was learned from the rows before it, so no data have to be held out. For numbers: RMSE, MAE,
-    log-likelihood and the share of targets inside the 50, 80 and 95 % intervals; for classes: accuracy, log-loss, Brier
-    score and the area under the ROC curve; for counts the Poisson deviance too; for all the calibration error. Curves over time are in --json and --html.
+    log-likelihood and the share of targets inside the 50, 80 and 95 % intervals; for counts the Poisson deviance, too;
+    for classes: accuracy, log-loss, Brier score and the area under the ROC curve; for all the calibration error. Curves
+    over time are in --json and --html.
 
     The model is the one that 'onepass fit' would make with the same options, or a saved one. The kinds of the columns,
     and the mean and scale of numbers, are taken from the first rows beforehand.

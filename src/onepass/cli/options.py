@@ -182,7 +182,8 @@ shape = _all(
     ),
     click.option(
         "--activation",
-        help="Of the hidden units (default relu), or without --hidden of the output (default linear, exp for counts, or sigmoid).",
+        help="Of the hidden units (default relu), or without --hidden of the output (default linear; exp for counts, "
+        "sigmoid for classes).",
     ),
     click.option(
         "--covariance",

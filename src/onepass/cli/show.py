@@ -33,8 +33,8 @@ __all__ = ["show"]
 def show(model: Path, weights: int, html: Path | None, as_json: bool) -> None:
     """Print what a model is: columns, choices, rows learned, noise and the largest weights with their uncertainty.
 
-    A weight is the change of the target, or of the log odds of a class, per standard deviation of a number or for the
-    presence of a category; after ± comes its own standard deviation.
+    A weight is the change of the target, of the log rate of counts, or of the log odds of a class, per standard
+    deviation of a number or for the presence of a category; after ± comes its own standard deviation.
     """
     from onepass.cli.errors import user_errors
     from onepass.cli.paths import check_distinct_paths, check_writable, load_model

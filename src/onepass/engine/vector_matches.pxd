@@ -52,7 +52,7 @@ cdef class GaussianOutputs(NoisyNumbers):
     pass
 
 cdef class HeteroscedasticOutputs(NoisyNumbers):
-    pass
+    cdef readonly double log_noise, log_noise_var
 
 cdef class BernoulliOutput(VectorLikelihood):
     pass

@@ -137,12 +137,16 @@ class VectorLikelihood:
         """Update the learned noise by a row's error; labels have no noise."""
 
     def describe(self, mean, cov, state, record, out):
-        """Fill what a row is predicted from: mean, variance, noise and scale of each output, ``(4, K)``."""
+        """Fill what a row is predicted from, ``(5, K)``.
+
+        Mean, variance, noise and scale of each output, and what not knowing the noise adds to the variance of a target.
+        """
         n = self.n_outputs
         k: cython.Py_ssize_t
         for k in range(n):
             record[2 * n + k] = self.expected_noise(mean, cov, state, k)
             record[3 * n + k] = state.scale_of[k]
+            record[4 * n + k] = 0.0
         self.marginals(mean, cov, record, record + n, out)
 
     def moment_match(
@@ -194,8 +198,8 @@ class VectorLikelihood:
         covs: cython.const[cython.double][:, :, ::1],
         state: NoiseState,
     ):
-        """Mean, variance, noise and scale that each row is predicted from, ``(n, 4, K)``."""
-        result = np.empty((means.shape[0], 4, self.n_outputs))
+        """What each row is predicted from, ``(n, 5, K)``: see `describe`."""
+        result = np.empty((means.shape[0], 5, self.n_outputs))
         rows: cython.double[:, :, ::1] = result
         out = VectorMatch(self.size)
         i: cython.Py_ssize_t
@@ -378,11 +382,18 @@ def noise_given(mean, var):
 
 
 class HeteroscedasticOutputs(NoisyNumbers):
-    """Numbers whose noise depends on the input: output ``K + k`` is the log of the noise variance of output ``k``."""
+    """Numbers whose noise depends on the input: output ``K + k`` is the log of the noise variance of output ``k``.
 
-    def __init__(self, n_outputs: int):
+    Before any data the log noise of an input like those that are learned is ``N(log_noise, log_noise_var)``.
+    """
+
+    def __init__(self, n_outputs: int, log_noise: cython.double, log_noise_var: cython.double):
         self.n_outputs = self.n_columns = n_outputs
         self.size = 2 * n_outputs
+        self.log_noise, self.log_noise_var = log_noise, log_noise_var
+
+    def __reduce__(self):
+        return HeteroscedasticOutputs, (self.n_outputs, self.log_noise, self.log_noise_var)
 
     def match(self, mean, cov, target, state, out):
         """One pair ``(f, log noise)`` after the other; score and information are the sums over all."""
@@ -441,6 +452,27 @@ class HeteroscedasticOutputs(NoisyNumbers):
         """``E[e^a]`` of the output that is the log noise."""
         at = self.n_outputs + k
         return noise_given(mean[at], cov[at * self.size + at])
+
+    def describe(self, mean, cov, state, record, out):
+        """Tell the noise from what is not known of it: ``e^{E a}`` is noise, and the rest of ``E[e^a]`` ignorance.
+
+        Far from the data a belief about the log noise may be wider than it was before any, by which ``E[e^a]`` soon is
+        astronomical. There it falls back to the prior: its variance is no more than the prior's, and its mean as much
+        nearer to the prior's as the variance had to shrink.
+        """
+        n = self.n_outputs
+        k: cython.Py_ssize_t
+        self.marginals(mean, cov, record, record + n, out)
+        for k in range(n):
+            a_mean = mean[n + k]
+            a_var = cov[(n + k) * self.size + n + k]
+            if a_var > self.log_noise_var:
+                a_mean = self.log_noise + (a_mean - self.log_noise) * (self.log_noise_var / a_var)
+                a_var = self.log_noise_var
+            noise = noise_given(a_mean, 0.0)
+            record[2 * n + k] = noise
+            record[3 * n + k] = state.scale_of[k]
+            record[4 * n + k] = noise_given(a_mean, a_var) - noise
 
     def noise_change(self, expected, square, total, state, k):
         """The noise has outputs of its own; what runs along is but its mean over the rows."""

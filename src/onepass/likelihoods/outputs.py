@@ -37,6 +37,7 @@ __all__ = [
     "CategoricalClasses",
     "GaussianNumbers",
     "HeteroscedasticNumbers",
+    "LogNoise",
     "NegativeBinomialCounts",
     "OutputLikelihood",
     "OutputMatch",
@@ -75,6 +76,17 @@ class Predictive(NamedTuple):
     rest: FloatArray
 
 
+class LogNoise(NamedTuple):
+    """Belief about the log of a noise variance before any data, for an input like those that are learned."""
+
+    mean: float
+    var: float
+
+
+LOG_NOISE = LogNoise(float(np.log(0.02)), 3.25)
+"""That of standardised targets."""
+
+
 class OutputLikelihood:
     """How the targets of a network with ``n_outputs`` outputs come about; see the module for what a subclass adds."""
 
@@ -88,10 +100,14 @@ class OutputLikelihood:
     is_count: ClassVar[bool] = False
     """Whether targets are counts."""
 
-    def __init__(self, n_outputs: int) -> None:
+    def __init__(self, n_outputs: int, log_noise: LogNoise = LOG_NOISE) -> None:
         self.check_outputs(n_outputs)
-        self.compiled = self.compiled_class(n_outputs)
         self.n_outputs = n_outputs
+        self.compiled = self.make_compiled(log_noise)
+
+    def make_compiled(self, log_noise: LogNoise) -> VectorLikelihood:
+        """The object whose methods compiled loops call."""
+        return self.compiled_class(self.n_outputs)
 
     @property
     def size(self) -> int:
@@ -213,6 +229,10 @@ class HeteroscedasticNumbers(GaussianNumbers):
 
     noise_model = "heteroscedastic"
     compiled_class = HeteroscedasticOutputs
+
+    def make_compiled(self, log_noise: LogNoise) -> VectorLikelihood:
+        """With the prior of the log noise, which bounds what is predicted of it."""
+        return HeteroscedasticOutputs(self.n_outputs, *log_noise)
 
     def log_densities(self, means: FloatArray, covs: FloatArray, targets: FloatArray, noise: NoiseState) -> FloatArray:
         """Log density of each row's target, all variances times the predictive scale."""

@@ -27,6 +27,7 @@ from onepass.reports.plots import (
     without_markers,
 )
 from onepass.tables.model import TabularModel
+from onepass.tables.targets import CountTarget
 from onepass.tables.weights import Weight
 
 __all__ = ["evaluation_report", "model_report"]
@@ -207,7 +208,8 @@ def _draw_reliability(axes: Any, trial: Trial) -> None:
 def _weights(model: TabularModel) -> Section:
     found = model.weights()
     shown = dict(list(found.items())[:_MOST_CLASSES])
-    unit = "the log odds" if model.labels else model.target.name
+    counts = isinstance(model.target, CountTarget)
+    unit = "the log odds" if model.labels else f"the log rate of {model.target.name}" if counts else model.target.name
     clear = sum(abs(weight.mean) > 2.0 * weight.std for weights in found.values() for weight in weights)
     total = sum(map(len, found.values()))
     pictures = tuple(

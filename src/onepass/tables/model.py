@@ -166,9 +166,9 @@ class TabularModel:
     def weights(self) -> dict[str, list[Weight]]:
         """What each feature does, for the target or for each class, the largest first.
 
-        For numbers the change of the target, for classes of the log odds, that one standard deviation of a number, or a
-        category in place of an average row's, brings about; in a network, and for more than two classes, for a row in
-        the middle of the first rows, and of very many features for the foremost.
+        For numbers the change of the target, for counts of the log rate, for classes of the log odds, that one standard
+        deviation of a number, or a category in place of an average row's, brings about; in a network, and for more than
+        two classes, for a row in the middle of the first rows, and of very many features for the foremost.
         """
         return feature_weights(self)
 

@@ -97,16 +97,19 @@ class CountPredictions(NumberPredictions):
     @cached_property
     def z(self) -> FloatArray:
         """Where each count lies in its distribution, as a standard normal variable: in the middle of its own step."""
-        place = 0.5 * (self._up_to(self.y - 1.0) + self._up_to(self.y))
-        return np.asarray(ndtri(np.clip(place, 1e-12, 1.0 - 1e-12)))
+        below, up_to = self._cdf
+        return np.asarray(ndtri(np.clip(0.5 * (below + up_to), 1e-12, 1.0 - 1e-12)))
 
     def inside(self, level: float) -> Any:
         """Whether each count lies in its central interval, between the quantiles that leave out half of the rest."""
-        tail = 0.5 - level / 2
-        return (self._up_to(self.y) >= tail) & (self._up_to(self.y - 1.0) < 1.0 - tail)
+        (below, up_to), tail = self._cdf, 0.5 - level / 2
+        return (up_to >= tail) & (below < 1.0 - tail)
 
-    def _up_to(self, y: FloatArray) -> FloatArray:
-        return count_cdf(y, *self._log_rate, self._dispersion)
+    @cached_property
+    def _cdf(self) -> tuple[FloatArray, FloatArray]:
+        """Probability of fewer than each count, and of at most as many."""
+        below, up_to = (count_cdf(y, *self._log_rate, self._dispersion) for y in (self.y - 1.0, self.y))
+        return below, up_to
 
     @cached_property
     def _dispersion(self) -> FloatArray:

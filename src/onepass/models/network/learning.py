@@ -58,7 +58,7 @@ class Pass:
     batch: int  # rows that make one step
     sites: Any  # refine="ep": what each row contributed, which is removed before the row is learned again; else None
     densities: FloatArray  # (n,)
-    record: FloatArray | None = None  # mean, variance, noise and scale, (n, 4, K)
+    record: FloatArray | None = None  # what rows were predicted from, (n, 5, K)
 
     @property
     def noise_learning(self) -> tuple[float, float]:

@@ -17,7 +17,7 @@ from onepass._validation import as_count, as_generator, as_nonnegative, as_posit
 from onepass.activations import as_activation
 from onepass.beliefs.structures import make_structure
 from onepass.files.state import as_number, as_tally, check_definite, check_network
-from onepass.likelihoods.outputs import choose_outputs, noise_models, output_names
+from onepass.likelihoods.outputs import OutputLikelihood, choose_outputs, noise_models, output_names
 from onepass.models.network.learning import Learner, Pass, State
 from onepass.models.network.priors import (
     NetworkPrior,
@@ -30,6 +30,10 @@ from onepass.models.network.propagation import linear_response, output_moments, 
 from onepass.models.perceptron import Prediction, renamed_kernel
 
 __all__ = ["BayesianNetwork"]
+
+
+def _default_prior(likelihood: type[OutputLikelihood], n_hidden: int) -> NetworkPrior:
+    return choose_count_prior(n_hidden) if likelihood.is_count else choose_prior(likelihood.is_numeric, n_hidden)
 
 
 class BayesianNetwork:
@@ -117,11 +121,12 @@ class BayesianNetwork:
         words = noise_models()
         learns_noise = noise in words
         self.noise = noise if learns_noise else as_positive(noise, "noise", "or " + " or ".join(map(repr, words)))
-        self._likelihood = choose_outputs(self.observation, self.noise)(self.n_outputs)
+        kind = choose_outputs(self.observation, self.noise)
+        self.prior = _default_prior(kind, len(self.hidden)) if prior is None else prior
+        self._likelihood = kind(self.n_outputs, self.prior.log_noise)
         self.forgetting = as_share(forgetting, "forgetting")
         self.prior_scale = as_nonnegative(prior_scale, "prior_scale")
         self.intercept_scale = None if intercept_scale is None else as_positive(intercept_scale, "intercept_scale")
-        self.prior = self._default_prior if prior is None else prior
         self.seed = as_seed(seed)
         learned = learns_noise and bool(self.hidden) and self._likelihood.is_numeric
         self.calibrate = learned if calibrate == "auto" else bool(calibrate)
@@ -144,12 +149,6 @@ class BayesianNetwork:
             f"BayesianNetwork({self.n_features}, {self.hidden}, {self.n_outputs}, {activation!r}, "
             f"observation={self.observation!r}, covariance={self.covariance!r}, n_seen={self.n_seen})"
         )
-
-    @property
-    def _default_prior(self) -> NetworkPrior:
-        if self._likelihood.is_count:
-            return choose_count_prior(len(self.hidden))
-        return choose_prior(self._likelihood.is_numeric, len(self.hidden))
 
     @property
     def mean(self) -> FloatArray:
@@ -195,6 +194,13 @@ class BayesianNetwork:
         Its parts are ``(n,)``, or ``(n, K)`` for more outputs. For classes the means are their probabilities and the
         variances those of the probabilities; ``pre_mean`` and ``pre_var`` are those of each class's log odds against
         all others.
+
+        Where the noise depends on the input, ``noise_var`` is ``e^{E a}``, with ``a`` its log; what is not known of the
+        noise is part of ``var``, as it goes away with more data. Far from the data, where less is known of ``a`` than
+        before any, the noise falls back to the prior's.
+
+        For counts the means are the rates. Where the log rate has a variance above 4, as far from the data, mean and
+        variances are those of a rate with a variance of 4, as its own would be those of its tail alone.
         """
         rows, single = as_rows(X, self.n_features)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -260,7 +266,7 @@ class BayesianNetwork:
         """Predict every row just before learning it, and give the log density that it had too."""
         rows, targets, single = self._pairs(X, y)
         before = self._state.copy()
-        record, densities = np.empty((len(rows), 4, self.n_outputs)), np.empty(len(rows))
+        record, densities = np.empty((len(rows), 5, self.n_outputs)), np.empty(len(rows))
         work = Pass(rows, targets, np.arange(len(rows)), 0, 1, None, densities, record)
         with self._all_or_none(before):
             self._check_learned(self._learner.run(self._state, work), before, work)
@@ -291,8 +297,9 @@ class BayesianNetwork:
 
         The shape is ``(n,)`` for one row, ``(n, rows)`` for many, with ``K`` after it for more outputs. All rows of a
         draw share its weights ``w``. The belief is one about the network linearised in its weights, so the outputs are
-        ``mean + J (w - E[w])`` and have the mean and variance that `predict` says, its calibration included; for
-        classes, whose probabilities have no closed form, roughly. Weights of `sample_weights` sent through the network
+        ``mean + J (w - E[w])`` and have the mean and variance that `predict` says, its calibration included, but for
+        what is not known of a noise that depends on the input; for classes, whose probabilities have no closed form,
+        roughly. Weights of `sample_weights` sent through the network
         itself scatter further where its curvature is felt.
         """
         rows, single = as_rows(X, self.n_features)
@@ -437,9 +444,9 @@ class BayesianNetwork:
             raise ValueError(f"refine='ep' removes rows one by one and needs batch=1, got {batch}")
 
     def _prediction(self, record: FloatArray, single: bool) -> Prediction:
-        """Put together what is predicted, from the mean, variance, noise and scale of the outputs, ``(n, 4, K)``."""
-        mean, var, noise, scale = record.swapaxes(0, 1).copy()
-        output = self._likelihood.predictive(mean, var, noise, scale)
+        """Put together what is predicted from the compiled ``records``, ``(n, 5, K)``."""
+        mean, var, noise, scale, unknown_noise = record.swapaxes(0, 1).copy()
+        output = self._likelihood.predictive(mean, var + unknown_noise, noise, scale)
         parts = (output.mean, output.var, mean, var, output.rest)
         columns = [part[:, 0] if self._one_column else part for part in parts]
         return Prediction(*((column[0][()] if single else column) for column in columns))

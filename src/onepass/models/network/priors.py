@@ -17,6 +17,7 @@ import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.beliefs.layout import Layout
+from onepass.likelihoods.outputs import LogNoise
 
 __all__ = [
     "CLASSIFICATION",
@@ -59,6 +60,11 @@ class NetworkPrior:
     """Never scaled by the fan-in."""
     paired: bool = False
     """Whether units of the last hidden layer start with a twin whose output weights have the other sign."""
+
+    @property
+    def log_noise(self) -> LogNoise:
+        """Of a noise that depends on the input, where the hidden units are of unit scale."""
+        return LogNoise(float(np.log(self.noise)), self.log_noise_std**2 + self.log_noise_bias_std**2)
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def mlp(n_classes: int, hidden: tuple[int, ...]) -> TunedBaseline:
     from sklearn.neural_network import MLPClassifier, MLPRegressor
 
     kind = MLPClassifier if n_classes else MLPRegressor
-    models = [(options, kind(hidden, batch_size=1, random_state=0, **options)) for options in _MLP]
+    models = [(options, kind(hidden_layer_sizes=hidden, batch_size=1, random_state=0, **options)) for options in _MLP]
     return _tuned(kind.__name__, n_classes, models)
 
 

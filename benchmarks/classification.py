@@ -5,7 +5,8 @@
 FOLDER holds MNIST as gzipped idx files; without it that part is left out. The rest comes with scikit-learn: ten splits
 70/30, inputs standardised with the training part's statistics, every training row seen once by all but the batch fit.
 The others' step sizes are chosen by the progressive loss on the training rows (`onepass.evaluation.baselines`), and
-scikit-learn's network takes a gradient step per row. A Markdown table comes out, and what others have won.
+scikit-learn's network takes a gradient step per row; it has 100 units, its default, with which it does better than with
+our 50. A Markdown table comes out, and what others have won.
 """
 
 import gzip
@@ -48,7 +49,7 @@ def sets() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 def learners(X: np.ndarray, y: np.ndarray) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
     """Every learner, fitted: what gives its probabilities of the classes."""
     classes = np.unique(y)
-    peers: dict[str, TunedBaseline] = {MLP: mlp(len(classes), (50,)), SGD: sgd(len(classes))}
+    peers: dict[str, TunedBaseline] = {MLP: mlp(len(classes), (100,)), SGD: sgd(len(classes))}
     return {
         OURS: BayesianMLPClassifier(standardize=False).partial_fit(X, y, classes=classes).predict_proba,
         COMMITTEE: BayesianMLPClassifier(members=5, standardize=False).partial_fit(X, y, classes=classes).predict_proba,

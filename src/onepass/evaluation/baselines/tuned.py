@@ -2,8 +2,10 @@
 
 A user of gradient descent has to choose a step size, and a baseline with one that nobody chose shows nothing. So every
 setting of a small grid learns the stream side by side with the others. Each predicts every row before learning it, and
-its losses so far (log-loss, or squared error) rank it: the setting with the lowest sum predicts the next row. No row is
-looked at before it is predicted, so the choice is as honest as the predictions; it costs one model per setting.
+its losses so far (log-loss, or squared error) rank it: the setting with the lowest sum predicts the next row. A row
+counts in proportion to its number: large steps learn fast at first and are noisy later, and what is to come resembles
+the later rows. No row is looked at before it is predicted, so the choice is as honest as the predictions; it costs one
+model per setting.
 """
 
 from collections.abc import Sequence
@@ -48,6 +50,7 @@ class TunedBaseline:
         self._n_classes = n_classes
         self._candidates = list(candidates)
         self._losses = np.zeros(len(self._candidates))
+        self._seen = 0
 
     @property
     def setting(self) -> str:
@@ -69,9 +72,11 @@ class TunedBaseline:
         A setting whose weights have grown out of all bounds drops out; if it was the last one, its error is raised.
         """
         guesses = self._guesses(X, y)
-        losses = np.array([self._loss(guess, y) for guess in guesses])
+        numbers = self._seen + np.arange(1, len(y) + 1)
+        losses = np.array([numbers * self._loss(guess, y) for guess in guesses])
         sums = np.cumsum(np.column_stack([self._losses, losses]), axis=1)
         self._losses = sums[:, -1]
+        self._seen += len(y)
         best_before = sums[:, :-1].argmin(axis=0)
         chosen: FloatArray = np.stack(guesses)[best_before, np.arange(len(y))]
         return chosen

@@ -1,6 +1,6 @@
 """scikit-learn's one-pass models: linear ones by SGD, and multi-layer perceptrons, one gradient step per row.
 
-A call of them costs as much as hundreds of rows. So after the first rows they are called for batches of 4 % of the rows
+A call of them costs as much as hundreds of rows. So after the first rows they are called for batches of 5 % of the rows
 seen, 100 at most, which are predicted before they are learned; every row is still a gradient step of its own.
 """
 
@@ -15,7 +15,7 @@ from onepass.evaluation.baselines.tuned import TunedBaseline
 
 __all__ = ["mlp", "sgd"]
 
-_SHARE = 25
+_SHARE = 20
 _LARGEST = 100
 
 # Constant step sizes, with and without averaging, and some that fall with the square root of the rows; for classes also

@@ -34,7 +34,11 @@ __all__ = ["evaluate"]
     help="Start from this saved model; the file is not changed.",
 )
 @options.shape
-@click.option("--compare", is_flag=True, help="Score one-pass models of scikit-learn and River on the same rows.")
+@click.option(
+    "--compare",
+    is_flag=True,
+    help="Score one-pass models of scikit-learn and River on the same rows, each with its best step size so far.",
+)
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a report to this file.")
 @options.rejecting
 @options.delimiter
@@ -114,11 +118,13 @@ def evaluate(
 def _print_scores(console: Console, trial: "Trial", log: Rejects, html: Path | None) -> None:
     table = trial.table()
     facts: dict[str, Any] = {"rows": trial.rows, "rejected": log.count, "seconds": round(console.seconds, 3)}
-    facts |= {"scores": trial.scores(), "failed": trial.failed, "over_time": trial.over_time()}
+    facts |= {"scores": trial.scores(), "settings": trial.settings(), "failed": trial.failed}
+    facts["over_time"] = trial.over_time()
     speed = trial.rows / max(console.seconds, 1e-9)
     words = [
         f"{counted(trial.rows, 'row')} in {console.seconds:.1f} s ({speed:,.0f} rows/s), {log.count:,} rejected",
         *_columns(table),
+        *(f"best setting of {name}: {setting}" for name, setting in trial.settings().items()),
         *([f"report: {html}"] if html is not None else []),
     ]
     console.done(facts, *words)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass.evaluation.baselines import Baseline, installed_baselines
+from onepass.evaluation.baselines import TunedBaseline, installed_baselines
 from onepass.evaluation.metrics import (
     REGISTRY,
     ClassPredictions,
@@ -54,7 +54,7 @@ class Trial:
     model : TabularModel
         Learns every row.
     compare : bool
-        Have the baselines predict and learn the same rows.
+        Have the baselines predict and learn the same rows, each with the setting that was best so far.
     """
 
     def __init__(self, model: TabularModel, *, compare: bool = False) -> None:
@@ -62,9 +62,9 @@ class Trial:
         self.rows = 0
         self.task: Task = _task_of(model)
         self.ours = Scores.of(self.task, with_std=True)
-        self.baselines: list[tuple[Baseline, Scores]] = []
+        self.baselines: list[tuple[TunedBaseline, Scores]] = []
         if compare:
-            found = installed_baselines(len(model.labels))
+            found = installed_baselines(len(model.labels), tuple(getattr(model.estimator, "hidden_layer_sizes", ())))
             self.baselines = [(baseline, Scores.of(self.task, with_std=False)) for baseline in found]
         self.failed: dict[str, str] = {}
         """Why baselines gave up, by name."""
@@ -102,6 +102,10 @@ class Trial:
     def scores(self) -> dict[str, dict[str, float]]:
         """Scores of every model, by name."""
         return {OURS: self.ours.total.get(), **{one.name: scores.total.get() for one, scores in self.baselines}}
+
+    def settings(self) -> dict[str, str]:
+        """Settings of the baselines that have predicted best so far, by name."""
+        return {baseline.name: baseline.setting for baseline, _ in self.baselines}
 
     def over_time(self) -> dict[str, list[float]]:
         """Our scores over segments of the stream."""

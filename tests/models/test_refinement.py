@@ -1,0 +1,161 @@
+"""More passes by expectation propagation: each row counts once, and the belief comes close to the true posterior."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import log_expit, log_ndtr
+from sklearn.base import clone
+
+from onepass import BayesianPerceptron, BayesianPerceptronClassifier, BayesianPerceptronRegressor
+
+
+def problem(n: int = 40, d: int = 1, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, pre-activations of true weights, and standard normal numbers."""
+    rng = np.random.default_rng(seed)
+    X, weights = rng.normal(size=(n, d)), 2.0 * rng.normal(size=d + 1)
+    return X, weights[0] + X @ weights[1:], rng.normal(size=n)
+
+
+def grid_posterior(X: np.ndarray, log_likelihood: Any, std: float) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of bias and weight under the exact posterior, on a grid."""
+    axis = np.linspace(-12.0, 12.0, 801)
+    bias, weight = np.meshgrid(axis, axis, indexing="ij")
+    log_p = -0.5 * (bias**2 + weight**2) / std**2
+    for i, x in enumerate(X[:, 0]):
+        log_p += log_likelihood(i, bias + x * weight)
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    mean = np.array([(p * bias).sum(), (p * weight).sum()])
+    return mean, np.sqrt([(p * (bias - mean[0]) ** 2).sum(), (p * (weight - mean[1]) ** 2).sum()])
+
+
+@pytest.mark.parametrize("kind", ["sigmoid", "probit", "relu"])
+def test_it_comes_close_to_the_true_posterior(kind: str) -> None:
+    X, a, noise = problem()
+    model: dict[str, Any] = {"cov": 9.0, "noise": 0.25 if kind == "relu" else None}
+    if kind == "relu":
+        y = np.maximum(a, 0.0) + 0.5 * noise
+    else:
+        y = (a + noise > 0.0).astype(float)
+
+    def log_likelihood(i: int, at: np.ndarray) -> np.ndarray:
+        if kind == "relu":
+            return np.asarray(-0.5 * (y[i] - np.maximum(at, 0.0)) ** 2 / 0.25)
+        signed = at if y[i] > 0.5 else -at
+        return np.asarray(log_expit(signed) if kind == "sigmoid" else log_ndtr(signed))
+
+    mean, std = grid_posterior(X, log_likelihood, 3.0)
+    gaps = []
+    for options in ({}, {"passes": 6}):
+        learned = BayesianPerceptron(1, kind, **model).learn(X, y, **options)
+        gaps.append(np.abs(learned.mean - mean) / std)
+        if options:
+            np.testing.assert_allclose(np.sqrt(np.diag(learned.cov)), std, rtol=0.1)
+    assert gaps[1].max() < 0.15
+    assert gaps[1].max() < gaps[0].max()
+
+
+def test_a_linear_output_with_known_noise_needs_but_one_pass() -> None:
+    X, a, noise = problem(30, 3)
+    once, more = (BayesianPerceptron(3, "linear", noise=0.5).learn(X, a + noise, passes=k) for k in (1, 4))
+    np.testing.assert_allclose(more.mean, once.mean, rtol=1e-9)
+    np.testing.assert_allclose(more.cov, once.cov, rtol=1e-8)
+    assert (more.log_evidence, more.n_seen) == (once.log_evidence, 30)
+
+
+@pytest.mark.parametrize("options", [{"activation": "sigmoid"}, {"activation": "relu", "noise": "learn"}], ids=str)
+def test_the_order_of_the_rows_does_not_matter(options: dict[str, Any]) -> None:
+    X, a, noise = problem(60, 2)
+    y = (a + noise > 0.0).astype(float) if options["activation"] == "sigmoid" else np.maximum(a, 0.0) + noise
+    order = np.argsort(y, kind="stable")
+    models = [BayesianPerceptron(2, **options).learn(X[rows], y[rows], passes=25) for rows in (slice(None), order)]
+    np.testing.assert_allclose(models[0].mean, models[1].mean, atol=1e-4)
+    np.testing.assert_allclose(models[0].cov, models[1].cov, rtol=1e-3)
+    assert models[0].noise == pytest.approx(models[1].noise, rel=1e-3)
+
+
+@pytest.mark.parametrize("options", [{"activation": "sigmoid"}, {"activation": "relu", "noise": "learn"}], ids=str)
+def test_all_kernels_agree(options: dict[str, Any]) -> None:
+    X, a, noise = problem(50, 2)
+    y = (a > 0.0).astype(float) if options["activation"] == "sigmoid" else np.maximum(a, 0.0) + noise
+    kernels = ("rows", "blocks", "reference")
+    models = [BayesianPerceptron(2, kernel=kernel, **options).learn(X, y, passes=3) for kernel in kernels]
+    for model in models[1:]:
+        np.testing.assert_allclose(model.mean, models[0].mean, rtol=1e-7, atol=1e-10)
+        np.testing.assert_allclose(model.cov, models[0].cov, rtol=1e-6, atol=1e-12)
+        assert model.log_evidence == pytest.approx(models[0].log_evidence)
+    uncertain = [
+        BayesianPerceptron(2, kernel=kernel, **options).learn(X, y, X_var=0.1, passes=3)
+        for kernel in ("rows", "reference")
+    ]
+    np.testing.assert_allclose(uncertain[0].mean, uncertain[1].mean, rtol=1e-9)
+
+
+def test_reused_rows_count_again() -> None:
+    X, a, noise = problem(30, 2)
+    twice = BayesianPerceptron(2, "linear", noise=0.5).learn(X, a + noise, passes=2, refine="reuse")
+    by_hand = BayesianPerceptron(2, "linear", noise=0.5).learn(X, a + noise).learn(X, a + noise)
+    np.testing.assert_array_equal(twice.mean, by_hand.mean)
+    assert twice.n_seen == 60
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"covariance": "diagonal"}, "needs covariance='full'"),
+        ({"forgetting": 0.9}, "don't drift, got forgetting"),
+        ({"process_noise": 0.1}, "don't drift, got process_noise"),
+    ],
+)
+def test_it_is_refused_where_rows_cannot_be_removed(options: dict[str, Any], match: str) -> None:
+    model = BayesianPerceptron(1, **options)
+    with pytest.raises(ValueError, match=match):
+        model.learn([[1.0], [2.0]], [1.0, 0.0], passes=2)
+    assert model.n_seen == 0
+    assert model.learn([[1.0], [2.0]], [1.0, 0.0], passes=2, refine="reuse").n_seen == 4
+    for wrong in ({"passes": 0}, {"passes": 2, "refine": "twice"}):
+        with pytest.raises((ValueError, TypeError), match=next(reversed(wrong))):
+            model.learn([[1.0]], [1.0], **wrong)
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(["linear", "relu", "tanh", "sigmoid", "step", "exp"]),
+    st.floats(-6.0, 6.0),
+    st.integers(2, 25),
+)
+def test_whatever_the_rows_the_belief_stays_one(seed: int, activation: str, log_scale: float, n: int) -> None:
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(n, 2)) * rng.choice([0.1, 1.0, 10.0]), rng.standard_cauchy(n) * 10.0**log_scale
+    noise: Any = None
+    if activation in ("sigmoid", "step"):
+        y = (y > 0.0).astype(float)
+    elif activation == "exp":
+        y = np.minimum(np.floor(np.abs(y)), 1e6)
+    else:
+        noise = "learn"
+    model = BayesianPerceptron(2, activation, noise=noise).learn(X, y, passes=4)
+    assert np.isfinite(model.mean).all()
+    assert np.linalg.eigvalsh(model.cov).min() > -1e-12 * np.diag(model.cov).max()
+    assert np.isfinite(model.log_evidence)
+    assert model.n_seen == n
+    assert 0.0 < model.noise < np.inf or noise is None
+
+
+def test_estimators_take_passes() -> None:
+    X, a, noise = problem(60, 2)
+    labels, numbers = (a + noise > 0.0).astype(int), np.maximum(a, 0.0) + noise
+    for estimator, y in ((BayesianPerceptronClassifier(), labels), (BayesianPerceptronRegressor("relu"), numbers)):
+        refined = clone(estimator).set_params(passes=5).fit(X, y)
+        assert refined.n_seen_ == 60
+        reversed_rows = clone(estimator).set_params(passes=25).fit(X[::-1], y[::-1])
+        np.testing.assert_allclose(refined.coef_, reversed_rows.coef_, atol=0.05)
+        drifting = clone(estimator).set_params(passes=2, forgetting=0.99).fit(X, y)
+        assert drifting._ensembles[0].members[0].n_seen == 120  # which can only be counted again
+        with pytest.raises(ValueError, match="weighs what one pass predicted"):
+            clone(estimator).set_params(passes=2, prior_scale="auto").fit(X, y)
+    with pytest.raises(ValueError, match="fractions need passes=1"):
+        BayesianPerceptronRegressor(noise=0.1, passes=2).fit(X, numbers, sample_weight=np.full(60, 0.5))

@@ -51,6 +51,7 @@ cdef class PythonLikelihood(CompiledLikelihood):
 
 cdef Match sigmoid_label(double mean, double var, double y) noexcept nogil
 cdef (double, double, double) _probits(double mean, double var) noexcept nogil
+cdef Match _straight(const double[:, ::1] pieces, double mean, double v, double y, double noise) noexcept nogil
 cdef Match _piece(const double[:, ::1] pieces, Py_ssize_t i, double mean, double v, double y, double noise) noexcept nogil
 cdef Match _kalman(
     double mean, double var, double y, double output_mean, double output_var, double slope, double noise, double log_z,

@@ -234,6 +234,19 @@ def _piece(pieces, i, mean, v, y, noise):
     )
 
 
+def _straight(pieces, mean, v, y, noise):
+    """Match a target around the only piece there is: a product of two Gaussians."""
+    slope = pieces[0, 0]
+    total = noise + slope * slope * v
+    residual = y - pieces[1, 0] - slope * mean
+    return Match(
+        -0.5 * (min(residual * (residual / total), 1e300) + log(total) + _LOG_2PI),
+        slope * residual / total,
+        slope * slope / total,
+        noise / total,
+    )
+
+
 class NoisyPieces(CompiledLikelihood):
     """Gaussian noise around straight pieces, exactly: a sum over pieces of Gaussians cut to them."""
 
@@ -252,6 +265,8 @@ class NoisyPieces(CompiledLikelihood):
         # A variance that is nothing beside the mean would overflow the distance to a knot; nor can it be learned.
         known = max(1e-30 * far * far, _FLOOR)
         v = max(var, known)
+        if k == 1 and var >= known:
+            return _straight(pieces, mean, v, y, noise)
         # One pass: sums relative to the heaviest piece so far, in weight and in score. Centred on any other piece the
         # scatter of the scores would be a difference of large numbers, and rounding could outgrow the variance left.
         top = -INFINITY

@@ -21,8 +21,9 @@ SITE_SIZE = 4
 NOISE, NOISE_WEIGHT, NOISE_WINDOW, LOG_EVIDENCE, N_SEEN = range(5)
 _LOWEST = cython.declare(cython.double, float(np.log(NOISE_FLOOR)))
 _HIGHEST = cython.declare(cython.double, 600.0)
-# So many standard deviations above its mean is the log noise that weights are learned with.
+# So many standard deviations above its mean is the log noise that weights are learned with; one, once it is known.
 _CAUTION = cython.declare(cython.double, 1.4)
+_KNOWN = cython.declare(cython.double, 0.15)  # a standard deviation of the log noise that is small
 # The most information about the log noise that a row may have: twice that of known weights.
 _MOST_INFORMATION = cython.declare(cython.double, 1.0)
 # A site is removed only if at least this share of the precision remains; else it stays.
@@ -30,15 +31,15 @@ _SITE_MARGIN = cython.declare(cython.double, 1e-6)
 # Sites go this share of the way to their new values: going all of it, noise and weights of few rows can overshoot.
 _DAMPING = cython.declare(cython.double, 0.7)
 # Nodes of the log noise, in standard deviations: many evenly spaced ones while it is vague, so that they are no further
-# apart than a residual's own resolution; Gauss-Hermite's three once it is known to a tenth or so.
-_NODES = cython.declare(cython.double[79])
-_LOG_WEIGHTS = cython.declare(cython.double[79])
+# apart than a residual's own resolution; Gauss-Hermite's two once it is known.
+_NODES = cython.declare(cython.double[78])
+_LOG_WEIGHTS = cython.declare(cython.double[78])
 
 
 def _fill_nodes():
     start = 0
-    for nodes in (np.linspace(-5.5, 5.5, N_VAGUE), np.linspace(-5.0, 5.0, N_ROUGH), np.sqrt(3.0) * np.arange(-1, 2)):
-        weights = np.array([1.0, 4.0, 1.0]) if len(nodes) == 3 else np.exp(-0.5 * nodes**2)
+    for nodes in (np.linspace(-5.5, 5.5, N_VAGUE), np.linspace(-5.0, 5.0, N_ROUGH), np.array([-1.0, 1.0])):
+        weights = np.exp(-0.5 * nodes**2)
         for i, (node, weight) in enumerate(zip(nodes, weights / weights.sum(), strict=True)):
             _NODES[start + i], _LOG_WEIGHTS[start + i] = node, np.log(weight)
         start += len(nodes)
@@ -106,13 +107,14 @@ def _tilt(likelihood, mean, var, y, log_noise, std):
     noises: cython.double[62]
     matches: Match[62]
     shares: cython.double[62]
-    start: cython.Py_ssize_t = 0 if std > 1.0 else N_VAGUE if std > 0.15 else N_VAGUE + N_ROUGH
-    n: cython.Py_ssize_t = N_VAGUE if std > 1.0 else N_ROUGH if std > 0.15 else 3
+    known: cython.bint = std < _KNOWN
+    start: cython.Py_ssize_t = N_VAGUE + N_ROUGH if known else N_VAGUE if std < 1.0 else 0
+    n: cython.Py_ssize_t = 2 if known else N_ROUGH if std < 1.0 else N_VAGUE
     i: cython.Py_ssize_t
     for i in range(n):
         noises[i] = exp(min(max(log_noise + std * _NODES[start + i], _LOWEST), _HIGHEST))
     noises[n] = exp(min(max(log_noise + _CAUTION * std, _LOWEST), _HIGHEST))
-    likelihood.match_noises(mean, var, y, n + 1, noises, matches)
+    likelihood.match_noises(mean, var, y, n if known else n + 1, noises, matches)
     top = -INFINITY
     for i in range(n):
         shares[i] = _LOG_WEIGHTS[start + i] + matches[i].log_z
@@ -137,12 +139,18 @@ def _tilt(likelihood, mean, var, y, log_noise, std):
         scatter += shares[i] * (matches[i].score - score) * (matches[i].score - score)
         spread += shares[i] * (_NODES[start + i] - move) * (_NODES[start + i] - move)
     scatter /= mass
+    cautious = matches[1 if known else n]
     weight = 2.0 / (std * std)
+    if known:  # two nodes have no posterior variance to speak of: the information to be expected of the row
+        share = min(max(cautious.variance_ratio, 0.0), 1.0)
+        weight += share * share
+    else:
+        weight = min(weight * mass / max(spread, 1e-3), weight + 2.0 * _MOST_INFORMATION)
     return Tilt(
         Match(top + log(mass), score, information / mass - scatter, ratio / mass + var * scatter),
-        matches[n],
+        cautious,
         min(max(log_noise + std * move, _LOWEST), _HIGHEST),
-        min(weight * mass / max(spread, 1e-3), weight + 2.0 * _MOST_INFORMATION),
+        weight,
     )
 
 

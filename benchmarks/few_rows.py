@@ -14,7 +14,6 @@ to 1 point, and the replicates are the same for all code.
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,11 @@ REPLICATES = 300
 SECTION = "Few rows: true weights inside their 95 % intervals, per cent"
 _QUANTILE = 1.959964
 
-WAYS: dict[str, dict[str, Any]] = {"one pass": {}, "five passes, EP": {"passes": 5, "refine": "ep"}}
+WAYS: dict[str, dict[str, Any]] = {
+    "one pass": {},
+    "five passes, EP": {"passes": 5, "refine": "ep"},
+    "ten passes, EP": {"passes": 10, "refine": "ep"},
+}
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Study:
     noise: Any  # of the model: None for labels
     noise_std: float  # of the truth
     before: float
-    targets: tuple[str, str]
+    targets: tuple[str, str, str]
 
     def draw(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """True weights ``(d,)``, inputs ``(n, d)`` and targets ``(n,)``."""
@@ -71,14 +74,34 @@ _FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 _HELD = "93.5-96.5"
 _TANH_STD = 0.03
 STUDIES = [
-    Study("logistic, 10 weights, 100 rows, prior std 3", "sigmoid", 10, 100, 3.0, None, 0.0, 91.6, (">= 91.6", _HELD)),
-    Study("probit, 20 weights, 1,000 rows", "probit", 20, 1000, 1.0, None, 0.0, 90.8, (">= 90.8", _HELD)),
-    Study("ReLU, learned noise, 5 weights, 200 rows", "relu", 5, 200, 1.0, "learn", 0.5, 90.6, (">= 93", _HELD)),
-    Study("linear, learned noise, 5 weights, 20 rows", "linear", 5, 20, 1.0, "learn", 0.5, 97.0, ("93.0-97.0", _HELD)),
+    Study(
+        "logistic, 10 weights, 100 rows, prior std 3",
+        "sigmoid",
+        10,
+        100,
+        3.0,
+        None,
+        0.0,
+        91.6,
+        (">= 91.6", _HELD, _HELD),
+    ),
+    Study("probit, 20 weights, 1,000 rows", "probit", 20, 1000, 1.0, None, 0.0, 90.8, (">= 90.8", _HELD, _HELD)),
+    Study("ReLU, learned noise, 5 weights, 200 rows", "relu", 5, 200, 1.0, "learn", 0.5, 90.6, (">= 93", _HELD, _HELD)),
+    Study(
+        "linear, learned noise, 5 weights, 20 rows",
+        "linear",
+        5,
+        20,
+        1.0,
+        "learn",
+        0.5,
+        97.0,
+        ("93.0-97.0", _HELD, _HELD),
+    ),
     Study(
         "tanh by the paper's rule, 10 weights, 100 rows, prior std 3",
         *("tanh", 10, 100, 3.0, _TANH_STD**2, _TANH_STD, 78.6),
-        targets=(">= 78.6", "said why"),
+        targets=(">= 78.6", "none", "none"),
     ),
 ]
 
@@ -95,12 +118,10 @@ def coverage(study: Study, way: dict[str, Any], replicates: int = REPLICATES) ->
 
 def cells(replicates: int = REPLICATES) -> list[Cell]:
     """Measure every study, in every way that perceptrons can learn."""
-    known = signature(BayesianPerceptron.learn).parameters
     return [
         Cell(SECTION, f"{study.name}: {name}", study.before, coverage(study, way, replicates), target)
         for study in STUDIES
         for (name, way), target in zip(WAYS.items(), study.targets, strict=True)
-        if way.keys() <= known.keys()
     ]
 
 

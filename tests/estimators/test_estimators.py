@@ -472,7 +472,7 @@ def test_exp_learns_counts_whose_dispersion_it_finds() -> None:
     assert 0.87 < ((low <= counts[2500:]) & (counts[2500:] <= high)).mean() < 0.98
     gaussian = BayesianPerceptronRegressor("exp", noise=0.1)
     assert (gaussian._observation, model._observation) == ("gaussian", "negative_binomial")
-    with pytest.raises(ValueError, match="y must hold counts 0, 1, 2, ... for observation='negative_binomial', got -1"):
+    with pytest.raises(ValueError, match=r"y must hold counts 0, 1, 2, \.\.\. for observation='negative_binomial'"):
         BayesianPerceptronRegressor("exp").fit(rows[:2], [3, -1])
     with pytest.raises(ValueError, match="observation must be one of 'auto', 'gaussian', 'poisson'"):
         BayesianPerceptronRegressor(observation="binomial").fit(rows[:2], [3, 1])

@@ -43,7 +43,9 @@ def mass(model: Any, row: np.ndarray) -> float:
 
 @pytest.mark.parametrize("options", NUMBERS, ids=str)
 @pytest.mark.parametrize("targets", [(0.4, -1.2), (30.0, 28.0), (0.0, 0.0)])
-def test_the_density_of_each_of_three_rows_integrates_to_one(options: dict[str, Any], targets: tuple[float, ...]) -> None:
+def test_the_density_of_each_of_three_rows_integrates_to_one(
+    options: dict[str, Any], targets: tuple[float, ...]
+) -> None:
     model = BayesianPerceptron(2, **options)
     for row, target in zip(ROWS, (*targets, None), strict=True):
         assert mass(model, row) == pytest.approx(1.0, abs=1e-4)

@@ -36,10 +36,7 @@ def grid_posterior(X: np.ndarray, log_likelihood: Any, std: float) -> tuple[np.n
 def test_it_comes_close_to_the_true_posterior(kind: str) -> None:
     X, a, noise = problem()
     model: dict[str, Any] = {"cov": 9.0, "noise": 0.25 if kind == "relu" else None}
-    if kind == "relu":
-        y = np.maximum(a, 0.0) + 0.5 * noise
-    else:
-        y = (a + noise > 0.0).astype(float)
+    y = np.maximum(a, 0.0) + 0.5 * noise if kind == "relu" else (a + noise > 0.0).astype(float)
 
     def log_likelihood(i: int, at: np.ndarray) -> np.ndarray:
         if kind == "relu":

@@ -1,8 +1,47 @@
 from onepass.engine.vector_matches cimport VectorLikelihood, VectorMatch
 
-cdef class CategoricalOutputs(VectorLikelihood):
-    cdef void class_gradients(self, const double* mean, const double* cov, VectorMatch out) noexcept nogil
-    cdef bint leaves_enough(self, const double* information, const double* cov, VectorMatch out) noexcept nogil
+cdef struct Peak:
+    double u
+    double sharpness
 
-cdef (double, double) pair_odds(double mean, double var) noexcept nogil
-cdef void normalise(Py_ssize_t n, double* log_p) noexcept nogil
+cdef struct Lattice:
+    double u
+    double scale
+    double shape
+    double low
+    double high
+    Py_ssize_t count
+    double top
+    double first
+    double total
+
+cdef class CategoricalOutputs(VectorLikelihood):
+    cdef double match_two(self, const double* mean, const double* cov, Py_ssize_t label, VectorMatch out) noexcept nogil
+    cdef double match_independent(self, Py_ssize_t label, VectorMatch out) noexcept nogil
+    cdef Py_ssize_t place_nodes(self, Py_ssize_t label, VectorMatch out) noexcept nogil
+    cdef Py_ssize_t laguerre_nodes(self, Py_ssize_t label, VectorMatch out) noexcept nogil
+    cdef double add_node(self, Lattice* lattice, double y, Py_ssize_t label, VectorMatch out) noexcept nogil
+    cdef bint start_lattice(self, Lattice* lattice, Py_ssize_t label, VectorMatch out) noexcept nogil
+    cdef void add_midpoints(self, Lattice* lattice, double step, Py_ssize_t label, VectorMatch out) noexcept nogil
+    cdef Py_ssize_t panel_nodes(self, double u, Py_ssize_t label, VectorMatch out) noexcept nogil
+    cdef (double, double) add_panel(
+        self, double start, double width, Py_ssize_t count, Py_ssize_t label, VectorMatch out
+    ) noexcept nogil
+    cdef bint move_centre(self, const double* mean, const double* cov, VectorMatch out) noexcept nogil
+    cdef void find_site(self, const double* mean, VectorMatch out) noexcept nogil
+    cdef void meet_covariance(self, const double* cov, VectorMatch out) noexcept nogil
+    cdef double integral(self, Py_ssize_t label, VectorMatch out) noexcept nogil
+    cdef void class_probabilities(self, const double* mean, const double* cov, VectorMatch out) noexcept nogil
+
+cdef void separate(Py_ssize_t n, const double* mean, const double* cov, VectorMatch out) noexcept nogil
+cdef double evaluate(
+    Py_ssize_t n, const double* mean, Py_ssize_t label, double u, double* slopes, VectorMatch out
+) noexcept nogil
+cdef double density_of(Py_ssize_t n, const double* slopes) noexcept nogil
+cdef (double, double) rough_slopes(
+    Py_ssize_t n, const double* mean, Py_ssize_t label, double u, VectorMatch out
+) noexcept nogil
+cdef Peak rough_peak(Py_ssize_t n, const double* mean, Py_ssize_t label, VectorMatch out) noexcept nogil
+cdef Peak find_peak(Py_ssize_t n, const double* mean, Py_ssize_t label, VectorMatch out) noexcept nogil
+cdef (double, double) stretch(double y, double sharpness) noexcept nogil
+cdef (double, double) label_odds(double mean, double var) noexcept nogil

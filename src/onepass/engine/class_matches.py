@@ -1,39 +1,249 @@
 """Moment matches of one class among several, whose logits are the outputs of a network.
 
-The probabilities of classes with uncertain logits have no closed form; what is exact are the odds of every two classes,
-from which they are put together.
+The class is the one whose logit plus a Gumbel variable of its own is largest. For independent logits its probability is
+an integral over one dimension, ``∫ f_y(u) Π F_j(u) du``, with the distribution functions and densities of `gumbel`: given
+the largest value ``u``, the logits are independent. All that is needed of it, for any number of classes, are weighted
+means over some fifteen nodes.
+
+Correlated logits are matched as the independent ones whose differences have the same variances, as nearly as can be;
+only differences matter. What is learned is a Gaussian site, which then meets the covariance as it is.
 """
 
 import cython
-from cython.cimports.libc.math import INFINITY, exp, log, sqrt
+from cython.cimports.libc.math import INFINITY, exp, fabs, log, sqrt
+from cython.cimports.onepass.engine.gumbel import (
+    N_TERMS,
+    log_pdf,
+    prepare_logit,
+    rough_cdf_slopes,
+    rough_pdf_slopes,
+    scaled_cdf,
+)
 from cython.cimports.onepass.engine.matches import sigmoid_label
-from cython.cimports.onepass.engine.small_matrices import apply, factorise, invert, is_positive
-from cython.cimports.onepass.engine.special import sigmoid
-from cython.cimports.onepass.engine.vector_matches import VectorLikelihood, VectorMatch, as_array
+from cython.cimports.onepass.engine.small_matrices import add_square, divide_by_root, factorise
+from cython.cimports.onepass.engine.vector_matches import MOST_NODES, VectorLikelihood, VectorMatch, as_array
+from numpy.polynomial.laguerre import laggauss
+from numpy.polynomial.legendre import leggauss
 
 _PI_8 = cython.declare(cython.double, 0.39269908169872414)  # π/8: one probit for the sigmoid
 _ODDS_STEPS = cython.declare(cython.int, 4)  # of Newton's method, on a function that is all but straight
+_COARSE = cython.declare(cython.double, 1.5)  # of the first nodes, in deviations; their midpoints come next
+_TOLERANCE = cython.declare(cython.double, 3e-3)  # change by the midpoints; what they leave is about its square
+_NEGLIGIBLE = cython.declare(cython.double, 16.0)  # nodes so far below the highest, in logs, end the range
+_FAINT = cython.declare(cython.double, 1e-2)  # a slope below which the density's own tail serves probabilities
+_NARROW = cython.declare(cython.double, 0.1)  # variances up to which the nodes for known logits serve
+_MOVED = cython.declare(cython.double, 0.02)  # deviations by which correlations must move a mean to matter
+_MOST_STEPS = cython.declare(cython.int, 12)  # of the first nodes to one side
+_MOST_PANELS = cython.declare(cython.int, MOST_NODES // 16)  # to one side, of eight nodes
+_PANEL = cython.declare(cython.double, 1.3)  # deviations that a panel spans
+_PANEL_FALL = cython.declare(cython.double, 3.0)  # by which it may fall, in logs
+_NEAR = cython.declare(cython.double, 0.3)  # deviations from the peak that nodes may be centred at
+_UNIT_TOLERANCE = cython.declare(cython.double, 1e-4)  # of the sum of all probabilities
+_SWEEPS = cython.declare(cython.int, 10)
+_LAGUERRE = cython.declare(cython.double[8])
+_LAGUERRE_LOG_WEIGHTS = cython.declare(cython.double[8])
+for _i, (_node, _weight) in enumerate(zip(*laggauss(8), strict=True)):
+    _LAGUERRE[_i], _LAGUERRE_LOG_WEIGHTS[_i] = log(_node), log(_weight) + _node - log(_node)
+_LEGENDRE = cython.declare(cython.double[8])  # over [0, 1]
+_LEGENDRE_LOG_WEIGHTS = cython.declare(cython.double[8])
+for _i, (_node, _weight) in enumerate(zip(*leggauss(8), strict=True)):
+    _LEGENDRE[_i], _LEGENDRE_LOG_WEIGHTS[_i] = 0.5 * (_node + 1.0), log(0.5 * _weight)
 
 
-def pair_odds(mean, var):
-    """Log odds of an uncertain logit, and their derivative in its mean."""
-    won = sigmoid_label(mean, var, 1.0)
-    lost = sigmoid_label(mean, var, 0.0)
-    return won.log_z - lost.log_z, won.score - lost.score
+def separate(n, mean, cov, out):
+    """Fill the variances of the independent logits that stand for the correlated ones, and prepare them.
 
-
-def normalise(n, log_p):
-    """Make probabilities sum to 1."""
+    Least squares of the variances of all differences, pairs weighted by how probable their classes are: in closed form
+    for equal weights, from which sweeps go on, one variance after the other, none negative.
+    """
+    v = out.variances
+    weight = out.log_p
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
     k: cython.Py_ssize_t
-    top = -INFINITY
     total = 0.0
-    for k in range(n):
-        top = max(top, log_p[k])
-    for k in range(n):
-        total += exp(log_p[k] - top)
-    top += log(total)
-    for k in range(n):
-        log_p[k] -= top
+    widest = 0.0
+    top = -INFINITY
+    for j in range(n):
+        v[j] = 0.0
+        for k in range(n):
+            v[j] += max(cov[j * n + j] + cov[k * n + k] - 2.0 * cov[j * n + k], 0.0)
+        total += v[j]
+        widest = max(widest, v[j])
+        weight[j] = mean[j] / sqrt(1.0 + _PI_8 * max(cov[j * n + j], 0.0))
+        top = max(top, weight[j])
+    for j in range(n):
+        v[j] = max((v[j] - total / (2.0 * (n - 1))) / (n - 2), 0.0)
+    # Independent logits are found so; only others take the sweeps.
+    worst = 0.0
+    for j in range(n):
+        for k in range(j):
+            worst = max(worst, fabs(cov[j * n + j] + cov[k * n + k] - 2.0 * cov[j * n + k] - v[j] - v[k]))
+    if worst > 1e-9 * widest:
+        total = 0.0
+        for j in range(n):
+            weight[j] = exp(weight[j] - top)
+            total += weight[j]
+        for j in range(n):
+            weight[j] = weight[j] / total + 0.3 / n
+        for i in range(_SWEEPS):
+            for j in range(n):
+                gap = 0.0
+                for k in range(n):
+                    gap += weight[k] * (cov[j * n + j] + cov[k * n + k] - 2.0 * cov[j * n + k] - v[k])
+                gap += weight[j] * v[j]
+                v[j] = max(gap / (1.3 - weight[j]), 0.0)
+    for j in range(n):
+        prepare_logit(v[j], out.terms + j * N_TERMS)
+
+
+def evaluate(n, mean, label, u, slopes, out):
+    """Log of the label's integrand at ``u``, and its gradient in the means; without a label (-1) that of ``Π F``."""
+    total = 0.0
+    product = 1.0
+    j: cython.Py_ssize_t
+    for j in range(n):
+        x = mean[j] - u
+        terms = out.terms + j * N_TERMS
+        if j == label:
+            value, slope = log_pdf(x, out.variances[j], terms)
+            slopes[j] = slope
+            total += value
+            continue
+        scale, cdf, slope = scaled_cdf(x, out.variances[j], terms)
+        slopes[j] = -slope
+        total -= scale
+        product *= cdf
+        if product < 1e-200:
+            total += log(product)
+            product = 1.0
+        if label < 0 and slope < _FAINT:
+            log_f, _ = log_pdf(x, out.variances[j], terms)
+            slopes[j] = -exp(log_f + scale) / cdf
+    return total + log(product)
+
+
+def density_of(n, slopes):
+    """The density of the largest value over its distribution function."""
+    total = 1e-300
+    j: cython.Py_ssize_t
+    for j in range(n):
+        total -= slopes[j]
+    return total
+
+
+def rough_slopes(n, mean, label, u, out):
+    """First and minus the second derivative of the log integrand in ``u``, if Gumbel variables were Gaussian."""
+    first = 0.0
+    second = 0.0
+    j: cython.Py_ssize_t
+    for j in range(n):
+        if j == label:
+            slope, bend = rough_pdf_slopes(mean[j] - u, out.variances[j])
+        else:
+            slope, bend = rough_cdf_slopes(mean[j] - u, out.variances[j])
+        first += slope
+        second += bend
+    return first, max(second, 1e-200)
+
+
+def rough_peak(n, mean, label, out):
+    """Where an integrand peaks and how sharply if Gumbel variables were Gaussian, by Newton's method within bounds.
+
+    The density of the largest value, without a label (-1), peaks where the square of the first derivative of ``log Π F``
+    is minus the second.
+    """
+    j: cython.Py_ssize_t
+    low = -INFINITY
+    high = -INFINITY
+    for j in range(n):
+        far = 8.0 * sqrt(2.0 + out.variances[j])
+        if label < 0 or j == label:
+            low = max(low, mean[j] - (far if label < 0 else 0.0))
+        high = max(high, mean[j] + far)
+    u = max(low, 0.5 * (low + high) if label < 0 else low + 1.0)
+    sharpness = 1.0
+    for i in range(80):
+        first, second = rough_slopes(n, mean, label, u, out)
+        if label < 0:
+            first = max(first, 1e-100)
+            sharpness = second / first
+            gap = log(first / sharpness)
+            near = _NEAR
+        else:
+            sharpness = second
+            gap = first
+            near = _NEAR * sqrt(second)
+        if fabs(gap) < near:
+            break
+        if gap > 0.0:
+            low = u
+        else:
+            high = u
+        u += gap / sharpness
+        if not low < u < high:
+            u = 0.5 * (low + high)
+    return Peak(u, sharpness)
+
+
+def find_peak(n, mean, label, out):
+    """Where the label's integrand peaks and how sharply, to a part of its width: from the rough one by secants."""
+    peak = rough_peak(n, mean, label, out)
+    slopes = out.slopes
+    low = -INFINITY
+    high = INFINITY
+    last_u = 0.0
+    last_gap = 0.0
+    j: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    for i in range(12):
+        evaluate(n, mean, label, peak.u, slopes, out)
+        gap = 0.0
+        for j in range(n):
+            gap -= slopes[j]
+        if i > 0 and fabs(peak.u - last_u) > 1e-9 * fabs(peak.u):
+            sharpness = -(gap - last_gap) / (peak.u - last_u)
+            if sharpness > 0.1 * peak.sharpness:
+                peak.sharpness = min(sharpness, 10.0 * peak.sharpness)
+        # One secant in any case, for the sharpness.
+        if fabs(gap) < (_NEAR if i > 0 else 1e-3) * sqrt(peak.sharpness):
+            break
+        if gap > 0.0:
+            low = peak.u
+        else:
+            high = peak.u
+        last_u = peak.u
+        last_gap = gap
+        # Slopes grow exponentially to the left of a peak.
+        peak.u += (log(1.0 + gap) if gap > 0.0 else gap) / peak.sharpness
+        if not low < peak.u < high:
+            peak.u = 0.5 * (low + high)
+    return peak
+
+
+def stretch(y, sharpness):
+    """Solve ``U + e^-U - 1 = sharpness y²/2`` for the ``U`` with the sign of ``y``; with its derivative.
+
+    ``e^-(U + e^-U)`` is the shape of the integrand for known logits, and for uncertain ones nearly so; in terms of
+    ``y`` it is nearly Gaussian, and evenly spaced nodes serve best.
+    """
+    s = sqrt(sharpness) * y
+    # The series serves where the equation would cancel, and as a start; on the far left the logarithm does.
+    U = s * (1.0 + s * (1.0 / 6.0 + s / 36.0))
+    if fabs(s) < 1e-2:
+        return U, sqrt(sharpness) * (1.0 + s * (1.0 / 3.0 + s / 12.0))
+    level = 0.5 * s * s
+    if s < -2.0:
+        U = -log(1.0 - s + level)
+    elif s > 2.0:
+        U = 1.0 + level
+    for i in range(8):
+        e = exp(-U)
+        change = (U + e - 1.0 - level) / (1.0 - e)
+        U -= change
+        if fabs(change) < 1e-4 * fabs(U):
+            break
+    return U, sharpness * y / (1.0 - exp(-U))
 
 
 class CategoricalOutputs(VectorLikelihood):
@@ -44,146 +254,371 @@ class CategoricalOutputs(VectorLikelihood):
         self.n_columns = 1
 
     def match(self, mean, cov, target, state, out):
-        """The joint step on all logits: the one that the probabilities' expected derivatives make, as Kalman's does.
+        """The moments of all logits given the label; two logits are one label of their difference, exactly.
 
-        With ``q`` the gradients of the log probabilities in the logits' means, one row per class, that is
-        ``score = q[label]`` and ``information = Σ p q q'``, the expected information of the label.
-
-        ``-(log p)''`` is at most 1/2 in any direction, so no label leaves less than ``(cov⁻¹ + 1/2)⁻¹``. Three odds
-        that contradict each other may; their information is then taken for the precision of a site, which leaves
-        something in any case.
+        Correlations that the independent logits lack move the mean under the label as well, by what they lack times
+        the score: where that is much, the label is matched again around the moved mean.
         """
         n = self.n_outputs
         label = cython.cast(cython.Py_ssize_t, target[0])
-        c: cython.Py_ssize_t
-        i: cython.Py_ssize_t
         j: cython.Py_ssize_t
-        k: cython.Py_ssize_t
-        self.class_gradients(mean, cov, out)
-        fisher = out.first
-        for i in range(n * n):
-            fisher[i] = 0.0
-        for c in range(n):
-            p = exp(out.log_p[c])
-            for i in range(n):
-                weight = p * out.gradients[c * n + i]
-                for k in range(n):
-                    fisher[i * n + k] += weight * out.gradients[c * n + k]
-        enough = self.leaves_enough(fisher, cov, out)
-        sign = -1.0 if enough else 1.0
-        for i in range(n):
-            for k in range(n):
-                out.second[i * n + k] = 1.0 if i == k else 0.0
-            for j in range(n):
-                weight = sign * fisher[i * n + j]
-                for k in range(n):
-                    out.second[i * n + k] += weight * cov[j * n + k]
-        invert(n, out.second, out.third)
-        gradient = out.gradients + label * n
-        score = out.score if enough else out.shift
-        information = out.information if enough else out.precision
-        for k in range(n):
-            score[k] = gradient[k]
-        for i in range(n * n):
-            information[i] = fisher[i]
-        if enough:
-            apply(n, out.third, fisher, gradient, out.precision, out.shift)
-        else:
-            apply(n, out.third, fisher, gradient, out.information, out.score)
-        return out.log_p[label]
-
-    def leaves_enough(self, information, cov, out):
-        """Whether a step leaves as much of the covariance as any label must."""
-        n = self.n_outputs
-        i: cython.Py_ssize_t
-        j: cython.Py_ssize_t
-        k: cython.Py_ssize_t
-        wide = out.second
-        root = out.third
-        half = out.fourth
-        for i in range(n * n):
-            wide[i] = cov[i]
-            half[i] = 0.0
-        for k in range(n):
-            wide[k * n + k] += 2.0
-        factorise(n, wide, root)
-        for i in range(n):
-            for j in range(n):
-                weight = information[i * n + j]
-                for k in range(j + 1):
-                    half[i * n + k] += weight * root[j * n + k]
-        inner = out.second
-        for i in range(n):
-            for k in range(n):
-                inner[i * n + k] = 1.0 if i == k else 0.0
+        if n == 2:
+            return self.match_two(mean, cov, label, out)
+        separate(n, mean, cov, out)
         for j in range(n):
-            for i in range(j + 1):
-                weight = root[j * n + i]
-                for k in range(n):
-                    inner[i * n + k] -= weight * half[j * n + k]
-        return is_positive(n, inner)
+            out.centre[j] = mean[j]
+        log_z = self.match_independent(label, out)
+        if self.move_centre(mean, cov, out):
+            self.match_independent(label, out)
+        self.find_site(mean, out)
+        self.meet_covariance(cov, out)
+        return log_z
 
-    def class_gradients(self, mean, cov, out):
-        """Fill the log probabilities and, one row per class, their gradients in the logits' means.
+    def match_two(self, mean, cov, label, out):
+        """The match of a label whose logit is the difference of two."""
+        var = max(cov[0] + cov[3] - 2.0 * cov[1], 0.0)
+        pair = sigmoid_label(mean[0] - mean[1], var, 1.0 - label)
+        i: cython.Py_ssize_t
+        for i in range(4):
+            sign = 1.0 if i in (0, 3) else -1.0
+            out.information[i] = sign * pair.information
+            out.precision[i] = sign * pair.information / pair.variance_ratio
+        for i in range(2):
+            sign = 1.0 if i == 0 else -1.0
+            out.score[i] = sign * pair.score
+            out.shift[i] = sign * pair.score / pair.variance_ratio
+        return pair.log_z
 
-        Two classes alone are one label, whose odds are known exactly. For known logits ``1/p_k`` is the sum of all odds
-        against ``k``. For uncertain ones that is a start (Daunizeau 2017); what it lacks to be right to second order, a
-        common factor aside, is ``Σ_j v_kj p_j p_k / (p_j + p_k)``, with the variance ``v`` of the difference of two
-        logits flattened, as one probit would, so that it serves where much is uncertain.
+    def match_independent(self, label, out):
+        """Score and information, in ``first``, of independent logits around ``centre``; the label's log probability.
+
+        Off its diagonal the information is minus the covariance of the slopes over the nodes. All slopes rise with
+        ``u``, so no entry is positive; and adding a number to all logits changes nothing, so rows sum to 0. Made so,
+        the information is that of differences, and never negative.
         """
         n = self.n_outputs
+        count = self.place_nodes(label, out)
+        weights = out.node_weights
+        score = out.score
+        information = out.first
+        i: cython.Py_ssize_t
+        j: cython.Py_ssize_t
         k: cython.Py_ssize_t
-        m: cython.Py_ssize_t
-        odds = out.odds
-        derivative = out.odds_derivative
-        flat_var = out.flat_var
+        top = -INFINITY
+        for i in range(count):
+            top = max(top, weights[i])
+        total = 0.0
+        for i in range(count):
+            weights[i] = exp(weights[i] - top)
+            total += weights[i]
+        for j in range(n):
+            score[j] = 0.0
+        for i in range(n * n):
+            information[i] = 0.0
+        for i in range(count):
+            weights[i] /= total
+            if weights[i] > 1e-16:
+                for j in range(n):
+                    score[j] += weights[i] * out.slopes[i * n + j]
+        for i in range(count):
+            if weights[i] <= 1e-16:
+                continue
+            for j in range(n):
+                out.vector[j] = out.slopes[i * n + j] - score[j]
+            for j in range(n):
+                share = weights[i] * out.vector[j]
+                for k in range(j):
+                    information[j * n + k] -= share * out.vector[k]
+        rest = 0.0
+        for j in range(n):
+            if j != label:
+                rest += score[j]
+            for k in range(j):
+                entry = min(information[j * n + k], 0.0)
+                information[j * n + k] = entry
+                information[k * n + j] = entry
+                information[j * n + j] -= entry
+                information[k * n + k] -= entry
+        score[label] = -rest
+        return top + log(total)
+
+    def place_nodes(self, label, out):
+        """Fill the slopes at all nodes and the logs of the nodes' weights; return the number of nodes.
+
+        Where all logits are narrow the integrand is that of known logits times something smooth: Gauss-Laguerre nodes.
+        Else evenly spaced nodes over the stretched range, and midpoints until they change little. Without a label (-1)
+        the nodes serve the integrals of all classes, whose sum is the density of the largest value; there may be none.
+        """
+        n = self.n_outputs
+        j: cython.Py_ssize_t
+        widest = 0.0
+        for j in range(n):
+            widest = max(widest, out.variances[j])
+        if widest <= _NARROW:
+            return self.laguerre_nodes(label, out)
+        peak = find_peak(n, out.centre, label, out) if label >= 0 else rough_peak(n, out.centre, -1, out)
+        lattice = Lattice(peak.u, peak.sharpness, 1.0, 0.0, 0.0, 0, -INFINITY, 0.0, 0.0)
+        if label >= 0:
+            lattice.shape = peak.sharpness
+        if not self.start_lattice(cython.address(lattice), label, out):
+            return self.panel_nodes(peak.u, label, out) if label >= 0 else 0
+        step = _COARSE
+        for _ in range(2):
+            before = lattice.total
+            self.add_midpoints(cython.address(lattice), step, label, out)
+            step *= 0.5
+            if fabs(lattice.total - 2.0 * before) <= _TOLERANCE * lattice.total:
+                for j in range(lattice.count):
+                    out.node_weights[j] += log(step)
+                return lattice.count
+        return self.panel_nodes(peak.u, label, out) if label >= 0 else 0
+
+    def laguerre_nodes(self, label, out):
+        """The nodes for known logits: a fixed number, around the log of the sum of their exponentials."""
+        n = self.n_outputs
+        i: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        top = -INFINITY
+        total = 0.0
+        for j in range(n):
+            top = max(top, out.centre[j])
+        for j in range(n):
+            total += exp(out.centre[j] - top)
+        start = top + log(total)
+        for i in range(8):
+            value = evaluate(n, out.centre, label, start - _LAGUERRE[i], out.slopes + i * n, out)
+            out.node_weights[i] = value + _LAGUERRE_LOG_WEIGHTS[i]
+        return 8
+
+    def add_node(self, lattice, y, label, out):
+        """Evaluate one more node, and return the log of its part of the integral, be it a label's or of all classes."""
+        n = self.n_outputs
+        i = lattice.count
+        U, derivative = stretch(y, lattice.shape)
+        slopes = out.slopes + i * n
+        value = evaluate(n, out.centre, label, lattice.u + U / lattice.scale, slopes, out) + log(
+            derivative / lattice.scale
+        )
+        out.node_weights[i] = value
+        lattice.count = i + 1
+        if label < 0:
+            value += log(density_of(n, slopes))
+        if i == 0:
+            lattice.first = value
+        lattice.top = max(lattice.top, value)
+        lattice.total += exp(value - lattice.first)
+        return value
+
+    def start_lattice(self, lattice, label, out):
+        """Nodes from the peak to both sides, until they are negligible; False where they are never."""
+        self.add_node(lattice, 0.0, label, out)
+        for _ in range(_MOST_STEPS):
+            lattice.high += _COARSE
+            if self.add_node(lattice, lattice.high, label, out) < lattice.top - _NEGLIGIBLE:
+                break
+        else:
+            return False
+        for _ in range(_MOST_STEPS):
+            lattice.low -= _COARSE
+            if self.add_node(lattice, lattice.low, label, out) < lattice.top - _NEGLIGIBLE:
+                return True
+        return False
+
+    def add_midpoints(self, lattice, step, label, out):
+        """Halve the distance of the nodes."""
+        i: cython.Py_ssize_t
+        between = cython.cast(cython.Py_ssize_t, (lattice.high - lattice.low) / step + 0.5)
+        for i in range(between):
+            self.add_node(lattice, lattice.low + (i + 0.5) * step, label, out)
+
+    def panel_nodes(self, u, label, out):
+        """Nodes for logits of very different scales: Gauss-Legendre panels to both sides of the peak.
+
+        A panel is as wide as the integrand bends at both its ends, if Gumbel variables were Gaussian, and falls, as it
+        did at the end of the panel before.
+        """
+        n = self.n_outputs
+        top = -INFINITY
+        count: cython.Py_ssize_t = 0
+        side: cython.int
+        i: cython.int
+        for side in range(2):
+            sign = 1.0 if side == 0 else -1.0
+            at = u
+            fall = 0.0
+            for i in range(_MOST_PANELS):
+                width = min(
+                    _PANEL / sqrt(rough_slopes(n, out.centre, label, at, out)[1]), _PANEL_FALL / max(fall, 1e-100)
+                )
+                while width * sqrt(rough_slopes(n, out.centre, label, at + sign * width, out)[1]) > 1.5 * _PANEL:
+                    width *= 0.7
+                value, fall = self.add_panel(at, sign * width, count, label, out)
+                count += 8
+                at += sign * width
+                top = max(top, out.node_weights[count - 8])
+                if value < top - _NEGLIGIBLE - 4.0:
+                    break
+        return count
+
+    def add_panel(self, start, width, count, label, out):
+        """Evaluate eight nodes; the integrand's log at the last, weighted, and how fast it fell before."""
+        n = self.n_outputs
+        i: cython.Py_ssize_t
+        value = 0.0
+        before = 0.0
+        for i in range(8):
+            before = value
+            value = evaluate(n, out.centre, label, start + width * _LEGENDRE[i], out.slopes + (count + i) * n, out)
+            out.node_weights[count + i] = value + _LEGENDRE_LOG_WEIGHTS[i] + log(fabs(width))
+        return value + log(fabs(width)), (before - value) / (fabs(width) * (_LEGENDRE[7] - _LEGENDRE[6]))
+
+    def move_centre(self, mean, cov, out):
+        """Move the mean by the covariance that the independent logits lack times the score; whether that is much."""
+        n = self.n_outputs
+        j: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        middle = 0.0
+        for j in range(n):
+            move = -out.variances[j] * out.score[j]
+            for k in range(n):
+                move += cov[j * n + k] * out.score[k]
+            out.vector[j] = move
+            middle += move / n
+        much: cython.bint = False
+        for j in range(n):
+            out.vector[j] -= middle
+            much = much or fabs(out.vector[j]) > _MOVED * sqrt(1.0 + out.variances[j])
+        if much:
+            for j in range(n):
+                out.centre[j] = mean[j] + out.vector[j]
+        return much
+
+    def find_site(self, mean, out):
+        """The site that makes the step of the independent logits, as a sum of squares and so never negative.
+
+        With the information ``A`` and the variances ``V``, ``precision = A + A V^½ (1 - V^½ A V^½)⁻¹ V^½ A``. No label
+        leaves less than ``(V⁻¹ + 1/2)⁻¹``; where rounding would, the information itself is a site that leaves enough.
+        """
+        n = self.n_outputs
+        v = out.variances
+        i: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        widest = 0.0
+        for j in range(n):
+            widest = max(widest, v[j])
+            out.vector[j] = sqrt(v[j])
+        for j in range(n):
+            for k in range(n):
+                entry = out.vector[j] * out.first[j * n + k] * out.vector[k]
+                out.second[j * n + k] = (1.0 if j == k else 0.0) - entry
+        factorise(n, out.second, out.third)
+        enough: cython.bint = True
+        for j in range(n):
+            root = out.third[j * n + j]
+            enough = enough and root * root > 1.0 / (2.0 + widest)
+        for i in range(n * n):
+            out.precision[i] = out.first[i]
+        if enough:
+            for j in range(n):
+                for k in range(n):
+                    out.second[j * n + k] = out.first[j * n + k] * out.vector[k]
+            divide_by_root(n, out.second, out.third)
+            add_square(n, out.second, out.precision)
+        for j in range(n):
+            out.vector[j] = v[j] * out.score[j] + (out.centre[j] - mean[j])
+        for j in range(n):
+            out.shift[j] = out.score[j]
+            for k in range(n):
+                out.shift[j] += out.precision[j * n + k] * out.vector[k]
+
+    def meet_covariance(self, cov, out):
+        """Score and information of the site under the covariance as it is.
+
+        With ``precision = BB'``, ``information = B (1 + B' cov B)⁻¹ B'``: it leaves something of any covariance.
+        """
+        n = self.n_outputs
+        B = out.second
+        product = out.third
+        inner = out.first
+        i: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        factorise(n, out.precision, B)
+        for i in range(n * n):
+            product[i] = 0.0
+            inner[i] = 0.0
+            out.information[i] = 0.0
+        for i in range(n):
+            for j in range(n):
+                entry = cov[i * n + j]
+                for k in range(j + 1):
+                    product[i * n + k] += entry * B[j * n + k]
+        for j in range(n):
+            inner[j * n + j] = 1.0
+        for j in range(n):
+            for i in range(j + 1):
+                entry = B[j * n + i]
+                for k in range(n):
+                    inner[i * n + k] += entry * product[j * n + k]
+        factorise(n, inner, out.third)
+        for j in range(n):
+            if out.third[j * n + j] == 0.0:  # lost to rounding; so less is learned
+                out.third[j * n + j] = sqrt(inner[j * n + j])
+        divide_by_root(n, B, out.third)
+        add_square(n, B, out.information)
+        for j in range(n):
+            out.vector[j] = 0.0
+            for k in range(n):
+                out.vector[j] += cov[j * n + k] * out.shift[k]
+        for j in range(n):
+            out.score[j] = out.shift[j]
+            for k in range(n):
+                out.score[j] -= out.information[j * n + k] * out.vector[k]
+
+    def class_probabilities(self, mean, cov, out):
+        """Fill the log probabilities of all classes, on nodes that serve all of them.
+
+        They sum to 1 but for some 1e-6, which is taken out. Where logits have very different scales the density of the
+        largest value may have several peaks, and nodes miss some: then each class has nodes of its own.
+        """
+        n = self.n_outputs
         log_p = out.log_p
-        q = out.gradients
-        for k in range(n):
-            odds[k * n + k] = 0.0
-            derivative[k * n + k] = 0.0
-            flat_var[k * n + k] = 0.0
-            for m in range(k + 1, n):
-                var = max(cov[k * n + k] + cov[m * n + m] - 2.0 * cov[k * n + m], 0.0)
-                log_odds, slope = pair_odds(mean[k] - mean[m], var)
-                odds[k * n + m] = log_odds
-                odds[m * n + k] = -log_odds
-                derivative[k * n + m] = slope
-                derivative[m * n + k] = slope
-                flat = var / (1.0 + _PI_8 * var)
-                flat_var[k * n + m] = flat
-                flat_var[m * n + k] = flat
-        for k in range(n):
-            top = 0.0
+        i: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        if n == 2:
+            var = max(cov[0] + cov[3] - 2.0 * cov[1], 0.0)
+            for j in range(2):
+                log_p[j] = sigmoid_label(mean[0] - mean[1], var, 1.0 - j).log_z
+            return
+        separate(n, mean, cov, out)
+        for j in range(n):
+            out.centre[j] = mean[j]
+            log_p[j] = 0.0
+        count = self.place_nodes(-1, out)
+        total = 0.0
+        for i in range(count):
+            weight = exp(out.node_weights[i])
+            for j in range(n):
+                log_p[j] -= weight * out.slopes[i * n + j]
+        for j in range(n):
+            total += log_p[j]
+        if fabs(total - 1.0) > _UNIT_TOLERANCE:
             total = 0.0
-            for m in range(n):
-                top = max(top, -odds[k * n + m])
-            for m in range(n):
-                q[k * n + m] = exp(-odds[k * n + m] - top)
-                total += q[k * n + m]
-            log_p[k] = -top - log(total)
-            own = 0.0
-            for m in range(n):
-                q[k * n + m] *= -derivative[k * n + m] / total
-                own -= q[k * n + m]
-            q[k * n + k] = own
-        normalise(n, log_p)
-        p = out.vector
-        for k in range(n):
-            p[k] = exp(log_p[k])
-        for k in range(n):
-            for m in range(n):
-                log_p[k] += flat_var[k * n + m] * sigmoid(odds[k * n + m]) * p[m]
-        normalise(n, log_p)
-        for m in range(n):
-            p[m] = 0.0
-        for k in range(n):
-            weight = exp(log_p[k])
-            for m in range(n):
-                p[m] += weight * q[k * n + m]
-        for k in range(n):
-            for m in range(n):
-                q[k * n + m] -= p[m]
+            for j in range(n):
+                log_p[j] = self.integral(j, out)
+                total += log_p[j]
+        for j in range(n):
+            log_p[j] = log(max(log_p[j] / total, 1e-300))
+
+    def integral(self, label, out):
+        """The probability of one class, on nodes of its own."""
+        i: cython.Py_ssize_t
+        count = self.place_nodes(label, out)
+        total = 0.0
+        for i in range(count):
+            total += exp(out.node_weights[i])
+        return total
 
     def marginals(self, mean, cov, centre, var, out):
         """Means and variances of the log odds of each class against all others.
@@ -195,7 +630,7 @@ class CategoricalOutputs(VectorLikelihood):
         k: cython.Py_ssize_t
         m: cython.Py_ssize_t
         j: cython.Py_ssize_t
-        self.class_gradients(mean, cov, out)
+        self.class_probabilities(mean, cov, out)
         log_p = out.log_p
         gradient = out.vector
         for k in range(n):
@@ -219,14 +654,20 @@ class CategoricalOutputs(VectorLikelihood):
             wanted = log_p[k] - top - log(total)
             at = wanted * sqrt(1.0 + _PI_8 * odds_var)
             for _ in range(_ODDS_STEPS):
-                log_odds, slope = pair_odds(at, odds_var)
+                log_odds, slope = label_odds(at, odds_var)
                 at -= (log_odds - wanted) / slope
             centre[k] = at
             var[k] = odds_var
 
-    def gradients(self, mean: cython.const[cython.double][::1], cov: cython.const[cython.double][:, ::1]):
-        """Log probabilities of the classes, ``(K,)``, and their gradients in the logits' means, ``(K, K)``."""
-        n = self.n_outputs
-        out = VectorMatch(n)
-        self.class_gradients(cython.address(mean[0]), cython.address(cov[0, 0]), out)
-        return as_array(out.log_p, n), as_array(out.gradients, n * n).reshape(n, n)
+    def log_probabilities(self, mean: cython.const[cython.double][::1], cov: cython.const[cython.double][:, ::1]):
+        """Log probabilities of the classes, ``(K,)``."""
+        out = VectorMatch(self.n_outputs)
+        self.class_probabilities(cython.address(mean[0]), cython.address(cov[0, 0]), out)
+        return as_array(out.log_p, self.n_outputs)
+
+
+def label_odds(mean, var):
+    """Log odds of an uncertain logit, and their derivative in its mean."""
+    won = sigmoid_label(mean, var, 1.0)
+    lost = sigmoid_label(mean, var, 0.0)
+    return won.log_z - lost.log_z, won.score - lost.score

@@ -97,3 +97,32 @@ def apply(n, factor, matrix, vector, new_matrix, new_vector):
             middle = 0.5 * (new_matrix[i * n + k] + new_matrix[k * n + i])
             new_matrix[i * n + k] = middle
             new_matrix[k * n + i] = middle
+
+
+def divide_by_root(n, matrix, root):
+    """``matrix root'⁻¹`` in its place, with the lower Cholesky factor of a positive definite matrix."""
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    for i in range(n):
+        row = matrix + i * n
+        for k in range(n):
+            entry = row[k]
+            for j in range(k):
+                entry -= row[j] * root[k * n + j]
+            row[k] = entry / root[k * n + k]
+
+
+def add_square(n, matrix, total):
+    """Add ``matrix matrix'`` to a symmetric matrix."""
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    for i in range(n):
+        for j in range(i + 1):
+            entry = 0.0
+            for k in range(n):
+                entry += matrix[i * n + k] * matrix[j * n + k]
+            total[i * n + j] += entry
+            if j < i:
+                total[j * n + i] += entry

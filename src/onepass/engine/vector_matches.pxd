@@ -1,5 +1,6 @@
 cdef enum:
     N_NODES = 43
+    MOST_NODES = 256  # of the integral over classes
 
 cdef class NoiseState:
     cdef readonly object noise, noise_weight, scale, scale_weight
@@ -16,16 +17,16 @@ cdef class VectorMatch:
     cdef double* information
     cdef double* shift
     cdef double* precision
-    cdef double* log_p
-    cdef double* gradients
-    cdef double* odds
-    cdef double* odds_derivative
-    cdef double* flat_var
     cdef double* vector
+    cdef double* log_p
+    cdef double* variances
+    cdef double* centre
     cdef double* first
     cdef double* second
     cdef double* third
-    cdef double* fourth
+    cdef double* terms
+    cdef double* node_weights
+    cdef double* slopes
 
 cdef class VectorLikelihood:
     cdef readonly Py_ssize_t n_outputs, size, n_columns

@@ -12,6 +12,7 @@ import cython
 import numpy as np
 from cython.cimports.libc.math import INFINITY, exp, log, sqrt
 from cython.cimports.onepass.engine.count_matches import count_match, learn_dispersion
+from cython.cimports.onepass.engine.gumbel import N_TERMS
 from cython.cimports.onepass.engine.matches import sigmoid_label
 from cython.cimports.onepass.engine.small_matrices import apply, factorise, invert, is_positive
 
@@ -99,17 +100,18 @@ class VectorMatch:
     def __init__(self, size: cython.Py_ssize_t):
         self.size = size
         square = size * size
-        self.memory = np.zeros(4 * size + 10 * square)
+        self.memory = np.zeros(6 * size + 5 * square + size * N_TERMS + MOST_NODES * (size + 1))
         view: cython.double[::1] = self.memory
         start = cython.address(view[0])
-        self.score, self.shift, self.log_p, self.vector = start, start + size, start + 2 * size, start + 3 * size
-        start += 4 * size
-        self.information, self.precision, self.gradients = start, start + square, start + 2 * square
-        start += 3 * square
-        self.odds, self.odds_derivative, self.flat_var = start, start + square, start + 2 * square
-        start += 3 * square
-        self.first, self.second = start, start + square
-        self.third, self.fourth = start + 2 * square, start + 3 * square
+        self.score, self.shift, self.vector = start, start + size, start + 2 * size
+        self.log_p, self.variances, self.centre = start + 3 * size, start + 4 * size, start + 5 * size
+        start += 6 * size
+        self.information, self.precision = start, start + square
+        self.first, self.second, self.third = start + 2 * square, start + 3 * square, start + 4 * square
+        start += 5 * square
+        self.terms = start
+        self.node_weights = start + size * N_TERMS
+        self.slopes = self.node_weights + MOST_NODES
 
 
 class VectorLikelihood:

@@ -1,0 +1,1 @@
+# Called from compiled code only: see gumbel.pxd.

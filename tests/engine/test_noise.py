@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from onepass.activations import as_activation
-from onepass.engine.step import LearningState, learn_scalar
+from onepass.engine.step import LearningState, learn_scalar, learn_with_site
 from onepass.engine.vector_matches import GaussianOutputs, HeteroscedasticOutputs, NoiseState
 from onepass.likelihoods import Gaussian
 from tests.helpers import quadrature
@@ -36,6 +36,26 @@ def test_a_row_moves_the_log_noise_to_its_posterior(name: str, update: str, weig
     assert state.log_evidence == pytest.approx(np.log(density.sum()), rel=1e-4)
     assert np.log(state.noise) == pytest.approx(mean, rel=1e-3)
     assert state.noise_weight == pytest.approx(2.0 / (posterior @ (log_noise - mean) ** 2), rel=2e-2)
+
+
+@pytest.mark.parametrize("weight", [0.5, 20.0])
+def test_a_row_learned_again_and_again_has_the_moments_of_its_joint_posterior(weight: float) -> None:
+    """Alone, so that its cavity is the prior: of the output and of the log noise."""
+    compiled = Gaussian(0.3).compiled(as_activation("linear"), "adf")
+    state, site = LearningState(0.3, weight), np.full(4, np.nan)
+    mean, var = MEAN, VAR
+    for _ in range(60):
+        score, _, ratio = learn_with_site(compiled, state, mean, var, 0.0, Y, site)
+        mean, var = mean + score * var, var * ratio
+    log_noise = np.log(0.3) + np.sqrt(2.0 / weight) * np.linspace(-8.0, 8.0, 1201)[:, None]
+    a = np.linspace(MEAN - 8.0, MEAN + 8.0, 1601)
+    log_p = -0.25 * weight * (log_noise - np.log(0.3)) ** 2 - 0.5 * (a - MEAN) ** 2 / VAR
+    p = np.exp(log_p - 0.5 * (log_noise + (Y - a) ** 2 * np.exp(-log_noise)))
+    p /= p.sum()
+    for value, found, found_var in ((a, mean, var), (log_noise, np.log(state.noise), 2.0 / state.noise_weight)):
+        centre = (p * value).sum()
+        assert found == pytest.approx(centre, rel=1e-4)
+        assert found_var == pytest.approx((p * (value - centre) ** 2).sum(), rel=1e-3)
 
 
 def test_a_window_bounds_what_the_noise_rests_on() -> None:

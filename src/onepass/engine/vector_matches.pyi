@@ -2,6 +2,10 @@ from typing import Self
 
 from onepass._typing import FloatArray
 
+SCALE_START_WEIGHT: float
+SCALE_GAIN: float
+SCALE_CLIP: float
+
 class NoiseState:
     noise: FloatArray
     noise_weight: FloatArray
@@ -13,9 +17,12 @@ class NoiseState:
     @staticmethod
     def start(n_outputs: int, noise: float | None, calibrate: bool) -> NoiseState: ...
     def restart_calibration(self) -> None: ...
+    def for_prediction(self, factor: FloatArray | float) -> NoiseState: ...
     def copy(self) -> Self: ...
     def to_array(self) -> FloatArray: ...
     def assign(self, array: FloatArray) -> None: ...
+
+def widening(scale_weight: FloatArray) -> FloatArray: ...
 
 class VectorLikelihood:
     n_outputs: int

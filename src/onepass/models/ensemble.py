@@ -24,6 +24,7 @@ from onepass._validation import as_count, as_generator, as_rows, as_share
 from onepass.files.state import Arrays, Parameters, as_number
 from onepass.models.mixtures import mixture_moments, mixture_quantile
 from onepass.models.network import BayesianNetwork
+from onepass.models.network.learning import RowScores
 from onepass.models.network.priors import NetworkPrior
 from onepass.models.perceptron import Prediction
 from onepass.models.weighting import WEIGHTINGS, RuleWeights, Weighting
@@ -196,9 +197,10 @@ class BayesianCommittee(Ensemble):
         prior: NetworkPrior | None = None,
         **options: Any,
     ) -> None:
-        self._weighting = RuleWeights.start(as_count(members, "members"), weighting)
+        as_count(members, "members")
         self.workers = None if workers is None else as_count(workers, "workers")
         first = BayesianNetwork(n_features, hidden, n_outputs, activation, seed=seed, prior=prior, **options)
+        self._weighting = RuleWeights.start(members, weighting, first.n_outputs)
         self.members = [first]
         for k in range(1, members):
             own = _variant(first.prior, k)
@@ -226,25 +228,34 @@ class BayesianCommittee(Ensemble):
         n_rows = len(as_rows(X, self.members[0].n_features)[0])
         with self._all_or_none():
             runs = [member.learning(X, y, passes=passes, refine=refine, batch=batch) for member in self.members]
-            for number, log_densities in enumerate(self._side_by_side(runs, n_rows, batch)):
+            for number, scores in enumerate(self._side_by_side(runs, n_rows, batch)):
                 if number:  # rows predicted by what was learned from them before say nothing about this pass
                     self._weighting = self._weighting.restarted()
-                self._weigh(np.array(log_densities))
+                self._weigh_and_scale(scores)
         return self
 
     def predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> Prediction:
         """Predict every row just before learning it; members count as they did before the first of them."""
         with self._all_or_none():
-            predictions, log_densities = zip(
-                *(member._predict_then_learn(X, y) for member in self.members), strict=True
-            )
-            mixture = self._mixture(_stacked(list(predictions)))
-            self._weigh(np.array(log_densities))
+            predictions, scores = zip(*(member._predict_then_learn(X, y) for member in self.members), strict=True)
+            mixture = self._mixture(self._scaled(_stacked(list(predictions))))
+            self._weigh_and_scale(scores)
         return mixture
 
+    def member_predictions(self, X: Any) -> Prediction:
+        """What each member contributes to the mixture, along a first axis: ``(members, ...)``."""
+        return self._scaled(super().member_predictions(X))
+
+    def _weigh_and_scale(self, scores: Sequence[RowScores]) -> None:
+        """Update the weights, and the scale of the mixture where its members have one."""
+        log_densities = np.array([own.log_densities for own in scores])
+        ratios = [own.ratios for own in scores if own.ratios is not None]
+        scaled = np.array(ratios) if len(ratios) > 1 else None  # one member is calibrated already
+        self._weighting = self._weighting.updated(log_densities, self._evidences, scaled)
+
     def _side_by_side(
-        self, runs: list[Iterator[FloatArray]], n_rows: int, batch: int
-    ) -> Iterator[tuple[FloatArray, ...]]:
+        self, runs: list[Iterator[RowScores]], n_rows: int, batch: int
+    ) -> Iterator[tuple[RowScores, ...]]:
         """All members' passes, one pass at a time; members are independent, so that threads change nothing."""
         threads = min(self._cores(n_rows, batch), len(runs))
         if threads == 1:
@@ -252,10 +263,10 @@ class BayesianCommittee(Ensemble):
             return
         with ThreadPoolExecutor(threads) as pool:
             while True:
-                densities = list(pool.map(lambda run: next(run, None), runs))
-                if any(given is None for given in densities):
+                scores = list(pool.map(lambda run: next(run, None), runs))
+                if any(given is None for given in scores):
                     return
-                yield tuple(given for given in densities if given is not None)
+                yield tuple(given for given in scores if given is not None)
 
     def _cores(self, n_rows: int, batch: int) -> int:
         """Number of threads worth starting for this many rows."""
@@ -281,7 +292,7 @@ class BayesianCommittee(Ensemble):
 
     def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Log density (or probability) of a target, per row."""
-        logs = np.array([member.log_predictive(X, y) for member in self.members])
+        logs = np.array([member._log_predictive(X, y, self._weighting.scale) for member in self.members])
         weights = self._weighting.weights.reshape(-1, *[1] * (logs.ndim - 1))
         with np.errstate(divide="ignore"):  # a member may have lost all weight
             return logsumexp(logs + np.log(weights), axis=0)
@@ -290,7 +301,8 @@ class BayesianCommittee(Ensemble):
         """Draw ``n`` networks, each from a member drawn by weight, and give their outputs."""
         generator = as_generator(rng)
         counts = generator.multinomial(as_count(n, "n"), self._weighting.weights / self._weighting.weights.sum())
-        draws = [m.sample_output(X, int(k), generator) for m, k in zip(self.members, counts, strict=True) if k]
+        chosen = [(member, int(k)) for member, k in zip(self.members, counts, strict=True) if k]
+        draws = [member._sample_output(X, k, generator, self._weighting.scale) for member, k in chosen]
         return np.asarray(generator.permutation(np.concatenate(draws)))
 
     def export_state(self) -> tuple[Parameters, Arrays]:
@@ -319,8 +331,14 @@ class BayesianCommittee(Ensemble):
             )
             for k, own in enumerate(parameters["members"])
         ]
-        weighting = RuleWeights.from_arrays(parameters["weighting"], len(members), {**arrays, "count": count})
+        sizes = (len(members), members[0].n_outputs)
+        weighting = RuleWeights.from_arrays(parameters["weighting"], *sizes, {**arrays, "count": count})
         return cls.of(members, weighting)
+
+    def _scaled(self, parts: Prediction) -> Prediction:
+        """What the members predict, all variances times the scale of the mixture."""
+        scale = self._weighting.scale if self._weighting.scale.size > 1 else self._weighting.scale[0]
+        return parts._replace(var=parts.var * scale, noise_var=parts.noise_var * scale)
 
     def _mixture_noise(self, parts: Prediction, mean: FloatArray, var: FloatArray) -> FloatArray:
         """Variance of the noise; of labels and classes it is what their own variance leaves."""

@@ -16,10 +16,10 @@ from onepass._typing import FloatArray
 from onepass._validation import as_count, as_generator, as_nonnegative, as_positive, as_rows, as_seed, as_share, one_of
 from onepass.activations import as_activation
 from onepass.beliefs.structures import make_structure
-from onepass.engine.vector_matches import NoiseState
+from onepass.engine.vector_matches import NoiseState, widening
 from onepass.files.state import as_number, as_tally, check_definite, check_network
 from onepass.likelihoods.outputs import choose_outputs, noise_models, output_names
-from onepass.models.network.learning import Learner, Pass, State
+from onepass.models.network.learning import Learner, Pass, RowScores, State
 from onepass.models.network.priors import NetworkPrior, choose_prior, start_weights
 from onepass.models.network.propagation import linear_response, output_moments, parts_of_rows, propagate
 from onepass.models.perceptron import Prediction, renamed_kernel
@@ -177,7 +177,7 @@ class BayesianNetwork:
         rows, single = as_rows(X, self.n_features)
         with np.errstate(over="ignore", invalid="ignore"):
             means, covs = self._output_moments(rows)
-            record = self._likelihood.compiled.records(means, covs, self._state.noise)
+            record = self._likelihood.compiled.records(means, covs, self._state.noise.for_prediction(1.0))
         if not (np.isfinite(means).all() and np.isfinite(record[:, 0]).all()):
             raise ValueError(f"X overflows float64 in the network: its largest magnitude is {np.abs(rows).max():.3g}")
         return self._prediction(record, single)
@@ -199,17 +199,24 @@ class BayesianNetwork:
             Rows that make one step: all of a batch see the network as it was before it. More rows per second where the
             covariance is large, for somewhat less learned from each; not for ``"ep"`` or a diagonal covariance.
         """
-        for _ in self.learning(X, y, passes=passes, refine=refine, batch=batch):
+        for _ in self._passes(X, y, passes, refine, batch, records=False):
             pass
         return self
 
     def learning(
         self, X: ArrayLike, y: ArrayLike, *, passes: int = 1, refine: str = "reuse", batch: int = 1
-    ) -> Iterator[FloatArray]:
-        """Learn as `learn` does, and yield after each pass the log density that each row had before it was learned.
+    ) -> Iterator[RowScores]:
+        """Learn as `learn` does, and yield after each pass how well each row was predicted before it was learned.
 
-        In a refining pass that is the density given all other rows. Made for weighing networks against each other.
+        In a refining pass that is the prediction given all other rows. Made for weighing networks against each other.
         """
+        for work in self._passes(X, y, passes, refine, batch, records=self.calibrate):
+            yield work.scores
+
+    def _passes(
+        self, X: ArrayLike, y: ArrayLike, passes: int, refine: str, batch: int, *, records: bool
+    ) -> Iterator[Pass]:
+        """Learn pass after pass."""
         rows, targets, single = self._pairs(X, y)
         as_count(passes, "passes")
         one_of(refine, ("reuse", "ep"), "refine")
@@ -222,20 +229,21 @@ class BayesianNetwork:
                 order = np.random.default_rng([self.seed, self.n_seen, number]).permutation(len(rows))
                 self._state.noise.restart_calibration()
             densities = np.empty(len(rows))
-            work = Pass(rows, targets, order, number, batch, sites, densities)
+            record = np.empty((len(rows), 4, self.n_outputs)) if records else None
+            work = Pass(rows, targets, order, number, batch, sites, densities, record)
             with self._all_or_none(before):
                 self._check_learned(self._learner.run(self._state, work), before, work)
             if number == 0:
                 self._state.evidence += float(densities.sum())
                 self._state.seen += len(rows)
-            yield densities
+            yield work
 
     def predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> Prediction:
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone."""
         return self._predict_then_learn(X, y)[0]
 
-    def _predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> tuple[Prediction, FloatArray]:
-        """Predict every row just before learning it, and give the log density that it had too."""
+    def _predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> tuple[Prediction, RowScores]:
+        """Predict every row just before learning it, and say how well too."""
         rows, targets, single = self._pairs(X, y)
         before = self._state.copy()
         record, densities = np.empty((len(rows), 4, self.n_outputs)), np.empty(len(rows))
@@ -244,7 +252,10 @@ class BayesianNetwork:
             self._check_learned(self._learner.run(self._state, work), before, work)
         self._state.evidence += float(densities.sum())
         self._state.seen += len(rows)
-        return self._prediction(record, single), densities
+        scores = work.scores if self.calibrate else RowScores(densities, None)
+        if self.calibrate:
+            record[:, 3] *= widening(before.noise.scale_weight + np.arange(len(rows))[:, None])
+        return self._prediction(record, single), scores
 
     def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
         """Central interval that holds with probability ``level``: of a new target; for labels of their probability.
@@ -256,8 +267,13 @@ class BayesianNetwork:
 
     def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Log density (or probability) of a target, per row."""
+        return self._log_predictive(X, y, 1.0)
+
+    def _log_predictive(self, X: ArrayLike, y: ArrayLike, factor: FloatArray | float) -> Any:
+        """Log density of a target, per row, all variances times a ``factor``."""
         rows, targets, single = self._pairs(X, y)
-        logs = self._likelihood.log_densities(*self._output_moments(rows), targets, self._state.noise)
+        noise = self._state.noise.for_prediction(factor)
+        logs = self._likelihood.log_densities(*self._output_moments(rows), targets, noise)
         return float(logs[0]) if single else logs
 
     def sample_weights(self, n: int, rng: np.random.Generator | int) -> FloatArray:
@@ -273,16 +289,22 @@ class BayesianNetwork:
         classes, whose probabilities have no closed form, roughly. Weights of `sample_weights` sent through the network
         itself scatter further where its curvature is felt.
         """
+        return self._sample_output(X, n, rng, 1.0)
+
+    def _sample_output(
+        self, X: ArrayLike, n: int, rng: np.random.Generator | int, factor: FloatArray | float
+    ) -> FloatArray:
+        """Draw outputs, all variances times a ``factor``."""
         rows, single = as_rows(X, self.n_features)
-        outputs = self._drawn(rows, self.sample_weights(n, rng))
+        outputs = self._drawn(rows, self.sample_weights(n, rng), factor)
         outputs = self._likelihood.response(outputs)
         outputs = outputs[:, 0] if single else outputs
         return np.asarray(outputs[..., 0] if self._one_column else outputs)
 
-    def _drawn(self, rows: FloatArray, weights: FloatArray) -> FloatArray:
+    def _drawn(self, rows: FloatArray, weights: FloatArray, factor: FloatArray | float) -> FloatArray:
         """Outputs ``(n, rows, K)`` of weights ``(n, p)``, linearised; without the logs of noise variances."""
         belief, own = self._state.belief, slice(self.n_outputs)
-        root = np.sqrt(self._state.noise.scale)
+        root = np.sqrt(self._state.noise.for_prediction(factor).scale)
         gaps = self._structure.layout.layers(weights - belief.mean)
         outputs = np.empty((len(weights), len(rows), self.n_outputs))
         for part in parts_of_rows(self._structure, len(rows)):
@@ -343,7 +365,8 @@ class BayesianNetwork:
     @classmethod
     def _arguments_from(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Arguments of the constructor from parameters that JSON held."""
-        read = {"hidden": tuple(given["hidden"]), "prior": NetworkPrior(**given["prior"]), "kernel": given["engine"]}
+        prior = NetworkPrior(**{"few_inputs": 1, **given["prior"]})  # files of versions before this field
+        read = {"hidden": tuple(given["hidden"]), "prior": prior, "kernel": given["engine"]}
         return {name: value for name, value in {**given, **read}.items() if name != "engine"}
 
     def _output_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -77,11 +77,17 @@ class NoiseState:
         if self.scale_weight[0] > 0.0:
             self.scale[:], self.scale_weight[:] = 1.0, SCALE_START_WEIGHT
 
-    def for_prediction(self, factor):
-        """A copy to predict from, whose scales are wider while they rest on few rows, and multiplied by ``factor``."""
+    def widened(self):
+        """A copy to predict from, whose scales are wider while they rest on few rows."""
         wider = self.copy()
-        wider.scale[:] *= factor * widening(self.scale_weight)
+        wider.scale[:] *= widening(self.scale_weight)
         return wider
+
+    def with_noise_times(self, factor):
+        """A copy whose noise is multiplied by a factor."""
+        changed = self.copy()
+        changed.noise[:] *= factor
+        return changed
 
     def copy(self):
         """Make an independent copy."""

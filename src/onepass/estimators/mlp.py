@@ -90,7 +90,7 @@ class _Networks(OnePassEstimator):
     def _restored_ensemble(self, number: int, members: list[Any], arrays: Arrays) -> Ensemble:
         if self.members == 1:
             return super()._restored_ensemble(number, members, arrays)
-        names = ("weights", "count", "recent", "scale")  # the last one not in files of earlier versions
+        names = ("weights", "count", "recent", "noise")  # the last one not in files of earlier versions
         own = {name: arrays[f"{name}/{number}"] for name in names if f"{name}/{number}" in arrays}
         sizes = (len(members), members[0].n_outputs)
         return BayesianCommittee.of(members, RuleWeights.from_arrays("stacked", *sizes, own))

@@ -21,6 +21,7 @@ from scipy.special import logsumexp
 from onepass._cores import available_cores
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_generator, as_rows, as_share
+from onepass.engine.vector_matches import NoiseState
 from onepass.files.state import Arrays, Parameters, as_number
 from onepass.models.mixtures import mixture_moments, mixture_quantile
 from onepass.models.network import BayesianNetwork
@@ -34,14 +35,14 @@ __all__ = ["WEIGHTINGS", "BayesianCommittee", "Ensemble", "LogDensities"]
 LogDensities: TypeAlias = Callable[[Prediction, FloatArray], FloatArray]
 """Log densities ``(n,)`` that predictions gave the targets."""
 
-# How a member's prior differs from the first one's: factors of the hidden weights' standard deviation, of the output
-# weights' means, and of their standard deviation.
+# How a member's prior differs from the first one's: factors of the hidden weights' standard deviation, of the hidden
+# biases' means, of the output weights' means, and of their standard deviation.
 _VARIANTS = (
-    (1.0, 1.0, 1.0),
-    (1.0 / 1.5, 1.0, 1.0),
-    (2.2 / 1.5, 1.0, 1.0),
-    (1.0, 1.0 / 1.7, 0.7 / 1.1),
-    (1.0, 2.5 / 1.7, 1.5 / 1.1),
+    (1.0, 1.0, 1.0, 1.0),
+    (1.0, 2.0, 1.0, 1.0),
+    (1.5, 1.0, 1.0, 1.0),
+    (1.0, 1.0, 0.6, 0.6),
+    (1.0, 1.0, 1.5, 2.0),
 )
 # Numbers of a member's covariance times rows from which on a pass (some milliseconds) is worth a thread's start.
 _WORTH_THREADS = 10_000_000
@@ -231,27 +232,34 @@ class BayesianCommittee(Ensemble):
             for number, scores in enumerate(self._side_by_side(runs, n_rows, batch)):
                 if number:  # rows predicted by what was learned from them before say nothing about this pass
                     self._weighting = self._weighting.restarted()
-                self._weigh_and_scale(scores)
+                self._weigh_by_scores(scores)
         return self
 
     def predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> Prediction:
         """Predict every row just before learning it; members count as they did before the first of them."""
+        if len(self.members) == 1:
+            return self.members[0].predict_then_learn(X, y)
         with self._all_or_none():
-            predictions, scores = zip(*(member._predict_then_learn(X, y) for member in self.members), strict=True)
-            mixture = self._mixture(self._scaled(_stacked(list(predictions))))
-            self._weigh_and_scale(scores)
+            predictions, scores = zip(*(member._predict_then_learn(X, y, 1.0) for member in self.members), strict=True)
+            mixture = self._mixture(self._with_noise(_stacked(list(predictions))))
+            self._weigh_by_scores(scores)
         return mixture
 
     def member_predictions(self, X: Any) -> Prediction:
         """What each member contributes to the mixture, along a first axis: ``(members, ...)``."""
-        return self._scaled(super().member_predictions(X))
+        return _stacked([member._predict_with(self._noise_of(member), X) for member in self.members])
 
-    def _weigh_and_scale(self, scores: Sequence[RowScores]) -> None:
-        """Update the weights, and the scale of the mixture where its members have one."""
+    def _noise_of(self, member: BayesianNetwork) -> NoiseState:
+        """The noise of a member in the mixture: members whose scales differ say how uncertain these are."""
+        noise = member._state.noise
+        return noise.widened() if len(self.members) == 1 else noise.with_noise_times(self._weighting.noise_scale)
+
+    def _weigh_by_scores(self, scores: Sequence[RowScores]) -> None:
+        """Update the weights, and the mixture's noise where the members learn theirs."""
         log_densities = np.array([own.log_densities for own in scores])
-        ratios = [own.ratios for own in scores if own.ratios is not None]
-        scaled = np.array(ratios) if len(ratios) > 1 else None  # one member is calibrated already
-        self._weighting = self._weighting.updated(log_densities, self._evidences, scaled)
+        known = len(scores) > 1 and all(own.ratios is not None for own in scores)  # one member knows its own noise
+        errors = (np.array([own.ratios for own in scores]), np.array([own.noise_shares for own in scores]))
+        self._weighting = self._weighting.updated(log_densities, self._evidences, errors if known else None)
 
     def _side_by_side(
         self, runs: list[Iterator[RowScores]], n_rows: int, batch: int
@@ -292,7 +300,7 @@ class BayesianCommittee(Ensemble):
 
     def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Log density (or probability) of a target, per row."""
-        logs = np.array([member._log_predictive(X, y, self._weighting.scale) for member in self.members])
+        logs = np.array([member._log_predictive_with(self._noise_of(member), X, y) for member in self.members])
         weights = self._weighting.weights.reshape(-1, *[1] * (logs.ndim - 1))
         with np.errstate(divide="ignore"):  # a member may have lost all weight
             return logsumexp(logs + np.log(weights), axis=0)
@@ -301,8 +309,7 @@ class BayesianCommittee(Ensemble):
         """Draw ``n`` networks, each from a member drawn by weight, and give their outputs."""
         generator = as_generator(rng)
         counts = generator.multinomial(as_count(n, "n"), self._weighting.weights / self._weighting.weights.sum())
-        chosen = [(member, int(k)) for member, k in zip(self.members, counts, strict=True) if k]
-        draws = [member._sample_output(X, k, generator, self._weighting.scale) for member, k in chosen]
+        draws = [m.sample_output(X, int(k), generator) for m, k in zip(self.members, counts, strict=True) if k]
         return np.asarray(generator.permutation(np.concatenate(draws)))
 
     def export_state(self) -> tuple[Parameters, Arrays]:
@@ -335,10 +342,10 @@ class BayesianCommittee(Ensemble):
         weighting = RuleWeights.from_arrays(parameters["weighting"], *sizes, {**arrays, "count": count})
         return cls.of(members, weighting)
 
-    def _scaled(self, parts: Prediction) -> Prediction:
-        """What the members predict, all variances times the scale of the mixture."""
-        scale = self._weighting.scale if self._weighting.scale.size > 1 else self._weighting.scale[0]
-        return parts._replace(var=parts.var * scale, noise_var=parts.noise_var * scale)
+    def _with_noise(self, parts: Prediction) -> Prediction:
+        """What the members predict, with the mixture's noise."""
+        factor = self._weighting.noise_scale
+        return parts._replace(noise_var=parts.noise_var * (factor if factor.size > 1 else factor[0]))
 
     def _mixture_noise(self, parts: Prediction, mean: FloatArray, var: FloatArray) -> FloatArray:
         """Variance of the noise; of labels and classes it is what their own variance leaves."""
@@ -348,10 +355,11 @@ class BayesianCommittee(Ensemble):
 
 
 def _variant(prior: NetworkPrior, k: int) -> NetworkPrior:
-    hidden, output_means, output = _VARIANTS[k % len(_VARIANTS)]
+    hidden, biases, output_means, output = _VARIANTS[k % len(_VARIANTS)]
     return replace(
         prior,
         weight_std=prior.weight_std * hidden,
+        bias_means=prior.bias_means * biases,
         output_means=prior.output_means * output_means,
         output_std=prior.output_std * output,
     )

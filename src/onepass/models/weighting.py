@@ -8,14 +8,14 @@ an ensemble is restored by keeping the old one.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeAlias
 
 import numpy as np
 from scipy.special import logsumexp, softmax
 
 from onepass._typing import FloatArray
 from onepass._validation import one_of
-from onepass.engine.vector_matches import SCALE_GAIN, SCALE_START_WEIGHT
+from onepass.engine.vector_matches import SCALE_CLIP
 from onepass.files.state import Arrays, sized
 
 __all__ = ["WEIGHTINGS", "FadingWeights", "RuleWeights", "Weighting"]
@@ -23,6 +23,10 @@ __all__ = ["WEIGHTINGS", "FadingWeights", "RuleWeights", "Weighting"]
 WEIGHTINGS = ("stacked", "window", "evidence", "uniform")
 _MEMORY = 200.0  # rows after which a log density counts 1/e
 _GAIN, _LARGEST_STEP, _WINDOW = 10.0, 0.5, 50
+_NOISE_START, _NOISE_GAIN, _NOISE_FLOOR = 30.0, 3.0, 0.05
+
+Errors: TypeAlias = tuple[FloatArray, FloatArray]
+"""Members' squared errors over their predicted variances, and shares of the noise in these, ``(k, n, K)`` each."""
 
 
 class Weighting(Protocol):
@@ -83,6 +87,35 @@ class FadingWeights:
         return max(float(evidence) for evidence in evidences)
 
 
+@dataclass
+class _MixtureNoise:
+    """By how much the noise of a mixture is less than that of its members.
+
+    What a member takes for noise contains errors of its own, from the weights it started with. Those of several members
+    differ, and their mixture has them as disagreement already.
+    """
+
+    scale: FloatArray  # (K,)
+    weight: FloatArray  # (K,), information it rests on
+
+    def density_changes(self, ratios: FloatArray, noise_shares: FloatArray) -> FloatArray:
+        """What the scale changes in the members' log densities of a row, ``(k,)``."""
+        total = self._total(noise_shares)
+        return np.asarray(0.5 * (ratios - ratios / total - np.log(total)).sum(axis=1))
+
+    def learn(self, share: FloatArray, ratios: FloatArray, noise_shares: FloatArray) -> None:
+        """Move by a row, in which the members have a share: as a network learns its noise, see `GaussianOutputs`."""
+        total = self._total(noise_shares)
+        known = (self.scale * noise_shares / total) ** 2
+        self.weight += share @ known
+        change = share @ (known * (np.minimum(ratios, SCALE_CLIP * total) - total) / noise_shares)
+        self.scale = np.maximum(self.scale + np.minimum(_NOISE_GAIN / self.weight, 1.0) * change, _NOISE_FLOOR)
+
+    def _total(self, noise_shares: FloatArray) -> FloatArray:
+        """Predicted variance with this noise over that without, ``(k, K)``."""
+        return 1.0 + (self.scale - 1.0) * noise_shares
+
+
 @dataclass(frozen=True)
 class RuleWeights:
     """Weights by one of the rules in `WEIGHTINGS`; see `onepass.BayesianCommittee` for what each does."""
@@ -91,79 +124,77 @@ class RuleWeights:
     weights: FloatArray  # (k,)
     count: float  # rows that the weights rest on, the start counting as one per member
     recent: FloatArray  # (k, n), log densities of the last rows
-    scale: FloatArray  # (K,), by which the variances of all members are multiplied in the mixture
+    noise_scale: FloatArray  # (K,), by which the noise of all members is multiplied in the mixture
+    noise_weight: FloatArray  # (K,), the information that it rests on
 
     @classmethod
     def start(cls, n_members: int, rule: str, n_outputs: int) -> Self:
         """Weigh all members the same."""
         one_of(rule, WEIGHTINGS, "weighting")
         weights, recent = np.full(n_members, 1.0 / n_members), np.zeros((n_members, 0))
-        return cls(rule, weights, float(n_members), recent, np.ones(n_outputs))
+        return cls(rule, weights, float(n_members), recent, np.ones(n_outputs), np.full(n_outputs, _NOISE_START))
 
     @classmethod
     def from_arrays(cls, rule: str, n_members: int, n_outputs: int, arrays: Arrays) -> Self:
-        """Check and take what `arrays` gave; earlier versions gave no scale."""
+        """Check and take what `arrays` gave; earlier versions gave no noise."""
         one_of(rule, WEIGHTINGS, "weighting")
         weights = sized(arrays, "weights", (n_members,))
         if (weights < 0.0).any() or abs(weights.sum() - 1.0) > 1e-6:
             raise ValueError("the weights of a committee must be shares of 1")
         count = float(sized(arrays, "count", (1,))[0])
         recent = sized(arrays, "recent", (n_members, *arrays["recent"].shape[1:]))
-        scale = sized(arrays, "scale", (n_outputs,)) if "scale" in arrays else np.ones(n_outputs)
-        if (scale <= 0.0).any():
-            raise ValueError("the scale of a committee must be above 0")
-        return cls(rule, weights, count, recent, scale)
+        if "noise" not in arrays:
+            return replace(cls.start(n_members, rule, n_outputs), weights=weights, count=count, recent=recent)
+        noise = sized(arrays, "noise", (2, n_outputs))
+        if (noise <= 0.0).any():
+            raise ValueError("the noise of a committee must be above 0")
+        return cls(rule, weights, count, recent, *noise)
 
     @property
     def arrays(self) -> Arrays:
-        """Weights, what they rest on, the log densities of the last rows, and the scale."""
+        """Weights, what they rest on, the log densities of the last rows, and the mixture's noise."""
         return {
             "weights": self.weights.copy(),
             "count": np.array([self.count]),
             "recent": self.recent.copy(),
-            "scale": self.scale.copy(),
+            "noise": np.stack([self.noise_scale, self.noise_weight]),
         }
 
-    def updated(self, log_densities: FloatArray, evidences: Sequence[float], ratios: FloatArray | None = None) -> Self:
-        """Weigh by the log densities of new rows, as the rule says.
-
-        ``ratios`` are the members' squared errors over their predicted variances, ``(k, n, K)``, if the mixture has a
-        scale to be learned.
-        """
+    def updated(self, log_densities: FloatArray, evidences: Sequence[float], errors: Errors | None = None) -> Self:
+        """Weigh by the log densities of new rows, as the rule says; with ``errors`` learn the mixture's noise too."""
         now = replace(self, recent=np.hstack([self.recent, log_densities])[:, -_WINDOW:])
-        now = now._row_by_row(log_densities, ratios)
+        if errors is not None or self.rule == "stacked":
+            now = now._row_by_row(log_densities, errors)
         if self.rule in ("stacked", "uniform"):
             return now
         evidence = now.recent.sum(axis=1) if self.rule == "window" else np.array(evidences)
         return replace(now, weights=np.exp(evidence - logsumexp(evidence)))
 
-    def _row_by_row(self, log_densities: FloatArray, ratios: FloatArray | None) -> Self:
-        """Move weights and scale towards what each row says of them: online EM for a mixture.
+    def _row_by_row(self, log_densities: FloatArray, errors: Errors | None) -> Self:
+        """Move weights and noise towards what each row says of them: online EM for a mixture.
 
-        Each member has a share in the density that the mixture gave the row. Stacked weights move towards these shares;
-        the scale, which all members have in common, towards the mean of their ratios under these shares. Members are
-        each calibrated for their own errors, but those of a mixture are smaller.
+        Each member has a share in the density that the mixture gave the row. Stacked weights move towards these shares,
+        the noise towards what the members' errors say of it under these shares.
         """
-        weights, scale, count = self.weights.copy(), self.scale.copy(), self.count
-        start = SCALE_START_WEIGHT - len(weights)
-        stacked = self.rule == "stacked"
+        weights, count = self.weights.copy(), self.count
+        noise = _MixtureNoise(self.noise_scale.copy(), self.noise_weight.copy())
         for i, row in enumerate(log_densities.T):
-            share = np.log(weights) + row
-            if ratios is not None:
-                share += 0.5 * (ratios[:, i] - ratios[:, i] / scale - np.log(scale)).sum(axis=1)
+            with np.errstate(divide="ignore"):  # a member may have lost all weight
+                share = np.log(weights) + row
+            if errors is not None:
+                share += noise.density_changes(errors[0][:, i], errors[1][:, i])
             share = np.exp(share - logsumexp(share))
-            count += 1.0
-            if ratios is not None:
-                scale += min(SCALE_GAIN / (start + count), 1.0) * (share @ ratios[:, i] - scale)
-            if stacked:
+            if errors is not None:
+                noise.learn(share, errors[0][:, i], errors[1][:, i])
+            if self.rule == "stacked":
+                count += 1.0
                 weights += min(_GAIN / count, _LARGEST_STEP) * (share - weights)
-        return replace(self, weights=weights, scale=scale, count=count)
+        return replace(self, weights=weights, count=count, noise_scale=noise.scale, noise_weight=noise.weight)
 
     def restarted(self) -> Self:
         """Weigh all members the same: what was known before the pass is known better after it."""
         n_members = len(self.weights)
-        weights, scale = np.full(n_members, 1.0 / n_members), np.ones_like(self.scale)
-        return replace(self, weights=weights, count=float(n_members), scale=scale)
+        return replace(self.start(n_members, self.rule, len(self.noise_scale)), recent=self.recent)
 
     def log_evidence(self, evidences: Sequence[float]) -> float:
         """That of the uniform mixture: each row given all rows before it."""

@@ -48,10 +48,11 @@ class State:
 
 
 class RowScores(NamedTuple):
-    """How well each row of a pass was predicted before it was learned."""
+    """How well each row of a pass was predicted before it was learned; the last two only with a learned noise."""
 
     log_densities: FloatArray  # of the targets, (n,)
-    ratios: FloatArray | None  # squared errors over their predicted variances, (n, K); None without a predictive scale
+    ratios: FloatArray | None = None  # squared errors over their predicted variances, (n, K)
+    noise_shares: FloatArray | None = None  # of the noise in these variances, (n, K)
 
 
 @dataclass(frozen=True)
@@ -69,14 +70,14 @@ class Pass:
 
     @property
     def scores(self) -> RowScores:
-        """How well the rows were predicted, the predictive scale of each moment included, where there is one."""
+        """How well the rows were predicted, by the predictive scale of each moment."""
         if self.record is None:
-            return RowScores(self.densities, None)
+            return RowScores(self.densities)
         mean, var, noise, scale = self.record.swapaxes(0, 1)
         ratios = np.minimum((self.targets - mean) ** 2 / (scale * (var + noise)), SCALE_CLIP)
         # What the scale changes in the log density of a Gaussian; clipped as in the scale, for one wild row.
         scaled = self.densities + 0.5 * ((scale - 1.0) * ratios - np.log(scale)).sum(axis=1)
-        return RowScores(scaled, ratios)
+        return RowScores(scaled, ratios, noise / (var + noise))
 
     @property
     def noise_learning(self) -> tuple[float, float]:

@@ -174,10 +174,14 @@ class BayesianNetwork:
         variances those of the probabilities; ``pre_mean`` and ``pre_var`` are those of each class's log odds against
         all others.
         """
+        return self._predict_with(self._state.noise.widened(), X)
+
+    def _predict_with(self, noise: NoiseState, X: ArrayLike) -> Prediction:
+        """Predict, with a noise and scale that may differ from what was learned."""
         rows, single = as_rows(X, self.n_features)
         with np.errstate(over="ignore", invalid="ignore"):
             means, covs = self._output_moments(rows)
-            record = self._likelihood.compiled.records(means, covs, self._state.noise.for_prediction(1.0))
+            record = self._likelihood.compiled.records(means, covs, noise)
         if not (np.isfinite(means).all() and np.isfinite(record[:, 0]).all()):
             raise ValueError(f"X overflows float64 in the network: its largest magnitude is {np.abs(rows).max():.3g}")
         return self._prediction(record, single)
@@ -210,7 +214,7 @@ class BayesianNetwork:
 
         In a refining pass that is the prediction given all other rows. Made for weighing networks against each other.
         """
-        for work in self._passes(X, y, passes, refine, batch, records=self.calibrate):
+        for work in self._passes(X, y, passes, refine, batch, records=self._scores_errors):
             yield work.scores
 
     def _passes(
@@ -240,10 +244,13 @@ class BayesianNetwork:
 
     def predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> Prediction:
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone."""
-        return self._predict_then_learn(X, y)[0]
+        weight = self._state.noise.scale_weight + np.arange(len(as_rows(X, self.n_features)[0]))[:, None]
+        return self._predict_then_learn(X, y, widening(weight) if self.calibrate else 1.0)[0]
 
-    def _predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> tuple[Prediction, RowScores]:
-        """Predict every row just before learning it, and say how well too."""
+    def _predict_then_learn(
+        self, X: ArrayLike, y: ArrayLike, widened: FloatArray | float
+    ) -> tuple[Prediction, RowScores]:
+        """Predict every row just before learning it, its scale ``widened`` by so much, and say how well too."""
         rows, targets, single = self._pairs(X, y)
         before = self._state.copy()
         record, densities = np.empty((len(rows), 4, self.n_outputs)), np.empty(len(rows))
@@ -252,9 +259,8 @@ class BayesianNetwork:
             self._check_learned(self._learner.run(self._state, work), before, work)
         self._state.evidence += float(densities.sum())
         self._state.seen += len(rows)
-        scores = work.scores if self.calibrate else RowScores(densities, None)
-        if self.calibrate:
-            record[:, 3] *= widening(before.noise.scale_weight + np.arange(len(rows))[:, None])
+        scores = work.scores if self._scores_errors else RowScores(densities)
+        record[:, 3] *= widened
         return self._prediction(record, single), scores
 
     def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
@@ -267,12 +273,11 @@ class BayesianNetwork:
 
     def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Log density (or probability) of a target, per row."""
-        return self._log_predictive(X, y, 1.0)
+        return self._log_predictive_with(self._state.noise.widened(), X, y)
 
-    def _log_predictive(self, X: ArrayLike, y: ArrayLike, factor: FloatArray | float) -> Any:
-        """Log density of a target, per row, all variances times a ``factor``."""
+    def _log_predictive_with(self, noise: NoiseState, X: ArrayLike, y: ArrayLike) -> Any:
+        """Log density of a target, with a noise and scale that may differ from what was learned."""
         rows, targets, single = self._pairs(X, y)
-        noise = self._state.noise.for_prediction(factor)
         logs = self._likelihood.log_densities(*self._output_moments(rows), targets, noise)
         return float(logs[0]) if single else logs
 
@@ -289,22 +294,16 @@ class BayesianNetwork:
         classes, whose probabilities have no closed form, roughly. Weights of `sample_weights` sent through the network
         itself scatter further where its curvature is felt.
         """
-        return self._sample_output(X, n, rng, 1.0)
-
-    def _sample_output(
-        self, X: ArrayLike, n: int, rng: np.random.Generator | int, factor: FloatArray | float
-    ) -> FloatArray:
-        """Draw outputs, all variances times a ``factor``."""
         rows, single = as_rows(X, self.n_features)
-        outputs = self._drawn(rows, self.sample_weights(n, rng), factor)
+        outputs = self._drawn(rows, self.sample_weights(n, rng))
         outputs = self._likelihood.response(outputs)
         outputs = outputs[:, 0] if single else outputs
         return np.asarray(outputs[..., 0] if self._one_column else outputs)
 
-    def _drawn(self, rows: FloatArray, weights: FloatArray, factor: FloatArray | float) -> FloatArray:
+    def _drawn(self, rows: FloatArray, weights: FloatArray) -> FloatArray:
         """Outputs ``(n, rows, K)`` of weights ``(n, p)``, linearised; without the logs of noise variances."""
         belief, own = self._state.belief, slice(self.n_outputs)
-        root = np.sqrt(self._state.noise.for_prediction(factor).scale)
+        root = np.sqrt(self._state.noise.widened().scale)
         gaps = self._structure.layout.layers(weights - belief.mean)
         outputs = np.empty((len(weights), len(rows), self.n_outputs))
         for part in parts_of_rows(self._structure, len(rows)):
@@ -383,6 +382,11 @@ class BayesianNetwork:
     def _is_safe(self) -> bool:
         """Whether a row that can't be learned is found before anything of it is written."""
         return self._learner.compiled and self.forgetting == 1.0 and self.dtype == "float64"
+
+    @property
+    def _scores_errors(self) -> bool:
+        """Whether its errors tell a committee more than its densities: how much of them is noise."""
+        return self.calibrate and self.noise == "learn"
 
     @contextmanager
     def _all_or_none(self, before: State | None) -> Iterator[None]:

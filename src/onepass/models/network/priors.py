@@ -63,7 +63,7 @@ class NetworkPrior:
 
 REGRESSION = NetworkPrior()
 # A kink of a deep network is made by all its layers; the first of them must be free to move, and those between too.
-DEEP_REGRESSION = NetworkPrior(weight_std=2.2, deep_std=1.5, deep_bias_std=1.5)
+DEEP_REGRESSION = NetworkPrior(weight_std=2.2, deep_std=1.5, deep_bias_std=1.5, few_inputs=1)
 # A label says less than a reading, so more of what is learned must come from the prior's width, and a random opinion of
 # several logits would take many labels to unlearn.
 CLASSIFICATION = NetworkPrior(
@@ -89,19 +89,22 @@ def start_weights(
     The last ``n_noise`` outputs are logs of noise variances, whose weights ``scale`` does not affect.
     """
     mean, std = np.zeros(layout.size), np.ones(layout.size)
+    steeper = max(prior.few_inputs / layout.widths[0], 1.0)
     if layout.n_layers > 1:
         for layer, (means, stds) in enumerate(zip(layout.layers(mean), layout.layers(std), strict=True)):
             n_out, n_in = means.shape[0], means.shape[1] - 1
             last, counted = layer == layout.n_layers - 1, n_in if layer else min(n_in, prior.most_inputs)
             root = np.sqrt(counted) if prior.fan_in else 1.0
-            steeper = max(prior.few_inputs / n_in, 1.0) if layer == 0 else 1.0
-            mean_std = prior.output_means if last else prior.weight_means * steeper**_STEEPER_WEIGHTS
+            mean_std = prior.output_means if last else prior.weight_means
             means[:, :-1] = rng.standard_normal((n_out, n_in)) * mean_std / root
             if last:
                 means[:, -1] = rng.standard_normal(n_out) * prior.output_bias_means
                 stds[:, :-1], stds[:, -1] = prior.output_std / root, prior.output_bias_std
                 continue
-            means[:, -1] = rng.standard_normal(n_out) * prior.bias_means * steeper**_STEEPER_BIASES / root
+            means[:, -1] = rng.standard_normal(n_out) * prior.bias_means / root
+            if layer == 0:
+                means[:, :-1] *= steeper**_STEEPER_WEIGHTS
+                means[:, -1] *= steeper**_STEEPER_BIASES
             among = np.sqrt(max(layout.n_layers - 2, 1))
             stds[:, :-1] = (prior.deep_std / among if layer else prior.weight_std) / root
             stds[:, -1] = (prior.deep_bias_std / among if layer else prior.bias_std) / root
@@ -115,5 +118,7 @@ def start_weights(
     if n_noise:
         means, stds = layout.layers(mean)[-1][-n_noise:], layout.layers(std)[-1][-n_noise:]
         means[:, :-1], means[:, -1] = 0.0, np.log(prior.noise)
-        stds[:, :-1], stds[:, -1] = prior.log_noise_std / np.sqrt(layout.widths[-2]), prior.log_noise_bias_std
+        # Steeper units are larger too, which must not make the noise vary more.
+        stds[:, :-1] = prior.log_noise_std / np.sqrt(layout.widths[-2]) / steeper**_STEEPER_WEIGHTS
+        stds[:, -1] = prior.log_noise_bias_std
     return mean, np.square(std)

@@ -36,13 +36,13 @@ LogDensities: TypeAlias = Callable[[Prediction, FloatArray], FloatArray]
 """Log densities ``(n,)`` that predictions gave the targets."""
 
 # How a member's prior differs from the first one's: factors of the hidden weights' standard deviation, of the hidden
-# biases' means, of the output weights' means, and of their standard deviation.
+# biases' means, of the output weights' means, and of their standard deviation; and whether its units start as twins.
 _VARIANTS = (
-    (1.0, 1.0, 1.0, 1.0),
-    (1.0, 2.0, 1.0, 1.0),
-    (1.5, 1.0, 1.0, 1.0),
-    (1.0, 1.0, 0.6, 0.6),
-    (1.0, 1.0, 1.5, 2.0),
+    (1.0, 1.0, 1.0, 1.0, False),
+    (1.0, 2.0, 1.0, 1.0, True),
+    (1.5, 1.0, 1.0, 1.0, False),
+    (1.0, 1.0, 0.6, 0.6, False),
+    (1.0, 1.0, 1.5, 2.0, True),
 )
 # Numbers of a member's covariance times rows from which on a pass (some milliseconds) is worth a thread's start.
 _WORTH_THREADS = 10_000_000
@@ -355,11 +355,12 @@ class BayesianCommittee(Ensemble):
 
 
 def _variant(prior: NetworkPrior, k: int) -> NetworkPrior:
-    hidden, biases, output_means, output = _VARIANTS[k % len(_VARIANTS)]
+    hidden, biases, output_means, output, twins = _VARIANTS[k % len(_VARIANTS)]
     return replace(
         prior,
         weight_std=prior.weight_std * hidden,
         bias_means=prior.bias_means * biases,
         output_means=prior.output_means * output_means,
         output_std=prior.output_std * output,
+        paired=prior.paired or twins,
     )

@@ -23,7 +23,7 @@ __all__ = ["WEIGHTINGS", "FadingWeights", "RuleWeights", "Weighting"]
 WEIGHTINGS = ("stacked", "window", "evidence", "uniform")
 _MEMORY = 200.0  # rows after which a log density counts 1/e
 _GAIN, _LARGEST_STEP, _WINDOW = 10.0, 0.5, 50
-_NOISE_START, _NOISE_GAIN, _NOISE_FLOOR = 30.0, 3.0, 0.05
+_NOISE_START, _NOISE_FLOOR = 30.0, 0.05  # information that the start counts as, least share of the noise
 
 Errors: TypeAlias = tuple[FloatArray, FloatArray]
 """Members' squared errors over their predicted variances, and shares of the noise in these, ``(k, n, K)`` each."""
@@ -109,7 +109,7 @@ class _MixtureNoise:
         known = (self.scale * noise_shares / total) ** 2
         self.weight += share @ known
         change = share @ (known * (np.minimum(ratios, SCALE_CLIP * total) - total) / noise_shares)
-        self.scale = np.maximum(self.scale + np.minimum(_NOISE_GAIN / self.weight, 1.0) * change, _NOISE_FLOOR)
+        self.scale = np.maximum(self.scale + change / self.weight, _NOISE_FLOOR)
 
     def _total(self, noise_shares: FloatArray) -> FloatArray:
         """Predicted variance with this noise over that without, ``(k, K)``."""

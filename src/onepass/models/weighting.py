@@ -87,6 +87,19 @@ class FadingWeights:
         return max(float(evidence) for evidence in evidences)
 
 
+class _RowErrors:
+    """Errors of the members in a row, ``(k, K)`` each, given a scale of their noise ``(K,)``."""
+
+    def __init__(self, ratios: FloatArray, noise_shares: FloatArray, scale: FloatArray) -> None:
+        self.ratios, self.noise_shares = ratios, noise_shares
+        self.totals = 1.0 + (scale - 1.0) * noise_shares  # variances with the scale over those without
+
+    @property
+    def density_changes(self) -> FloatArray:
+        """What the scale changes in the members' log densities, ``(k,)``."""
+        return np.asarray(0.5 * (self.ratios - self.ratios / self.totals - np.log(self.totals)).sum(axis=1))
+
+
 @dataclass
 class _MixtureNoise:
     """By how much the noise of a mixture is less than that of its members.
@@ -98,22 +111,14 @@ class _MixtureNoise:
     scale: FloatArray  # (K,)
     weight: FloatArray  # (K,), information it rests on
 
-    def density_changes(self, ratios: FloatArray, noise_shares: FloatArray) -> FloatArray:
-        """What the scale changes in the members' log densities of a row, ``(k,)``."""
-        total = self._total(noise_shares)
-        return np.asarray(0.5 * (ratios - ratios / total - np.log(total)).sum(axis=1))
-
-    def learn(self, share: FloatArray, ratios: FloatArray, noise_shares: FloatArray) -> None:
+    def learn(self, share: FloatArray, row: _RowErrors) -> None:
         """Move by a row, in which the members have a share: as a network learns its noise, see `GaussianOutputs`."""
-        total = self._total(noise_shares)
-        known = (self.scale * noise_shares / total) ** 2
-        self.weight += share @ known
-        change = share @ (known * (np.minimum(ratios, SCALE_CLIP * total) - total) / noise_shares)
+        gain = self.scale * row.noise_shares / row.totals
+        information = gain * gain
+        self.weight += share @ information
+        excess = np.minimum(row.ratios, SCALE_CLIP * row.totals) - row.totals
+        change = share @ (information * excess / row.noise_shares)
         self.scale = np.maximum(self.scale + change / self.weight, _NOISE_FLOOR)
-
-    def _total(self, noise_shares: FloatArray) -> FloatArray:
-        """Predicted variance with this noise over that without, ``(k, K)``."""
-        return 1.0 + (self.scale - 1.0) * noise_shares
 
 
 @dataclass(frozen=True)
@@ -178,17 +183,17 @@ class RuleWeights:
         """
         weights, count = self.weights.copy(), self.count
         noise = _MixtureNoise(self.noise_scale.copy(), self.noise_weight.copy())
-        for i, row in enumerate(log_densities.T):
-            with np.errstate(divide="ignore"):  # a member may have lost all weight
-                share = np.log(weights) + row
-            if errors is not None:
-                share += noise.density_changes(errors[0][:, i], errors[1][:, i])
-            share = np.exp(share - logsumexp(share))
-            if errors is not None:
-                noise.learn(share, errors[0][:, i], errors[1][:, i])
-            if self.rule == "stacked":
-                count += 1.0
-                weights += min(_GAIN / count, _LARGEST_STEP) * (share - weights)
+        with np.errstate(divide="ignore"):  # a member may have lost all weight
+            for i, row in enumerate(log_densities.T):
+                own = None if errors is None else _RowErrors(errors[0][:, i], errors[1][:, i], noise.scale)
+                share = np.log(weights) + row + (0.0 if own is None else own.density_changes)
+                share = np.exp(share - share.max())  # as softmax, at a tenth of its time
+                share /= share.sum()
+                if own is not None:
+                    noise.learn(share, own)
+                if self.rule == "stacked":
+                    count += 1.0
+                    weights += min(_GAIN / count, _LARGEST_STEP) * (share - weights)
         return replace(self, weights=weights, count=count, noise_scale=noise.scale, noise_weight=noise.weight)
 
     def restarted(self) -> Self:

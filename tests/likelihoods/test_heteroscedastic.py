@@ -150,7 +150,7 @@ def test_committees_and_estimators_take_it() -> None:
 def test_densities_are_those_of_drawn_noises() -> None:
     X, y, _ = problem(200, 8)
     network = BayesianNetwork(1, (8,), noise="heteroscedastic").learn(X, y)
-    scale = float(network._state.noise.scale[0])
+    scale = float(network._state.noise.widened().scale[0])
     assert scale != 1.0
     means, covs = network._output_moments(X[:5])
     for x, target, mean, cov in zip(X, y, means, covs, strict=False):

@@ -30,10 +30,10 @@ def test_a_committee_of_one_is_its_member() -> None:
 def test_the_mixture_is_that_of_its_members() -> None:
     X, y = problem()
     committee = BayesianCommittee(2, (8,), members=3).learn(X, y)
-    parts = [member.predict(X[0]) for member in committee.members]
+    parts = committee.member_predictions(X[0])
     rng = np.random.default_rng(1)
     chosen = rng.choice(3, size=200_000, p=committee.weights)
-    means, stds = np.array([p.mean for p in parts]), np.sqrt([p.var + p.noise_var for p in parts])
+    means, stds = parts.mean, np.sqrt(parts.var + parts.noise_var)
     draws = rng.normal(means[chosen], stds[chosen])
     prediction = committee.predict(X[0])
     assert prediction.mean == pytest.approx(draws.mean(), abs=5e-3)
@@ -171,7 +171,7 @@ def test_an_interrupt_leaves_no_member_ahead_of_the_others(method: str, monkeypa
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(committee, "_weigh", interrupted)
+    monkeypatch.setattr(committee, "_weigh_by_scores", interrupted)
     with pytest.raises(KeyboardInterrupt):
         getattr(committee, method)(X[60:], y[60:])
     for member, (mean, n_seen) in zip(committee.members, before[0], strict=True):

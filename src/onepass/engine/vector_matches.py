@@ -18,13 +18,14 @@ from cython.cimports.onepass.engine.small_matrices import apply, factorise, inve
 
 NOISE_FLOOR = 1e-6
 SCALE_START_WEIGHT = 10.0
+SCALE_GAIN, SCALE_CLIP = 3.0, 9.0
 NOISE_START, NOISE_START_WEIGHT = 0.02, 10.0
 LOG_NOISE_BOUNDS = (float(np.log(1e-6)), 30.0)  # the log noise variance is cut there: targets are of unit scale
 
 _LOG_2PI = cython.declare(cython.double, 1.8378770664093453)
 _NOISE_FLOOR = cython.declare(cython.double, NOISE_FLOOR)
-_SCALE_GAIN = cython.declare(cython.double, 3.0)
-_SCALE_CLIP = cython.declare(cython.double, 9.0)
+_SCALE_GAIN = cython.declare(cython.double, SCALE_GAIN)
+_SCALE_CLIP = cython.declare(cython.double, SCALE_CLIP)
 # A site is removed only if at least this share of its own noise is left of the difference; else it stays.
 _SITE_MARGIN = cython.declare(cython.double, 1e-3)
 _LOW = cython.declare(cython.double, LOG_NOISE_BOUNDS[0])
@@ -78,6 +79,18 @@ class NoiseState:
         if self.scale_weight[0] > 0.0:
             self.scale[:], self.scale_weight[:] = 1.0, SCALE_START_WEIGHT
 
+    def widened(self):
+        """A copy to predict from, whose scales are wider while they rest on few rows."""
+        wider = self.copy()
+        wider.scale[:] *= widening(self.scale_weight)
+        return wider
+
+    def with_noise_times(self, factor):
+        """A copy whose noise is multiplied by a factor."""
+        changed = self.copy()
+        changed.noise[:] *= factor
+        return changed
+
     def copy(self):
         """Make an independent copy."""
         return NoiseState(self.noise, self.noise_weight, self.scale, self.scale_weight)
@@ -92,6 +105,16 @@ class NoiseState:
 
     def __reduce__(self):
         return NoiseState, (self.noise, self.noise_weight, self.scale, self.scale_weight)
+
+
+def widening(scale_weight):
+    """How much wider than its estimate a predictive scale is that rests on few rows; 1 where it is fixed.
+
+    Each row moves the scale by ``gain / weight``, so it is a mean of about ``ν = weight / gain`` squared errors, and a
+    target is Student-t distributed: its variance is ``ν / (ν - 2)`` times that of a Gaussian with the estimated scale.
+    """
+    weight = np.maximum(scale_weight, SCALE_START_WEIGHT)
+    return np.where(scale_weight > 0.0, weight / (weight - 2.0 * SCALE_GAIN), 1.0)
 
 
 class VectorMatch:

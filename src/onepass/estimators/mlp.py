@@ -65,8 +65,10 @@ class _Networks(OnePassEstimator):
     def _restored_ensemble(self, number: int, members: list[Any], arrays: Arrays) -> Ensemble:
         if self.members == 1:
             return super()._restored_ensemble(number, members, arrays)
-        own = {name: arrays[f"{name}/{number}"] for name in ("weights", "count", "recent")}
-        return BayesianCommittee.of(members, RuleWeights.from_arrays("stacked", len(members), own))
+        names = ("weights", "count", "recent", "noise")  # the last one not in files of earlier versions
+        own = {name: arrays[f"{name}/{number}"] for name in names if f"{name}/{number}" in arrays}
+        sizes = (len(members), members[0].n_outputs)
+        return BayesianCommittee.of(members, RuleWeights.from_arrays("stacked", *sizes, own))
 
 
 class BayesianMLPClassifier(_Networks, OnePassClassifier):

@@ -21,24 +21,26 @@ from scipy.special import logsumexp
 from onepass._cores import available_cores
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_generator, as_rows, as_share
+from onepass.engine.vector_matches import NoiseState
 from onepass.files.state import Arrays, Parameters, as_number
 from onepass.likelihoods.counts import COUNT_NAMES, count_interval
 from onepass.likelihoods.mixtures import mixture_moments, mixture_quantile
 from onepass.models.network import BayesianNetwork
+from onepass.models.network.learning import RowScores
 from onepass.models.network.priors import NetworkPrior
 from onepass.models.perceptron import Prediction
 from onepass.models.weighting import WEIGHTINGS, RuleWeights, Weighting
 
 __all__ = ["WEIGHTINGS", "BayesianCommittee", "Ensemble"]
 
-# How a member's prior differs from the first one's: factors of the hidden weights' standard deviation, of the output
-# weights' means, and of their standard deviation.
+# How a member's prior differs from the first one's: factors of the hidden weights' standard deviation, of the hidden
+# biases' means, of the output weights' means, and of their standard deviation; and whether its units start as twins.
 _VARIANTS = (
-    (1.0, 1.0, 1.0),
-    (1.0 / 1.5, 1.0, 1.0),
-    (2.2 / 1.5, 1.0, 1.0),
-    (1.0, 1.0 / 1.7, 0.7 / 1.1),
-    (1.0, 2.5 / 1.7, 1.5 / 1.1),
+    (1.0, 1.0, 1.0, 1.0, False),
+    (1.0, 2.0, 1.0, 1.0, True),
+    (1.5, 1.0, 1.0, 1.0, False),
+    (1.0, 1.0, 0.6, 0.6, False),
+    (1.0, 1.0, 1.5, 2.0, True),
 )
 # Numbers of a member's covariance times rows from which on a pass (some milliseconds) is worth a thread's start.
 _WORTH_THREADS = 10_000_000
@@ -199,9 +201,10 @@ class BayesianCommittee(Ensemble):
         prior: NetworkPrior | None = None,
         **options: Any,
     ) -> None:
-        self._weighting = RuleWeights.start(as_count(members, "members"), weighting)
+        as_count(members, "members")
         self.workers = None if workers is None else as_count(workers, "workers")
         first = BayesianNetwork(n_features, hidden, n_outputs, activation, seed=seed, prior=prior, **options)
+        self._weighting = RuleWeights.start(members, weighting, first.n_outputs)
         self.members = [first]
         for k in range(1, members):
             own = _variant(first.prior, k)
@@ -229,15 +232,47 @@ class BayesianCommittee(Ensemble):
         n_rows = len(as_rows(X, self.members[0].n_features)[0])
         with self._all_or_none():
             runs = [member.learning(X, y, passes=passes, refine=refine, batch=batch) for member in self.members]
-            for number, log_densities in enumerate(self._side_by_side(runs, n_rows, batch)):
+            for number, scores in enumerate(self._side_by_side(runs, n_rows, batch)):
                 if number:  # rows predicted by what was learned from them before say nothing about this pass
                     self._weighting = self._weighting.restarted()
-                self._weigh(np.array(log_densities))
+                self._weigh_by_scores(scores)
         return self
 
+    def predict_score_learn(self, X: Any, y: Any) -> tuple[Prediction, FloatArray]:
+        """Predict every row just before learning it, and give its log density under the mixture, too."""
+        if len(self.members) == 1:
+            return self.members[0]._predict_then_learn(X, y)
+        with self._all_or_none():
+            predictions, scores = zip(*(member._predict_score_learn(X, y, 1.0) for member in self.members), strict=True)
+            parts = self._with_noise(_stacked(predictions))
+            mixture = self._mixture(parts)
+            each = [Prediction(*columns) for columns in zip(*parts, strict=True)]
+            logs = [
+                member._densities_of(part, y, own) for member, part, own in zip(self.members, each, scores, strict=True)
+            ]
+            density = self._mixture_density(np.array(logs))
+            self._weigh_by_scores(scores)
+        return mixture, density
+
+    def member_predictions(self, X: Any) -> Prediction:
+        """What each member contributes to the mixture, along a first axis: ``(members, ...)``."""
+        return _stacked([member._predict_with(self._noise_of(member), X) for member in self.members])
+
+    def _noise_of(self, member: BayesianNetwork) -> NoiseState:
+        """The noise of a member in the mixture: members whose scales differ say how uncertain these are."""
+        noise = member._state.noise
+        return noise.widened() if len(self.members) == 1 else noise.with_noise_times(self._weighting.noise_scale)
+
+    def _weigh_by_scores(self, scores: Sequence[RowScores]) -> None:
+        """Update the weights, and the mixture's noise where the members learn theirs."""
+        log_densities = np.array([own.log_densities for own in scores])
+        known = len(scores) > 1 and all(own.ratios is not None for own in scores)  # one member knows its own noise
+        errors = (np.array([own.ratios for own in scores]), np.array([own.noise_shares for own in scores]))
+        self._weighting = self._weighting.updated(log_densities, self._evidences, errors if known else None)
+
     def _side_by_side(
-        self, runs: list[Iterator[FloatArray]], n_rows: int, batch: int
-    ) -> Iterator[tuple[FloatArray, ...]]:
+        self, runs: list[Iterator[RowScores]], n_rows: int, batch: int
+    ) -> Iterator[tuple[RowScores, ...]]:
         """All members' passes, one pass at a time; members are independent, so that threads change nothing."""
         threads = min(self._cores(n_rows, batch), len(runs))
         if threads == 1:
@@ -245,10 +280,10 @@ class BayesianCommittee(Ensemble):
             return
         with ThreadPoolExecutor(threads) as pool:
             while True:
-                densities = list(pool.map(lambda run: next(run, None), runs))
-                if any(given is None for given in densities):
+                scores = list(pool.map(lambda run: next(run, None), runs))
+                if any(given is None for given in scores):
                     return
-                yield tuple(given for given in densities if given is not None)
+                yield tuple(given for given in scores if given is not None)
 
     def _cores(self, n_rows: int, batch: int) -> int:
         """Number of threads worth starting for this many rows."""
@@ -276,7 +311,8 @@ class BayesianCommittee(Ensemble):
 
     def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Log density (or probability) of a target, per row."""
-        return self._mixture_density(np.array([member.log_predictive(X, y) for member in self.members]))[()]
+        logs = [member._log_predictive_with(self._noise_of(member), X, y) for member in self.members]
+        return self._mixture_density(np.array(logs))[()]
 
     def sample_output(self, X: ArrayLike, n: int, rng: np.random.Generator | int) -> FloatArray:
         """Draw ``n`` networks, each from a member drawn by weight, and give their outputs."""
@@ -311,8 +347,14 @@ class BayesianCommittee(Ensemble):
             )
             for k, own in enumerate(parameters["members"])
         ]
-        weighting = RuleWeights.from_arrays(parameters["weighting"], len(members), {**arrays, "count": count})
+        sizes = (len(members), members[0].n_outputs)
+        weighting = RuleWeights.from_arrays(parameters["weighting"], *sizes, {**arrays, "count": count})
         return cls.of(members, weighting)
+
+    def _with_noise(self, parts: Prediction) -> Prediction:
+        """What the members predict, with the mixture's noise."""
+        factor = self._weighting.noise_scale
+        return parts._replace(noise_var=parts.noise_var * (factor if factor.size > 1 else factor[0]))
 
     def _mixture_noise(self, parts: Prediction, mean: FloatArray, var: FloatArray) -> FloatArray:
         """Variance of the noise; of labels and classes it is what their own variance leaves."""
@@ -322,10 +364,12 @@ class BayesianCommittee(Ensemble):
 
 
 def _variant(prior: NetworkPrior, k: int) -> NetworkPrior:
-    hidden, output_means, output = _VARIANTS[k % len(_VARIANTS)]
+    hidden, biases, output_means, output, twins = _VARIANTS[k % len(_VARIANTS)]
     return replace(
         prior,
         weight_std=prior.weight_std * hidden,
+        bias_means=prior.bias_means * biases,
         output_means=prior.output_means * output_means,
         output_std=prior.output_std * output,
+        paired=prior.paired or twins,
     )

@@ -16,9 +16,10 @@ from onepass._typing import FloatArray
 from onepass._validation import as_count, as_generator, as_nonnegative, as_positive, as_rows, as_seed, as_share, one_of
 from onepass.activations import as_activation
 from onepass.beliefs.structures import make_structure
+from onepass.engine.vector_matches import NoiseState, widening
 from onepass.files.state import as_number, as_tally, check_definite, check_network
 from onepass.likelihoods.outputs import OutputLikelihood, choose_outputs, noise_models, output_names
-from onepass.models.network.learning import Learner, Pass, State
+from onepass.models.network.learning import Learner, Pass, RowScores, State
 from onepass.models.network.priors import (
     NetworkPrior,
     PriorScales,
@@ -202,10 +203,14 @@ class BayesianNetwork:
         For counts the means are the rates. Where the log rate has a variance above 4, as far from the data, mean and
         variances are those of a rate with a variance of 4, as its own would be those of its tail alone.
         """
+        return self._predict_with(self._state.noise.widened(), X)
+
+    def _predict_with(self, noise: NoiseState, X: ArrayLike) -> Prediction:
+        """Predict, with a noise and scale that may differ from what was learned."""
         rows, single = as_rows(X, self.n_features)
         with np.errstate(over="ignore", invalid="ignore"):
             means, covs = self._output_moments(rows)
-            record = self._likelihood.compiled.records(means, covs, self._state.noise)
+            record = self._likelihood.compiled.records(means, covs, noise)
         if not (np.isfinite(means).all() and np.isfinite(record[:, 0]).all()):
             raise ValueError(f"X overflows float64 in the network: its largest magnitude is {np.abs(rows).max():.3g}")
         return self._prediction(record, single)
@@ -227,17 +232,24 @@ class BayesianNetwork:
             Rows that make one step: all of a batch see the network as it was before it. More rows per second where the
             covariance is large, for somewhat less learned from each; not for ``"ep"`` or a diagonal covariance.
         """
-        for _ in self.learning(X, y, passes=passes, refine=refine, batch=batch):
+        for _ in self._passes(X, y, passes, refine, batch, records=False):
             pass
         return self
 
     def learning(
         self, X: ArrayLike, y: ArrayLike, *, passes: int = 1, refine: str = "reuse", batch: int = 1
-    ) -> Iterator[FloatArray]:
-        """Learn as `learn` does, and yield after each pass the log density that each row had before it was learned.
+    ) -> Iterator[RowScores]:
+        """Learn as `learn` does, and yield after each pass how well each row was predicted before it was learned.
 
-        In a refining pass that is the density given all other rows. Made for weighing networks against each other.
+        In a refining pass that is the prediction given all other rows. Made for weighing networks against each other.
         """
+        for work in self._passes(X, y, passes, refine, batch, records=self._scores_errors):
+            yield work.scores
+
+    def _passes(
+        self, X: ArrayLike, y: ArrayLike, passes: int, refine: str, batch: int, *, records: bool
+    ) -> Iterator[Pass]:
+        """Learn pass after pass."""
         rows, targets, single = self._pairs(X, y)
         as_count(passes, "passes")
         one_of(refine, ("reuse", "ep"), "refine")
@@ -250,20 +262,37 @@ class BayesianNetwork:
                 order = np.random.default_rng([self.seed, self.n_seen, number]).permutation(len(rows))
                 self._state.noise.restart_calibration()
             densities = np.empty(len(rows))
-            work = Pass(rows, targets, order, number, batch, sites, densities)
+            record = np.empty((len(rows), 5, self.n_outputs)) if records else None
+            work = Pass(rows, targets, order, number, batch, sites, densities, record)
             with self._all_or_none(before):
                 self._check_learned(self._learner.run(self._state, work), before, work)
             if number == 0:
                 self._state.evidence += float(densities.sum())
                 self._state.seen += len(rows)
-            yield densities
+            yield work
 
     def predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> Prediction:
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone."""
         return self._predict_then_learn(X, y)[0]
 
     def _predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> tuple[Prediction, FloatArray]:
-        """Predict every row just before learning it, and give the log density that it had too."""
+        """Predict every row just before learning it, and give the log density that was predicted for it, too."""
+        weight = self._state.noise.scale_weight + np.arange(len(as_rows(X, self.n_features)[0]))[:, None]
+        prediction, scores = self._predict_score_learn(X, y, widening(weight) if self.calibrate else 1.0)
+        return prediction, self._densities_of(prediction, y, scores)
+
+    def _densities_of(self, prediction: Prediction, y: ArrayLike, scores: RowScores) -> FloatArray:
+        """Log densities ``(n,)`` of targets under what was predicted: of numbers the Gaussian with these moments."""
+        if self.observation != "gaussian" or self.noise == "heteroscedastic":
+            return scores.log_densities
+        total, error = prediction.var + prediction.noise_var, np.asarray(y) - prediction.mean
+        logs = -0.5 * (np.log(2.0 * np.pi * total) + error**2 / total)
+        return np.asarray(logs if self._one_column else logs.sum(axis=-1)).reshape(-1)
+
+    def _predict_score_learn(
+        self, X: ArrayLike, y: ArrayLike, widened: FloatArray | float
+    ) -> tuple[Prediction, RowScores]:
+        """Predict every row just before learning it, its scale ``widened`` by so much, and say how well too."""
         rows, targets, single = self._pairs(X, y)
         before = self._state.copy()
         record, densities = np.empty((len(rows), 5, self.n_outputs)), np.empty(len(rows))
@@ -272,7 +301,9 @@ class BayesianNetwork:
             self._check_learned(self._learner.run(self._state, work), before, work)
         self._state.evidence += float(densities.sum())
         self._state.seen += len(rows)
-        return self._prediction(record, single), densities
+        scores = work.scores if self._scores_errors else RowScores(densities)
+        record[:, 3] *= widened
+        return self._prediction(record, single), scores
 
     def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
         """Central interval that holds with probability ``level``: of a new target; for labels of their probability.
@@ -284,8 +315,12 @@ class BayesianNetwork:
 
     def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Log density (or probability) of a target, per row."""
+        return self._log_predictive_with(self._state.noise.widened(), X, y)
+
+    def _log_predictive_with(self, noise: NoiseState, X: ArrayLike, y: ArrayLike) -> Any:
+        """Log density of a target, with a noise and scale that may differ from what was learned."""
         rows, targets, single = self._pairs(X, y)
-        logs = self._likelihood.log_densities(*self._output_moments(rows), targets, self._state.noise)
+        logs = self._likelihood.log_densities(*self._output_moments(rows), targets, noise)
         return float(logs[0]) if single else logs
 
     def sample_weights(self, n: int, rng: np.random.Generator | int) -> FloatArray:
@@ -311,7 +346,7 @@ class BayesianNetwork:
     def _drawn(self, rows: FloatArray, weights: FloatArray) -> FloatArray:
         """Outputs ``(n, rows, K)`` of weights ``(n, p)``, linearised; without the logs of noise variances."""
         belief, own = self._state.belief, slice(self.n_outputs)
-        root = np.sqrt(self._state.noise.scale)
+        root = np.sqrt(self._state.noise.widened().scale)
         gaps = self._structure.layout.layers(weights - belief.mean)
         outputs = np.empty((len(weights), len(rows), self.n_outputs))
         for part in parts_of_rows(self._structure, len(rows)):
@@ -373,7 +408,8 @@ class BayesianNetwork:
     @classmethod
     def _arguments_from(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Arguments of the constructor from parameters that JSON held."""
-        read = {"hidden": tuple(given["hidden"]), "prior": NetworkPrior(**given["prior"]), "kernel": given["engine"]}
+        prior = NetworkPrior(**{"few_inputs": 1, **given["prior"]})  # files of versions before this field
+        read = {"hidden": tuple(given["hidden"]), "prior": prior, "kernel": given["engine"]}
         return {name: value for name, value in {**given, **read}.items() if name != "engine"}
 
     def _output_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -390,6 +426,11 @@ class BayesianNetwork:
     def _is_safe(self) -> bool:
         """Whether a row that can't be learned is found before anything of it is written."""
         return self._learner.compiled and self.forgetting == 1.0 and self.dtype == "float64"
+
+    @property
+    def _scores_errors(self) -> bool:
+        """Whether its errors tell a committee more than its densities: how much of them is noise."""
+        return self.calibrate and self.noise == "learn" and self.observation == "gaussian"
 
     @contextmanager
     def _all_or_none(self, before: State | None) -> Iterator[None]:

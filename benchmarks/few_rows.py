@@ -83,7 +83,7 @@ STUDIES = [
         None,
         0.0,
         91.6,
-        (">= 91.6", _HELD, _HELD),
+        (">= 91.6", *_HELD),
     ),
     Study("probit, 20 weights, 1,000 rows", "probit", 20, 1000, 1.0, None, 0.0, 90.8, (">= 90.8", *_HELD)),
     Study("ReLU, learned noise, 5 weights, 200 rows", "relu", 5, 200, 1.0, "learn", 0.5, 90.6, (">= 93", *_HELD)),
@@ -96,7 +96,7 @@ STUDIES = [
         "learn",
         0.5,
         97.0,
-        ("93.0-97.0", _HELD, _HELD),
+        ("93.0-97.0", *_HELD),
     ),
     Study(
         "tanh by the paper's rule, 10 weights, 100 rows, prior std 3",

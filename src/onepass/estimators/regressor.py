@@ -368,10 +368,12 @@ class BayesianPerceptronRegressor(OnePassRegressor):
 
     def _learn_weighted(self, ensemble: Ensemble, scale: float, rows: Any, column: Any, weights: Any) -> None:
         """Learn each row with the noise divided by its weight."""
-        for start, end in _runs(weights):
-            _set_noise(ensemble, self.noise / scale**2 / weights[start])
-            ensemble.learn(rows[start:end], column[start:end])
-        _set_noise(ensemble, self.noise / scale**2)
+        try:
+            for start, end in _runs(weights):
+                _set_noise(ensemble, self.noise / scale**2 / weights[start])
+                ensemble.learn(rows[start:end], column[start:end])
+        finally:
+            _set_noise(ensemble, self.noise / scale**2)
 
     def _stacked(self, part: str) -> Any:
         """A part of the coefficients, for all outputs."""

@@ -7,11 +7,18 @@ import numpy as np
 import pytest
 from scipy.stats import nbinom, poisson
 
-from onepass import BayesianCommittee, BayesianNetwork, BayesianPerceptron, PerceptronFleet
+from onepass import (
+    BayesianCommittee,
+    BayesianMLPRegressor,
+    BayesianNetwork,
+    BayesianPerceptron,
+    BayesianPerceptronRegressor,
+    PerceptronFleet,
+)
 from onepass._typing import FloatArray
 from onepass.activations import as_activation
 from onepass.likelihoods import Counts, NegativeBinomial, Poisson
-from onepass.likelihoods.counts import count_cdf, count_log_probabilities, count_quantile, dispersion_of
+from onepass.likelihoods.counts import count_cdf, count_quantile, dispersion_of
 from tests.helpers.quadrature import tilted
 
 EXP = as_activation("exp")
@@ -64,6 +71,23 @@ def test_probabilities_of_all_counts_sum_to_one(likelihood: Counts, activation: 
         assert np.exp(match.log_z).sum() == pytest.approx(1.0, abs=1e-5)
 
 
+def test_whatever_the_belief_a_match_is_one() -> None:
+    random, n = np.random.default_rng(0), 3000
+    mean, var = random.choice([1.0, 1e2, 1e5], n) * random.normal(size=n) * 3.0, 10 ** random.uniform(-22, 13, n)
+    counts = np.where(random.random(n) < 0.3, 0.0, np.floor(10 ** random.uniform(0, 9, n)))
+    for likelihood in (Poisson(), NegativeBinomial(10 ** random.uniform(-14, 7, n))):
+        match = likelihood.moment_match(EXP, mean, var, counts)
+        assert np.isfinite(np.array(match)).all()
+        assert match.log_z.max() < 1e-6  # a probability, also where the log rate is in the thousands
+        assert (match.variance_ratio > 0.0).all()
+
+
+def test_a_rate_beyond_all_bounds_has_the_probability_of_its_limit() -> None:
+    for mean in (200.0, 400.0, 2000.0):  # of which e^mean d is all that counts: log p = -log(e^mean d)/d
+        found = NegativeBinomial(0.5).moment_match(EXP, mean, 1e-12, 0.0).log_z
+        assert found == pytest.approx(-2.0 * (mean + np.log(0.5)), rel=1e-9)
+
+
 def test_the_evidence_of_counts_with_unknown_dispersion_is_a_probability() -> None:
     model = BayesianPerceptron(1, "exp", observation="negative_binomial", cov=0.25)
     counts = np.concatenate([np.arange(300.0), np.round(np.geomspace(300, 1e15, 1200))])
@@ -108,7 +132,7 @@ def test_distribution_and_quantiles_are_those_of_the_sum(dispersion: float) -> N
     counts = np.arange(4000.0)
     for mean, var in ((-1.0, 0.01), (1.0, 0.3), (2.5, 0.5), (4.0, 0.001)):
         means, variances, dispersions = (np.full(len(counts), part) for part in (mean, var, dispersion))
-        total = np.cumsum(np.exp(count_log_probabilities(means, variances, dispersions, counts)))
+        total = np.cumsum(np.exp(NegativeBinomial(dispersion).moment_match(EXP, mean, var, counts).log_z))
         np.testing.assert_allclose(count_cdf(counts, means, variances, dispersions)[:200], total[:200], atol=1e-4)
         for level in (0.025, 0.5, 0.9):
             found = quantile(mean, var, dispersion, level)
@@ -153,6 +177,13 @@ def test_intervals_of_new_counts_hold() -> None:
     np.testing.assert_allclose(drawn.mean(axis=0), one.predict(X[:2]).mean, rtol=0.05)
 
 
+def test_intervals_of_a_rate_that_is_no_exponential_are_those_of_the_perceptron() -> None:
+    X, y = made_counts(200, 0.3)
+    model = BayesianPerceptronRegressor("softplus", observation="negative_binomial", prior_scale=3.0).fit(X, y)
+    core = BayesianPerceptron(3, "softplus", observation="negative_binomial", cov=[16.0, 9.0, 9.0, 9.0]).learn(X, y)
+    np.testing.assert_array_equal(model.predict_interval(X[:20]), core.interval(X[:20]))
+
+
 def test_far_from_the_data_the_mean_of_a_count_stays_within_reason_of_its_median() -> None:
     X, y = made_counts(50, 0.3)
     model = BayesianPerceptron(3, "exp", observation="negative_binomial").learn(X, y)
@@ -185,6 +216,17 @@ def test_settings_of_counts_are_checked() -> None:
         BayesianPerceptron(1, "linear", observation="negative_binomial")
     with pytest.raises(ValueError, match="noise is for observation='gaussian' or 'negative_binomial'"):
         BayesianPerceptron(1, "exp", observation="poisson", noise=0.1)
+    models = (
+        BayesianPerceptronRegressor("exp", observation="poisson", noise=0.1),
+        BayesianMLPRegressor((3,), noise=0.1),
+    )
+    for model in models:
+        with pytest.raises(ValueError, match=r"got noise=0\.1 with observation='poisson'"):
+            model.set_params(observation="poisson").fit([[1.0], [2.0]], [1, 2])
+    with pytest.raises(ValueError, match=r"got noise=0\.1 with observation='poisson'"):
+        BayesianNetwork(1, (3,), observation="poisson", noise=0.1)
+    with pytest.raises(ValueError, match=r"but no part of it$"):
+        BayesianPerceptronRegressor("exp").fit([[1.0], [2.0]], [1, 2], sample_weight=[0.5, 0.5])
     with pytest.raises(ValueError, match="n_outputs must be 1 for observation='poisson', got 2"):
         BayesianNetwork(1, (3,), 2, observation="poisson")
     assert BayesianPerceptron(1, "exp", observation="negative_binomial", noise=0.2).noise == 0.2

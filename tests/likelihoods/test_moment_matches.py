@@ -348,3 +348,11 @@ def test_a_row_that_cannot_be_learned_changes_nothing() -> None:
     before = state.to_array()
     residuals(state, [math.nan])
     np.testing.assert_array_equal(state.to_array(), before)
+
+
+def test_quantiles_of_one_target_and_of_many_agree() -> None:
+    mean, linear = np.array([[0.0, 1.0, -2.0]]), as_activation("linear")
+    for likelihood in (Gaussian(0.5), Gaussian(0.5, log_noise_var=1.0)):
+        many = likelihood.quantile(linear, mean, np.ones_like(mean), 0.9)
+        assert many.shape == mean.shape
+        assert likelihood.quantile(linear, mean[0, 1], np.ones(()), 0.9) == pytest.approx(many[0, 1])

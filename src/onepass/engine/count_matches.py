@@ -138,8 +138,10 @@ def count_match(mean, var, y, dispersion):
     else:  # score = E~[l'], information = E~[-l''] - Var~[l'], with l the log probability
         score = (mode - mean) / v - centre
         information = min(max(bend / z - (second / z - centre * centre), 0.0), 1.0 / v)
-    peak = _log_normaliser(y, shape) + y * mode - trials * log1p(dispersion * rate)
-    peak -= 0.5 * (mode - mean) * (mode - mean) / v
+    # log(1 + d e^mode) is mode + log d where that is large, also for a mode at which the rate was bounded.
+    over = mode + log(dispersion)
+    peak = -y * log(dispersion) - shape * over if over > 40.0 else y * mode - trials * log1p(dispersion * rate)
+    peak += _log_normaliser(y, shape) - 0.5 * (mode - mean) * (mode - mean) / v
     return Match(peak + log(z) - 0.5 * (log(v) + _LOG_2PI), score, information, ratio)
 
 

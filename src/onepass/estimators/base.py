@@ -11,6 +11,7 @@ predicts; `onepass.estimators.inputs` checks what users give, `onepass.estimator
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -30,6 +31,16 @@ from onepass.models.weighting import FadingWeights
 __all__ = ["SCALES", "OnePassEstimator"]
 
 _CHUNK = 4096  # sparse rows made dense at a time
+# Attributes that learning replaces.
+_LEARNED = (
+    "_input_scaling",
+    "_target_scaling",
+    "_ensembles",
+    "_waiting",
+    "_n_rows",
+    "_unscored_rows",
+    "_unscored_evidence",
+)
 
 
 class OnePassEstimator(SavableEstimator):
@@ -74,17 +85,28 @@ class OnePassEstimator(SavableEstimator):
 
         For an estimator that has been fitted before: what `partial_fit` checks costs a third of the time.
         """
-        for batch, times in self._stages(Batch(X, targets.reshape(len(targets), -1), weights), passes):
-            options = self._learning_options(times)
-            for part in self._standardized(batch, len(batch) if times > 1 else _CHUNK):
-                for ensemble, scale, column in zip(
-                    self._ensembles, self._target_scaling.scale, part.targets.T, strict=True
-                ):
-                    if part.weights is None:
-                        ensemble.learn(part.rows, column, **options)
-                    else:
-                        self._learn_weighted(ensemble, scale, part.rows, column, part.weights)
-            self._n_rows += len(batch)
+        with self._all_or_none():
+            for batch, times in self._stages(Batch(X, targets.reshape(len(targets), -1), weights), passes):
+                options = self._learning_options(times)
+                for part in self._standardized(batch, len(batch) if times > 1 else _CHUNK):
+                    for ensemble, scale, column in zip(
+                        self._ensembles, self._target_scaling.scale, part.targets.T, strict=True
+                    ):
+                        if part.weights is None:
+                            ensemble.learn(part.rows, column, **options)
+                        else:
+                            self._learn_weighted(ensemble, scale, part.rows, column, part.weights)
+                self._n_rows += len(batch)
+
+    @contextmanager
+    def _all_or_none(self) -> Iterator[None]:
+        """Go back to the models and the warm-up from before if a row can't be learned; each model goes back itself."""
+        before = {name: getattr(self, name) for name in _LEARNED}
+        try:
+            yield
+        except BaseException:  # Ctrl-C too
+            self.__dict__.update(before)
+            raise
 
     def _stages(self, batch: Batch, passes: int) -> Iterator[tuple[Batch, int]]:
         """What is to be learned one after the other, and in how many passes: the rows of a warm-up on their own."""

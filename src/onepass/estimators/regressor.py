@@ -21,6 +21,7 @@ from onepass.likelihoods.counts import (
     COUNT_NAMES,
     check_counts,
     count_interval,
+    log_normal,
 )
 from onepass.likelihoods.mixtures import mixture_moments, mixture_quantile, noise_mixture
 from onepass.models.ensemble import Ensemble
@@ -33,12 +34,18 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     """What all regressors share; a subclass says which models learn (`_new_member`)."""
 
     observation: str
+    noise: Any
 
     _former_arguments: ClassVar[dict[str, Any]] = {"intercept_scale": None, "observation": "gaussian"}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         one_of(self.observation, ("auto", "gaussian", *COUNT_NAMES), "observation")
+        if self.observation == Poisson.name and not isinstance(self.noise, str):
+            raise ValueError(
+                f"noise is for observation='gaussian' or {NegativeBinomial.name!r}, got noise={self.noise!r} with "
+                f"observation={self.observation!r}"
+            )
 
     @property
     def _observation(self) -> str:
@@ -79,7 +86,11 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         as_share(level, "level", open_above=True)
         if self._learns_counts:
             rows = list(self._rows(X))
-            sides = [count_interval(one.weights, self._member_predictions(one, rows), level) for one in self._ensembles]
+            parts = [self._log_rates(self._member_predictions(ensemble, rows)) for ensemble in self._ensembles]
+            sides = [
+                count_interval(ensemble.weights, part, level)
+                for ensemble, part in zip(self._ensembles, parts, strict=True)
+            ]
             low, high = (self._shaped(np.column_stack(side)) for side in zip(*sides, strict=True))
             return low, high
         rows = list(self._rows(X))
@@ -99,6 +110,10 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     def _log_noise_var(self, member: Any) -> float:
         """Variance of the belief about the log of a model's noise, where its predictions leave that out."""
         return 0.0
+
+    def _log_rates(self, parts: Prediction) -> Prediction:
+        """Predictions of counts in which ``pre_mean`` and ``pre_var`` are those of the log rate, as they mostly are."""
+        return parts
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
         """Draw functions from the posterior: ``(n, n_samples)``, or ``(n, q, n_samples)``.
@@ -329,6 +344,12 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     def _log_noise_var(self, member: Any) -> float:
         return float(member.log_noise_var)
 
+    def _log_rates(self, parts: Prediction) -> Prediction:
+        if as_activation(self.activation) == Exponential():
+            return parts
+        pre_mean, pre_var = log_normal(parts.mean, parts.var)
+        return parts._replace(pre_mean=pre_mean, pre_var=pre_var)
+
     def _scaling_of_targets(self, targets: FloatArray) -> Scaling:
         # Any other activation has a range that shifted targets would leave.
         if as_activation(self.activation) == as_activation("linear"):
@@ -341,14 +362,18 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         kept = weights > 0.0
         return X[kept], targets[kept], weights[kept]
 
-    _fractions_hint = "; pass noise=<variance> to allow fractions"
+    @property
+    def _fractions_hint(self) -> str:  # type: ignore[override]
+        return "" if self._learns_counts else "; pass noise=<variance> to allow fractions"
 
     def _learn_weighted(self, ensemble: Ensemble, scale: float, rows: Any, column: Any, weights: Any) -> None:
         """Learn each row with the noise divided by its weight."""
-        for start, end in _runs(weights):
-            _set_noise(ensemble, self.noise / scale**2 / weights[start])
-            ensemble.learn(rows[start:end], column[start:end])
-        _set_noise(ensemble, self.noise / scale**2)
+        try:
+            for start, end in _runs(weights):
+                _set_noise(ensemble, self.noise / scale**2 / weights[start])
+                ensemble.learn(rows[start:end], column[start:end])
+        finally:
+            _set_noise(ensemble, self.noise / scale**2)
 
     def _stacked(self, part: str) -> Any:
         """A part of the coefficients, for all outputs."""

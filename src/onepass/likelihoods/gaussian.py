@@ -41,6 +41,6 @@ class Gaussian(Likelihood):
     def quantile(self, activation: Activation, mean: FloatArray, var: FloatArray, level: float) -> FloatArray:
         """Quantile of a new target."""
         output = activation.moments(mean, var)
-        mean, var, noise = (part[None] for part in (output.mean, output.var, self.noise_var(output)))
+        mean, var, noise = (part.reshape(1, -1) for part in (output.mean, output.var, self.noise_var(output)))
         mixture = noise_mixture(np.ones(1), mean, var, noise, np.array([self.log_noise_var]))
-        return mixture_quantile(*mixture, level)
+        return mixture_quantile(*mixture, level).reshape(output.mean.shape)

@@ -366,4 +366,9 @@ class PoissonCounts(NegativeBinomialCounts):
 
     def start_noise(self, noise: float | None, calibrate: bool) -> NoiseState:
         """No dispersion, and none to be learned."""
+        if noise is not None:
+            raise ValueError(
+                f"noise is for observation='gaussian' or {NegativeBinomial.name!r}, got noise={noise!r} with "
+                f"observation={self.name!r}"
+            )
         return super().start_noise(0.0, calibrate)

@@ -286,9 +286,9 @@ class BayesianPerceptron:
         refine : {"ep", "reuse"}
             What more passes do. ``"ep"`` (expectation propagation) removes a row's contribution before it is learned
             again, so that each row counts once: intervals become right where one pass over few rows leaves them too
-            narrow. It needs ``covariance="full"`` and weights that don't drift. ``"reuse"`` counts the rows again,
-            which makes the belief overconfident. Rows learned again are no new evidence, and not counted in ``n_seen``,
-            with ``"ep"``; with ``"reuse"`` they are.
+            narrow. It needs ``covariance="full"``, and weights and a noise that don't drift. ``"reuse"`` counts the
+            rows again, which makes the belief overconfident. Either way rows learned again are no new evidence, and
+            not counted in ``n_seen``.
         """
         if passes == 1 and X_var is None and type(X) is np.ndarray and X.ndim == 1:
             one_row = self._one_row
@@ -304,8 +304,11 @@ class BayesianPerceptron:
             sites = np.full((len(targets), SITE_SIZE), np.nan)
         before = self._state.copy()
         try:
-            for _ in range(passes):
+            self._learn(rows, row_vars, targets, record, sites)
+            once = self._state.progress.copy()
+            for _ in range(1, passes):
                 self._learn(rows, row_vars, targets, record, sites)
+            self._state.progress.log_evidence, self._state.progress.n_seen = once.log_evidence, once.n_seen
         except BaseException:
             self._restore(before)
             raise
@@ -318,11 +321,16 @@ class BayesianPerceptron:
                 "refine='ep' needs covariance='full', got covariance='diagonal', which stores only a part of what a "
                 "row has contributed, so that this can't be removed again; use refine='reuse', or passes=1"
             )
-        drifts = {"forgetting": self.forgetting < 1.0, "process_noise": bool(self.process_noise.any())}
+        drifts = {
+            "forgetting": self.forgetting < 1.0,
+            "process_noise": bool(self.process_noise.any()),
+            "noise_window": self._state.progress.noise_window < np.inf,
+        }
         if any(drifts.values()):
             raise ValueError(
-                f"refine='ep' needs weights that don't drift, got {' and '.join(k for k, v in drifts.items() if v)}: "
-                "what a row contributed has faded since; use passes=1"
+                "refine='ep' needs weights and a noise that don't drift, got "
+                f"{' and '.join(k for k, v in drifts.items() if v)}: what a row contributed has faded since; use "
+                "passes=1"
             )
 
     def predict_then_learn(self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Prediction:

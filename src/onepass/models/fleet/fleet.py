@@ -33,7 +33,7 @@ from onepass.models.fleet.records import (
     record_width,
 )
 from onepass.models.fleet.store import RecordStore
-from onepass.models.fleet.template import Template, pack, restore_prior
+from onepass.models.fleet.template import Template, pack, restore_noise, restore_prior
 from onepass.models.perceptron import BayesianPerceptron, Prediction
 
 __all__ = ["PerceptronFleet"]
@@ -283,7 +283,7 @@ class PerceptronFleet:
         check_records(np.vstack([priors, records]), len(priors))
         fleet = object.__new__(cls)
         fleet._start_from(restore_prior(settings, arrays, priors[0], size))
-        fleet._priors, fleet._clock = priors, as_tally(parameters["clock"], "clock")
+        fleet._priors, fleet._clock = restore_noise(priors), as_tally(parameters["clock"], "clock")
         if len(records):
             fleet._put(decode_keys(arrays, len(records)), records)
             if len(fleet) != len(records):

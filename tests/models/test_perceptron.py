@@ -222,7 +222,7 @@ def test_mean_is_a_copy() -> None:
         ({"noise": [1.0]}, TypeError, "noise"),
         ({"observation": "cauchy"}, ValueError, "observation must be one of 'auto', 'gaussian', 'bernoulli'"),
         ({"observation": "bernoulli", "noise": 0.1}, ValueError, "noise is for observation='gaussian'"),
-        ({"observation": "bernoulli", "activation": "relu"}, ValueError, "between 0 and 1.*PiecewiseLinear"),
+        ({"observation": "bernoulli", "activation": "relu"}, ValueError, "between 0 and 1.*got 'relu'"),
         ({"observation": "poisson", "activation": "tanh"}, ValueError, "never negative"),
         ({"update": "adf", "observation": "gaussian"}, ValueError, "no closed form.*Ways out.*kalman.*bernoulli"),
         ({"update": "adf", "moments": "paper"}, ValueError, "no closed form.*moments='exact'"),

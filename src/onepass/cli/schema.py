@@ -69,7 +69,8 @@ def task_words(model: "TabularModel", reason: str) -> str:
     if isinstance(model.target, CountTarget):
         return f"counts ({name}: {reason})"
     if not model.labels:
-        return f"regression ({name}: {reason}; --task classification would take its values for classes)"
+        counts = "--task counts would take them for counts, " if reason.startswith("whole numbers") else ""
+        return f"regression ({name}: {reason}; {counts}--task classification would take its values for classes)"
     count = "two classes" if len(model.labels) == 2 else f"{len(model.labels)} classes"
     return f"classification, {count} ({name}: {reason})"
 

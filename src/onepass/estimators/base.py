@@ -72,7 +72,7 @@ class OnePassEstimator(SavableEstimator):
         targets = self._encoded(y, classes, restart=restart)
         batch = Batch(*self._weighted(X, targets, weights))
         if passes > 1 and batch.weights is not None:
-            raise ValueError(f"weights that are fractions need passes=1, got passes={passes}")
+            raise ValueError(f"sample_weight with a fixed noise needs passes=1, got passes={passes}")
         if restart:
             self._restart(X)
         if self._n_rows == 0 and not self.standardize:
@@ -158,7 +158,9 @@ class OnePassEstimator(SavableEstimator):
         super()._check_parameters()
         one_of(self.refine, ("auto", "ep", "reuse"), "refine")
         if as_count(self.passes, "passes") > 1 and isinstance(self.prior_scale, str):
-            raise ValueError("prior_scale='auto' weighs what one pass predicted: pass a number, or passes=1")
+            raise ValueError(
+                f"prior_scale='auto' weighs what one pass predicted: pass a number, or passes=1, got passes={self.passes}"
+            )
 
     def _learning_options(self, passes: int) -> dict[str, Any]:
         """Options of the models' ``learn``."""

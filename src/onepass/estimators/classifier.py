@@ -179,7 +179,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         How the probability of a class rises with the weighted sum; more than two classes have the softmax.
     prior_scale : float or "auto"
         Standard deviation of the weights before the first row. ``"auto"`` has several learn side by side, weighted by
-        how well each predicted the last rows.
+        how well each predicted the last rows; it needs ``passes=1``.
     intercept_scale : float, optional
         Standard deviation of the intercept before the first row, whatever ``prior_scale`` is: wide enough for classes
         that hardly ever come. With more than two classes it is that of the log odds between any two. None gives the
@@ -190,8 +190,8 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     forgetting : float
         In (0, 1]; below 1 the past fades, for classes that drift.
     passes : int
-        How often ``fit`` goes through its rows. One is online learning; five make intervals right where one pass over
-        few rows leaves them too narrow, and the order of the rows unimportant.
+        How often ``fit`` goes through its rows; ``partial_fit`` does once. One is online learning; five make intervals
+        right where one pass over few rows leaves them too narrow, and the order of the rows unimportant.
     refine : {"auto", "ep", "reuse"}
         What more passes do. ``"ep"`` (expectation propagation) removes a row's contribution before it is learned again,
         so that each row counts once; ``"reuse"`` counts it again, which makes intervals too narrow. By default the
@@ -211,7 +211,8 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         Covariance of the weights, in the same units; with ``covariance="diagonal"`` its diagonal ``(d,)``, and for more
         than two classes the variances ``(K, d)``.
     log_evidence_ : float
-        Sum of the log probabilities of all labels, each before it was learned.
+        Sum of the log probabilities of all labels, each before it was learned; with ``standardize=True`` without those
+        of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
     n_seen_ : int
         Rows learned.
 

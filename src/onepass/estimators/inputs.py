@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_positive
+from onepass._validation import as_count, as_flag, as_positive
 from onepass.estimators.batch import is_sparse
 
 __all__ = ["INTERCEPT_SCALE", "SCALES", "CheckedInputs"]
@@ -44,6 +44,8 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"prior_scale must be a positive number or 'auto', got {scale!r}")
         if self.intercept_scale is not None:
             as_positive(self.intercept_scale, "intercept_scale", "or None for the prior of a weight")
+        for name in ("standardize", "fit_intercept"):
+            as_flag(getattr(self, name, True), name)
         if self.standardize:
             as_count(self.warm_up, "warm_up")
 

@@ -81,7 +81,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         Of the hidden units, as for `onepass.BayesianPerceptron`.
     prior_scale : float or "auto"
         Multiplies the standard deviations that weights have before the first row. ``"auto"`` has several learn side by
-        side, weighted by how well each predicted the last rows.
+        side, weighted by how well each predicted the last rows; it needs ``passes=1`` and ``members=1``.
     intercept_scale : float, optional
         Standard deviation of the output's bias before the first row, whatever ``prior_scale`` is: wide enough for
         classes that hardly ever come. With more than two classes it is that of the log odds between any two. None
@@ -110,7 +110,8 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
     ----------
     classes_ : (K,) array
     log_evidence_ : float
-        Sum of the log probabilities of all labels, each before it was learned.
+        Sum of the log probabilities of all labels, each before it was learned; with ``standardize=True`` without those
+        of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
     n_seen_ : int
         Rows learned.
 
@@ -180,7 +181,7 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         way. ``"heteroscedastic"`` learns a variance that depends on the input, with outputs of the network's own.
     prior_scale : float or "auto"
         Multiplies the standard deviations that weights have before the first row. ``"auto"`` has several learn side by
-        side, weighted by how well each predicted the last rows.
+        side, weighted by how well each predicted the last rows; it needs ``passes=1`` and ``members=1``.
     intercept_scale : float, optional
         Standard deviation of the output's bias before the first row, whatever ``prior_scale`` is. By default the
         network's prior has one, 1 for numbers and 4 for counts, which ``prior_scale`` multiplies.
@@ -210,7 +211,8 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         Variance of the noise as it is now; where it depends on the input, its mean over the rows. Of counts their
         dispersion.
     log_evidence_ : float
-        Sum of the log predictive densities of all rows, each before it was learned.
+        Sum of the log predictive densities of all rows, each before it was learned; with ``standardize=True`` without
+        those of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
     n_seen_ : int
         Rows learned.
 

@@ -41,10 +41,10 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     def _check_parameters(self) -> None:
         super()._check_parameters()
         one_of(self.observation, ("auto", "gaussian", *COUNT_NAMES), "observation")
-        if self.observation == Poisson.name and not isinstance(self.noise, str):
+        if self.observation == Poisson.name and not (isinstance(self.noise, str) and self.noise == "learn"):
             raise ValueError(
-                f"noise is for observation='gaussian' or {NegativeBinomial.name!r}, got noise={self.noise!r} with "
-                f"observation={self.observation!r}"
+                f"noise is for observation='gaussian' or 'negative_binomial', got noise={self.noise!r} with "
+                "observation='poisson'"
             )
 
     @property
@@ -215,13 +215,14 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     observation : {"auto", "gaussian", "poisson", "negative_binomial"}
         Gaussian noise around the output, or counts whose rate it is; ``"negative_binomial"`` ones vary more than
         Poisson's, by a dispersion that is learned. By default negative binomial for ``"exp"`` (on Poisson counts that
-        costs next to nothing), else Gaussian; and Gaussian wherever a ``noise`` is given.
+        costs next to nothing), else Gaussian; and Gaussian wherever a ``noise`` is given, so that a known dispersion
+        needs ``observation="negative_binomial"`` too.
     noise : float or "learn"
         Variance of the targets' noise, or the dispersion of negative binomial counts; by default it is estimated on the
         way.
     prior_scale : float or "auto"
         Standard deviation of the weights before the first row. ``"auto"`` has several learn side by side, weighted by
-        how well each predicted the last rows.
+        how well each predicted the last rows; it needs ``passes=1``.
     intercept_scale : float, optional
         Standard deviation of the intercept before the first row, whatever ``prior_scale`` is; in the targets' units, or
         in those of the standardised targets. None gives the intercept the prior of a weight.
@@ -231,8 +232,8 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     forgetting : float
         In (0, 1]; below 1 the past fades, for relations that drift.
     passes : int
-        How often ``fit`` goes through its rows. One is online learning; five make intervals right where one pass over
-        few rows leaves them too narrow, and the order of the rows unimportant.
+        How often ``fit`` goes through its rows; ``partial_fit`` does once. One is online learning; five make intervals
+        right where one pass over few rows leaves them too narrow, and the order of the rows unimportant.
     refine : {"auto", "ep", "reuse"}
         What more passes do. ``"ep"`` (expectation propagation) removes a row's contribution before it is learned again,
         so that each row counts once; ``"reuse"`` counts it again, which makes intervals too narrow. By default the
@@ -254,7 +255,8 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         Variance of the noise as it is now; of counts of mean ``m`` their dispersion, with which they have the variance
         ``m + noise_ m²``.
     log_evidence_ : float
-        Sum of the log predictive densities of all rows, each before it was learned.
+        Sum of the log predictive densities of all rows, each before it was learned; with ``standardize=True`` without
+        those of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
     n_seen_ : int
         Rows learned.
 

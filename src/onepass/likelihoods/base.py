@@ -20,7 +20,7 @@ from scipy.special import ndtri
 
 from onepass._typing import FloatArray
 from onepass._validation import one_of
-from onepass.activations import Activation, Moments, compiled_activation
+from onepass.activations import Activation, Moments, activation_text, compiled_activation
 from onepass.activations.base import broadcast
 from onepass.engine.matches import CompiledLikelihood, PythonLikelihood
 from onepass.engine.step import NOISE_START, NOISE_START_WEIGHT
@@ -117,7 +117,7 @@ class Likelihood:
             return "adf" if exact else "kalman"
         if update == "adf" and not exact:
             raise ValueError(
-                f"update='adf' has no closed form for {type(self).__name__} targets around {activation!r}. "
+                f"update='adf' has no closed form for {type(self).__name__} targets around {activation_text(activation)}. "
                 "Ways out: update='kalman' or 'auto'; observation='bernoulli' with 'sigmoid' (moments='exact'), "
                 "'probit' or 'step'; observation='gaussian' with a piecewise linear activation; observation='poisson' "
                 "or 'negative_binomial' with 'exp'"

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import betainc, digamma, gammaincc, ndtr, ndtri, zeta
 
 from onepass._typing import FloatArray
-from onepass.activations import Activation, Exponential, Moments, as_activation
+from onepass.activations import Activation, Exponential, Moments, activation_text, as_activation
 from onepass.engine.count_matches import DISPERSION_START, DISPERSION_START_WEIGHT
 from onepass.engine.matches import CompiledLikelihood, KalmanCount
 from onepass.likelihoods.base import Likelihood
@@ -75,7 +75,7 @@ class Counts(Likelihood):
         if (activation([-1e3, 0.0, 1e3]) < 0.0).any():
             raise ValueError(
                 f"observation={self.name!r} needs an activation that is never negative, such as 'exp' or 'softplus', "
-                f"got {activation!r}"
+                f"got {activation_text(activation)}"
             )
 
     def output_moments(self, activation: Activation, mean: FloatArray, var: FloatArray) -> Moments:

@@ -296,10 +296,11 @@ class BayesianPerceptron:
                 return self
         rows, row_vars, targets, _ = self._pairs(X, y, X_var)
         record, sites = np.empty((0, _RECORD)), np.empty((0, SITE_SIZE))
+        one_of(refine, ("ep", "reuse"), "refine")
         if as_count(passes, "passes") == 1:
             self._learn(rows, row_vars, targets, record, sites)
             return self
-        if one_of(refine, ("ep", "reuse"), "refine") == "ep":
+        if refine == "ep":
             self._check_sites()
             sites = np.full((len(targets), SITE_SIZE), np.nan)
         before = self._state.copy()
@@ -330,7 +331,7 @@ class BayesianPerceptron:
             raise ValueError(
                 "refine='ep' needs weights and a noise that don't drift, got "
                 f"{' and '.join(k for k, v in drifts.items() if v)}: what a row contributed has faded since; use "
-                "passes=1"
+                "refine='reuse', or passes=1"
             )
 
     def predict_then_learn(self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Prediction:

@@ -156,6 +156,11 @@ def _calibration(trial: Trial) -> Section:
         levels = [(f"{name[-2:]} % interval", f"{100.0 * scores[name]:.1f} %") for name in scores if "coverage" in name]
         tables = (Table("Targets inside", ("", "inside"), tuple(levels)),)
         reading = f"Level and share differ by {error:.1f} percentage points on average over all levels."
+        if trial.task == "counts":
+            reading += (
+                " An interval between whole counts holds more than its level, as the table shows; for curve and "
+                "average a count lies in the middle of its own step."
+            )
     return Section(
         name="calibration",
         title="Calibration",

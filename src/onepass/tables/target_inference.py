@@ -66,7 +66,8 @@ def _likely_task(column: Any, name: str, classes: Sequence[str]) -> tuple[str, s
     distinct = np.unique(values[np.isfinite(values)])
     if len(distinct) <= 2 and (distinct == np.floor(distinct)).all():
         return "undecided", "two whole numbers"
-    return "regression", "numbers"
+    counts = (distinct >= 0.0).all() and (distinct == np.floor(distinct)).all()
+    return "regression", "whole numbers from 0 on" if counts else "numbers"
 
 
 def _number_target(column: Any, name: str) -> NumberTarget:

@@ -48,11 +48,12 @@ $(VENV)/.bench: $(READY) requirements-bench.lock
 	$(INSTALL) -r requirements-bench.lock
 	@touch $@
 
-bench: $(BUILT) $(VENV)/.bench  ## time the engine against bare arithmetic and against others
+bench: $(BUILT) $(VENV)/.bench  ## time the engine, compare with others, and measure what may be trusted
 	$(BIN)/python -m benchmarks.engine
 	$(BIN)/python -m benchmarks.distributed
 	$(BIN)/python -m benchmarks.fleet
 	$(BIN)/python -m benchmarks.tables
+	$(BIN)/python -m benchmarks.trust
 
 wheel: $(BUILT)  ## build wheel and sdist into dist/, and try the wheel in an empty environment without a compiler
 	rm -rf dist

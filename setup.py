@@ -26,7 +26,17 @@ FLAGS = ["-g0", "-fno-math-errno", "-fno-trapping-math"]
 # In loops over rows and weights sums may be reordered and fused, so that they vectorise. Formulas are written in the
 # order in which nothing cancels, and stay in it.
 LOOPS = ["-O3", "-fno-signed-zeros", "-fassociative-math", "-freciprocal-math", "-ffp-contract=fast"]
-FORMULAS = {"_cyutility", "cpu", "special", "moments", "matches", "vector_matches", "class_matches", "step"}
+FORMULAS = {
+    "_cyutility",
+    "cpu",
+    "special",
+    "moments",
+    "matches",
+    "vector_matches",
+    "class_matches",
+    "count_matches",
+    "step",
+}
 NEWER = "x86_64_v3"
 IS_X86_64 = platform.machine().lower() in ("x86_64", "amd64")
 WORTH_A_SECOND_BUILD = {"rows", "blocks", "network", "network_batch", "network_diagonal", "gumbel"}

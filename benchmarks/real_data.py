@@ -13,16 +13,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from river import datasets as river_sets
-from river import linear_model, multiclass, optim
 from sklearn import datasets
-from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import LabelEncoder, StandardScaler
 
 from onepass import BayesianPerceptronClassifier
+from onepass.evaluation.baselines import TunedBaseline, sgd
+from onepass.evaluation.baselines.river import linear
 from onepass.evaluation.metrics import Accuracy, ClassPredictions, LogLoss, TopClassCalibrationError
 
 SPLITS = 10
+LEVEL = 0.02
 OURS = "onepass"
 BATCH = "batch LogisticRegression"
 PAGE = Path(__file__).parents[1] / "docs" / "real-data.md"
@@ -45,53 +47,35 @@ def sets() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         yield kind.__name__, X, LabelEncoder().fit_transform([y for _, y in rows])
 
 
-class RiverLogistic:
-    """River's logistic regression, one against the rest where there are more classes than two."""
+class Peer:
+    """A one-pass learner of others; its settings are those with the lowest progressive loss on the training rows."""
 
-    def __init__(self, rate: float) -> None:
-        self.rate = rate
+    def __init__(self, make: Callable[[int], TunedBaseline]) -> None:
+        self.make = make
 
-    def fit(self, X: np.ndarray, y: np.ndarray) -> "RiverLogistic":
-        self.n_classes = int(y.max()) + 1
-        binary = linear_model.LogisticRegression(optimizer=optim.SGD(self.rate))
-        self.model: Any = binary if self.n_classes == 2 else multiclass.OneVsRestClassifier(binary)
-        for row, target in zip(X.tolist(), y.tolist(), strict=True):
-            self.model.learn_one(dict(enumerate(row)), bool(target) if self.n_classes == 2 else target)
+    def fit(self, X: np.ndarray, y: np.ndarray) -> "Peer":
+        self.model = self.make(int(y.max()) + 1).learn(X, y)
         return self
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        rows = [self.model.predict_proba_one(dict(enumerate(row))) for row in X.tolist()]
-        return np.array([[row.get(k, 0.0) for k in range(self.n_classes)] for row in rows])
+        return self.model.predict(X)
 
 
-class OnePassSGD:
-    """scikit-learn's SGDClassifier, one pass."""
-
-    def __init__(self, **options: Any) -> None:
-        self.model = SGDClassifier(loss="log_loss", random_state=0, **options)
-
-    def fit(self, X: np.ndarray, y: np.ndarray) -> "OnePassSGD":
-        self.model.partial_fit(X, y, classes=np.unique(y))
-        return self
-
-    def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        return np.asarray(self.model.predict_proba(X))
-
-
+PEERS: dict[str, Callable[[], Any]] = {
+    "scikit-learn's SGD, tuned": lambda: Peer(sgd),
+    "River's SGD, tuned": lambda: Peer(linear),
+}
 LEARNERS: dict[str, Callable[[], Any]] = {
     OURS: lambda: BayesianPerceptronClassifier(prior_scale="auto"),
     "onepass, prior_scale=1": lambda: BayesianPerceptronClassifier(),
-    "SGDClassifier": lambda: OnePassSGD(),
-    "SGDClassifier, averaged": lambda: OnePassSGD(average=True),
-    "River, SGD(0.01)": lambda: RiverLogistic(0.01),
-    "River, SGD(0.1)": lambda: RiverLogistic(0.1),
+    **PEERS,
     BATCH: lambda: LogisticRegression(max_iter=5000),
 }
 
 
 def score(p: np.ndarray, y: np.ndarray) -> Score:
     """Accuracy, log-loss, and the expected calibration error of the top class in ten bins."""
-    p = np.clip(p, 1e-15, 1.0)  # River's one against the rest gives classes that it has not seen a probability of 0
+    p = np.clip(p, 1e-15, 1.0)  # large step sizes end in probabilities of 0
     rows = ClassPredictions(y, p / p.sum(axis=1, keepdims=True))
     metrics = (Accuracy(), LogLoss(), TopClassCalibrationError(bins=10))
     return Score(*(metric.update(rows).get() for metric in metrics))
@@ -112,7 +96,9 @@ def run(X: np.ndarray, y: np.ndarray, splits: int) -> dict[str, Score]:
 def page(results: dict[str, tuple[int, int, int, dict[str, Score]]]) -> str:
     """The page, wins and losses alike."""
     lines = []
-    near, best = 0, 0
+    near = 0
+    lost: list[str] = []
+    close: list[str] = []
     for name, (n, d, k, scores) in results.items():
         lines += ["", f"## {name}: {n} rows, {d} features, {k} classes", ""]
         lines += ["| learner | accuracy | log-loss | calibration error |", "|---|---|---|---|"]
@@ -122,22 +108,28 @@ def page(results: dict[str, tuple[int, int, int, dict[str, Score]]]) -> str:
             lines.append(
                 f"| {learner} | {part.accuracy:.3f} | {mark}{part.log_loss:.4f}{mark} | {part.calibration:.3f} |"
             )
-        rivals = [part.log_loss for other, part in scores.items() if other != BATCH and not other.startswith(OURS)]
         near += scores[OURS].accuracy >= scores[BATCH].accuracy - 0.01
-        best += scores[OURS].log_loss < min(rivals)
+        ahead = [peer for peer in PEERS if scores[peer].log_loss < scores[OURS].log_loss]
+        level = [peer for peer in PEERS if 0.0 <= scores[peer].log_loss / scores[OURS].log_loss - 1.0 < LEVEL]
+        lost += [f"{name} ({' and '.join(ahead)})"] if ahead else []
+        close += [f"{name} ({' and '.join(level)})"] if level else []
     head = [
         "# One pass over real data",
         "",
         "Written by `python -m benchmarks.real_data`: all sets that come with scikit-learn and River and need no",
         f"download. Means over {SPLITS} splits 70/30, scores on the test part. Inputs are standardised with the",
         "training part's statistics for all learners; the one-pass learners see each training row once, in the same",
-        'order. `onepass` is `BayesianPerceptronClassifier(prior_scale="auto")`; the others have their default',
-        "settings unless named, River one against the rest where there are more than two classes. Bold: the best",
-        "log-loss of one pass. The calibration error is that of the top class, in ten bins. Bananas is a set that no",
-        "linear learner can separate; it is included to show this.",
+        'order. `onepass` is `BayesianPerceptronClassifier(prior_scale="auto")`. The step sizes of the others, and',
+        "whether they are averaged, are those with the lowest progressive loss (test, then train) on the training",
+        "rows; no test row is looked at. (What there is to choose from, and that later rows count more in the choice,",
+        "was picked in favour of the others, by their test scores on three of these sets.) The batch fit has its",
+        "default regularisation. Bold: the best log-loss of one pass. The calibration error is that of the top class,",
+        "in ten bins. Bananas is a set that no linear learner can separate; it is included to show this.",
         "",
         f"- `onepass` is within 0.01 of the accuracy of the batch fit, or above it, on {near} of {len(results)} sets.",
-        f"- No other one-pass learner has a better log-loss on {best} of {len(results)} sets.",
+        f"- No other one-pass learner has a better log-loss on {len(results) - len(lost)} of {len(results)} sets.",
+        f"- Others are better on: {', '.join(lost) or 'none'}.",
+        f"- Others are behind by less than {LEVEL:.0%}, which is level, on: {', '.join(close) or 'none'}.",
     ]
     return "\n".join([*head, *lines, ""])
 

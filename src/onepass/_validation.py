@@ -172,9 +172,12 @@ def as_nonnegative(value: Any, name: str) -> float:
 
 def as_positive(value: Any, name: str, otherwise: str = "") -> float:
     """``value`` as a finite number above 0; ``otherwise`` says what else may be given."""
-    if isinstance(value, str) or (isinstance(value, Real) and float(value) == 0.0):
-        raise ValueError(f"{name} must be a number above 0 {otherwise}".rstrip() + f", got {value!r}")
-    return as_nonnegative(value, name)
+    known = isinstance(value, Real) and not isinstance(value, bool)
+    if not known or not 0.0 < float(value) < np.inf:
+        error = ValueError if known or isinstance(value, str) else TypeError
+        shown = value if known else _describe(value)
+        raise error(f"{name} must be a number above 0 {otherwise}".rstrip() + f", got {shown}")
+    return float(value)
 
 
 def as_seed(value: Any, name: str = "seed") -> int:

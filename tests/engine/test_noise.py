@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from onepass.activations import as_activation
-from onepass.engine.step import LearningState, learn_scalar
+from onepass.engine.step import LearningState, learn_scalar, learn_with_site
 from onepass.engine.vector_matches import GaussianOutputs, HeteroscedasticOutputs, NoiseState
 from onepass.likelihoods import Gaussian
 from tests.helpers import quadrature
@@ -12,33 +12,66 @@ from tests.helpers import quadrature
 MEAN, VAR, Y = 0.4, 0.7, 1.9
 
 
-def square_after(name: str, update: str, noise: float) -> tuple[float, float]:
-    """``E[(y - f(a))²]`` after the row, and the share of the variance that it left, by quadrature."""
+def densities(name: str, update: str, noises: np.ndarray) -> np.ndarray:
+    """Density of the target for each noise variance, by quadrature."""
     f = as_activation(name)
-    a, w = quadrature.gaussian_panels(MEAN, VAR, (0.0,))
-    if update == "adf":  # under the tilted density itself
-        tilted = w * np.exp(-0.5 * (Y - f(a)) ** 2 / noise)
-        tilted /= tilted.sum()
-        return float(tilted @ (Y - f(a)) ** 2), float(tilted @ (a - tilted @ a) ** 2) / VAR
-    mean, var, slope = quadrature.moments(f, MEAN, VAR)
-    score, ratio = slope * (Y - mean) / (var + noise), 1.0 - slope**2 * VAR / (var + noise)
-    after, after_var, _ = quadrature.moments(f, MEAN + score * VAR, VAR * ratio)
-    return (Y - after) ** 2 + after_var, ratio
+    if update == "adf":
+        a, w = quadrature.gaussian_panels(MEAN, VAR, (0.0,))
+        each = np.exp(-0.5 * (Y - f(a)) ** 2 / noises[:, None]) / np.sqrt(2.0 * np.pi * noises[:, None])
+        return np.asarray(each @ w)
+    mean, var, _ = quadrature.moments(f, MEAN, VAR)
+    return np.asarray(np.exp(-0.5 * (Y - mean) ** 2 / (var + noises)) / np.sqrt(2.0 * np.pi * (var + noises)))
 
 
-@pytest.mark.parametrize("window", [np.inf, 5.0])
-@pytest.mark.parametrize("seen", [0.0, 50.0])
+@pytest.mark.parametrize("weight", [0.5, 1.0, 20.0, 300.0])
 @pytest.mark.parametrize(("name", "update"), [("softplus", "kalman"), ("tanh", "kalman"), ("relu", "adf")])
-def test_a_row_moves_the_noise_towards_its_squared_residual(name: str, update: str, seen: float, window: float) -> None:
-    activation = as_activation(name)
-    state = LearningState(0.3, 20.0, window, 0.0, seen)
-    learn_scalar(Gaussian(0.3).compiled(activation, update), state, MEAN, VAR, VAR, 0.0, Y)
-    residual = Y - quadrature.moments(activation, MEAN, VAR, (0.0,))[0]
-    noise = max(0.3, residual**2) if seen == 0.0 else 0.3
-    square, share = square_after(name, update, noise)
-    weight = 20.0 + share**2
-    assert state.noise_weight == pytest.approx(weight, rel=1e-6)
-    assert state.noise == pytest.approx(noise + max(3.0 / weight, 1.0 / window) * (square - noise), rel=1e-6)
+def test_a_row_moves_the_log_noise_to_its_posterior(name: str, update: str, weight: float) -> None:
+    state = LearningState(0.3, weight)
+    learn_scalar(Gaussian(0.3).compiled(as_activation(name), update), state, MEAN, VAR, VAR, 0.0, Y)
+    log_noise = np.log(0.3) + np.sqrt(2.0 / weight) * np.linspace(-9.0, 9.0, 4001)
+    prior = np.exp(-0.25 * weight * (log_noise - np.log(0.3)) ** 2)
+    density = densities(name, update, np.exp(log_noise)) * prior / prior.sum()
+    posterior = density / density.sum()
+    mean = posterior @ log_noise
+    assert state.log_evidence == pytest.approx(np.log(density.sum()), rel=1e-4)
+    assert np.log(state.noise) == pytest.approx(mean, rel=1e-3)
+    assert state.noise_weight == pytest.approx(2.0 / (posterior @ (log_noise - mean) ** 2), rel=2e-2)
+
+
+@pytest.mark.parametrize("weight", [0.5, 20.0])
+def test_a_row_learned_again_and_again_has_the_moments_of_its_joint_posterior(weight: float) -> None:
+    """Alone, so that its cavity is the prior: of the output and of the log noise."""
+    compiled = Gaussian(0.3).compiled(as_activation("linear"), "adf")
+    state, site = LearningState(0.3, weight), np.full(4, np.nan)
+    mean, var = MEAN, VAR
+    for _ in range(60):
+        score, _, ratio = learn_with_site(compiled, state, mean, var, 0.0, Y, site)
+        mean, var = mean + score * var, var * ratio
+    log_noise = np.log(0.3) + np.sqrt(2.0 / weight) * np.linspace(-8.0, 8.0, 1201)[:, None]
+    a = np.linspace(MEAN - 8.0, MEAN + 8.0, 1601)
+    log_p = -0.25 * weight * (log_noise - np.log(0.3)) ** 2 - 0.5 * (a - MEAN) ** 2 / VAR
+    p = np.exp(log_p - 0.5 * (log_noise + (Y - a) ** 2 * np.exp(-log_noise)))
+    p /= p.sum()
+    for value, found, found_var in ((a, mean, var), (log_noise, np.log(state.noise), 2.0 / state.noise_weight)):
+        centre = (p * value).sum()
+        assert found == pytest.approx(centre, rel=1e-4)
+        assert found_var == pytest.approx((p * (value - centre) ** 2).sum(), rel=1e-3)
+
+
+def test_a_window_bounds_what_the_noise_rests_on() -> None:
+    compiled = Gaussian(0.3).compiled(as_activation("linear"), "adf")
+    state = LearningState(0.3, 5.0, 5.0)
+    learn_scalar(compiled, state, MEAN, 1e-6, 1e-6, 0.0, MEAN + 0.5)
+    assert state.noise_weight == 5.0
+
+
+def test_one_wild_row_has_a_bounded_weight() -> None:
+    """Under Gaussian noise a residual of a hundred deviations would fix the noise for good."""
+    compiled = Gaussian(1.0).compiled(as_activation("linear"), "adf")
+    state = LearningState(1.0, 50.0)
+    learn_scalar(compiled, state, 0.0, 1e-6, 1e-6, 0.0, 100.0)
+    assert state.noise_weight <= 52.0
+    assert state.noise < 10.0
 
 
 def test_a_row_moves_noise_and_scale_of_every_output() -> None:
@@ -59,6 +92,6 @@ def test_a_row_moves_noise_and_scale_of_every_output() -> None:
 def test_the_running_noise_of_a_heteroscedastic_output_is_the_mean_of_what_was_expected() -> None:
     mean, cov = np.array([0.1, -1.0]), np.diag([0.5, 0.2])
     state = NoiseState(*np.array([[0.3], [10.0], [1.0], [0.0]]))
-    HeteroscedasticOutputs(1).learn_noise(mean, cov, np.array([1.0]), state, 1.0, np.inf)
+    HeteroscedasticOutputs(1, -4.0, 3.0).learn_noise(mean, cov, np.array([1.0]), state, 1.0, np.inf)
     assert (state.noise_weight[0], state.scale[0]) == (11.0, 1.0)
     assert state.noise[0] == pytest.approx(0.3 + (np.exp(-1.0 + 0.1) - 0.3) / 11.0)

@@ -15,6 +15,7 @@ from onepass import (
     BayesianMLPClassifier,
     BayesianMLPRegressor,
     BayesianNetwork,
+    BayesianPerceptron,
     BayesianPerceptronClassifier,
     BayesianPerceptronRegressor,
 )
@@ -136,3 +137,35 @@ def test_a_fit_that_fails_leaves_no_fitted_estimator() -> None:
     with pytest.raises(ValueError, match="covariance must be one of"):
         model.fit(X, Y > 0)
     assert not model.__sklearn_is_fitted__()
+
+
+@pytest.mark.parametrize("passes", [1, 3])
+def test_a_warm_up_that_fails_is_as_if_it_had_not_been(passes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = BayesianPerceptronRegressor(standardize=True, warm_up=20, passes=passes).fit(X[:10], Y[:10])
+    learn = BayesianPerceptron.learn
+
+    def failing(self: Any, rows: Any, *args: Any, **options: Any) -> Any:
+        if len(rows) != 20:  # those of the warm-up itself
+            raise KeyboardInterrupt
+        return learn(self, rows, *args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BayesianPerceptron, "learn", failing)
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(X[10:45], Y[10:45])
+    assert (model.n_seen_, model.log_evidence_) == (10, 0.0)
+    whole = BayesianPerceptronRegressor(standardize=True, warm_up=20).fit(X[:45], Y[:45])
+    np.testing.assert_array_equal(model.partial_fit(X[10:45], Y[10:45]).coef_, whole.coef_)
+    assert model.log_evidence_ == whole.log_evidence_
+    with monkeypatch.context() as patch:
+        patch.setattr(BayesianPerceptron, "learn", failing)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, Y)
+    assert not model.__sklearn_is_fitted__()
+
+
+def test_rows_with_weights_that_fail_leave_the_noise_as_it_was() -> None:
+    model = BayesianPerceptronRegressor(noise=0.5).fit(X, Y)
+    with pytest.raises(ValueError, match="overflow"):
+        model.partial_fit([[1.0, 1.0, 1.0], [1e300, 1e300, 1e300]], [1.0, 1e300], sample_weight=[1.0, 0.25])
+    assert model.noise_ == 0.5

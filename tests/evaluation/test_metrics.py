@@ -14,6 +14,7 @@ from sklearn.metrics import (
     brier_score_loss,
     log_loss,
     mean_absolute_error,
+    mean_poisson_deviance,
     roc_auc_score,
     root_mean_squared_error,
 )
@@ -23,6 +24,7 @@ from onepass.evaluation import metrics
 from onepass.evaluation.metrics import (
     REGISTRY,
     ClassPredictions,
+    CountPredictions,
     Curve,
     DistributionPredictions,
     Metric,
@@ -42,6 +44,37 @@ def numbers(n: int = 3000, seed: int = 0, stretch: float = 1.0) -> NumberPredict
     return NumberPredictions(mean + std * rng.normal(size=n), mean, std * stretch)
 
 
+DISPERSION = 0.3
+
+
+def counts(n: int = 3000, seed: int = 0) -> CountPredictions:
+    """Counts whose rates are known."""
+    rng = np.random.default_rng(seed)
+    mean = rng.gamma(2.0, 3.0, n)
+    y = rng.poisson(mean * rng.gamma(1 / DISPERSION, DISPERSION, n)).astype(float)
+    noise_var = mean + DISPERSION * mean**2
+    return CountPredictions(y=y, mean=mean, std=np.sqrt(noise_var), var=np.zeros(n), noise_var=noise_var)
+
+
+def count_distribution(rows: CountPredictions) -> Any:
+    return stats.nbinom(1 / DISPERSION, 1 / (1 + DISPERSION * rows.mean))
+
+
+def count_coverage(level: float) -> Callable[[Any], float]:
+    def share(rows: Any) -> float:
+        low, high = count_distribution(rows).interval(level)
+        return float(np.mean((low <= rows.y) & (rows.y <= high)))
+
+    return share
+
+
+def count_level_error(rows: CountPredictions) -> float:
+    known = count_distribution(rows)
+    place = 0.5 * (known.cdf(rows.y) + known.cdf(rows.y - 1))
+    levels = np.linspace(0.05, 0.95, 19)
+    return float(np.mean([abs(np.mean(np.abs(place - 0.5) <= level / 2) - level) for level in levels]))
+
+
 def classes(k: int, n: int = 3000, seed: int = 0) -> ClassPredictions:
     """Classes drawn with the probabilities predicted."""
     rng = np.random.default_rng(seed)
@@ -55,7 +88,7 @@ def part(rows: Any, index: Any) -> Any:
     return type(rows)(**fields)
 
 
-FIELDS = {"y", "mean", "std", "probabilities"}
+FIELDS = {"y", "mean", "std", "probabilities", "var", "noise_var"}
 
 
 def coverage(level: float) -> Callable[[Any], float]:
@@ -112,6 +145,16 @@ NUMBERS: dict[str, tuple[Callable[[NumberPredictions], float], float]] = {
     "coverage_95": (coverage(0.95), 1e-12),
     "calibration_error": (level_error, 1e-3),
 }
+COUNTS: dict[str, tuple[Callable[[Any], float], float]] = {
+    "rmse": NUMBERS["rmse"],
+    "mae": NUMBERS["mae"],
+    "poisson_deviance": (lambda rows: mean_poisson_deviance(rows.y, rows.mean), 1e-12),
+    "log_likelihood": (lambda rows: float(count_distribution(rows).logpmf(rows.y).mean()), 1e-8),
+    "coverage_50": (count_coverage(0.5), 1e-12),
+    "coverage_80": (count_coverage(0.8), 1e-12),
+    "coverage_95": (count_coverage(0.95), 1e-12),
+    "calibration_error": (count_level_error, 1e-3),
+}
 CLASSES: dict[str, tuple[Callable[[ClassPredictions], float], float]] = {
     "accuracy": (lambda rows: accuracy_score(rows.y, rows.probabilities.argmax(axis=1)), 1e-12),
     "log_loss": (lambda rows: log_loss(rows.y, rows.probabilities), 1e-12),
@@ -121,6 +164,7 @@ CLASSES: dict[str, tuple[Callable[[ClassPredictions], float], float]] = {
 }
 CASES = [
     *(pytest.param("numbers", name, numbers(), id=f"numbers-{name}") for name in NUMBERS),
+    *(pytest.param("counts", name, counts(), id=f"counts-{name}") for name in COUNTS),
     *(pytest.param("classes", name, classes(2), id=f"two-{name}") for name in CLASSES),
     *(pytest.param("classes", name, classes(4), id=f"four-{name}") for name in CLASSES),
 ]
@@ -128,12 +172,13 @@ CASES = [
 
 def test_every_registered_metric_is_tested() -> None:
     assert list(REGISTRY["numbers"]) == list(NUMBERS)
+    assert list(REGISTRY["counts"]) == list(COUNTS)
     assert list(REGISTRY["classes"]) == list(CLASSES)
 
 
 @pytest.mark.parametrize(("task", "name", "rows"), CASES)
 def test_a_metric_agrees_with_an_independent_computation(task: Any, name: str, rows: Any) -> None:
-    independent: dict[str, Any] = NUMBERS if task == "numbers" else CLASSES
+    independent: dict[str, Any] = {"numbers": NUMBERS, "counts": COUNTS, "classes": CLASSES}[task]
     expected, tolerance = independent[name]
     assert REGISTRY[task][name]().update(rows).get() == pytest.approx(expected(rows), abs=tolerance)
 

@@ -1,5 +1,6 @@
 """Noise that depends on the input: the tilted pair against brute force, and what it is worth in a network."""
 
+import pickle
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from onepass import BayesianCommittee, BayesianMLPRegressor, BayesianNetwork
 from onepass.engine.vector_matches import NoiseState
-from onepass.likelihoods.outputs import HeteroscedasticNumbers, OutputMatch
+from onepass.likelihoods.outputs import HeteroscedasticNumbers, LogNoise, OutputMatch
 
 EDGE = 1.7
 
@@ -149,7 +150,7 @@ def test_committees_and_estimators_take_it() -> None:
 def test_densities_are_those_of_drawn_noises() -> None:
     X, y, _ = problem(200, 8)
     network = BayesianNetwork(1, (8,), noise="heteroscedastic").learn(X, y)
-    scale = float(network._state.noise.scale[0])
+    scale = float(network._state.noise.widened().scale[0])
     assert scale != 1.0
     means, covs = network._output_moments(X[:5])
     for x, target, mean, cov in zip(X, y, means, covs, strict=False):
@@ -205,3 +206,38 @@ def test_labels_have_no_such_noise() -> None:
     network = BayesianNetwork(2, noise="heteroscedastic")
     with pytest.raises(ValueError, match="y must be finite"):
         network.learn([[1.0, 2.0]], [np.nan])
+
+
+def test_noise_is_told_from_what_is_not_known_of_it() -> None:
+    likelihood = HeteroscedasticNumbers(1, LogNoise(-3.0, 2.0))
+    state = NoiseState.start(1, None, False)
+
+    def parts(mean: float, var: float) -> Any:
+        cov = np.diag([0.4, var])
+        record = likelihood.compiled.records(np.array([[0.0, mean]]), cov[None], state)
+        return record[0, 1:, 0]
+
+    var, noise, _, unknown = parts(-1.0, 0.5)
+    assert (var, noise) == pytest.approx((0.4, np.exp(-1.0)))
+    assert noise + unknown == pytest.approx(np.exp(-1.0 + 0.25))  # E[e^a], a log-normal's mean
+    # Where less is known than before any data, the prior's own variance bounds both.
+    _, noise, _, unknown = parts(17.0, 20.0)
+    assert noise == pytest.approx(np.exp(-3.0 + 20.0 * 0.1))
+    assert noise + unknown == pytest.approx(noise * np.e)
+    _, at_limit, _, _ = parts(-1.0, 2.0)
+    _, beyond, _, _ = parts(-1.0, 2.0 + 1e-9)
+    assert beyond == pytest.approx(at_limit)
+
+
+def test_far_from_the_data_the_noise_is_that_of_the_prior() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.7, 1.7, (500, 1))
+    y = np.sin(2 * X[:, 0]) + rng.normal(0, 0.05 * 10 ** ((X[:, 0] + 1.7) / 3.4))
+    network = BayesianNetwork(1, (20,), noise="heteroscedastic").learn(X, y)
+    far = network.predict(np.array([[-100.0], [20.0], [1e3]]))
+    assert (far.noise_var < 1.0).all()
+    assert (far.var > 1.0).all()
+    near = network.predict(X)
+    assert np.mean((y - near.mean) ** 2 / (near.var + near.noise_var)) == pytest.approx(1.0, abs=0.25)
+    copy = pickle.loads(pickle.dumps(network))
+    np.testing.assert_array_equal(copy.predict(X).noise_var, near.noise_var)

@@ -11,6 +11,7 @@ import onepass
 from onepass import BayesianNetwork, BayesianPerceptron, Quadrature, merge
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
+from onepass.engine.step import NOISE_START_WEIGHT
 from onepass.merging import Merging
 from tests.helpers.merging import close, labelled_rows, learned_apart, linear_rows
 
@@ -97,9 +98,9 @@ def test_learned_noise_is_pooled_by_the_rows_it_rests_on() -> None:
     prior = BayesianPerceptron(4, "linear", noise="learn")
     short, long = copy.deepcopy(prior).learn(X[:100], y[:100]), copy.deepcopy(prior).learn(X[100:], y[100:])
     merged = merge(prior, [short, long])
-    weights = [model.export_state()[1]["running"][1] - 1.0 for model in (short, long)]
+    weights = [model.export_state()[1]["running"][1] - NOISE_START_WEIGHT for model in (short, long)]
     assert merged.noise == pytest.approx(np.average([short.noise, long.noise], weights=weights))
-    assert merged.export_state()[1]["running"][1] == pytest.approx(1.0 + sum(weights))
+    assert merged.export_state()[1]["running"][1] == pytest.approx(NOISE_START_WEIGHT + sum(weights))
 
 
 def test_diagonal_beliefs_merge_weight_by_weight() -> None:

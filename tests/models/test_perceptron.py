@@ -222,7 +222,7 @@ def test_mean_is_a_copy() -> None:
         ({"noise": [1.0]}, TypeError, "noise"),
         ({"observation": "cauchy"}, ValueError, "observation must be one of 'auto', 'gaussian', 'bernoulli'"),
         ({"observation": "bernoulli", "noise": 0.1}, ValueError, "noise is for observation='gaussian'"),
-        ({"observation": "bernoulli", "activation": "relu"}, ValueError, "between 0 and 1.*PiecewiseLinear"),
+        ({"observation": "bernoulli", "activation": "relu"}, ValueError, "between 0 and 1.*got 'relu'"),
         ({"observation": "poisson", "activation": "tanh"}, ValueError, "never negative"),
         ({"update": "adf", "observation": "gaussian"}, ValueError, "no closed form.*Ways out.*kalman.*bernoulli"),
         ({"update": "adf", "moments": "paper"}, ValueError, "no closed form.*moments='exact'"),
@@ -620,9 +620,8 @@ class Interrupted:
 
 
 @pytest.mark.parametrize("row", [np.ones(1), [1.0]], ids=["array", "list"])
-@pytest.mark.parametrize("nth", [1, 2, 3])  # for the residual, the match, and what the row says about the noise
-def test_whenever_an_activation_is_interrupted_its_row_is_not_learned(nth: int, row: Any) -> None:
-    model = BayesianPerceptron(1, Interrupted(1 + nth), noise="learn")  # the constructor tries the moments once
+def test_when_an_activation_is_interrupted_its_row_is_not_learned(row: Any) -> None:
+    model = BayesianPerceptron(1, Interrupted(3), noise="learn")  # the constructor asks for moments twice
     noise = model.noise
     with pytest.raises(KeyboardInterrupt):
         model.learn(row, 0.5)

@@ -27,6 +27,7 @@ __all__ = [
     "Sigmoid",
     "Softplus",
     "Step",
+    "activation_text",
     "as_activation",
     "compiled_activation",
     "max_linear",
@@ -73,6 +74,17 @@ def as_activation(given: Any, moments: str = "exact") -> Activation:
         )
     name = one_of(given, NAMES, "activation")
     return _PAPER.get(name, _EXACT[name]) if moments == "paper" else _EXACT[name]
+
+
+def activation_text(activation: Activation) -> str:
+    """What a message calls an activation: its name, if it has one.
+
+    Examples
+    --------
+    >>> activation_text(as_activation("linear"))
+    "'linear'"
+    """
+    return next((repr(name) for name, known in _EXACT.items() if activation == known), repr(activation))
 
 
 def _check_moments(activation: Activation) -> None:

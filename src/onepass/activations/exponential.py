@@ -1,4 +1,4 @@
-"""The exponential, the link of Poisson counts."""
+"""The exponential, the link of counts."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 
 from onepass._typing import FloatArray
 from onepass.activations.base import ClosedForm
-from onepass.engine.matches import CompiledLikelihood, PoissonCount
+from onepass.engine.count_matches import NegativeBinomialCount, PoissonCount
+from onepass.engine.matches import CompiledLikelihood
 from onepass.engine.moments import ExponentialMoments
 
 __all__ = ["Exponential"]
@@ -30,7 +31,10 @@ class Exponential(ClosedForm):
     """
 
     compiled = ExponentialMoments()
-    exact: ClassVar[dict[str, type[CompiledLikelihood]]] = {"poisson": PoissonCount}
+    exact: ClassVar[dict[str, type[CompiledLikelihood]]] = {
+        "poisson": PoissonCount,
+        "negative_binomial": NegativeBinomialCount,
+    }
 
     def __call__(self, a: ArrayLike, /) -> FloatArray:
         """Value ``e^a``."""

@@ -182,7 +182,7 @@ class FullGaussian:
         if not self.needs_square_root and (len(plan.process_noise) or self.is_dense):
             limit, cov = CANCELLED[self._mean.dtype], self.use_covariance()
             given = (rows.X, rows.X_var, rows.y, plan.rule, state, plan.process_noise)
-            start, self.needs_square_root = rows_dense(*given, limit, self._mean, cov, rows.record)
+            start, self.needs_square_root = rows_dense(*given, limit, self._mean, cov, rows.record, rows.sites)
             if not self.needs_square_root:
                 return int(start)
         # The root has twice the digits of the covariance: from here on the belief is learned in that form.
@@ -190,7 +190,7 @@ class FullGaussian:
         if len(plan.process_noise):
             return start + self._learn_drifting(plan, state, rest)
         belief = (plan.rule, state, self._mean, self.use_square_root())
-        return start + int(rows_root(rest.X, rest.X_var, rest.y, *belief, rest.record))
+        return start + int(rows_root(rest.X, rest.X_var, rest.y, *belief, rest.record, rest.sites))
 
     def _learn_drifting(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
         """Process noise on a root is a factorisation per row: slow, and rarely needed."""
@@ -198,7 +198,7 @@ class FullGaussian:
             before, row = self.copy(), rows.part(i, i + 1)
             self.diffuse(plan.process_noise)
             belief = (plan.rule, state, self._mean, self.use_square_root())
-            if not rows_root(row.X, row.X_var, row.y, *belief, row.record):
+            if not rows_root(row.X, row.X_var, row.y, *belief, row.record, row.sites):
                 self._assign(before._mean, before._root, before._dense, before.needs_square_root)
                 return i
         return len(rows)
@@ -213,7 +213,7 @@ class FullGaussian:
             if blocks and not self.needs_square_root:
                 with_bias[: len(part), bias:] = part.X
                 given = (with_bias[: len(part)], part.y, plan.rule, state, plan.process_noise)
-                learned = learn_block(*given, self._mean, self.use_covariance(), part.record)
+                learned = learn_block(*given, self._mean, self.use_covariance(), part.record, part.sites)
                 self.needs_square_root = learned < 0
             if learned < 0:
                 learned = self._learn_rows(plan, state, part)

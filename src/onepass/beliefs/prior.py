@@ -1,14 +1,15 @@
-"""The belief a perceptron starts with, from the arguments ``mean`` and ``cov``."""
+"""The belief a perceptron starts with, from the arguments ``mean`` and ``cov`` or from the scales of a prior."""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from onepass._typing import FloatArray
 from onepass._validation import as_covariance, as_floats, as_variances
 from onepass.beliefs.base import Belief
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
 
-__all__ = ["as_prior"]
+__all__ = ["as_prior", "prior_variances"]
 
 _MANY = 30_000  # weights: a full covariance of 7 GB
 
@@ -32,3 +33,14 @@ def as_prior(mean: ArrayLike | None, cov: ArrayLike | None, size: int, covarianc
         )
     form = FullGaussian if covariance == "full" else DiagonalGaussian
     return form(prior_mean.astype(dtype), given.astype(dtype))
+
+
+def prior_variances(n_features: int, bias: int, scale: float, intercept_scale: float | None) -> FloatArray:
+    """Prior variances ``(bias + n_features,)`` of weights of one scale and of an intercept of its own.
+
+    Without a scale of its own the intercept has that of a weight.
+    """
+    variances = np.full(bias + n_features, scale**2)
+    if intercept_scale is not None:
+        variances[:bias] = intercept_scale**2
+    return variances

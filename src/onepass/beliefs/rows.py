@@ -1,10 +1,13 @@
 """The arguments with which a belief learns rows: how a row is learned, and the rows themselves."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.engine.rows import RowRule
+from onepass.engine.step import SITE_SIZE
 
 __all__ = ["RowPlan", "Rows"]
 
@@ -31,11 +34,15 @@ class Rows:
     X_var: FloatArray
     """``(n, d)`` variances of the inputs, or empty."""
     record: FloatArray
-    """Receives mean, variance and noise of each row from before its update, ``(n, 3)``, or is empty."""
+    """Receives mean, variance, noise and log density of each row from before its update, ``(n, 4)``, or is empty."""
+
+    sites: FloatArray = field(default_factory=lambda: np.empty((0, SITE_SIZE)))
+    """What each row contributed, ``(n, 4)``, NaN before it was learned; empty where rows are learned but once."""
 
     def __len__(self) -> int:
         return len(self.y)
 
     def part(self, start: int, stop: int) -> "Rows":
         """Some of the rows."""
-        return Rows(self.X[start:stop], self.y[start:stop], self.X_var[start:stop], self.record[start:stop])
+        arrays = (self.X, self.y, self.X_var, self.record, self.sites)
+        return Rows(*(array[start:stop] for array in arrays))

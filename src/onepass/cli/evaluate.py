@@ -34,7 +34,11 @@ __all__ = ["evaluate"]
     help="Start from this saved model; the file is not changed.",
 )
 @options.shape
-@click.option("--compare", is_flag=True, help="Score one-pass models of scikit-learn and River on the same rows.")
+@click.option(
+    "--compare",
+    is_flag=True,
+    help="Score one-pass models of scikit-learn and River on the same rows, each with its best step size so far.",
+)
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a report to this file.")
 @options.rejecting
 @options.delimiter
@@ -55,8 +59,9 @@ def evaluate(
     """Test, then train: predict every row, score the prediction, learn the row.
 
     Every row tests what was learned from the rows before it, so no data have to be held out. For numbers: RMSE, MAE,
-    log-likelihood and the share of targets inside the 50, 80 and 95 % intervals; for classes: accuracy, log-loss, Brier
-    score and the area under the ROC curve; for both the calibration error. Curves over time are in --json and --html.
+    log-likelihood and the share of targets inside the 50, 80 and 95 % intervals; for counts the Poisson deviance, too;
+    for classes: accuracy, log-loss, Brier score and the area under the ROC curve; for all the calibration error. Curves
+    over time are in --json and --html.
 
     The model is the one that 'onepass fit' would make with the same options, or a saved one. The kinds of the columns,
     and the mean and scale of numbers, are taken from the first rows beforehand.
@@ -113,11 +118,13 @@ def evaluate(
 def _print_scores(console: Console, trial: "Trial", log: Rejects, html: Path | None) -> None:
     table = trial.table()
     facts: dict[str, Any] = {"rows": trial.rows, "rejected": log.count, "seconds": round(console.seconds, 3)}
-    facts |= {"scores": trial.scores(), "failed": trial.failed, "over_time": trial.over_time()}
+    facts |= {"scores": trial.scores(), "settings": trial.settings(), "failed": trial.failed}
+    facts["over_time"] = trial.over_time()
     speed = trial.rows / max(console.seconds, 1e-9)
     words = [
         f"{counted(trial.rows, 'row')} in {console.seconds:.1f} s ({speed:,.0f} rows/s), {log.count:,} rejected",
         *_columns(table),
+        *(f"best setting of {name}: {setting}" for name, setting in trial.settings().items()),
         *([f"report: {html}"] if html is not None else []),
     ]
     console.done(facts, *words)

@@ -69,7 +69,7 @@ def fit(
     holds; every choice is printed, and every one has an option that overrules it.
 
     Without --hidden the model is a perceptron: linear for numbers, sigmoid for two classes, softmax for more. With
-    --hidden 50 it is a network of them.
+    --hidden 50 it is a network of them. Numbers that are counts, 0, 1, 2, ..., are learned as such with --task counts.
 
     Without --model the model is written to the folder the command runs in, and named after the first file. An older
     file of that name is replaced only if it is a model of the same target learned from the same files.

@@ -137,7 +137,11 @@ level = click.option(
 )
 
 shape = _all(
-    click.option("--task", type=click.Choice(["regression", "classification"]), help="Detected by default."),
+    click.option(
+        "--task",
+        type=click.Choice(["regression", "counts", "classification"]),
+        help="Detected by default, but for counts.",
+    ),
     click.option("--classes", type=names, default=(), metavar="A,B,...", help="All classes that can occur."),
     click.option("--columns", type=names, default=(), metavar="A,B,...", help="Learn from these columns only."),
     click.option("--ignore", type=names, default=(), metavar="A,B,...", help="Do not learn from these columns."),
@@ -178,7 +182,8 @@ shape = _all(
     ),
     click.option(
         "--activation",
-        help="Of the hidden units (default relu), or without --hidden of the output (default linear, or sigmoid).",
+        help="Of the hidden units (default relu), or without --hidden of the output (default linear; exp for counts, "
+        "sigmoid for classes).",
     ),
     click.option(
         "--covariance",
@@ -191,7 +196,7 @@ shape = _all(
         metavar="NUMBER|learn",
         default="learn",
         show_default=True,
-        help="Variance of the target's noise.",
+        help="Variance of the target's noise, or dispersion of counts.",
     ),
     click.option(
         "--prior-scale",
@@ -200,6 +205,12 @@ shape = _all(
         default="1",
         show_default=True,
         help="Prior standard deviation of the weights; 'auto' averages over several, which takes longer.",
+    ),
+    click.option(
+        "--intercept-scale",
+        type=click.FloatRange(min=0.0, min_open=True),
+        metavar="NUMBER",
+        help="Prior standard deviation of the intercept; by default 4, or with --hidden 1 for numbers.",
     ),
     click.option(
         "--forgetting",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["flag", "schema_error_words", "schema_options", "task_words"]
 
 _FLAGS = {"kinds": "--as"}
+_SETTINGS = ("hidden", "activation", "covariance", "forgetting", "prior_scale", "intercept_scale", "seed")
 
 
 def flag(setting: str) -> str:
@@ -41,7 +42,7 @@ def schema_options(target: str, shape: dict[str, Any]) -> "SchemaOptions":
     noise = None if shape["noise"] == "learn" else shape["noise"]
     settings = Settings(
         noise=noise,
-        **{name: shape[name] for name in ("hidden", "activation", "covariance", "forgetting", "prior_scale", "seed")},
+        **{name: shape[name] for name in _SETTINGS},
     )
     plain = {name: shape[name] for name in ("task", "classes", "columns", "ignore", "one_hot", "buckets", "sample")}
     return SchemaOptions(target, kinds=kinds, settings=settings, **plain)
@@ -62,9 +63,14 @@ def _check_model(shape: dict[str, Any]) -> None:
 
 def task_words(model: "TabularModel", reason: str) -> str:
     """The task of a new model, why it was chosen, and how to choose another."""
+    from onepass.tables.targets import CountTarget
+
     name = model.target.name
+    if isinstance(model.target, CountTarget):
+        return f"counts ({name}: {reason})"
     if not model.labels:
-        return f"regression ({name}: {reason}; --task classification would take its values for classes)"
+        counts = "--task counts would take them for counts, " if reason.startswith("whole numbers") else ""
+        return f"regression ({name}: {reason}; {counts}--task classification would take its values for classes)"
     count = "two classes" if len(model.labels) == 2 else f"{len(model.labels)} classes"
     return f"classification, {count} ({name}: {reason})"
 

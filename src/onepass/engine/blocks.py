@@ -9,7 +9,7 @@ once for a symmetric rank-b update of its lower triangle.
 import cython
 import numpy as np
 from cython.cimports.libc.math import isfinite
-from cython.cimports.onepass.engine.step import learn_scalar
+from cython.cimports.onepass.engine.step import learn_scalar, learn_site
 from scipy.linalg.blas import dsymm, dsyrk, dtrsm, ssymm, ssyrk, strsm
 
 __all__ = ["CANCELLED", "block_size", "learn_block"]
@@ -25,7 +25,7 @@ def block_size(size):
 
 
 def block_scalars(
-    products, squares, terms, pre_mean, y, rule, state, trace, cancelled, scores, informations, mixing, out
+    products, squares, terms, pre_mean, y, rule, state, trace, cancelled, scores, informations, mixing, out, sites
 ):
     """Run the recursion among the rows of a block.
 
@@ -58,7 +58,11 @@ def block_scalars(
                 learned = -1
                 break
             noise = state.noise
-            score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean[i], var, var, 0.0, y[i])
+            if sites.shape[0]:
+                site = cython.address(sites[i, 0])
+                score, information, ratio = learn_site(rule.likelihood, state, pre_mean[i], var, 0.0, y[i], site)
+            else:
+                score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean[i], var, var, 0.0, y[i])
             if not isfinite(score):
                 learned = i
                 break
@@ -69,6 +73,7 @@ def block_scalars(
                 out[i, 0] = pre_mean[i]
                 out[i, 1] = var
                 out[i, 2] = noise
+                out[i, 3] = state.log_density
             scores[i] = score * growth
             informations[i] = information * growth
             for k in range(i + 1, b):
@@ -91,7 +96,7 @@ def block_scalars(
     return learned, growth
 
 
-def learn_block(rows, y, rule, state, process_noise, mean, cov, out):
+def learn_block(rows, y, rule, state, process_noise, mean, cov, out, sites):
     """Learn one block of rows, the bias among them, into the lower triangle of ``cov`` (Fortran order), in place.
 
     Returns the number of rows learned: all, or the index of the first that is not finite; or -1 where ``cov`` would
@@ -110,7 +115,7 @@ def learn_block(rows, y, rule, state, process_noise, mean, cov, out):
         gains += ((rows * process_noise) * times[:, None]).T
     squares = np.empty((0, 0)) if rule.forgetting == 1.0 else np.ascontiguousarray(gains.T @ gains, dtype=np.float64)
     scores, informations, mixing = np.empty(b), np.empty(b), np.zeros((b, b), order="F")
-    progress = state.copy()
+    progress, new_sites = state.copy(), sites.copy()
     learned, growth = block_scalars(
         products,
         squares,
@@ -125,10 +130,12 @@ def learn_block(rows, y, rule, state, process_noise, mean, cov, out):
         informations,
         mixing,
         out,
+        new_sites,
     )
     if learned != b:
         return learned
     state.assign(progress)
+    sites[:] = new_sites
     steps = trsm(1.0, mixing.astype(cov.dtype, order="F"), gains, side=1, lower=1, trans_a=1, diag=1, overwrite_b=1)
     mean += steps @ scores.astype(cov.dtype)
     for sign in (1.0, -1.0):  # a widening row has a negative information

@@ -16,4 +16,5 @@ def learn_block(
     mean: FloatArray,
     cov: FloatArray,
     out: FloatArray,
+    sites: FloatArray,
 ) -> int: ...

@@ -15,8 +15,8 @@ from cython.cimports.onepass.engine.step import LearningState
 def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
     """Learn rows, each into the record of its slot, in the given order.
 
-    Returns the number of rows learned, fewer than all if one can't be. ``out`` receives mean, variance and noise from
-    before each row, if it has room for them.
+    Returns the number of rows learned, fewer than all if one can't be. ``out`` receives mean, variance, noise and
+    log density from before each row, if it has room for them.
     """
     d: cython.Py_ssize_t = X.shape[1]
     p: cython.Py_ssize_t = d + rule.bias
@@ -45,6 +45,7 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
                 record + HEAD + p,
                 True,
                 cython.address(space[0]),
+                cython.NULL,
             )
             if not seen.learned:
                 learned = n
@@ -58,6 +59,7 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
                 out[i, 0] = seen.pre_mean
                 out[i, 1] = seen.pre_var
                 out[i, 2] = noise
+                out[i, 3] = state.log_density
     rule.likelihood.raise_pending()
     return learned
 

@@ -5,14 +5,14 @@ cdef struct Match:
     double score
     double information
     double variance_ratio
-    double square
 
 cdef class CompiledLikelihood:
     cdef CompiledActivation activation
     cdef Match match(self, double mean, double var, double y, double noise) noexcept nogil
     cdef bint accepts(self, double y) noexcept nogil
-    cdef double residual(self, double mean, double var, double y) noexcept nogil
-    cdef double square_after(self, Match match, double mean, double var, double y) noexcept nogil
+    cdef void match_noises(
+        self, double mean, double var, double y, Py_ssize_t n, double* noises, Match* matches
+    ) noexcept nogil
     cpdef object match_rows(
         self, const double[::1] mean, const double[::1] var, const double[::1] y, const double[::1] noise
     )
@@ -32,16 +32,16 @@ cdef class StepLabel(LabelLikelihood):
 cdef class NoisyPieces(CompiledLikelihood):
     cdef PiecewiseMoments pieces
 
-cdef class PoissonCount(CompiledLikelihood):
-    pass
-
 cdef class KalmanNoise(CompiledLikelihood):
     pass
 
 cdef class KalmanLabel(LabelLikelihood):
     pass
 
-cdef class KalmanCount(CompiledLikelihood):
+cdef class CountLikelihood(CompiledLikelihood):
+    pass
+
+cdef class KalmanCount(CountLikelihood):
     pass
 
 cdef class PythonLikelihood(CompiledLikelihood):
@@ -51,8 +51,8 @@ cdef class PythonLikelihood(CompiledLikelihood):
 
 cdef Match sigmoid_label(double mean, double var, double y) noexcept nogil
 cdef (double, double, double) _probits(double mean, double var) noexcept nogil
+cdef Match _straight(const double[:, ::1] pieces, double mean, double v, double y, double noise) noexcept nogil
 cdef Match _piece(const double[:, ::1] pieces, Py_ssize_t i, double mean, double v, double y, double noise) noexcept nogil
-cdef double _drop(double h, double rate, double var) noexcept nogil
 cdef Match _kalman(
     double mean, double var, double y, double output_mean, double output_var, double slope, double noise, double log_z,
     double resolution

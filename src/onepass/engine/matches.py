@@ -2,17 +2,17 @@
 
 With ``Z = ∫ p(y|a) N(a; mean, var) da`` the tilted density ``p(y|a) N(a)/Z`` has the mean ``mean + score var`` and the
 variance ``var - information var²``, where ``score = dlogZ/dmean`` and ``information = -d²logZ/dmean²``. A `Match` has
-``log Z``, these two, the ratio ``1 - information var`` of the variance after to that before (with the digits that the
-difference would lose when a precise target meets a vague belief) and, for Gaussian noise, the expected squared
-residual.
+``log Z``, these two, and the ratio ``1 - information var`` of the variance after to that before, with the digits that
+the difference would lose when a precise target meets a vague belief.
 
-One class per likelihood and activation for which the match is exact, and the paper's rule (``Kalman...``), which takes
-target and pre-activation for jointly Gaussian and needs only the activation's moments.
+One class per likelihood and activation for which the match is exact (those of counts stand in `count_matches`), and
+the paper's rule (``Kalman...``), which takes target and pre-activation for jointly Gaussian and needs only the
+activation's moments.
 """
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import INFINITY, NAN, exp, expm1, fabs, floor, lgamma, log, log1p, sqrt
+from cython.cimports.libc.math import INFINITY, NAN, exp, fabs, floor, lgamma, log, log1p, sqrt
 from cython.cimports.onepass.engine.moments import (
     N_PROBITS,
     PROBIT_SCALES,
@@ -25,14 +25,11 @@ from cython.cimports.onepass.engine.special import (
     FEW_HERMITE_WEIGHTS,
     HERMITE,
     HERMITE_WEIGHTS,
-    UNIT,
-    UNIT_WEIGHTS,
     log_cdf_slopes,
     log_ndtr,
     ndtr,
     pdf,
     truncated,
-    wright_omega,
 )
 
 _LOG_2PI = cython.declare(cython.double, 1.8378770664093453)
@@ -40,7 +37,6 @@ _TINY = cython.declare(cython.double, 1e-200)  # what is smaller is nothing; quo
 _FLOOR = cython.declare(cython.double, 1e-120)  # the square of its inverse stays within float64
 _SMALLEST = cython.declare(cython.double, 2.2250738585072014e-308)
 _LABEL_RESOLUTION = cython.declare(cython.double, 1e-14)  # 1 - f is known to rounding, some 1e-16
-_DROP = cython.declare(cython.double, 36.0)  # e^-36 is below rounding
 
 
 class CompiledLikelihood:
@@ -51,19 +47,17 @@ class CompiledLikelihood:
 
     def match(self, mean, var, y, noise):
         """Match the moments of the tilted density; each likelihood overrides this."""
-        return Match(NAN, NAN, NAN, NAN, NAN)
+        return Match(NAN, NAN, NAN, NAN)
 
     def accepts(self, y):
         """Whether a finite number can be a target."""
         return True
 
-    def residual(self, mean, var, y):
-        """The target minus its expectation under the belief."""
-        return y - self.activation.at(mean, var)[0]
-
-    def square_after(self, match, mean, var, y):
-        """``E[(y - f(a))²]`` after the step, from which the noise is learned."""
-        return match.square
+    def match_noises(self, mean, var, y, n, noises, matches):
+        """Match a target once for each of ``n`` noise variances."""
+        i: cython.Py_ssize_t
+        for i in range(n):
+            matches[i] = self.match(mean, var, y, noises[i])
 
     def match_rows(self, mean, var, y, noise):
         """Match every row: log Z, score, information and variance ratio, ``(4, n)``."""
@@ -150,7 +144,7 @@ def sigmoid_label(mean, var, y):
         log_z, score, information = _probits(m, var)
     # -(log s)'' is at most 1/4, so by Cramer-Rao the variance left is at least 1/(1/v + 1/4).
     information = min(max(information, 0.0), 1.0 / (var + 4.0))
-    return Match(log_z, sign * score, information, 1.0 - information * var, 0.0)
+    return Match(log_z, sign * score, information, 1.0 - information * var)
 
 
 def _probits(mean, var):
@@ -208,7 +202,7 @@ class ProbitLabel(LabelLikelihood):
         z = sign * k * mean
         r, q, _ = log_cdf_slopes(z)
         information = min(k * k * q, 1.0 / (var + 1.0))  # Cramer-Rao: -(log Φ)'' is at most 1
-        return Match(log_ndtr(z), sign * k * r, information, 1.0 - information * var, 0.0)
+        return Match(log_ndtr(z), sign * k * r, information, 1.0 - information * var)
 
 
 class StepLabel(LabelLikelihood):
@@ -221,7 +215,7 @@ class StepLabel(LabelLikelihood):
         k = 1.0 / sqrt(var)
         z = min(max(sign * k * mean, -1e100), 1e100)
         r, q, rest = log_cdf_slopes(z)
-        return Match(log_ndtr(z), sign * k * r, q / var, rest, 0.0)  # not k² q, which may round to more than 1/var
+        return Match(log_ndtr(z), sign * k * r, q / var, rest)  # not k² q, which may round to more than 1/var
 
 
 def _piece(pieces, i, mean, v, y, noise):
@@ -232,13 +226,24 @@ def _piece(pieces, i, mean, v, y, noise):
     std = sqrt(v) * sqrt(noise / total)
     centre = mean + v * slope * residual / total
     log_mass, shift, var, shrinkage = truncated((pieces[2, i] - centre) / std, (pieces[3, i] - centre) / std)
-    gap = residual * (noise / total) - slope * std * shift
     return Match(
         log_mass - 0.5 * (min(residual * (residual / total), 1e300) + log(total) + _LOG_2PI),
         slope * residual / total + std / v * shift,
         slope * slope / total + noise / total * shrinkage / v,
         noise / total * var,
-        gap * gap + (slope * std) * (slope * std) * var,
+    )
+
+
+def _straight(pieces, mean, v, y, noise):
+    """Match a target around the only piece there is: a product of two Gaussians."""
+    slope = pieces[0, 0]
+    total = noise + slope * slope * v
+    residual = y - pieces[1, 0] - slope * mean
+    return Match(
+        -0.5 * (min(residual * (residual / total), 1e300) + log(total) + _LOG_2PI),
+        slope * residual / total,
+        slope * slope / total,
+        noise / total,
     )
 
 
@@ -260,6 +265,8 @@ class NoisyPieces(CompiledLikelihood):
         # A variance that is nothing beside the mean would overflow the distance to a knot; nor can it be learned.
         known = max(1e-30 * far * far, _FLOOR)
         v = max(var, known)
+        if k == 1 and var >= known:
+            return _straight(pieces, mean, v, y, noise)
         # One pass: sums relative to the heaviest piece so far, in weight and in score. Centred on any other piece the
         # scatter of the scores would be a difference of large numbers, and rounding could outgrow the variance left.
         top = -INFINITY
@@ -269,7 +276,6 @@ class NoisyPieces(CompiledLikelihood):
         second = 0.0
         information = 0.0
         left = 0.0
-        square = 0.0
         for i in range(k):
             part = _piece(pieces, i, mean, v, y, noise)
             if part.log_z > top:
@@ -280,7 +286,6 @@ class NoisyPieces(CompiledLikelihood):
                 z *= shrink
                 information *= shrink
                 left *= shrink
-                square *= shrink
                 top = part.log_z
                 centre = part.score
             weight = exp(part.log_z - top) if part.log_z - top > -700.0 else 0.0
@@ -291,78 +296,16 @@ class NoisyPieces(CompiledLikelihood):
                 second += weight * gap * gap
                 information += weight * part.information
                 left += weight * part.variance_ratio
-                square += weight * part.square
         first /= z
         scatter = max(second / z - first * first, 0.0)
         if var < known:
-            return Match(top + log(z), 0.0, 0.0, 1.0, square / z)
+            return Match(top + log(z), 0.0, 0.0, 1.0)
         return Match(
             top + log(z),
             centre + first,
             min(information / z - scatter, 1.0 / v),
             left / z + v * scatter,
-            square / z,
         )
-
-
-def _drop(h, rate, var):
-    """How far the log density of a count's posterior lies below its peak at a distance ``h`` from the mode."""
-    return rate * (expm1(h) - h) + 0.5 * h * h / var
-
-
-class PoissonCount(CompiledLikelihood):
-    """A count with the rate ``e^a``, on fixed nodes around the mode: right to 1e-8 of the posterior's deviation.
-
-    The log of the tilted density is concave, so its mass lies on both sides of its mode, each side as wide as the
-    density takes to drop by e⁻³⁶ and smooth over it.
-    """
-
-    def accepts(self, y):
-        """Take whole numbers from 0 on."""
-        return y >= 0.0 and y == floor(y)
-
-    def match(self, mean, var, y, noise):
-        """By the likelihood's own slopes where little changes, by the tilted moments where much does."""
-        v = min(max(var, 1e-20), 1e12)
-        # The mode solves (a - mean)/v = y - e^a; with w = v e^a that is w + log w = mean + v y + log v.
-        target = mean + v * y
-        omega = wright_omega(target + log(v))
-        mode = log(omega / v) if omega > 1.0 else target - omega
-        rate = exp(min(max(mode, -300.0), 300.0))
-        z = 0.0
-        first = 0.0
-        second = 0.0
-        away = 0.0
-        wide = 0.0
-        for half in range(2):
-            side = -1.0 if half == 0 else 1.0
-            # Newton's method from beyond: the Gaussian alone drops as much by sqrt(72 v), the likelihood alone by
-            # these.
-            root = sqrt(2.0 * _DROP / rate)
-            width = min(sqrt(2.0 * _DROP * v), log1p(_DROP / rate + root) if half == 1 else _DROP / rate + 1.0 + root)
-            for _ in range(8):
-                slope = rate * side * expm1(side * width) + width / v
-                width -= (_drop(side * width, rate, v) - _DROP) / slope
-            for i in range(32):
-                h = side * width * UNIT[i]
-                weight = width * UNIT_WEIGHTS[i] * exp(-_drop(h, rate, v))
-                rise = rate * expm1(h)
-                z += weight
-                first += weight * rise
-                second += weight * rise * rise
-                away += weight * h
-                wide += weight * h * h
-        centre = first / z
-        away /= z
-        ratio = (wide / z - away * away) / v
-        if ratio < 0.5:  # the tilted moments keep their digits; the slopes, of a rate with a large variance, do not
-            score = (mode - mean + away) / v
-            information = (1.0 - ratio) / v
-        else:  # score = E~[y - e^a], information = E~[e^a] - Var~[e^a]
-            score = (mode - mean) / v - centre
-            information = min(max(rate + centre - (second / z - centre * centre), 0.0), 1.0 / v)
-        peak = y * mode - rate - lgamma(y + 1.0) - 0.5 * (mode - mean) * (mode - mean) / v
-        return Match(peak + log(z) - 0.5 * (log(v) + _LOG_2PI), score, information, ratio, 0.0)
 
 
 def _kalman(mean, var, y, output_mean, output_var, slope, noise, log_z, resolution):
@@ -375,7 +318,7 @@ def _kalman(mean, var, y, output_mean, output_var, slope, noise, log_z, resoluti
     total = output_var + noise
     # The pre-activation is known (up to the rounding of its mean), or the target is: there is nothing to learn.
     if var < max(1e-30 * mean * mean, _TINY) or total < resolution:
-        return Match(log_z, 0.0, 0.0, 1.0, 0.0)
+        return Match(log_z, 0.0, 0.0, 1.0)
     # The guard: the paper's three approximations together may break Cauchy-Schwarz, A² v <= S, and with it the
     # covariance; the slope is cut to what it allows. Never so for exact moments, nor around the paper's sigmoid from a
     # noise of 0.00733 on, around its tanh from 0.02932 on.
@@ -387,7 +330,7 @@ def _kalman(mean, var, y, output_mean, output_var, slope, noise, log_z, resoluti
     if fabs(unexplained) < 1e-15 * output_var:
         unexplained = 0.0
     ratio = max(unexplained + noise, 0.0) / total
-    return Match(log_z, slope * (y - output_mean) / total, slope * slope / total, ratio, 0.0)
+    return Match(log_z, slope * (y - output_mean) / total, slope * slope / total, ratio)
 
 
 class KalmanNoise(CompiledLikelihood):
@@ -395,15 +338,18 @@ class KalmanNoise(CompiledLikelihood):
 
     def match(self, mean, var, y, noise):
         """The paper's rule with ``S = Var f(a) + noise``."""
-        mu, var_y, slope = self.activation.at(mean, var)
-        total = max(var_y + noise, _TINY)
-        log_z = -0.5 * (log(total) + _LOG_2PI + (y - mu) * (y - mu) / total)
-        return _kalman(mean, var, y, mu, var_y, slope, noise, log_z, _TINY)
+        match: Match
+        self.match_noises(mean, var, y, 1, cython.address(noise), cython.address(match))
+        return match
 
-    def square_after(self, match, mean, var, y):
-        """By the moments of the output after the step."""
-        mu, var_y, _ = self.activation.at(mean + match.score * var, var * match.variance_ratio)
-        return (y - mu) * (y - mu) + var_y
+    def match_noises(self, mean, var, y, n, noises, matches):
+        """The moments of the activation serve all noises."""
+        i: cython.Py_ssize_t
+        mu, var_y, slope = self.activation.at(mean, var)
+        for i in range(n):
+            total = max(var_y + noises[i], _TINY)
+            log_z = -0.5 * (log(total) + _LOG_2PI + (y - mu) * (y - mu) / total)
+            matches[i] = _kalman(mean, var, y, mu, var_y, slope, noises[i], log_z, _TINY)
 
 
 class KalmanLabel(LabelLikelihood):
@@ -427,17 +373,22 @@ def log_negative_binomial(y, mean, var):
     return log_p
 
 
-class KalmanCount(CompiledLikelihood):
-    """Counts around any activation that is never negative, by the paper's rule with a count's own variance."""
+class CountLikelihood(CompiledLikelihood):
+    """Counts; the noise is their dispersion, 0 for Poisson counts."""
 
     def accepts(self, y):
         """Take whole numbers from 0 on."""
         return y >= 0.0 and y == floor(y)
 
+
+class KalmanCount(CountLikelihood):
+    """Counts around any activation that is never negative, by the paper's rule with a count's own variance."""
+
     def match(self, mean, var, y, noise):
-        """The paper's rule with ``S = Var f(a) + mu_y``."""
+        """The paper's rule with ``S = Var f(a) + mu_y + noise E[f(a)²]``."""
         mu, var_y, slope = self.activation.at(mean, var)
-        return _kalman(mean, var, y, mu, var_y, slope, mu, log_negative_binomial(y, mu, var_y), _TINY)
+        over = noise * (mu * mu + var_y)
+        return _kalman(mean, var, y, mu, var_y, slope, mu + over, log_negative_binomial(y, mu, var_y + over), _TINY)
 
 
 class PythonLikelihood(CompiledLikelihood):
@@ -469,7 +420,7 @@ class PythonLikelihood(CompiledLikelihood):
                 log_z, score, information, ratio = self.likelihood.moment_match(self.python_activation, mean, var, y)
             except BaseException as error:
                 self.error = error
-        return Match(log_z, score, information, ratio, 0.0)
+        return Match(log_z, score, information, ratio)
 
     def raise_pending(self):
         """Raise the exception that the objects raised since the last call, if any."""

@@ -67,14 +67,13 @@ def _learn_rows(work, shape, rule, noise, sites, mean, cov, space, signals, old,
             removed = _without_site(i, shape, sites, mean, cov, space, signals, old, match)
         project(shape, cov, signals, space)
         density = rule.likelihood.match(signals.mean, space.cov, target, noise, match)
-        if not removed:
-            work.densities[i] = density
-            continue
-        if not isfinite(density) or not isfinite(_magnitude(space, match.score)):
+        if removed and (not isfinite(density) or not isfinite(_magnitude(space, match.score))):
             return t
         work.densities[i] = density
         if work.keeps_record:
             rule.likelihood.describe(signals.mean, space.cov, noise, cython.address(work.record[i, 0, 0]), match)
+        if not removed:
+            continue
         if sites is not None:
             _keep_site(i, shape, sites, mean, space, signals, match)
         step(shape, mean, cov, space, match)

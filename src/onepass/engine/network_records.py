@@ -85,7 +85,7 @@ class TrainingPass:
     rows, targets : (n, d) and (n, columns) arrays
     order : of the rows
     densities : receives the log density of each target, (n,)
-    record : receives mean, variance, noise and scale of each prediction, (n, 4, K), or None
+    record : receives what each row was predicted from, (n, 5, K), see `VectorLikelihood.describe`, or None
     noise_gain, noise_bound : of the noise's learning, see `onepass.engine.vector_matches.VectorLikelihood.learn_noise`
     """
 
@@ -94,7 +94,7 @@ class TrainingPass:
         self.densities = densities
         self.order = np.ascontiguousarray(order, dtype=np.intp)
         self.keeps_record = record is not None
-        self.record = np.empty((0, 4, 1)) if record is None else record
+        self.record = np.empty((0, 5, 1)) if record is None else record
         self.noise_gain, self.noise_bound = noise_gain, noise_bound
 
 

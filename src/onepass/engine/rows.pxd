@@ -9,6 +9,9 @@ ctypedef fused Index:
     int
     long long
 
+cdef enum:
+    SITE_SIZE = 4
+
 cdef class RowRule:
     cdef readonly CompiledLikelihood likelihood
     cdef readonly int bias
@@ -29,16 +32,17 @@ cdef class RowLearner:
 
 cdef Seen learn_row_root(
     const double* x, const double* x_var, Py_ssize_t d, double y, RowRule rule, LearningState state,
-    Real* mean, Real* root, bint packed, Real* scratch
+    Real* mean, Real* root, bint packed, Real* scratch, double* site
 ) noexcept nogil
 cdef bint _load(Real* x, const double* row, Py_ssize_t d, int bias) noexcept nogil
 cpdef Py_ssize_t rows_root(
     const double[:, ::1] X, const double[:, ::1] X_var, const double[::1] y, RowRule rule, LearningState state,
-    Real[::1] mean, Real[:, ::1] root, double[:, ::1] out
+    Real[::1] mean, Real[:, ::1] root, double[:, ::1] out, double[:, ::1] sites
 )
 cpdef tuple rows_dense(
     const double[:, ::1] X, const double[:, ::1] X_var, const double[::1] y, RowRule rule, LearningState state,
-    const double[::1] process_noise, double cancelled, Real[::1] mean, Real[::1, :] cov, double[:, ::1] out
+    const double[::1] process_noise, double cancelled, Real[::1] mean, Real[::1, :] cov, double[:, ::1] out,
+    double[:, ::1] sites
 )
 cpdef Py_ssize_t rows_diagonal(
     const double[:, ::1] X, const double[:, ::1] X_var, const double[::1] y, RowRule rule, LearningState state,

@@ -1,14 +1,16 @@
 """The row kernels: one compiled loop over the rows for each form of the belief.
 
 Every kernel returns the number of rows it learned: all of them, or the index of the first that is not finite, of which
-nothing was written. ``out``, if it is not empty, receives mean, variance and noise of each row before its update. The
-belief may be in single or double precision.
+nothing was written. ``out``, if it is not empty, receives mean, variance, noise and log density of
+each row before its update.
+``sites``, if they are not empty, are what each row contributed, ``(n, 4)``, see `step.learn_site`. The belief may be in
+single or double precision.
 """
 
 import cython
 import numpy as np
 from cython.cimports.libc.math import isfinite, sqrt
-from cython.cimports.onepass.engine.step import LearningState, learn_scalar
+from cython.cimports.onepass.engine.step import LearningState, learn_scalar, learn_site
 
 _TINY = cython.declare(cython.double, 1e-100)  # the square root of a share of the variance that is none
 
@@ -44,7 +46,7 @@ def _load(x, row, d, bias):
     return total == 0.0
 
 
-def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, scratch):
+def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, scratch, site):
     """Learn a row into ``C = R'R``, ``R`` lower triangular; whether it could be, and its mean and variance from before.
 
     Carlson's update, see `onepass.beliefs.full`. ``packed`` roots are stored without the zeros; ``scratch`` has
@@ -110,7 +112,10 @@ def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, scratch):
                 r = root + (j * (j + 1) // 2 if packed else j * p)
                 marginal += r[bias + k] * r[bias + k]
             input_var += x_var[k] * (mean[bias + k] * mean[bias + k] + growth * marginal)
-    score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, var, input_var, y)
+    if site == cython.NULL:
+        score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, var, input_var, y)
+    else:
+        score, information, ratio = learn_site(rule.likelihood, state, pre_mean, var, input_var, y, site)
     if not isfinite(score):
         return seen
     scale = sqrt(growth)
@@ -179,6 +184,7 @@ class RowLearner:
             cython.address(self.root[0, 0]),
             False,
             cython.address(self.scratch[0]),
+            cython.NULL,
         ).learned
 
     def __call__(self, x, y):
@@ -223,7 +229,7 @@ class RowLearner:
             return None
 
 
-def rows_root(X, X_var, y, rule, state, mean, root, out):
+def rows_root(X, X_var, y, rule, state, mean, root, out, sites):
     """Learn rows into ``C = R'R``, ``R`` lower triangular."""
     n: cython.Py_ssize_t = X.shape[0]
     i: cython.Py_ssize_t
@@ -246,6 +252,7 @@ def rows_root(X, X_var, y, rule, state, mean, root, out):
                 cython.address(root[0, 0]),
                 False,
                 cython.address(space[0]),
+                cython.address(sites[i, 0]) if sites.shape[0] else cython.NULL,
             )
             if not seen.learned:
                 learned = i
@@ -254,11 +261,12 @@ def rows_root(X, X_var, y, rule, state, mean, root, out):
                 out[i, 0] = seen.pre_mean
                 out[i, 1] = seen.pre_var
                 out[i, 2] = noise
+                out[i, 3] = state.log_density
     rule.likelihood.raise_pending()
     return learned
 
 
-def rows_dense(X, X_var, y, rule, state, process_noise, cancelled, mean, cov, out):
+def rows_dense(X, X_var, y, rule, state, process_noise, cancelled, mean, cov, out, sites):
     """Learn rows into the lower triangle of ``C`` itself, in Fortran order.
 
     Returns the rows learned, and whether it stopped there because ``C`` would lose its digits.
@@ -279,6 +287,7 @@ def rows_dense(X, X_var, y, rule, state, process_noise, cancelled, mean, cov, ou
     x = cython.address(view[0, 0])
     gain = cython.address(view[1, 0])
     before: LearningState = state.copy()
+    site: cython.double[4]  # written only if the row is learned here
     with cython.nogil:
         trace = 0.0
         for j in range(p):
@@ -322,7 +331,12 @@ def rows_dense(X, X_var, y, rule, state, process_noise, cancelled, mean, cov, ou
                     marginal = growth * (cov[bias + k, bias + k] + drift)
                     input_var += X_var[i, k] * (mean[bias + k] * mean[bias + k] + marginal)
             before.assign(state)
-            score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, var, input_var, y[i])
+            if sites.shape[0]:
+                for k in range(SITE_SIZE):
+                    site[k] = sites[i, k]
+                score, information, ratio = learn_site(rule.likelihood, state, pre_mean, var, input_var, y[i], site)
+            else:
+                score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, var, input_var, y[i])
             if not isfinite(score):
                 learned = i
                 break
@@ -331,10 +345,13 @@ def rows_dense(X, X_var, y, rule, state, process_noise, cancelled, mean, cov, ou
                 learned = i
                 digits_lost = True
                 break
+            for k in range(SITE_SIZE if sites.shape[0] else 0):
+                sites[i, k] = site[k]
             if out.shape[0]:
                 out[i, 0] = pre_mean
                 out[i, 1] = var + input_var
                 out[i, 2] = before.noise
+                out[i, 3] = state.log_density
             trace = growth * (trace + added)
             for j in range(p):
                 if drifting:
@@ -395,6 +412,7 @@ def rows_diagonal(X, X_var, y, rule, state, prior_var, process_noise, mean, vari
                 out[i, 0] = pre_mean
                 out[i, 1] = var + input_var
                 out[i, 2] = noise
+                out[i, 3] = state.log_density
             if drifting:
                 for j in range(p):
                     variance[j] += process_noise[j]
@@ -464,6 +482,7 @@ def rows_sparse(data, indices, indptr, y, rule, state, prior_var, process_noise,
                 out[i, 0] = pre_mean
                 out[i, 1] = var
                 out[i, 2] = noise
+                out[i, 3] = state.log_density
             if bias:
                 gain = variance[0]
                 mean[0] += score * gain

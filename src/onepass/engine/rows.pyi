@@ -25,6 +25,7 @@ def rows_root(
     mean: FloatArray,
     root: FloatArray,
     out: FloatArray,
+    sites: FloatArray,
 ) -> int: ...
 def rows_dense(
     X: FloatArray,
@@ -37,6 +38,7 @@ def rows_dense(
     mean: FloatArray,
     cov: FloatArray,
     out: FloatArray,
+    sites: FloatArray,
 ) -> tuple[int, bool]: ...
 def rows_diagonal(
     X: FloatArray,

@@ -2,11 +2,34 @@ from onepass.engine.matches cimport CompiledLikelihood, Match
 
 cimport cython
 
+cdef enum:
+    N_VAGUE = 61
+    N_ROUGH = 15
+
+cdef struct Tilt:
+    Match match
+    Match cautious
+    double log_noise
+    double noise_weight
+
 @cython.final
 cdef class LearningState:
-    cdef public double noise, noise_weight, noise_window, log_evidence, n_seen
+    cdef public double noise, noise_weight, noise_window, log_evidence, n_seen, log_density
     cpdef void assign(self, LearningState other) noexcept nogil
 
+cdef Tilt _tilt(
+    CompiledLikelihood likelihood, double mean, double var, double y, double log_noise, double std
+) noexcept nogil
 cpdef (double, double, double) learn_scalar(
     CompiledLikelihood likelihood, LearningState state, double mean, double var, double wide, double input_var, double y
 ) noexcept nogil
+cdef (double, double, double) learn_site(
+    CompiledLikelihood likelihood, LearningState state, double mean, double var, double input_var, double y, double* site
+) noexcept nogil
+cdef (double, double, double) _learn_again(
+    CompiledLikelihood likelihood, LearningState state, double mean, double var, double input_var, double y, double* site
+) noexcept nogil
+cdef double _towards(double old, double new) noexcept nogil
+cpdef object log_densities(
+    CompiledLikelihood likelihood, LearningState state, const double[::1] mean, const double[::1] var, const double[::1] y
+)

@@ -1,16 +1,51 @@
-"""The scalar part of learning a row: the moment match, the learned noise, the evidence and the number of rows."""
+"""The scalar part of learning a row: the moment match, the learned noise, the evidence and the row's site.
+
+What the noise is, is a belief too: the log of its variance is Gaussian, with the mean ``log noise`` and the variance
+``2 / noise_weight`` (a row of known weights has an information of a half about it, so that the weight counts rows). The
+density of a target is then a mixture over noises, proper whatever was learned before; `learn_scalar` scores a row with
+it before anything is learned from it.
+
+A row that is learned again, by expectation propagation, first has its previous contribution removed: its *site*, the
+Gaussian factors by which it multiplied the beliefs about its pre-activation and about the log noise.
+"""
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import NAN, isfinite
+from cython.cimports.libc.math import INFINITY, NAN, exp, isfinite, isnan, log, sqrt
+from cython.cimports.onepass.engine.matches import Match
 
 NOISE_FLOOR = 1e-12
+NOISE_START, NOISE_START_WEIGHT = 0.1, 2.0 / 9.0  # before the first row its log has a standard deviation of 3
+SITE_SIZE = 4
 # Where each number stands in `LearningState.to_array`.
 NOISE, NOISE_WEIGHT, NOISE_WINDOW, LOG_EVIDENCE, N_SEEN = range(5)
-_NOISE_FLOOR = cython.declare(cython.double, NOISE_FLOOR)
-START_ROWS = 10.0  # whose residuals bound the noise from below
-_START_ROWS = cython.declare(cython.double, START_ROWS)
-_RATE = cython.declare(cython.double, 3.0)
+_LOWEST = cython.declare(cython.double, float(np.log(NOISE_FLOOR)))
+_HIGHEST = cython.declare(cython.double, 600.0)
+# So many standard deviations above its mean is the log noise that weights are learned with; one, once it is known.
+_CAUTION = cython.declare(cython.double, 1.4)
+_KNOWN = cython.declare(cython.double, 0.15)  # a standard deviation of the log noise that is small
+# The most information about the log noise that a row may have: twice that of known weights.
+_MOST_INFORMATION = cython.declare(cython.double, 1.0)
+# A site is removed only if at least this share of the precision remains; else it stays.
+_SITE_MARGIN = cython.declare(cython.double, 1e-6)
+# Sites go this share of the way to their new values: going all of it, noise and weights of few rows can overshoot.
+_DAMPING = cython.declare(cython.double, 0.7)
+# Nodes of the log noise, in standard deviations: many evenly spaced ones while it is vague, so that they are no further
+# apart than a residual's own resolution; Gauss-Hermite's two once it is known.
+_NODES = cython.declare(cython.double[78])
+_LOG_WEIGHTS = cython.declare(cython.double[78])
+
+
+def _fill_nodes():
+    start = 0
+    for nodes in (np.linspace(-5.5, 5.5, N_VAGUE), np.linspace(-5.0, 5.0, N_ROUGH), np.array([-1.0, 1.0])):
+        weights = np.exp(-0.5 * nodes**2)
+        for i, (node, weight) in enumerate(zip(nodes, weights / weights.sum(), strict=True)):
+            _NODES[start + i], _LOG_WEIGHTS[start + i] = node, np.log(weight)
+        start += len(nodes)
+
+
+_fill_nodes()
 
 
 class LearningState:
@@ -18,11 +53,15 @@ class LearningState:
 
     Parameters
     ----------
-    noise : the noise variance as it is now
+    noise : the noise variance as it is now; where it is learned, the middle of the belief about it
     noise_weight : how many rows it rests on; 0 where it is fixed
-    noise_window : how many rows it remembers
+    noise_window : the most rows it rests on
     log_evidence : sum of the log predictive densities of all rows
     n_seen : rows learned
+
+    Attributes
+    ----------
+    log_density : that of the last row, before it was learned
     """
 
     def __init__(
@@ -35,6 +74,7 @@ class LearningState:
     ):
         self.noise, self.noise_weight, self.noise_window = noise, noise_weight, noise_window
         self.log_evidence, self.n_seen = log_evidence, n_seen
+        self.log_density = 0.0
 
     @property
     def learns_noise(self):
@@ -58,43 +98,183 @@ class LearningState:
         return LearningState, tuple(self.to_array())
 
 
+def _tilt(likelihood, mean, var, y, log_noise, std):
+    """Match a target whose log noise is ``N(log_noise, std²)``: a mixture of the matches at nodes of the log noise.
+
+    With each node's share ``r`` in the mixture's density, ``score = E_r[score]``, ``information = E_r[information] -
+    Var_r[score]`` and the ratio ``E_r[ratio] + var Var_r[score]``, which is positive as every ratio is.
+    """
+    noises: cython.double[62]
+    matches: Match[62]
+    shares: cython.double[62]
+    known: cython.bint = std < _KNOWN
+    start: cython.Py_ssize_t = N_VAGUE + N_ROUGH if known else N_VAGUE if std < 1.0 else 0
+    n: cython.Py_ssize_t = 2 if known else N_ROUGH if std < 1.0 else N_VAGUE
+    i: cython.Py_ssize_t
+    for i in range(n):
+        noises[i] = exp(min(max(log_noise + std * _NODES[start + i], _LOWEST), _HIGHEST))
+    noises[n] = exp(min(max(log_noise + _CAUTION * std, _LOWEST), _HIGHEST))
+    likelihood.match_noises(mean, var, y, n if known else n + 1, noises, matches)
+    top = -INFINITY
+    for i in range(n):
+        shares[i] = _LOG_WEIGHTS[start + i] + matches[i].log_z
+        top = max(top, shares[i])
+    mass = 0.0
+    score = 0.0
+    move = 0.0
+    for i in range(n):
+        shares[i] = exp(shares[i] - top)
+        mass += shares[i]
+        score += shares[i] * matches[i].score
+        move += shares[i] * _NODES[start + i]
+    score /= mass
+    move /= mass
+    information = 0.0
+    ratio = 0.0
+    scatter = 0.0
+    spread = 0.0
+    for i in range(n):
+        information += shares[i] * matches[i].information
+        ratio += shares[i] * matches[i].variance_ratio
+        scatter += shares[i] * (matches[i].score - score) * (matches[i].score - score)
+        spread += shares[i] * (_NODES[start + i] - move) * (_NODES[start + i] - move)
+    scatter /= mass
+    cautious = matches[1 if known else n]
+    weight = 2.0 / (std * std)
+    if known:  # two nodes have no posterior variance to speak of: the information to be expected of the row
+        share = min(max(cautious.variance_ratio, 0.0), 1.0)
+        weight += share * share
+    else:
+        weight = min(weight * mass / max(spread, 1e-3), weight + 2.0 * _MOST_INFORMATION)
+    return Tilt(
+        Match(top + log(mass), score, information / mass - scatter, ratio / mass + var * scatter),
+        cautious,
+        min(max(log_noise + std * move, _LOWEST), _HIGHEST),
+        weight,
+    )
+
+
 def learn_scalar(likelihood, state, mean, var, wide, input_var, y):
     """Learn all of a row but the weights; return the score, information and variance ratio of the belief's step.
 
     ``var`` is the variance of ``J'w``, ``wide`` that variance after forgetting in the row's own direction,
     ``input_var`` the variance that uncertain inputs add. A row that can't be learned gives NaN and changes nothing.
 
-    The noise is learned by online expectation maximisation. A residual that the weights can explain has no information
-    about the noise, so a row counts as much as the square of its variance ratio: the Fisher information of a residual
-    about a part of its variance. The step is three times that of a running mean, so that the first rows, whose
-    residuals come from unknown weights, fade. For the first rows the noise is at least the squared residual before the
-    step: a noise that starts too high is soon corrected, but one too low makes the weights fit the first rows for good.
+    An unknown noise and the weights are not independent, as beliefs kept apart pretend: if the noise is larger than
+    expected, so are the errors of the weights. So the weights are learned with a noise that is a little larger than
+    expected, by less and less as more is known of it: weights learned with too small a noise would stay wrong for good.
     """
     total = wide + input_var
-    noise = state.noise
-    residual = 0.0
-    square = 0.0
-    if state.noise_weight > 0.0 and state.n_seen < _START_ROWS:
-        residual = likelihood.residual(mean, total, y)
-        noise = max(noise, residual * residual)
-    match = likelihood.match(mean, total, y, noise)
+    if state.noise_weight > 0.0:
+        tilt = _tilt(likelihood, mean, total, y, log(state.noise), sqrt(2.0 / state.noise_weight))
+        match = tilt.cautious
+        log_z = tilt.match.log_z
+        if not isfinite(tilt.log_noise + tilt.noise_weight):
+            return NAN, NAN, NAN
+    else:
+        match = likelihood.match(mean, total, y, state.noise)
+        log_z = match.log_z
     score = match.score
     information = match.information
     ratio = match.variance_ratio + information * input_var
-    if state.noise_weight > 0.0:
-        square = likelihood.square_after(match, mean, total, y)
-    if not (isfinite(wide) and isfinite(score * wide) and isfinite(score + information + ratio + match.log_z)):
-        return NAN, NAN, NAN
-    if not isfinite(residual + square):  # asked for on their own, an activation in Python may fail here alone
+    if not (isfinite(wide) and isfinite(score * wide) and isfinite(score + information + ratio + log_z)):
         return NAN, NAN, NAN
     if state.noise_weight > 0.0:
-        share = min(match.variance_ratio, 1.0)
-        state.noise_weight += share * share
-        rate = max(min(_RATE / state.noise_weight, 1.0), 1.0 / state.noise_window)
-        state.noise = max(noise + rate * (square - noise), _NOISE_FLOOR)
-    state.log_evidence += match.log_z
+        state.noise = exp(tilt.log_noise)
+        state.noise_weight = min(tilt.noise_weight, state.noise_window)
+    state.log_density = log_z
+    state.log_evidence += log_z
     state.n_seen += 1.0
     if wide != var:
         growth = wide / var
         return score * growth, information * growth * growth - (growth - 1.0) / var, ratio * growth
     return score, information, ratio
+
+
+def learn_site(likelihood, state, mean, var, input_var, y, site):
+    """Learn a row and keep its site or, if it has one, learn the row again; returns what `learn_scalar` does.
+
+    ``site`` has the precision and the shift (precision times mean) of the factor of ``J'w``, then those of the log
+    noise's; NaN before the row was learned. A row learned again is no new evidence.
+    """
+    if not isnan(site[0]):
+        return _learn_again(likelihood, state, mean, var, input_var, y, site)
+    weight = state.noise_weight
+    log_noise = log(state.noise) if weight > 0.0 else 0.0
+    score, information, ratio = learn_scalar(likelihood, state, mean, var, var, input_var, y)
+    site[0] = information / ratio
+    site[1] = (score + information * mean) / ratio
+    site[2] = 0.5 * (state.noise_weight - weight)
+    site[3] = 0.5 * (log(state.noise) * state.noise_weight - log_noise * weight) if weight > 0.0 else 0.0
+    return score, information, ratio
+
+
+def _learn_again(likelihood, state, mean, var, input_var, y, site):
+    """Replace the site of a row by what the row says given all the others; a site that can't be removed stays."""
+    noise_precision = 0.5 * state.noise_weight
+    learns_noise: cython.bint = noise_precision > 0.0
+    left = 1.0 - site[0] * var
+    noise_left = noise_precision - site[2]
+    if not (left > _SITE_MARGIN and noise_left >= _SITE_MARGIN * noise_precision):
+        return 0.0, 0.0, 1.0
+    # The cavity: the beliefs without the row.
+    cavity_var = var / left
+    cavity_mean = (mean - site[1] * var) / left
+    new: cython.double[4]
+    if learns_noise:
+        noise_shift = log(state.noise) * noise_precision - site[3]
+        log_noise = min(max(noise_shift / noise_left, _LOWEST), _HIGHEST)
+        tilt = _tilt(likelihood, cavity_mean, cavity_var + input_var, y, log_noise, 1.0 / sqrt(noise_left))
+        match = tilt.match
+        new[2] = _towards(site[2], 0.5 * tilt.noise_weight - noise_left)
+        new[3] = _towards(site[3], 0.5 * tilt.noise_weight * tilt.log_noise - noise_left * log_noise)
+    else:
+        match = likelihood.match(cavity_mean, cavity_var + input_var, y, state.noise)
+        new[2] = 0.0
+        new[3] = 0.0
+    ratio = match.variance_ratio + match.information * input_var
+    new[0] = _towards(site[0], match.information / ratio)
+    new[1] = _towards(site[1], (match.score + match.information * cavity_mean) / ratio)
+    after = left + new[0] * var  # the precision with the new site over that with the old one
+    if not (ratio > 0.0 and after > _SITE_MARGIN and isfinite(after + new[1] + new[2] + new[3])):
+        return 0.0, 0.0, 1.0
+    if learns_noise:
+        noise_left += new[2]
+        if not noise_left > _SITE_MARGIN * noise_precision:
+            return 0.0, 0.0, 1.0
+        state.noise = exp(min(max((noise_shift + new[3]) / noise_left, _LOWEST), _HIGHEST))
+        state.noise_weight = 2.0 * noise_left
+    score = (new[1] - site[1] - mean * (new[0] - site[0])) / after
+    information = (new[0] - site[0]) / after
+    i: cython.Py_ssize_t
+    for i in range(4):
+        site[i] = new[i]
+    return score, information, 1.0 / after
+
+
+def _towards(old, new):
+    return old + _DAMPING * (new - old)
+
+
+def learn_with_site(
+    likelihood, state, mean: cython.double, var: cython.double, input_var: cython.double, y: cython.double, site
+):
+    """See `learn_site`, for callers in Python; ``site`` is an array ``(4,)``."""
+    view: cython.double[::1] = site
+    return learn_site(likelihood, state, mean, var, input_var, y, cython.address(view[0]))
+
+
+def log_densities(likelihood, state, mean, var, y):
+    """Log density that `learn_scalar` would score each target with, ``(n,)``."""
+    result = np.empty(mean.shape[0])
+    out: cython.double[::1] = result
+    i: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(mean.shape[0]):
+            if state.noise_weight > 0.0:
+                std = sqrt(2.0 / state.noise_weight)
+                out[i] = _tilt(likelihood, mean[i], var[i], y[i], log(state.noise), std).match.log_z
+            else:
+                out[i] = likelihood.match(mean[i], var[i], y[i], state.noise).log_z
+    likelihood.raise_pending()
+    return result

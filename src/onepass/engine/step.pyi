@@ -7,7 +7,9 @@ NOISE_WINDOW: int
 LOG_EVIDENCE: int
 N_SEEN: int
 NOISE_FLOOR: float
-START_ROWS: float
+NOISE_START: float
+NOISE_START_WEIGHT: float
+SITE_SIZE: int
 
 class LearningState:
     noise: float
@@ -15,6 +17,7 @@ class LearningState:
     noise_window: float
     log_evidence: float
     n_seen: float
+    log_density: float
     def __init__(
         self,
         noise: float = ...,
@@ -38,3 +41,15 @@ def learn_scalar(
     input_var: float,
     y: float,
 ) -> tuple[float, float, float]: ...
+def learn_with_site(
+    likelihood: CompiledLikelihood,
+    state: LearningState,
+    mean: float,
+    var: float,
+    input_var: float,
+    y: float,
+    site: FloatArray,
+) -> tuple[float, float, float]: ...
+def log_densities(
+    likelihood: CompiledLikelihood, state: LearningState, mean: FloatArray, var: FloatArray, y: FloatArray
+) -> FloatArray: ...

@@ -53,9 +53,12 @@ cdef class GaussianOutputs(NoisyNumbers):
     pass
 
 cdef class HeteroscedasticOutputs(NoisyNumbers):
-    pass
+    cdef readonly double log_noise, log_noise_var
 
 cdef class BernoulliOutput(VectorLikelihood):
+    pass
+
+cdef class CountOutput(VectorLikelihood):
     pass
 
 cdef struct PairMatch:

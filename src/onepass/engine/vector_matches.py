@@ -11,19 +11,21 @@ One class per likelihood; the one of classes stands in `class_matches`. Nothing 
 import cython
 import numpy as np
 from cython.cimports.libc.math import INFINITY, exp, log, sqrt
+from cython.cimports.onepass.engine.count_matches import count_match, learn_dispersion
 from cython.cimports.onepass.engine.gumbel import N_TERMS
 from cython.cimports.onepass.engine.matches import sigmoid_label
 from cython.cimports.onepass.engine.small_matrices import apply, factorise, invert, is_positive
 
 NOISE_FLOOR = 1e-6
 SCALE_START_WEIGHT = 10.0
+SCALE_GAIN, SCALE_CLIP = 3.0, 9.0
 NOISE_START, NOISE_START_WEIGHT = 0.02, 10.0
 LOG_NOISE_BOUNDS = (float(np.log(1e-6)), 30.0)  # the log noise variance is cut there: targets are of unit scale
 
 _LOG_2PI = cython.declare(cython.double, 1.8378770664093453)
 _NOISE_FLOOR = cython.declare(cython.double, NOISE_FLOOR)
-_SCALE_GAIN = cython.declare(cython.double, 3.0)
-_SCALE_CLIP = cython.declare(cython.double, 9.0)
+_SCALE_GAIN = cython.declare(cython.double, SCALE_GAIN)
+_SCALE_CLIP = cython.declare(cython.double, SCALE_CLIP)
 # A site is removed only if at least this share of its own noise is left of the difference; else it stays.
 _SITE_MARGIN = cython.declare(cython.double, 1e-3)
 _LOW = cython.declare(cython.double, LOG_NOISE_BOUNDS[0])
@@ -77,6 +79,18 @@ class NoiseState:
         if self.scale_weight[0] > 0.0:
             self.scale[:], self.scale_weight[:] = 1.0, SCALE_START_WEIGHT
 
+    def widened(self):
+        """A copy to predict from, whose scales are wider while they rest on few rows."""
+        wider = self.copy()
+        wider.scale[:] *= widening(self.scale_weight)
+        return wider
+
+    def with_noise_times(self, factor):
+        """A copy whose noise is multiplied by a factor."""
+        changed = self.copy()
+        changed.noise[:] *= factor
+        return changed
+
     def copy(self):
         """Make an independent copy."""
         return NoiseState(self.noise, self.noise_weight, self.scale, self.scale_weight)
@@ -91,6 +105,16 @@ class NoiseState:
 
     def __reduce__(self):
         return NoiseState, (self.noise, self.noise_weight, self.scale, self.scale_weight)
+
+
+def widening(scale_weight):
+    """How much wider than its estimate a predictive scale is that rests on few rows; 1 where it is fixed.
+
+    Each row moves the scale by ``gain / weight``, so it is a mean of about ``ν = weight / gain`` squared errors, and a
+    target is Student-t distributed: its variance is ``ν / (ν - 2)`` times that of a Gaussian with the estimated scale.
+    """
+    weight = np.maximum(scale_weight, SCALE_START_WEIGHT)
+    return np.where(scale_weight > 0.0, weight / (weight - 2.0 * SCALE_GAIN), 1.0)
 
 
 class VectorMatch:
@@ -138,12 +162,16 @@ class VectorLikelihood:
         """Update the learned noise by a row's error; labels have no noise."""
 
     def describe(self, mean, cov, state, record, out):
-        """Fill what a row is predicted from: mean, variance, noise and scale of each output, ``(4, K)``."""
+        """Fill what a row is predicted from, ``(5, K)``.
+
+        Mean, variance, noise and scale of each output, and what not knowing the noise adds to the variance of a target.
+        """
         n = self.n_outputs
         k: cython.Py_ssize_t
         for k in range(n):
             record[2 * n + k] = self.expected_noise(mean, cov, state, k)
             record[3 * n + k] = state.scale_of[k]
+            record[4 * n + k] = 0.0
         self.marginals(mean, cov, record, record + n, out)
 
     def moment_match(
@@ -195,8 +223,8 @@ class VectorLikelihood:
         covs: cython.const[cython.double][:, :, ::1],
         state: NoiseState,
     ):
-        """Mean, variance, noise and scale that each row is predicted from, ``(n, 4, K)``."""
-        result = np.empty((means.shape[0], 4, self.n_outputs))
+        """What each row is predicted from, ``(n, 5, K)``: see `describe`."""
+        result = np.empty((means.shape[0], 5, self.n_outputs))
         rows: cython.double[:, :, ::1] = result
         out = VectorMatch(self.size)
         i: cython.Py_ssize_t
@@ -379,11 +407,18 @@ def noise_given(mean, var):
 
 
 class HeteroscedasticOutputs(NoisyNumbers):
-    """Numbers whose noise depends on the input: output ``K + k`` is the log of the noise variance of output ``k``."""
+    """Numbers whose noise depends on the input: output ``K + k`` is the log of the noise variance of output ``k``.
 
-    def __init__(self, n_outputs: int):
+    Before any data the log noise of an input like those that are learned is ``N(log_noise, log_noise_var)``.
+    """
+
+    def __init__(self, n_outputs: int, log_noise: cython.double, log_noise_var: cython.double):
         self.n_outputs = self.n_columns = n_outputs
         self.size = 2 * n_outputs
+        self.log_noise, self.log_noise_var = log_noise, log_noise_var
+
+    def __reduce__(self):
+        return HeteroscedasticOutputs, (self.n_outputs, self.log_noise, self.log_noise_var)
 
     def match(self, mean, cov, target, state, out):
         """One pair ``(f, log noise)`` after the other; score and information are the sums over all."""
@@ -443,6 +478,27 @@ class HeteroscedasticOutputs(NoisyNumbers):
         at = self.n_outputs + k
         return noise_given(mean[at], cov[at * self.size + at])
 
+    def describe(self, mean, cov, state, record, out):
+        """Tell the noise from what is not known of it: ``e^{E a}`` is noise, and the rest of ``E[e^a]`` ignorance.
+
+        Far from the data a belief about the log noise may be wider than it was before any, by which ``E[e^a]`` soon is
+        astronomical. There it falls back to the prior: its variance is no more than the prior's, and its mean as much
+        nearer to the prior's as the variance had to shrink.
+        """
+        n = self.n_outputs
+        k: cython.Py_ssize_t
+        self.marginals(mean, cov, record, record + n, out)
+        for k in range(n):
+            a_mean = mean[n + k]
+            a_var = cov[(n + k) * self.size + n + k]
+            if a_var > self.log_noise_var:
+                a_mean = self.log_noise + (a_mean - self.log_noise) * (self.log_noise_var / a_var)
+                a_var = self.log_noise_var
+            noise = noise_given(a_mean, 0.0)
+            record[2 * n + k] = noise
+            record[3 * n + k] = state.scale_of[k]
+            record[4 * n + k] = noise_given(a_mean, a_var) - noise
+
     def noise_change(self, expected, square, total, state, k):
         """The noise has outputs of its own; what runs along is but its mean over the rows."""
         return 1.0, expected - state.noise_of[k]
@@ -459,6 +515,26 @@ class BernoulliOutput(VectorLikelihood):
         out.precision[0] = label.information / label.variance_ratio
         out.shift[0] = label.score / label.variance_ratio
         return label.log_z
+
+
+class CountOutput(VectorLikelihood):
+    """A count whose rate is the exponential of the only output; the noise is its dispersion."""
+
+    def match(self, mean, cov, target, state, out):
+        """As a perceptron's."""
+        count = count_match(mean[0], cov[0], target[0], state.noise_of[0])
+        out.score[0] = count.score
+        out.information[0] = count.information
+        out.precision[0] = count.information / count.variance_ratio
+        out.shift[0] = count.score / count.variance_ratio
+        return count.log_z
+
+    def update_noise(self, mean, cov, target, state, gain, bound):
+        """Match the belief about the dispersion; ``bound`` is the most rows that it rests on."""
+        if state.noise_weight_of[0] > 0.0:
+            after, weight = learn_dispersion(mean[0], cov[0], target[0], state.noise_of[0], state.noise_weight_of[0])
+            state.noise_of[0] = after
+            state.noise_weight_of[0] = min(weight, bound)
 
 
 def remove_site(cov, precision, h, values, out):

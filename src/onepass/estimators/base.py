@@ -2,7 +2,8 @@
 
 The state after ``n`` rows depends on these rows alone and not on how calls divided them, so ``fit`` and any sequence of
 ``partial_fit`` agree. That holds for standardisation too: its statistics are those of the first ``warm_up`` rows. Until
-these have been seen the rows are kept, and learned anew with the statistics of all of them whenever more come.
+these have been seen the rows are kept, and learned anew with the statistics of all of them whenever more come. They
+are not scored: the evidence is that of the rows after them.
 
 Whatever is learned goes through `OnePassEstimator.learn_encoded`, or through `predict_then_learn_encoded` if it is
 predicted first. An estimator says what a target is (`_encoded`), what models learn it (`_new_member`) and how it
@@ -10,6 +11,7 @@ predicts; `onepass.estimators.inputs` checks what users give, `onepass.estimator
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +19,7 @@ from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
 from onepass._typing import FloatArray
+from onepass._validation import as_count, one_of
 from onepass.estimators.batch import Batch, PredictedRows, as_dense, is_sparse
 from onepass.estimators.files import SavableEstimator
 from onepass.estimators.inputs import SCALES
@@ -28,13 +31,27 @@ from onepass.models.weighting import FadingWeights
 __all__ = ["SCALES", "OnePassEstimator"]
 
 _CHUNK = 4096  # sparse rows made dense at a time
+# Attributes that learning replaces.
+_LEARNED = (
+    "_input_scaling",
+    "_target_scaling",
+    "_ensembles",
+    "_waiting",
+    "_n_rows",
+    "_unscored_rows",
+    "_unscored_evidence",
+)
 
 
 class OnePassEstimator(SavableEstimator):
     """Fit, partial fit and what follows from them; see the module for what a subclass adds."""
 
+    passes: int
+    refine: str
+    forgetting: float
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Forget everything, then learn the rows in their order, in one pass.
+        """Forget everything, then learn the rows in their order, and again as often as ``passes`` says.
 
         Parameters
         ----------
@@ -43,7 +60,7 @@ class OnePassEstimator(SavableEstimator):
         sample_weight : (n,) array, optional
             A whole weight ``w`` stands for the row learned ``w`` times in its place.
         """
-        return self._learn(X, y, sample_weight, restart=True)
+        return self._learn(X, y, sample_weight, restart=True, passes=self.passes)
 
     def _learn(
         self, X: Any, y: Any, sample_weight: Any, *, restart: bool, classes: Any = None, passes: int = 1
@@ -53,9 +70,11 @@ class OnePassEstimator(SavableEstimator):
         X, y = self._checked_pairs(X, y, restart=restart)
         weights = self._checked_weights(sample_weight, X)
         targets = self._encoded(y, classes, restart=restart)
+        batch = Batch(*self._weighted(X, targets, weights))
+        if passes > 1 and batch.weights is not None:
+            raise ValueError(f"sample_weight with a fixed noise needs passes=1, got passes={passes}")
         if restart:
             self._restart(X)
-        batch = Batch(*self._weighted(X, targets, weights))
         if self._n_rows == 0 and not self.standardize:
             self._warn_of_targets(batch)
         self.learn_encoded(batch.rows, batch.targets, batch.weights, passes)
@@ -66,19 +85,43 @@ class OnePassEstimator(SavableEstimator):
 
         For an estimator that has been fitted before: what `partial_fit` checks costs a third of the time.
         """
-        batch = Batch(X, targets.reshape(len(targets), -1), weights)
-        if self.standardize and self._n_rows < self.warm_up:
-            batch = self._with_warm_up(batch)
-        options = self._learning_options(passes)
-        for part in self._standardized(batch, len(batch) if passes > 1 else _CHUNK):
-            for ensemble, scale, column in zip(
-                self._ensembles, self._target_scaling.scale, part.targets.T, strict=True
-            ):
-                if part.weights is None:
-                    ensemble.learn(part.rows, column, **options)
-                else:
-                    self._learn_weighted(ensemble, scale, part.rows, column, part.weights)
-        self._n_rows += len(batch)
+        with self._all_or_none():
+            for batch, times in self._stages(Batch(X, targets.reshape(len(targets), -1), weights), passes):
+                options = self._learning_options(times)
+                for part in self._standardized(batch, len(batch) if times > 1 else _CHUNK):
+                    for ensemble, scale, column in zip(
+                        self._ensembles, self._target_scaling.scale, part.targets.T, strict=True
+                    ):
+                        if part.weights is None:
+                            ensemble.learn(part.rows, column, **options)
+                        else:
+                            self._learn_weighted(ensemble, scale, part.rows, column, part.weights)
+                self._n_rows += len(batch)
+
+    @contextmanager
+    def _all_or_none(self) -> Iterator[None]:
+        """Go back to the models and the warm-up from before if a row can't be learned; each model goes back itself."""
+        before = {name: getattr(self, name) for name in _LEARNED}
+        try:
+            yield
+        except BaseException:  # Ctrl-C too
+            self.__dict__.update(before)
+            raise
+
+    def _stages(self, batch: Batch, passes: int) -> Iterator[tuple[Batch, int]]:
+        """What is to be learned one after the other, and in how many passes: the rows of a warm-up on their own."""
+        if not (self.standardize and self._n_rows < self.warm_up):
+            yield batch, passes
+            return
+        batch = self._with_warm_up(batch)
+        first, rest = batch.part(0, self.warm_up), batch.part(self.warm_up, len(batch))
+        yield first, 1
+        self._unscored_rows, self._unscored_evidence = len(first), self._evidence
+        if passes > 1:  # which take all rows together: the first stage has but shown the evidence of the warm-up
+            self._ensembles, self._n_rows = self._new_ensembles(), 0
+            yield batch, passes
+        elif len(rest):
+            yield rest, passes
 
     def _predict_then_learn(self, X: Any, y: Any, classes: Any = None) -> PredictedRows:
         """Predict every row just before learning it."""
@@ -98,9 +141,9 @@ class OnePassEstimator(SavableEstimator):
         parts = []
         for part in self._standardized(batch, _CHUNK):
             pairs = zip(self._ensembles, part.targets.T, strict=True)
-            parts.append(
-                self._predicted([ensemble.predict_then_learn(part.rows, column) for ensemble, column in pairs])
-            )
+            seen = [ensemble.predict_score_learn(part.rows, column) for ensemble, column in pairs]
+            moments = self._predicted([prediction for prediction, _ in seen])
+            parts.append(PredictedRows(*moments, np.sum([logs for _, logs in seen], axis=0) - self._log_scale))
         self._n_rows += len(batch)
         return PredictedRows.joined(parts)
 
@@ -110,6 +153,24 @@ class OnePassEstimator(SavableEstimator):
                 f"predict_then_learn needs standardize=False, or the {self.warm_up} rows of the warm-up learned "
                 "before: their scale is known only after the last of them"
             )
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        one_of(self.refine, ("auto", "ep", "reuse"), "refine")
+        if as_count(self.passes, "passes") > 1 and isinstance(self.prior_scale, str):
+            raise ValueError(
+                f"prior_scale='auto' weighs what one pass predicted: pass a number, or passes=1, got passes={self.passes}"
+            )
+
+    def _learning_options(self, passes: int) -> dict[str, Any]:
+        """Options of the models' ``learn``."""
+        if passes == 1:
+            return {}
+        refine = self.refine
+        if refine == "auto":
+            full = self._ensembles[0].members[0].covariance == "full"
+            refine = "ep" if full and self.forgetting == 1.0 else "reuse"
+        return {"passes": passes, "refine": refine}
 
     # The state before the first row, and during the warm-up.
 
@@ -122,6 +183,8 @@ class OnePassEstimator(SavableEstimator):
         self._ensembles = [] if self.standardize else self._new_ensembles()
         self._waiting = None
         self._n_rows = 0
+        # Rows that set the scale have no density that was fixed before they came.
+        self._unscored_rows, self._unscored_evidence = 0, 0.0
 
     def _with_warm_up(self, batch: Batch) -> Batch:
         """Start again from the statistics of all rows so far; what is to be learned are all of these rows."""
@@ -170,13 +233,9 @@ class OnePassEstimator(SavableEstimator):
         """Make a model that has learned nothing, with a prior of this scale, for targets divided by theirs."""
         raise NotImplementedError
 
-    def _predicted(self, predictions: list[Prediction]) -> PredictedRows:
-        """What the ensembles predicted, in the targets' own units."""
+    def _predicted(self, predictions: list[Prediction]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Mean, variance and noise that the ensembles predicted, in the targets' own units."""
         raise NotImplementedError
-
-    def _learning_options(self, passes: int) -> dict[str, Any]:
-        """Options of the models' ``learn``."""
-        return {}
 
     def _learn_weighted(self, ensemble: Ensemble, scale: float, rows: Any, column: Any, weights: Any) -> None:
         """Learn rows with weights that `_weighted` has not made repeated rows of."""
@@ -224,8 +283,20 @@ class OnePassEstimator(SavableEstimator):
 
     @property
     def log_evidence_(self) -> float:
-        """Log evidence of all rows; with ``prior_scale="auto"`` that of the best scale."""
+        """Sum of the log densities of all rows, each before it was learned, but for those that set the scale.
+
+        With ``prior_scale="auto"`` that of the mixture of all scales.
+        """
         check_is_fitted(self)
-        # The density of a standardised target is that of the target times the scale it was divided by.
-        scaling = float(np.log(self._target_scaling.scale).sum()) * self._n_rows
-        return float(sum(ensemble.log_evidence for ensemble in self._ensembles)) - scaling
+        n_scored = self._n_rows - self._unscored_rows
+        return self._evidence - self._unscored_evidence - self._log_scale * n_scored
+
+    @property
+    def _evidence(self) -> float:
+        """Log evidence of all rows, standardised."""
+        return float(sum(ensemble.log_evidence for ensemble in self._ensembles))
+
+    @property
+    def _log_scale(self) -> float:
+        """By how much a standardised target's log density is larger than the target's own."""
+        return float(np.log(self._target_scaling.scale).sum())

@@ -53,6 +53,8 @@ class PredictedRows(NamedTuple):
     """The variance that comes from not knowing the weights."""
     noise_var: FloatArray
     """The variance that more data would not take away."""
+    log_density: FloatArray
+    """Log density (or probability) of each target, ``(n,)``."""
 
     @classmethod
     def joined(cls, parts: "list[PredictedRows]") -> "PredictedRows":

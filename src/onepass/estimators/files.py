@@ -1,6 +1,6 @@
 """Estimators as plain data and back: see `onepass.files.checkpoint`. The names in files are part of the format."""
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -11,8 +11,18 @@ from onepass.estimators.batch import Batch, as_dense
 from onepass.estimators.inputs import CheckedInputs
 from onepass.estimators.scaling import Scaling
 from onepass.files.registry import savable
-from onepass.files.state import Arrays, Parameters, as_tally, decode_activation, encode_activation, nested, sized, under
-from onepass.models.ensemble import Ensemble, LogDensities
+from onepass.files.state import (
+    Arrays,
+    Parameters,
+    as_number,
+    as_tally,
+    decode_activation,
+    encode_activation,
+    nested,
+    sized,
+    under,
+)
+from onepass.models.ensemble import Ensemble
 from onepass.models.network import BayesianNetwork
 from onepass.models.perceptron import BayesianPerceptron
 from onepass.models.weighting import FadingWeights
@@ -26,12 +36,16 @@ class SavableEstimator(CheckedInputs):
     n_features_in_: int
     feature_names_in_: Any
 
-    _log_densities: LogDensities  # by which the members of an ensemble are weighed
+    _former_arguments: ClassVar[dict[str, Any]] = {"intercept_scale": None}
+    """What older files don't name, as it was when they were written."""
+
     _input_scaling: Scaling
     _target_scaling: Scaling
     _ensembles: list[Ensemble]  # one per number of a target
     _waiting: Batch | None  # rows of a warm-up that is not over
     _n_rows: int
+    _unscored_rows: int
+    _unscored_evidence: float
 
     def export_state(self) -> tuple[Parameters, Arrays]:
         """Return the whole state of the estimator, as parameters for JSON and arrays: see `onepass.save`."""
@@ -40,6 +54,8 @@ class SavableEstimator(CheckedInputs):
             "arguments": {name: _plain(name, value) for name, value in self.get_params(deep=False).items()},
             "n_features": self.n_features_in_,
             "n_rows": self._n_rows,
+            "unscored_rows": self._unscored_rows,
+            "unscored_evidence": self._unscored_evidence,
             "committees": [],
         }
         if hasattr(self, "feature_names_in_"):
@@ -61,13 +77,17 @@ class SavableEstimator(CheckedInputs):
     @classmethod
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
         """Make the estimator that `export_state` described; it continues to learn exactly as that one would."""
-        estimator = cls(**{name: _object(value) for name, value in parameters["arguments"].items()})
+        arguments = {**cls._former_arguments, **parameters["arguments"]}
+        estimator = cls(**{name: _object(value) for name, value in arguments.items()})
         estimator._check_parameters()
         estimator.n_features_in_ = as_count(parameters["n_features"], "n_features")
         if "feature_names" in parameters:
             estimator.feature_names_in_ = _names(parameters["feature_names"], estimator.n_features_in_)
         estimator._input_scaling = Scaling.from_arrays(under("inputs", arrays), estimator.n_features_in_)
         estimator._n_rows = as_tally(parameters["n_rows"], "n_rows")
+        # Older files scored all rows.
+        estimator._unscored_rows = as_tally(parameters.get("unscored_rows", 0), "unscored_rows")
+        estimator._unscored_evidence = as_number(parameters.get("unscored_evidence", 0.0), "unscored_evidence")
         estimator._restore(parameters, arrays)
         estimator._target_scaling = Scaling.from_arrays(under("targets", arrays), len(arrays["targets/centre"]))
         estimator._ensembles = [
@@ -100,7 +120,7 @@ class SavableEstimator(CheckedInputs):
         return self._ensemble_of(members, FadingWeights(evidence))
 
     def _ensemble_of(self, members: list[Any], weighting: FadingWeights) -> Ensemble:
-        return Ensemble(members, weighting, self._log_densities)
+        return Ensemble(members, weighting)
 
     def _restored_batch(self, waiting: Arrays) -> Batch:
         shape = (self._n_rows, self.n_features_in_)

@@ -4,12 +4,13 @@ With several members the ensemble is a `BayesianCommittee` of networks with diff
 one that weighs prior scales alone.
 """
 
-from typing import Any, Self
+from typing import Any
 
-from onepass._validation import as_count, as_nonnegative, one_of
+from onepass._validation import as_count, as_nonnegative
 from onepass.activations import as_activation
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.classifier import OnePassClassifier
+from onepass.estimators.inputs import INTERCEPT_SCALE
 from onepass.estimators.regressor import OnePassRegressor
 from onepass.files.state import Arrays
 from onepass.models.ensemble import BayesianCommittee, Ensemble
@@ -22,47 +23,20 @@ _SCALES = (0.5, 1.0, 2.0)  # beside the network's own prior
 
 
 class _Networks(OnePassEstimator):
-    """What the estimators of networks share: members, and more passes than one."""
+    """What the estimators of networks share: members."""
 
     hidden_layer_sizes: int | tuple[int, ...]
     activation: Any
     members: int
-    passes: int
-    refine: str
-    forgetting: float
     random_state: int | None
 
     _auto_scales = _SCALES
     _sparse_models = False
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Forget everything, then learn the rows in their order, and again as often as ``passes`` says.
-
-        Parameters
-        ----------
-        X : (n, d) array, data frame or sparse matrix
-        y : (n,) array
-        sample_weight : (n,) array, optional
-            A whole weight ``w`` stands for the row learned ``w`` times in its place.
-        """
-        return self._learn(X, y, sample_weight, restart=True, passes=self.passes)
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        one_of(self.refine, ("auto", "ep", "reuse"), "refine")
         if as_count(self.members, "members") > 1 and isinstance(self.prior_scale, str):
             raise ValueError("several members have several priors already: pass prior_scale as a number, or members=1")
-        if as_count(self.passes, "passes") > 1 and isinstance(self.prior_scale, str):
-            raise ValueError("prior_scale='auto' weighs what one pass predicted: pass a number, or passes=1")
-
-    def _learning_options(self, passes: int) -> dict[str, Any]:
-        if passes == 1:
-            return {}
-        refine = self.refine
-        if refine == "auto":
-            full = self._ensembles[0].members[0].covariance == "full"
-            refine = "ep" if full and self.forgetting == 1.0 else "reuse"
-        return {"passes": passes, "refine": refine}
 
     def _new_ensemble(self, target_scale: float) -> Ensemble:
         if self.members == 1:
@@ -83,6 +57,7 @@ class _Networks(OnePassEstimator):
             "activation": self.activation,
             "covariance": self.covariance,
             "prior_scale": scale,
+            "intercept_scale": self.intercept_scale,
             "seed": self.random_state or 0,
             "forgetting": self.forgetting,
         }
@@ -90,8 +65,10 @@ class _Networks(OnePassEstimator):
     def _restored_ensemble(self, number: int, members: list[Any], arrays: Arrays) -> Ensemble:
         if self.members == 1:
             return super()._restored_ensemble(number, members, arrays)
-        own = {name: arrays[f"{name}/{number}"] for name in ("weights", "count", "recent")}
-        return BayesianCommittee.of(members, RuleWeights.from_arrays("stacked", len(members), own))
+        names = ("weights", "count", "recent", "noise")  # the last one not in files of earlier versions
+        own = {name: arrays[f"{name}/{number}"] for name in names if f"{name}/{number}" in arrays}
+        sizes = (len(members), members[0].n_outputs)
+        return BayesianCommittee.of(members, RuleWeights.from_arrays("stacked", *sizes, own))
 
 
 class BayesianMLPClassifier(_Networks, OnePassClassifier):
@@ -104,7 +81,11 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         Of the hidden units, as for `onepass.BayesianPerceptron`.
     prior_scale : float or "auto"
         Multiplies the standard deviations that weights have before the first row. ``"auto"`` has several learn side by
-        side, weighted by how well each predicted the last rows.
+        side, weighted by how well each predicted the last rows; it needs ``passes=1`` and ``members=1``.
+    intercept_scale : float, optional
+        Standard deviation of the output's bias before the first row, whatever ``prior_scale`` is: wide enough for
+        classes that hardly ever come. With more than two classes it is that of the log odds between any two. None
+        leaves it to the network's prior and ``prior_scale``.
     covariance : {"auto", "full", "layer", "neuron", "diagonal"}
         Between which weights correlations are kept; by default the richest structure that is not too large.
     members : int
@@ -129,7 +110,8 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
     ----------
     classes_ : (K,) array
     log_evidence_ : float
-        Sum of the log probabilities of all labels, each before it was learned.
+        Sum of the log probabilities of all labels, each before it was learned; with ``standardize=True`` without those
+        of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
     n_seen_ : int
         Rows learned.
 
@@ -148,6 +130,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         activation: Any = "relu",
         *,
         prior_scale: Any = 1.0,
+        intercept_scale: float | None = INTERCEPT_SCALE,
         covariance: str = "auto",
         members: int = 1,
         passes: int = 1,
@@ -160,6 +143,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.prior_scale = prior_scale
+        self.intercept_scale = intercept_scale
         self.covariance = covariance
         self.members = members
         self.passes = passes
@@ -189,12 +173,18 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
     hidden_layer_sizes : int or tuple of int
     activation : str or Activation
         Of the hidden units, as for `onepass.BayesianPerceptron`.
+    observation : {"auto", "gaussian", "poisson", "negative_binomial"}
+        Gaussian noise around the output, which is the default, or counts whose rate is its exponential;
+        ``"negative_binomial"`` ones vary more than Poisson's, by a dispersion that is learned.
     noise : float, "learn" or "heteroscedastic"
-        Variance of the targets' noise; by default it is estimated on the way. ``"heteroscedastic"`` learns one that
-        depends on the input, with outputs of the network's own.
+        Variance of the targets' noise, or the dispersion of negative binomial counts; by default it is estimated on the
+        way. ``"heteroscedastic"`` learns a variance that depends on the input, with outputs of the network's own.
     prior_scale : float or "auto"
         Multiplies the standard deviations that weights have before the first row. ``"auto"`` has several learn side by
-        side, weighted by how well each predicted the last rows.
+        side, weighted by how well each predicted the last rows; it needs ``passes=1`` and ``members=1``.
+    intercept_scale : float, optional
+        Standard deviation of the output's bias before the first row, whatever ``prior_scale`` is. By default the
+        network's prior has one, 1 for numbers and 4 for counts, which ``prior_scale`` multiplies.
     covariance : {"auto", "full", "layer", "neuron", "diagonal"}
         Between which weights correlations are kept; by default the richest structure that is not too large.
     members : int
@@ -209,8 +199,8 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
     forgetting : float
         In (0, 1]; below 1 the past fades, for relations that drift.
     standardize : bool
-        Standardise inputs and targets by mean and standard deviation of the first ``warm_up`` rows. The statistics are
-        then frozen.
+        Standardise inputs, and targets that are no counts, by mean and standard deviation of the first ``warm_up``
+        rows. The statistics are then frozen.
     warm_up : int
     random_state : int
         Seed of the means that the weights start with.
@@ -218,9 +208,11 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
     Attributes
     ----------
     noise_ : float or (q,) array
-        Variance of the noise as it is now; where it depends on the input, its mean over the rows.
+        Variance of the noise as it is now; where it depends on the input, its mean over the rows. Of counts their
+        dispersion.
     log_evidence_ : float
-        Sum of the log predictive densities of all rows, each before it was learned.
+        Sum of the log predictive densities of all rows, each before it was learned; with ``standardize=True`` without
+        those of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
     n_seen_ : int
         Rows learned.
 
@@ -238,8 +230,10 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         hidden_layer_sizes: int | tuple[int, ...] = (50,),
         activation: Any = "relu",
         *,
+        observation: str = "auto",
         noise: Any = "learn",
         prior_scale: Any = 1.0,
+        intercept_scale: float | None = None,
         covariance: str = "auto",
         members: int = 1,
         passes: int = 1,
@@ -251,8 +245,10 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
+        self.observation = observation
         self.noise = noise
         self.prior_scale = prior_scale
+        self.intercept_scale = intercept_scale
         self.covariance = covariance
         self.members = members
         self.passes = passes
@@ -266,7 +262,7 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         noise: Any = self.noise
         if not isinstance(noise, str):
             noise = as_nonnegative(noise, "noise") / target_scale**2
-        return {**self._shared_options(scale), "noise": noise}
+        return {**self._shared_options(scale), "observation": self._observation, "noise": noise}
 
     def _noise_of(self, member: Any) -> float:
         return float(member.noise_var[0])

@@ -1,36 +1,60 @@
 """Regression: one perceptron for each number of a target, all on the same inputs."""
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_nonnegative, as_share
-from onepass.activations import as_activation
+from onepass._validation import as_count, as_nonnegative, as_share, one_of
+from onepass.activations import Exponential, as_activation
+from onepass.beliefs.prior import prior_variances
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.batch import Batch, PredictedRows
+from onepass.estimators.inputs import INTERCEPT_SCALE
 from onepass.estimators.posterior import Coefficients, draw_functions, linear_coefficients
 from onepass.estimators.scaling import Scaling, warn_of_targets
 from onepass.files.state import Arrays, Parameters
+from onepass.likelihoods import NegativeBinomial, Poisson
+from onepass.likelihoods.counts import (
+    COUNT_NAMES,
+    check_counts,
+    count_interval,
+    log_normal,
+)
+from onepass.likelihoods.mixtures import mixture_moments, mixture_quantile, noise_mixture
 from onepass.models.ensemble import Ensemble
-from onepass.models.mixtures import mixture_moments, mixture_quantile
 from onepass.models.perceptron import BayesianPerceptron, Prediction
 
 __all__ = ["BayesianPerceptronRegressor", "OnePassRegressor"]
 
 
-def _gaussian_log_densities(prediction: Prediction, y: FloatArray) -> FloatArray:
-    """Log density of each target, taken for Gaussian, by what was predicted just before it."""
-    total = np.maximum(prediction.var + prediction.noise_var, 1e-200)
-    return np.asarray(-0.5 * (np.log(2.0 * np.pi * total) + (y - prediction.mean) ** 2 / total))
-
-
 class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     """What all regressors share; a subclass says which models learn (`_new_member`)."""
 
-    _log_densities = staticmethod(_gaussian_log_densities)
+    observation: str
+    noise: Any
+
+    _former_arguments: ClassVar[dict[str, Any]] = {"intercept_scale": None, "observation": "gaussian"}
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        one_of(self.observation, ("auto", "gaussian", *COUNT_NAMES), "observation")
+        if self.observation == Poisson.name and not (isinstance(self.noise, str) and self.noise == "learn"):
+            raise ValueError(
+                f"noise is for observation='gaussian' or 'negative_binomial', got noise={self.noise!r} with "
+                "observation='poisson'"
+            )
+
+    @property
+    def _observation(self) -> str:
+        """How targets come about, chosen by the user or for the user."""
+        return "gaussian" if self.observation == "auto" else self.observation
+
+    @property
+    def _learns_counts(self) -> bool:
+        return self._observation in COUNT_NAMES
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn more rows, in their order.
@@ -60,13 +84,36 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     def predict_interval(self, X: Any, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Limits that a new target stays between with probability ``level``."""
         as_share(level, "level", open_above=True)
-        parts = self._mixture_parts(X)
+        if self._learns_counts:
+            rows = list(self._rows(X))
+            parts = [self._log_rates(self._member_predictions(ensemble, rows)) for ensemble in self._ensembles]
+            sides = [
+                count_interval(ensemble.weights, part, level)
+                for ensemble, part in zip(self._ensembles, parts, strict=True)
+            ]
+            low, high = (self._shaped(np.column_stack(side)) for side in zip(*sides, strict=True))
+            return low, high
+        rows = list(self._rows(X))
+        targets = [self._target_mixture(ensemble, rows) for ensemble in self._ensembles]
         limits = []
         for side in (-1, 1):
-            at = 0.5 + side * level / 2
-            columns = [mixture_quantile(weights, means, np.sqrt(total), at) for weights, means, total in parts]
+            columns = [mixture_quantile(*target, 0.5 + side * level / 2) for target in targets]
             limits.append(self._shaped(self._target_scaling.undo(np.column_stack(columns))))
         return limits[0], limits[1]
+
+    def _target_mixture(self, ensemble: Ensemble, rows: list[Any]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Weights, means and standard deviations of the Gaussians that new targets, standardised, are a mixture of."""
+        parts = self._member_predictions(ensemble, rows)
+        uncertain = np.array([self._log_noise_var(member) for member in ensemble.members])
+        return noise_mixture(ensemble.weights, parts.mean, parts.var, parts.noise_var, uncertain)
+
+    def _log_noise_var(self, member: Any) -> float:
+        """Variance of the belief about the log of a model's noise, where its predictions leave that out."""
+        return 0.0
+
+    def _log_rates(self, parts: Prediction) -> Prediction:
+        """Predictions of counts in which ``pre_mean`` and ``pre_var`` are those of the log rate, as they mostly are."""
+        return parts
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
         """Draw functions from the posterior: ``(n, n_samples)``, or ``(n, q, n_samples)``.
@@ -80,7 +127,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
 
     @property
     def noise_(self) -> Any:
-        """Variance of the noise as it is now."""
+        """Variance of the noise as it is now; of counts their dispersion."""
         check_is_fitted(self)
         values = [
             ensemble.weights @ [self._noise_of(member) for member in ensemble.members] * scale**2
@@ -98,6 +145,8 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
 
     def _encoded(self, y: Any, classes: Any, *, restart: bool) -> FloatArray:
         columns = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        if self._learns_counts:
+            check_counts(columns, self._observation)
         if restart:
             self._many, self._n_outputs = np.ndim(y) == 2, int(columns.shape[1])
         elif columns.shape[1] != self._n_outputs:
@@ -113,17 +162,21 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _scaling_of_targets(self, targets: FloatArray) -> Scaling:
-        return Scaling.of(targets)
+        return self._target_scaling if self._learns_counts else Scaling.of(targets)
 
     def _warn_of_targets(self, batch: Batch) -> None:
-        warn_of_targets(batch.targets, batch.rows, max(self._scales))
+        if self._learns_counts:
+            return
+        scale = max(self._scales)
+        warn_of_targets(batch.targets, batch.rows, scale, self.intercept_scale or scale)
 
-    def _predicted(self, predictions: list[Prediction]) -> PredictedRows:
+    def _predicted(self, predictions: list[Prediction]) -> tuple[FloatArray, FloatArray, FloatArray]:
         mean, var, noise = (
-            np.column_stack([getattr(one, part) for one in predictions]) for part in PredictedRows._fields
+            np.column_stack([getattr(one, part) for one in predictions]) for part in ("mean", "var", "noise_var")
         )
         squared = self._target_scaling.scale**2
-        return PredictedRows(*map(self._shaped, (self._target_scaling.undo(mean), var * squared, noise * squared)))
+        mean, var, noise = self._target_scaling.undo(mean), var * squared, noise * squared
+        return self._shaped(mean), self._shaped(var), self._shaped(noise)
 
     def _mixture_parts(self, X: Any) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
         """For each output the members' weights, means and variances of a new target, standardised: ``(k, n)``."""
@@ -158,17 +211,33 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     Parameters
     ----------
     activation : str or Activation
-        As for `onepass.BayesianPerceptron`; ``"linear"`` is Bayesian linear regression.
+        As for `onepass.BayesianPerceptron`; ``"linear"`` is Bayesian linear regression, ``"exp"`` is for counts.
+    observation : {"auto", "gaussian", "poisson", "negative_binomial"}
+        Gaussian noise around the output, or counts whose rate it is; ``"negative_binomial"`` ones vary more than
+        Poisson's, by a dispersion that is learned. By default negative binomial for ``"exp"`` (on Poisson counts that
+        costs next to nothing), else Gaussian; and Gaussian wherever a ``noise`` is given, so that a known dispersion
+        needs ``observation="negative_binomial"`` too.
     noise : float or "learn"
-        Variance of the targets' noise; by default it is estimated on the way.
+        Variance of the targets' noise, or the dispersion of negative binomial counts; by default it is estimated on the
+        way.
     prior_scale : float or "auto"
         Standard deviation of the weights before the first row. ``"auto"`` has several learn side by side, weighted by
-        how well each predicted the last rows.
+        how well each predicted the last rows; it needs ``passes=1``.
+    intercept_scale : float, optional
+        Standard deviation of the intercept before the first row, whatever ``prior_scale`` is; in the targets' units, or
+        in those of the standardised targets. None gives the intercept the prior of a weight.
     fit_intercept : bool
     covariance : {"full", "diagonal"}
         All correlations between weights, or none: for very many features.
     forgetting : float
         In (0, 1]; below 1 the past fades, for relations that drift.
+    passes : int
+        How often ``fit`` goes through its rows; ``partial_fit`` does once. One is online learning; five make intervals
+        right where one pass over few rows leaves them too narrow, and the order of the rows unimportant.
+    refine : {"auto", "ep", "reuse"}
+        What more passes do. ``"ep"`` (expectation propagation) removes a row's contribution before it is learned again,
+        so that each row counts once; ``"reuse"`` counts it again, which makes intervals too narrow. By default the
+        former wherever it is possible: with a full covariance and no forgetting.
     standardize : bool
         Standardise the inputs, and with a linear activation the targets, by mean and standard deviation of the first
         ``warm_up`` rows. The statistics are then frozen. Without it (a scaler in a pipeline does not see the targets)
@@ -183,9 +252,11 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     coef_cov_ : (d, d) or (q, d, d) array
         Their covariance, in the same units; with ``covariance="diagonal"`` its diagonal.
     noise_ : float or (q,) array
-        Variance of the noise as it is now.
+        Variance of the noise as it is now; of counts of mean ``m`` their dispersion, with which they have the variance
+        ``m + noise_ m²``.
     log_evidence_ : float
-        Sum of the log predictive densities of all rows, each before it was learned.
+        Sum of the log predictive densities of all rows, each before it was learned; with ``standardize=True`` without
+        those of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
     n_seen_ : int
         Rows learned.
 
@@ -199,27 +270,35 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     >>> mean, std = model.predict(X[300:], return_std=True)
     >>> low, high = model.predict_interval(X[300:], level=0.9)
     >>> print(f"{((low < y[300:]) & (y[300:] < high)).mean():.2f}")
-    0.92
+    0.93
     """
 
     def __init__(
         self,
         activation: Any = "linear",
         *,
+        observation: str = "auto",
         noise: Any = "learn",
         prior_scale: Any = 1.0,
+        intercept_scale: float | None = INTERCEPT_SCALE,
         fit_intercept: bool = True,
         covariance: str = "full",
         forgetting: float = 1.0,
+        passes: int = 1,
+        refine: str = "auto",
         standardize: bool = False,
         warm_up: int = 100,
     ) -> None:
         self.activation = activation
+        self.observation = observation
         self.noise = noise
         self.prior_scale = prior_scale
+        self.intercept_scale = intercept_scale
         self.fit_intercept = fit_intercept
         self.covariance = covariance
         self.forgetting = forgetting
+        self.passes = passes
+        self.refine = refine
         self.standardize = standardize
         self.warm_up = warm_up
 
@@ -240,21 +319,38 @@ class BayesianPerceptronRegressor(OnePassRegressor):
 
     def _new_member(self, scale: float, target_scale: float) -> BayesianPerceptron:
         noise: Any = self.noise
-        if not isinstance(noise, str):
+        if self._observation == Poisson.name:
+            noise = None
+        elif not isinstance(noise, str):
             noise = as_nonnegative(noise, "noise") / target_scale**2
         return BayesianPerceptron(
             self.n_features_in_,
             self.activation,
             bias=self.fit_intercept,
-            cov=scale**2,
-            observation="gaussian",
+            cov=prior_variances(self.n_features_in_, int(self.fit_intercept), scale, self.intercept_scale),
+            observation=self._observation,
             noise=noise,
             covariance=self.covariance,
             forgetting=self.forgetting,
         )
 
+    @property
+    def _observation(self) -> str:
+        if self.observation == "auto" and self.noise == "learn" and as_activation(self.activation) == Exponential():
+            return NegativeBinomial.name
+        return super()._observation
+
     def _noise_of(self, member: Any) -> float:
         return float(member.noise)
+
+    def _log_noise_var(self, member: Any) -> float:
+        return float(member.log_noise_var)
+
+    def _log_rates(self, parts: Prediction) -> Prediction:
+        if as_activation(self.activation) == Exponential():
+            return parts
+        pre_mean, pre_var = log_normal(parts.mean, parts.var)
+        return parts._replace(pre_mean=pre_mean, pre_var=pre_var)
 
     def _scaling_of_targets(self, targets: FloatArray) -> Scaling:
         # Any other activation has a range that shifted targets would leave.
@@ -263,19 +359,23 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         return self._target_scaling
 
     def _weighted(self, X: Any, targets: FloatArray, weights: FloatArray | None) -> tuple[Any, FloatArray, Any]:
-        if weights is None or isinstance(self.noise, str):
+        if weights is None or isinstance(self.noise, str) or self._learns_counts:
             return super()._weighted(X, targets, weights)
         kept = weights > 0.0
         return X[kept], targets[kept], weights[kept]
 
-    _fractions_hint = "; pass noise=<variance> to allow fractions"
+    @property
+    def _fractions_hint(self) -> str:  # type: ignore[override]
+        return "" if self._learns_counts else "; pass noise=<variance> to allow fractions"
 
     def _learn_weighted(self, ensemble: Ensemble, scale: float, rows: Any, column: Any, weights: Any) -> None:
         """Learn each row with the noise divided by its weight."""
-        for start, end in _runs(weights):
-            _set_noise(ensemble, self.noise / scale**2 / weights[start])
-            ensemble.learn(rows[start:end], column[start:end])
-        _set_noise(ensemble, self.noise / scale**2)
+        try:
+            for start, end in _runs(weights):
+                _set_noise(ensemble, self.noise / scale**2 / weights[start])
+                ensemble.learn(rows[start:end], column[start:end])
+        finally:
+            _set_noise(ensemble, self.noise / scale**2)
 
     def _stacked(self, part: str) -> Any:
         """A part of the coefficients, for all outputs."""

@@ -90,15 +90,15 @@ def warn_of_scales(rows: Any, names: Any = None) -> None:
         )
 
 
-def warn_of_targets(targets: FloatArray, rows: Any, prior_scale: float) -> None:
+def warn_of_targets(targets: FloatArray, rows: Any, prior_scale: float, intercept_scale: float) -> None:
     """Warn if targets are far larger than weights of this prior, with an intercept, can be expected to make them."""
     size = float(_sizes(targets).max())
     with np.errstate(over="ignore"):  # inputs near the largest numbers there are predict targets of any size
-        expected = prior_scale * float(np.hypot(1.0, np.linalg.norm(_sizes(rows))))
+        expected = float(np.hypot(intercept_scale, prior_scale * np.linalg.norm(_sizes(rows))))
     if size > _LARGEST_SURPRISE * expected:
         warnings.warn(
             f"targets are of size {size:.2g}, where prior and inputs predict {expected:.2g}: the prior will bias what "
-            "is learned; pass standardize=True, scale the targets, or raise prior_scale",
+            "is learned; pass standardize=True, scale the targets, or raise prior_scale and intercept_scale",
             stacklevel=5,
         )
 

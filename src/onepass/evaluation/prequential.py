@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass.evaluation.baselines import Baseline, installed_baselines
+from onepass.evaluation.baselines import TunedBaseline, installed_baselines
 from onepass.evaluation.metrics import (
     REGISTRY,
     ClassPredictions,
+    CountPredictions,
     MetricSet,
     NumberPredictions,
     OverTime,
@@ -19,7 +20,7 @@ from onepass.evaluation.metrics import (
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.rows import Rows
-from onepass.tables.targets import NumberTarget
+from onepass.tables.targets import CountTarget, NumberTarget
 
 __all__ = ["OURS", "Scores", "Trial"]
 
@@ -53,17 +54,17 @@ class Trial:
     model : TabularModel
         Learns every row.
     compare : bool
-        Have the baselines predict and learn the same rows.
+        Have the baselines predict and learn the same rows, each with the setting that was best so far.
     """
 
     def __init__(self, model: TabularModel, *, compare: bool = False) -> None:
         self.model = model
         self.rows = 0
-        self.task: Task = "classes" if model.labels else "numbers"
+        self.task: Task = _task_of(model)
         self.ours = Scores.of(self.task, with_std=True)
-        self.baselines: list[tuple[Baseline, Scores]] = []
+        self.baselines: list[tuple[TunedBaseline, Scores]] = []
         if compare:
-            found = installed_baselines(len(model.labels))
+            found = installed_baselines(len(model.labels), tuple(getattr(model.estimator, "hidden_layer_sizes", ())))
             self.baselines = [(baseline, Scores.of(self.task, with_std=False)) for baseline in found]
         self.failed: dict[str, str] = {}
         """Why baselines gave up, by name."""
@@ -79,7 +80,11 @@ class Trial:
             std = np.sqrt(predicted.var[np.arange(len(best)), best])
         else:
             std = np.sqrt(predicted.var + predicted.noise_var)
-        self.ours.update(self._predictions(rows.y, predicted.mean, std))
+        if self.task == "counts":
+            moments = {"mean": predicted.mean, "var": predicted.var, "noise_var": predicted.noise_var}
+            self.ours.update(CountPredictions(y=rows.y, std=std, log_densities=predicted.log_density, **moments))
+        else:
+            self.ours.update(self._predictions(rows.y, predicted.mean, std, predicted.log_density))
         for baseline, scores in self.baselines:
             try:
                 guess = baseline.predict_then_learn(rows.X, rows.y)
@@ -97,6 +102,10 @@ class Trial:
     def scores(self) -> dict[str, dict[str, float]]:
         """Scores of every model, by name."""
         return {OURS: self.ours.total.get(), **{one.name: scores.total.get() for one, scores in self.baselines}}
+
+    def settings(self) -> dict[str, str]:
+        """Settings of the baselines that have predicted best so far, by name."""
+        return {baseline.name: baseline.setting for baseline, _ in self.baselines}
 
     def over_time(self) -> dict[str, list[float]]:
         """Our scores over segments of the stream."""
@@ -118,11 +127,23 @@ class Trial:
         return REGISTRY[self.task][name].text(found[name]) if name in found else "-"
 
     def _predictions(
-        self, y: FloatArray, mean: FloatArray, std: FloatArray | None = None
+        self,
+        y: FloatArray,
+        mean: FloatArray,
+        std: FloatArray | None = None,
+        log_densities: FloatArray | None = None,
     ) -> NumberPredictions | ClassPredictions:
         """Predictions with their targets; numbers in the target's own units."""
         target = self.model.target
         if not isinstance(target, NumberTarget):
             return ClassPredictions(y, mean, std)
         y, mean = (values * target.scale + target.centre for values in (y, mean))
-        return NumberPredictions(y, mean, None if std is None else std * target.scale)
+        if std is None or log_densities is None:
+            return NumberPredictions(y, mean)
+        return NumberPredictions(y, mean, std * target.scale, log_densities - np.log(target.scale))
+
+
+def _task_of(model: TabularModel) -> Task:
+    if model.labels:
+        return "classes"
+    return "counts" if isinstance(model.target, CountTarget) else "numbers"

@@ -30,8 +30,8 @@ from onepass.beliefs.base import Belief
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.structures import STRUCTURES
-from onepass.engine.step import LearningState
-from onepass.likelihoods import Bernoulli, Gaussian, Likelihood, Poisson
+from onepass.engine.step import NOISE_START, NOISE_START_WEIGHT, LearningState
+from onepass.likelihoods import Bernoulli, Gaussian, Likelihood, NegativeBinomial, Poisson
 from onepass.likelihoods.outputs import choose_outputs
 
 __all__ = [
@@ -54,6 +54,7 @@ __all__ = [
 Parameters: TypeAlias = dict[str, Any]
 Arrays: TypeAlias = dict[str, np.ndarray]
 
+_UNSCALED_START = (1e-12, 1.0, 0.0)  # noise, weight and rows of a model that had learned nothing, in older files
 _PLAIN: dict[str, type] = {
     kind.__name__: kind for kind in (Exponential, Gelu, PaperSigmoid, Probit, Sigmoid, Softplus, Step)
 }
@@ -104,10 +105,10 @@ def decode_activation(data: Any) -> Activation:
 
 def encode_likelihood(likelihood: Likelihood) -> str:
     """Return the name of a likelihood; a TypeError for a class of the user's own, which can't be in a file."""
-    if type(likelihood) not in (Bernoulli, Gaussian, Poisson):
+    if type(likelihood) not in (Bernoulli, Gaussian, NegativeBinomial, Poisson):
         raise TypeError(
             f"likelihood {likelihood!r} is your own class, and can't be saved to a file; "
-            "use observation='gaussian', 'bernoulli' or 'poisson' in models that are to be saved"
+            "use observation='gaussian', 'bernoulli', 'poisson' or 'negative_binomial' in models that are to be saved"
         )
     return likelihood.name
 
@@ -166,6 +167,8 @@ def check_network(parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> N
 def decode_learning_state(running: np.ndarray) -> LearningState:
     """Make the state of learning again, if it is one."""
     state = LearningState(*running.tolist())
+    if (state.noise, state.noise_weight, state.n_seen) == _UNSCALED_START:
+        state.noise, state.noise_weight = NOISE_START, NOISE_START_WEIGHT
     finite = [state.noise, state.noise_weight, state.log_evidence, state.n_seen]
     if not np.isfinite(finite).all() or np.isnan(state.noise_window):
         raise ValueError("running holds numbers that are not finite")

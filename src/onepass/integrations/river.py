@@ -11,7 +11,8 @@ from typing import Any, Self
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass._validation import as_nonnegative
+from onepass._validation import as_nonnegative, as_positive
+from onepass.beliefs.prior import prior_variances
 from onepass.files.state import Arrays, Parameters, nested, under
 from onepass.models.perceptron import BayesianPerceptron
 
@@ -24,7 +25,6 @@ except ImportError:
 __all__ = ["PerceptronClassifier", "PerceptronRegressor"]
 
 _FIRST_CAPACITY = 8  # features
-_INTERCEPT_STD = 100.0  # in those of a weight: the mean of the targets says little about how they vary
 _LARGEST = 1e150  # its square is finite
 _FILL = "leave it out, or fill gaps first (preprocessing.StatImputer, or fillna in a frame)"
 
@@ -33,6 +33,7 @@ class _NamedFeatures:
     """A perceptron over named features, whose number grows."""
 
     prior_scale: float
+    intercept_scale: float
     covariance: str
     forgetting: float
 
@@ -137,7 +138,7 @@ class _NamedFeatures:
         return {"arguments": self._arguments(), "core": state, "feature_names": names}, nested("core", arrays)
 
     def _arguments(self) -> Parameters:
-        return {name: getattr(self, name) for name in ("prior_scale", "covariance", "forgetting")}
+        return {name: getattr(self, name) for name in ("prior_scale", "intercept_scale", "covariance", "forgetting")}
 
     @classmethod
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
@@ -210,6 +211,8 @@ class PerceptronClassifier(_NamedFeatures, base.MiniBatchClassifier):
         `"full"` keeps all correlations between weights, `"diagonal"` none: for very many features.
     forgetting
         In (0, 1]. Below 1 the past fades, for labels that drift.
+    intercept_scale
+        Standard deviation of the intercept before the first row: wide enough for labels that hardly ever come.
 
     Examples
     --------
@@ -221,16 +224,22 @@ class PerceptronClassifier(_NamedFeatures, base.MiniBatchClassifier):
     0.26
     """
 
-    def __init__(self, prior_scale: float = 1.0, covariance: str = "full", forgetting: float = 1.0) -> None:
+    def __init__(
+        self,
+        prior_scale: float = 1.0,
+        covariance: str = "full",
+        forgetting: float = 1.0,
+        intercept_scale: float = 4.0,
+    ) -> None:
         self.prior_scale = as_nonnegative(prior_scale, "prior_scale")
+        self.intercept_scale = as_positive(intercept_scale, "intercept_scale")
         self.covariance = covariance
         self.forgetting = forgetting
         self._start()
 
     def _new_perceptron(self, n_features: int) -> BayesianPerceptron:
-        return BayesianPerceptron(
-            n_features, cov=self.prior_scale**2, covariance=self.covariance, forgetting=self.forgetting
-        )
+        variances = prior_variances(n_features, 1, self.prior_scale, self.intercept_scale)
+        return BayesianPerceptron(n_features, cov=variances, covariance=self.covariance, forgetting=self.forgetting)
 
     def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
         """Learn one row and its label."""
@@ -266,7 +275,7 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
     """Bayesian linear regression, or a perceptron with another activation, that learns its noise on the way.
 
     Features and targets should vary by about 1: scale both, the targets by River's `TargetStandardScaler` as below.
-    The mean of the targets matters less: the intercept's prior is a hundred times as wide as that of a weight.
+    The mean of the targets matters less: the intercept's prior is wide.
 
     Parameters
     ----------
@@ -280,6 +289,8 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
         `"full"` keeps all correlations between weights, `"diagonal"` none: for very many features.
     forgetting
         In (0, 1]. Below 1 the past fades, for relations that drift.
+    intercept_scale
+        Standard deviation of the intercept before the first row.
 
     Examples
     --------
@@ -304,8 +315,10 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
         activation: str = "linear",
         covariance: str = "full",
         forgetting: float = 1.0,
+        intercept_scale: float = 100.0,
     ) -> None:
         self.prior_scale = as_nonnegative(prior_scale, "prior_scale")
+        self.intercept_scale = as_positive(intercept_scale, "intercept_scale")
         self.noise = noise
         self.activation = activation
         self.covariance = covariance
@@ -313,8 +326,7 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
         self._start()
 
     def _new_perceptron(self, n_features: int) -> BayesianPerceptron:
-        variances = np.full(1 + n_features, self.prior_scale**2)
-        variances[0] *= _INTERCEPT_STD**2
+        variances = prior_variances(n_features, 1, self.prior_scale, self.intercept_scale)
         return BayesianPerceptron(
             n_features,
             self.activation,

@@ -20,9 +20,10 @@ from scipy.special import ndtri
 
 from onepass._typing import FloatArray
 from onepass._validation import one_of
-from onepass.activations import Activation, Moments, compiled_activation
+from onepass.activations import Activation, Moments, activation_text, compiled_activation
 from onepass.activations.base import broadcast
 from onepass.engine.matches import CompiledLikelihood, PythonLikelihood
+from onepass.engine.step import NOISE_START, NOISE_START_WEIGHT
 
 __all__ = ["Likelihood", "MomentMatch"]
 
@@ -70,7 +71,10 @@ class Likelihood:
     kalman: ClassVar[type[CompiledLikelihood] | None] = None
     """The paper's rule, compiled; None for a likelihood in Python."""
     noise: float | FloatArray = 0.0
-    """Variance of the Gaussian noise; 0 for likelihoods without one."""
+    """Variance of the Gaussian noise, or the dispersion of counts; 0 for likelihoods without one."""
+
+    noise_start: ClassVar[tuple[float, float]] = (NOISE_START, NOISE_START_WEIGHT)
+    """Where a learned noise starts, and how many rows that rests on: its log has the variance 2 over this number."""
 
     def check(self, y: FloatArray) -> None:
         """Raise a ValueError for targets that are impossible; by default every finite number is allowed."""
@@ -78,9 +82,13 @@ class Likelihood:
     def check_activation(self, activation: Activation) -> None:
         """Raise a ValueError for an activation that does not fit, such as one that is negative for counts."""
 
-    def with_noise(self, noise: float | FloatArray) -> "Likelihood":
-        """The same likelihood with another noise variance, where it has one."""
+    def with_noise(self, noise: float | FloatArray, log_noise_var: float = 0.0) -> "Likelihood":
+        """The same likelihood with another noise variance, where it has one, whose log has this variance itself."""
         return self
+
+    def output_moments(self, activation: Activation, mean: FloatArray, var: FloatArray) -> Moments:
+        """Moments of ``f(a)`` to predict with; by default the activation's own."""
+        return activation.moments(mean, var)
 
     def noise_var(self, output: Moments) -> FloatArray:
         """Variance of ``y`` around ``f(a)`` that remains when the weights are known, for these moments of ``f(a)``."""
@@ -109,10 +117,10 @@ class Likelihood:
             return "adf" if exact else "kalman"
         if update == "adf" and not exact:
             raise ValueError(
-                f"update='adf' has no closed form for {type(self).__name__} targets around {activation!r}. "
+                f"update='adf' has no closed form for {type(self).__name__} targets around {activation_text(activation)}. "
                 "Ways out: update='kalman' or 'auto'; observation='bernoulli' with 'sigmoid' (moments='exact'), "
                 "'probit' or 'step'; observation='gaussian' with a piecewise linear activation; observation='poisson' "
-                "with 'exp'"
+                "or 'negative_binomial' with 'exp'"
             )
         if update == "kalman" and self._in_python:
             raise ValueError(

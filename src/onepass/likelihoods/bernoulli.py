@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from onepass._typing import FloatArray
-from onepass.activations import Activation, Moments
+from onepass.activations import Activation, Moments, activation_text
 from onepass.engine.matches import KalmanLabel
 from onepass.likelihoods.base import Likelihood
 
@@ -36,7 +36,7 @@ class Bernoulli(Likelihood):
         if ((values < 0.0) | (values > 1.0)).any():
             raise ValueError(
                 "observation='bernoulli' needs an activation between 0 and 1, such as 'sigmoid', 'probit' or 'step', "
-                f"got {activation!r}"
+                f"got {activation_text(activation)}"
             )
 
     def noise_var(self, output: Moments) -> FloatArray:

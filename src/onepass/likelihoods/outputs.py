@@ -13,14 +13,23 @@ from scipy.special import ndtri, softmax
 
 from onepass._typing import FloatArray
 from onepass._validation import as_floats, one_of
-from onepass.activations import Sigmoid
+from onepass.activations import Exponential, Sigmoid
 from onepass.engine.class_matches import CategoricalOutputs
+from onepass.engine.count_matches import DISPERSION_START, DISPERSION_START_WEIGHT
 from onepass.engine.vector_matches import (
     BernoulliOutput,
+    CountOutput,
     GaussianOutputs,
     HeteroscedasticOutputs,
     NoiseState,
     VectorLikelihood,
+)
+from onepass.likelihoods.counts import (
+    NegativeBinomial,
+    Poisson,
+    check_counts,
+    count_interval,
+    rate_moments,
 )
 
 __all__ = [
@@ -28,8 +37,11 @@ __all__ = [
     "CategoricalClasses",
     "GaussianNumbers",
     "HeteroscedasticNumbers",
+    "LogNoise",
+    "NegativeBinomialCounts",
     "OutputLikelihood",
     "OutputMatch",
+    "PoissonCounts",
     "Predictive",
     "choose_outputs",
     "noise_models",
@@ -38,6 +50,7 @@ __all__ = [
 ]
 
 _SIGMOID = Sigmoid()
+_EXPONENTIAL = Exponential()
 
 
 class OutputMatch(NamedTuple):
@@ -63,6 +76,17 @@ class Predictive(NamedTuple):
     rest: FloatArray
 
 
+class LogNoise(NamedTuple):
+    """Belief about the log of a noise variance before any data, for an input like those that are learned."""
+
+    mean: float
+    var: float
+
+
+LOG_NOISE = LogNoise(float(np.log(0.02)), 3.25)
+"""That of standardised targets."""
+
+
 class OutputLikelihood:
     """How the targets of a network with ``n_outputs`` outputs come about; see the module for what a subclass adds."""
 
@@ -73,11 +97,17 @@ class OutputLikelihood:
     compiled_class: ClassVar[type[VectorLikelihood]]
     is_numeric: ClassVar[bool] = False
     """Whether targets are numbers with noise, and not labels."""
+    is_count: ClassVar[bool] = False
+    """Whether targets are counts."""
 
-    def __init__(self, n_outputs: int) -> None:
+    def __init__(self, n_outputs: int, log_noise: LogNoise = LOG_NOISE) -> None:
         self.check_outputs(n_outputs)
-        self.compiled = self.compiled_class(n_outputs)
         self.n_outputs = n_outputs
+        self.compiled = self.make_compiled(log_noise)
+
+    def make_compiled(self, log_noise: LogNoise) -> VectorLikelihood:
+        """The object whose methods compiled loops call."""
+        return self.compiled_class(self.n_outputs)
 
     @property
     def size(self) -> int:
@@ -86,6 +116,14 @@ class OutputLikelihood:
 
     def check_outputs(self, n_outputs: int) -> None:
         """Raise a ValueError where the number of outputs does not suit the targets."""
+
+    def bias_std(self, intercept_scale: float | None) -> float | None:
+        """Prior standard deviation of every output's bias for a user's ``intercept_scale``."""
+        return intercept_scale
+
+    def start_noise(self, noise: float | None, calibrate: bool) -> NoiseState:
+        """State of the noise before the first row; a ``noise`` of None is learned."""
+        return NoiseState.start(self.n_outputs, noise, calibrate)
 
     def check(self, targets: FloatArray) -> None:
         """Raise a ValueError for targets that are impossible; by default every finite number is allowed."""
@@ -192,6 +230,10 @@ class HeteroscedasticNumbers(GaussianNumbers):
     noise_model = "heteroscedastic"
     compiled_class = HeteroscedasticOutputs
 
+    def make_compiled(self, log_noise: LogNoise) -> VectorLikelihood:
+        """With the prior of the log noise, which bounds what is predicted of it."""
+        return HeteroscedasticOutputs(self.n_outputs, *log_noise)
+
     def log_densities(self, means: FloatArray, covs: FloatArray, targets: FloatArray, noise: NoiseState) -> FloatArray:
         """Log density of each row's target, all variances times the predictive scale."""
         n = self.n_outputs
@@ -265,6 +307,10 @@ class CategoricalClasses(_Labels):
         if n_outputs < 2:
             raise ValueError(f"n_outputs must be the number of classes, at least 2, got {n_outputs}")
 
+    def bias_std(self, intercept_scale: float | None) -> float | None:
+        """By this the log odds between two classes, a difference of two outputs, have the deviation asked for."""
+        return None if intercept_scale is None else intercept_scale / np.sqrt(2.0)
+
     def normalised(self, probabilities: FloatArray) -> FloatArray:
         """Probabilities of all classes."""
         return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
@@ -272,3 +318,57 @@ class CategoricalClasses(_Labels):
     def response(self, outputs: FloatArray) -> FloatArray:
         """The probabilities of the classes."""
         return np.asarray(softmax(outputs, axis=-1))
+
+
+@register
+class NegativeBinomialCounts(OutputLikelihood):
+    """A count whose rate is the exponential of the only output; its dispersion is learned, or fixed as the noise."""
+
+    name = NegativeBinomial.name
+    compiled_class = CountOutput
+    is_count = True
+
+    def check_outputs(self, n_outputs: int) -> None:
+        """Take one output."""
+        if n_outputs != 1:
+            raise ValueError(f"n_outputs must be 1 for observation={self.name!r}, got {n_outputs}")
+
+    def start_noise(self, noise: float | None, calibrate: bool) -> NoiseState:
+        """The dispersion, of which little is known before the first row."""
+        state = NoiseState.start(1, DISPERSION_START if noise is None else noise, calibrate)
+        state.noise_weight[:] = DISPERSION_START_WEIGHT if noise is None else 0.0
+        return state
+
+    def check(self, targets: FloatArray) -> None:
+        """Take whole numbers from 0 on."""
+        check_counts(targets, self.name)
+
+    def predictive(self, mean: FloatArray, var: FloatArray, noise: FloatArray, scale: FloatArray) -> Predictive:
+        """Moments of the rate, and of a count around it."""
+        rate = rate_moments(mean, var)
+        return Predictive(rate.mean, rate.var, NegativeBinomial(noise).noise_var(rate))
+
+    def interval(self, prediction: Any, level: float) -> tuple[Any, Any]:
+        """Quantiles of the count mixed over the rate."""
+        alone = type(prediction)(*(np.asarray(part)[None] for part in prediction))
+        return count_interval(np.ones(1), alone, level)
+
+    def response(self, outputs: FloatArray) -> FloatArray:
+        """The rate."""
+        return _EXPONENTIAL(outputs)
+
+
+@register
+class PoissonCounts(NegativeBinomialCounts):
+    """The same without dispersion."""
+
+    name = Poisson.name
+
+    def start_noise(self, noise: float | None, calibrate: bool) -> NoiseState:
+        """No dispersion, and none to be learned."""
+        if noise is not None:
+            raise ValueError(
+                f"noise is for observation='gaussian' or {NegativeBinomial.name!r}, got noise={noise!r} with "
+                f"observation={self.name!r}"
+            )
+        return super().start_noise(0.0, calibrate)

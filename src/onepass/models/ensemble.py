@@ -7,12 +7,12 @@ has the rules for the weights; `BayesianCommittee` makes an ensemble of networks
 """
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from operator import methodcaller
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,26 +21,26 @@ from scipy.special import logsumexp
 from onepass._cores import available_cores
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_generator, as_rows, as_share
+from onepass.engine.vector_matches import NoiseState
 from onepass.files.state import Arrays, Parameters, as_number
-from onepass.models.mixtures import mixture_moments, mixture_quantile
+from onepass.likelihoods.counts import COUNT_NAMES, count_interval
+from onepass.likelihoods.mixtures import mixture_moments, mixture_quantile
 from onepass.models.network import BayesianNetwork
+from onepass.models.network.learning import RowScores
 from onepass.models.network.priors import NetworkPrior
 from onepass.models.perceptron import Prediction
 from onepass.models.weighting import WEIGHTINGS, RuleWeights, Weighting
 
-__all__ = ["WEIGHTINGS", "BayesianCommittee", "Ensemble", "LogDensities"]
+__all__ = ["WEIGHTINGS", "BayesianCommittee", "Ensemble"]
 
-LogDensities: TypeAlias = Callable[[Prediction, FloatArray], FloatArray]
-"""Log densities ``(n,)`` that predictions gave the targets."""
-
-# How a member's prior differs from the first one's: factors of the hidden weights' standard deviation, of the output
-# weights' means, and of their standard deviation.
+# How a member's prior differs from the first one's: factors of the hidden weights' standard deviation, of the hidden
+# biases' means, of the output weights' means, and of their standard deviation; and whether its units start as twins.
 _VARIANTS = (
-    (1.0, 1.0, 1.0),
-    (1.0 / 1.5, 1.0, 1.0),
-    (2.2 / 1.5, 1.0, 1.0),
-    (1.0, 1.0 / 1.7, 0.7 / 1.1),
-    (1.0, 2.5 / 1.7, 1.5 / 1.1),
+    (1.0, 1.0, 1.0, 1.0, False),
+    (1.0, 2.0, 1.0, 1.0, True),
+    (1.5, 1.0, 1.0, 1.0, False),
+    (1.0, 1.0, 0.6, 0.6, False),
+    (1.0, 1.0, 1.5, 2.0, False),
 )
 # Numbers of a member's covariance times rows from which on a pass (some milliseconds) is worth a thread's start.
 _WORTH_THREADS = 10_000_000
@@ -53,14 +53,11 @@ class Ensemble:
     ----------
     members : models with ``learn``, ``predict`` and ``predict_then_learn``
     weighting : Weighting
-    log_densities : function
-        Log densities of targets, from what ``predict_then_learn`` of a member predicted for them.
     """
 
-    def __init__(self, members: Sequence[Any], weighting: Weighting, log_densities: LogDensities) -> None:
+    def __init__(self, members: Sequence[Any], weighting: Weighting) -> None:
         self.members = list(members)
         self._weighting = weighting
-        self._log_densities = log_densities
 
     @property
     def weights(self) -> FloatArray:
@@ -86,19 +83,24 @@ class Ensemble:
             self.members[0].learn(X, y, **options)
             return self
         with self._all_or_none():
-            self._weigh_by(list(map(methodcaller("predict_then_learn", X, y), self.members)), y)
+            _, densities = zip(*map(methodcaller("_predict_then_learn", X, y), self.members), strict=True)
+            self._weigh(np.array(densities))
         return self
 
-    def predict_then_learn(self, X: Any, y: FloatArray) -> Prediction:
+    def predict_then_learn(self, X: Any, y: Any) -> Prediction:
         """Predict every row just before learning it; members count as they did before the first of them."""
-        if len(self.members) == 1:
-            prediction: Prediction = self.members[0].predict_then_learn(X, y)
-            return prediction
-        with self._all_or_none():
-            predictions = list(map(methodcaller("predict_then_learn", X, y), self.members))
-            mixture = self._mixture(_stacked(predictions))
-            self._weigh_by(predictions, y)
-        return mixture
+        return self.predict_score_learn(X, y)[0]
+
+    def predict_score_learn(self, X: Any, y: Any) -> tuple[Prediction, FloatArray]:
+        """Predict every row just before learning it, and give its log density under the mixture, too."""
+        with self._all_or_none() if len(self.members) > 1 else nullcontext():
+            predictions, densities = zip(*map(methodcaller("_predict_then_learn", X, y), self.members), strict=True)
+            if len(self.members) == 1:
+                return predictions[0], densities[0]
+            mixture, log_densities = self._mixture(_stacked(predictions)), np.array(densities)
+            scores = self._mixture_density(log_densities)
+            self._weigh(log_densities)
+        return mixture, scores
 
     def predict(self, X: Any) -> Prediction:
         """Moments of the mixture; what the members disagree about counts as not knowing."""
@@ -112,8 +114,11 @@ class Ensemble:
     def _evidences(self) -> list[float]:
         return [member.log_evidence for member in self.members]
 
-    def _weigh_by(self, predictions: list[Prediction], y: FloatArray) -> None:
-        self._weigh(np.array([self._log_densities(prediction, y) for prediction in predictions]))
+    def _mixture_density(self, log_densities: FloatArray) -> FloatArray:
+        """Log density of the mixture, from those of its members, ``(members, ...)``."""
+        weights = self.weights.reshape(-1, *[1] * (log_densities.ndim - 1))
+        with np.errstate(divide="ignore"):  # a member may have lost all weight
+            return np.asarray(logsumexp(log_densities + np.log(weights), axis=0))
 
     def _weigh(self, log_densities: FloatArray) -> None:
         """Update the weights by the log densities ``(members, n)`` of new rows."""
@@ -142,7 +147,7 @@ class Ensemble:
         return np.asarray(np.tensordot(self._weighting.weights, parts.noise_var, axes=1))
 
 
-def _stacked(predictions: list[Prediction]) -> Prediction:
+def _stacked(predictions: Sequence[Prediction]) -> Prediction:
     return Prediction(*(np.array(parts) for parts in zip(*predictions, strict=True)))
 
 
@@ -196,9 +201,10 @@ class BayesianCommittee(Ensemble):
         prior: NetworkPrior | None = None,
         **options: Any,
     ) -> None:
-        self._weighting = RuleWeights.start(as_count(members, "members"), weighting)
+        as_count(members, "members")
         self.workers = None if workers is None else as_count(workers, "workers")
         first = BayesianNetwork(n_features, hidden, n_outputs, activation, seed=seed, prior=prior, **options)
+        self._weighting = RuleWeights.start(members, weighting, first.n_outputs)
         self.members = [first]
         for k in range(1, members):
             own = _variant(first.prior, k)
@@ -226,25 +232,47 @@ class BayesianCommittee(Ensemble):
         n_rows = len(as_rows(X, self.members[0].n_features)[0])
         with self._all_or_none():
             runs = [member.learning(X, y, passes=passes, refine=refine, batch=batch) for member in self.members]
-            for number, log_densities in enumerate(self._side_by_side(runs, n_rows, batch)):
+            for number, scores in enumerate(self._side_by_side(runs, n_rows, batch)):
                 if number:  # rows predicted by what was learned from them before say nothing about this pass
                     self._weighting = self._weighting.restarted()
-                self._weigh(np.array(log_densities))
+                self._weigh_by_scores(scores)
         return self
 
-    def predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> Prediction:
-        """Predict every row just before learning it; members count as they did before the first of them."""
+    def predict_score_learn(self, X: Any, y: Any) -> tuple[Prediction, FloatArray]:
+        """Predict every row just before learning it, and give its log density under the mixture, too."""
+        if len(self.members) == 1:
+            return self.members[0]._predict_then_learn(X, y)
         with self._all_or_none():
-            predictions, log_densities = zip(
-                *(member._predict_then_learn(X, y) for member in self.members), strict=True
-            )
-            mixture = self._mixture(_stacked(list(predictions)))
-            self._weigh(np.array(log_densities))
-        return mixture
+            predictions, scores = zip(*(member._predict_score_learn(X, y, 1.0) for member in self.members), strict=True)
+            parts = self._with_noise(_stacked(predictions))
+            mixture = self._mixture(parts)
+            each = [Prediction(*columns) for columns in zip(*parts, strict=True)]
+            logs = [
+                member._densities_of(part, y, own) for member, part, own in zip(self.members, each, scores, strict=True)
+            ]
+            density = self._mixture_density(np.array(logs))
+            self._weigh_by_scores(scores)
+        return mixture, density
+
+    def member_predictions(self, X: Any) -> Prediction:
+        """What each member contributes to the mixture, along a first axis: ``(members, ...)``."""
+        return _stacked([member._predict_with(self._noise_of(member), X) for member in self.members])
+
+    def _noise_of(self, member: BayesianNetwork) -> NoiseState:
+        """The noise of a member in the mixture: members whose scales differ say how uncertain these are."""
+        noise = member._state.noise
+        return noise.widened() if len(self.members) == 1 else noise.with_noise_times(self._weighting.noise_scale)
+
+    def _weigh_by_scores(self, scores: Sequence[RowScores]) -> None:
+        """Update the weights, and the mixture's noise where the members learn theirs."""
+        log_densities = np.array([own.log_densities for own in scores])
+        known = len(scores) > 1 and all(own.ratios is not None for own in scores)  # one member knows its own noise
+        errors = (np.array([own.ratios for own in scores]), np.array([own.noise_shares for own in scores]))
+        self._weighting = self._weighting.updated(log_densities, self._evidences, errors if known else None)
 
     def _side_by_side(
-        self, runs: list[Iterator[FloatArray]], n_rows: int, batch: int
-    ) -> Iterator[tuple[FloatArray, ...]]:
+        self, runs: list[Iterator[RowScores]], n_rows: int, batch: int
+    ) -> Iterator[tuple[RowScores, ...]]:
         """All members' passes, one pass at a time; members are independent, so that threads change nothing."""
         threads = min(self._cores(n_rows, batch), len(runs))
         if threads == 1:
@@ -252,10 +280,10 @@ class BayesianCommittee(Ensemble):
             return
         with ThreadPoolExecutor(threads) as pool:
             while True:
-                densities = list(pool.map(lambda run: next(run, None), runs))
-                if any(given is None for given in densities):
+                scores = list(pool.map(lambda run: next(run, None), runs))
+                if any(given is None for given in scores):
                     return
-                yield tuple(given for given in densities if given is not None)
+                yield tuple(given for given in scores if given is not None)
 
     def _cores(self, n_rows: int, batch: int) -> int:
         """Number of threads worth starting for this many rows."""
@@ -270,21 +298,21 @@ class BayesianCommittee(Ensemble):
     def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
         """Central interval of a new target: quantiles of the mixture."""
         as_share(level, "level", open_above=True)
-        if self.members[0].observation != "gaussian":
+        if self.members[0].observation not in ("gaussian", *COUNT_NAMES):
             raise ValueError(
                 f"a committee's interval is for numbers, got observation={self.members[0].observation!r}; use predict"
             )
         parts = self.member_predictions(X)
+        if self.members[0].observation in COUNT_NAMES:
+            return count_interval(self._weighting.weights, parts, level)
         weights, stds = self._weighting.weights, np.sqrt(parts.var + parts.noise_var)
         low, high = (mixture_quantile(weights, parts.mean, stds, 0.5 + side * level / 2)[()] for side in (-1, 1))
         return low, high
 
     def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Log density (or probability) of a target, per row."""
-        logs = np.array([member.log_predictive(X, y) for member in self.members])
-        weights = self._weighting.weights.reshape(-1, *[1] * (logs.ndim - 1))
-        with np.errstate(divide="ignore"):  # a member may have lost all weight
-            return logsumexp(logs + np.log(weights), axis=0)
+        logs = [member._log_predictive_with(self._noise_of(member), X, y) for member in self.members]
+        return self._mixture_density(np.array(logs))[()]
 
     def sample_output(self, X: ArrayLike, n: int, rng: np.random.Generator | int) -> FloatArray:
         """Draw ``n`` networks, each from a member drawn by weight, and give their outputs."""
@@ -319,21 +347,29 @@ class BayesianCommittee(Ensemble):
             )
             for k, own in enumerate(parameters["members"])
         ]
-        weighting = RuleWeights.from_arrays(parameters["weighting"], len(members), {**arrays, "count": count})
+        sizes = (len(members), members[0].n_outputs)
+        weighting = RuleWeights.from_arrays(parameters["weighting"], *sizes, {**arrays, "count": count})
         return cls.of(members, weighting)
+
+    def _with_noise(self, parts: Prediction) -> Prediction:
+        """What the members predict, with the mixture's noise."""
+        factor = self._weighting.noise_scale
+        return parts._replace(noise_var=parts.noise_var * (factor if factor.size > 1 else factor[0]))
 
     def _mixture_noise(self, parts: Prediction, mean: FloatArray, var: FloatArray) -> FloatArray:
         """Variance of the noise; of labels and classes it is what their own variance leaves."""
-        if self.members[0].observation == "gaussian":
+        if self.members[0].observation in ("gaussian", *COUNT_NAMES):
             return super()._mixture_noise(parts, mean, var)
         return np.maximum(mean * (1.0 - mean) - var, 0.0)
 
 
 def _variant(prior: NetworkPrior, k: int) -> NetworkPrior:
-    hidden, output_means, output = _VARIANTS[k % len(_VARIANTS)]
+    hidden, biases, output_means, output, twins = _VARIANTS[k % len(_VARIANTS)]
     return replace(
         prior,
         weight_std=prior.weight_std * hidden,
+        bias_means=prior.bias_means * biases,
         output_means=prior.output_means * output_means,
         output_std=prior.output_std * output,
+        paired=prior.paired or twins,
     )

@@ -111,7 +111,7 @@ class KalmanLearner(Learner):
             total = var + noise
             work.densities[i] = -0.5 * (np.log(2.0 * np.pi * total) + (work.targets[i] - mean) ** 2 / total).sum()
             if work.record is not None:
-                work.record[i] = mean, var, np.full_like(mean, noise), np.ones_like(mean)
+                work.record[i] = mean, var, np.full_like(mean, noise), np.ones_like(mean), np.zeros_like(mean)
         return len(work.rows)
 
 

@@ -36,7 +36,7 @@ from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.prior import as_prior
 from onepass.beliefs.rows import RowPlan, Rows
 from onepass.engine.rows import RowLearner, RowRule
-from onepass.engine.step import LearningState, learn_scalar
+from onepass.engine.step import SITE_SIZE, LearningState, learn_scalar, learn_with_site, log_densities
 from onepass.files.state import (
     Arrays,
     Parameters,
@@ -47,13 +47,14 @@ from onepass.files.state import (
     encode_likelihood,
     sized,
 )
-from onepass.likelihoods import Gaussian, Likelihood, as_likelihood
+from onepass.likelihoods import Counts, Gaussian, Likelihood, as_likelihood
 
 __all__ = ["BayesianPerceptron", "Prediction"]
 
 Inputs: TypeAlias = Any  # anything that NumPy makes an array of, or a SciPy sparse matrix
 
 _CHUNK = 4096  # rows predicted at a time, which bounds the memory that takes
+_RECORD = 4  # mean, variance, noise and log density of a row from before its update
 
 
 class Prediction(NamedTuple):
@@ -109,12 +110,15 @@ class BayesianPerceptron:
         Prior mean of the weights, ``p = n_features + bias``; zeros by default.
     cov : number, (p,) or (p, p) array, optional
         Prior covariance of the weights: one variance for all, one for each, or a matrix; the identity by default.
-    observation : {"auto", "gaussian", "bernoulli", "poisson"} or Likelihood
+    observation : {"auto", "gaussian", "bernoulli", "poisson", "negative_binomial"} or Likelihood
         How a target comes about: Gaussian noise around the output, a label 0/1 whose probability the output is, a count
-        whose rate it is, or a likelihood of your own (`onepass.likelihoods.Likelihood`). By default labels for sigmoid,
-        probit and step, counts for ``"exp"``, else Gaussian; and Gaussian wherever a ``noise`` is given.
+        whose rate it is (``"negative_binomial"`` where counts vary more than Poisson's), or a likelihood of your own
+        (`onepass.likelihoods.Likelihood`). By default labels for sigmoid, probit and step, Poisson counts for
+        ``"exp"``, else Gaussian; and Gaussian wherever a ``noise`` is given.
     noise : float or "learn", optional
-        Variance of the Gaussian noise, the paper's epsilon; 0.01 by default. ``"learn"`` estimates it on the way.
+        Variance of the Gaussian noise, the paper's epsilon; 0.01 by default. ``"learn"`` estimates it on the way. Of
+        negative binomial counts the dispersion: counts of mean ``m`` have the variance ``m + noise m²``; learned by
+        default.
     noise_window : int, optional
         With ``noise="learn"``: how many rows back the estimate remembers; all by default. Where weights drift, prefer
         ``process_noise``: a learned noise takes a sudden change for noise first, and learns it slowly.
@@ -186,6 +190,8 @@ class BayesianPerceptron:
         prior = as_prior(mean, cov, size, covariance, one_of(dtype, ("float64", "float32"), "dtype"))
         self._prior_variances = prior.marginal_variances()
         self._start = _fingerprint(prior)
+        if progress.learns_noise and isinstance(self._likelihood, Gaussian):
+            progress.noise *= _output_variance(self.activation, self._prior_variances[self.bias :])
         self._state = _State(prior, progress)
 
     def __repr__(self) -> str:
@@ -205,6 +211,11 @@ class BayesianPerceptron:
         return self._state.belief.cov
 
     @property
+    def covariance(self) -> str:
+        """``"full"`` or ``"diagonal"``."""
+        return "diagonal" if isinstance(self._state.belief, DiagonalGaussian) else "full"
+
+    @property
     def log_evidence(self) -> float:
         """Sum of the log predictive densities of all rows learned, each before it was learned."""
         return self._state.progress.log_evidence
@@ -216,7 +227,7 @@ class BayesianPerceptron:
 
     @property
     def noise(self) -> float:
-        """Variance of the Gaussian noise as it is now; a fixed one may be set anew before any row."""
+        """Variance of the Gaussian noise, or dispersion of counts, as it is now; a fixed variance may be set anew."""
         return self._state.progress.noise
 
     @noise.setter
@@ -228,7 +239,13 @@ class BayesianPerceptron:
     @property
     def observation(self) -> Likelihood:
         """The likelihood, with its noise as it is now."""
-        return self._likelihood.with_noise(self._state.progress.noise)
+        return self._likelihood.with_noise(self._state.progress.noise, self.log_noise_var)
+
+    @property
+    def log_noise_var(self) -> float:
+        """Variance of the belief about the log of a learned noise, which is that of ``noise`` in the mean; else 0."""
+        weight = self._state.progress.noise_weight
+        return 2.0 / weight if weight > 0.0 else 0.0
 
     def predict(self, X: Inputs, *, X_var: ArrayLike | None = None) -> Prediction:
         """Forward pass (Algorithm 1) for one row ``(d,)`` or many ``(n, d)``, which may be sparse.
@@ -243,37 +260,99 @@ class BayesianPerceptron:
             seen = self._one_row.predict(X)
             if seen is not None:
                 output = Moments(*seen[0])
+                if isinstance(self._likelihood, Counts):
+                    output = self._likelihood.output_moments(self.activation, *map(np.asarray, seen[1:]))
                 return Prediction(output.mean, output.var, *seen[1:], float(self.observation.noise_var(output)))
         rows, row_vars, single = self._inputs(X, X_var)
         pre_mean, pre_var = self._pre_activation(rows, row_vars)
         return self._prediction(pre_mean, pre_var, self.observation, single)
 
-    def learn(self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Self:
+    def learn(
+        self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None, passes: int = 1, refine: str = "ep"
+    ) -> Self:
         """Backward pass (Algorithm 2) for one row and its target, or for many in their order.
 
         All rows are learned or, if anything is wrong with one of them, none.
+
+        Parameters
+        ----------
+        X : (d,) or (n, d) array
+        y : number or (n,) array
+        X_var : number, (d,) or array of the same shape as X, optional
+            Variances of inputs that are themselves uncertain.
+        passes : int
+            1 is online learning: each row is projected to a Gaussian with what was known when it came. With more, these
+            rows are learned again, knowing what came after them.
+        refine : {"ep", "reuse"}
+            What more passes do. ``"ep"`` (expectation propagation) removes a row's contribution before it is learned
+            again, so that each row counts once: intervals become right where one pass over few rows leaves them too
+            narrow. It needs ``covariance="full"``, and weights and a noise that don't drift. ``"reuse"`` counts the
+            rows again, which makes the belief overconfident. Either way rows learned again are no new evidence, and
+            not counted in ``n_seen``.
         """
-        if X_var is None and type(X) is np.ndarray and X.ndim == 1:
+        if passes == 1 and X_var is None and type(X) is np.ndarray and X.ndim == 1:
             one_row = self._one_row
             if one_row is not None and one_row(X, y):
                 return self
         rows, row_vars, targets, _ = self._pairs(X, y, X_var)
-        self._learn(rows, row_vars, targets, np.empty((0, 3)))
+        record, sites = np.empty((0, _RECORD)), np.empty((0, SITE_SIZE))
+        one_of(refine, ("ep", "reuse"), "refine")
+        if as_count(passes, "passes") == 1:
+            self._learn(rows, row_vars, targets, record, sites)
+            return self
+        if refine == "ep":
+            self._check_sites()
+            sites = np.full((len(targets), SITE_SIZE), np.nan)
+        before = self._state.copy()
+        try:
+            self._learn(rows, row_vars, targets, record, sites)
+            once = self._state.progress.copy()
+            for _ in range(1, passes):
+                self._learn(rows, row_vars, targets, record, sites)
+            self._state.progress.log_evidence, self._state.progress.n_seen = once.log_evidence, once.n_seen
+        except BaseException:
+            self._restore(before)
+            raise
         return self
+
+    def _check_sites(self) -> None:
+        """Raise a ValueError where what a row contributed can't be removed again."""
+        if not isinstance(self._state.belief, FullGaussian):
+            raise ValueError(
+                "refine='ep' needs covariance='full', got covariance='diagonal', which stores only a part of what a "
+                "row has contributed, so that this can't be removed again; use refine='reuse', or passes=1"
+            )
+        drifts = {
+            "forgetting": self.forgetting < 1.0,
+            "process_noise": bool(self.process_noise.any()),
+            "noise_window": self._state.progress.noise_window < np.inf,
+        }
+        if any(drifts.values()):
+            raise ValueError(
+                "refine='ep' needs weights and a noise that don't drift, got "
+                f"{' and '.join(k for k, v in drifts.items() if v)}: what a row contributed has faded since; use "
+                "refine='reuse', or passes=1"
+            )
 
     def predict_then_learn(self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Prediction:
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone."""
+        return self._predict_then_learn(X, y, X_var)[0]
+
+    def _predict_then_learn(
+        self, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None
+    ) -> tuple[Prediction, FloatArray]:
+        """Predict every row just before learning it, and give the log density that it had, too."""
         rows, row_vars, targets, single = self._pairs(X, y, X_var)
-        record = np.empty((len(targets), 3))
-        self._learn(rows, row_vars, targets, record)
-        pre_mean, pre_var, noise = record.T.copy()
-        return self._prediction(pre_mean, pre_var, self._likelihood.with_noise(noise), single)
+        record = np.empty((len(targets), _RECORD))
+        self._learn(rows, row_vars, targets, record, np.empty((0, SITE_SIZE)))
+        pre_mean, pre_var, noise, densities = record.T.copy()
+        return self._prediction(pre_mean, pre_var, self._likelihood.with_noise(noise), single), densities
 
     def interval(self, X: Inputs, level: float = 0.95, *, X_var: ArrayLike | None = None) -> tuple[Any, Any]:
         """Central interval that holds with probability ``level``: of a new target, or for labels of their probability.
 
-        For Gaussian noise the predictive distribution is taken as Gaussian, as in the paper; for labels the limits are
-        the exact quantiles of ``f(a)``.
+        For Gaussian noise the predictive distribution is taken as Gaussian, as in the paper, with tails as heavy as a
+        learned noise is uncertain; for labels the limits are the exact quantiles of ``f(a)``.
         """
         as_share(level, "level", open_above=True)
         rows, row_vars, single = self._inputs(X, X_var)
@@ -284,8 +363,8 @@ class BayesianPerceptron:
     def log_predictive(self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Any:
         """Log density (or probability) of each target before it is learned: the surprise, negated."""
         rows, row_vars, targets, single = self._pairs(X, y, X_var)
-        noise = np.full(len(targets), self._state.progress.noise)
-        return _one_or_many(self._matcher.match_rows(*self._pre_activation(rows, row_vars), targets, noise)[0], single)
+        belief = self._pre_activation(rows, row_vars)
+        return _one_or_many(log_densities(self._matcher, self._state.progress, *belief, targets), single)
 
     def sample_weights(self, n: int, rng: np.random.Generator | int) -> FloatArray:
         """Draw ``n`` weight vectors from the posterior, ``(n, p)``."""
@@ -352,7 +431,9 @@ class BayesianPerceptron:
 
     # The backward pass, first as the paper has it.
 
-    def _learn_row(self, state: _State, x: FloatArray, y: float, x_var: FloatArray | None) -> tuple[float, float]:
+    def _learn_row(
+        self, state: _State, x: FloatArray, y: float, x_var: FloatArray | None, site: FloatArray | None
+    ) -> tuple[float, float]:
         """Learn one row, the bias's constant among it; its mean and variance from before are returned."""
         belief = state.belief
         if self.process_noise.any():
@@ -367,7 +448,10 @@ class BayesianPerceptron:
             wide = max(wide, min(wide / self.forgetting, float(x**2 @ self._prior_variances)))
         # (17), restated as score, information and variance ratio of the belief's step; of the variance only
         # the weights' own part can be learned away.
-        step = learn_scalar(self._matcher, state.progress, pre_mean, seen.var, wide, input_var, y)
+        if site is None:
+            step = learn_scalar(self._matcher, state.progress, pre_mean, seen.var, wide, input_var, y)
+        else:
+            step = learn_with_site(self._matcher, state.progress, pre_mean, seen.var, input_var, y, site)
         belief.rank_one_step(seen, *step)  # (22)
         return pre_mean, seen.var + input_var
 
@@ -378,7 +462,9 @@ class BayesianPerceptron:
 
     # Then for many rows, all or none.
 
-    def _learn(self, X: Any, row_vars: FloatArray | None, targets: FloatArray, record: FloatArray) -> None:
+    def _learn(
+        self, X: Any, row_vars: FloatArray | None, targets: FloatArray, record: FloatArray, sites: FloatArray
+    ) -> None:
         state = self._state
         if self.kernel != "reference":
             state.belief.prepare(self._plan, len(targets))
@@ -387,7 +473,7 @@ class BayesianPerceptron:
         double = state.belief.mean.dtype == np.float64
         if len(targets) > 1 or not double or self.kernel == "reference" or len(self._plan.process_noise):
             before = state.copy()
-        rows = Rows(X, targets, np.empty((0, 0)) if row_vars is None else row_vars, record)
+        rows = Rows(X, targets, np.empty((0, 0)) if row_vars is None else row_vars, record, sites)
         try:
             if self.kernel == "reference":
                 learned = self._learn_by_reference(rows)
@@ -400,9 +486,12 @@ class BayesianPerceptron:
                 )
         except BaseException:  # an activation of the user's that fails, or Ctrl-C, leaves no half-learned model either
             if before is not None:
-                self._state = before
-                self.__dict__.pop("_one_row", None)  # it refers to the belief that failed
+                self._restore(before)
             raise
+
+    def _restore(self, before: _State) -> None:
+        self._state = before
+        self.__dict__.pop("_one_row", None)  # it refers to the belief that failed
 
     def _learn_by_reference(self, rows: Rows) -> int:
         dense = rows.X.toarray() if isinstance(rows.X, csr_array) else rows.X
@@ -410,11 +499,12 @@ class BayesianPerceptron:
             for i, target in enumerate(rows.y):
                 x = np.concatenate([np.ones(self.bias), dense[i]])
                 x_var = np.concatenate([np.zeros(self.bias), rows.X_var[i]]) if len(rows.X_var) else None
+                site = rows.sites[i] if len(rows.sites) else None
                 noise = self._state.progress.noise
-                seen = self._learn_row(self._state, x, target, x_var)
+                seen = self._learn_row(self._state, x, target, x_var, site)
                 self._matcher.raise_pending()
                 if len(rows.record):
-                    rows.record[i] = (*seen, noise)
+                    rows.record[i] = (*seen, noise, self._state.progress.log_density)
         return len(rows)
 
     @cached_property
@@ -490,7 +580,7 @@ class BayesianPerceptron:
     def _prediction(
         self, pre_mean: FloatArray, pre_var: FloatArray, likelihood: Likelihood, single: bool
     ) -> Prediction:
-        output = self.activation.moments(pre_mean, pre_var)
+        output = likelihood.output_moments(self.activation, pre_mean, pre_var)
         columns = (output.mean, output.var, pre_mean, pre_var, likelihood.noise_var(output))
         return Prediction(*(_one_or_many(column, single) for column in columns))
 
@@ -503,6 +593,13 @@ def renamed_kernel(kernel: str, engine: str | None) -> str:
         raise TypeError(f"kernel={kernel!r} and its old name engine={engine!r} are both given; leave engine out")
     warnings.warn("the argument 'engine' is now called 'kernel'", DeprecationWarning, stacklevel=3)
     return engine
+
+
+def _output_variance(activation: Activation, prior_variances: FloatArray) -> float:
+    """How much outputs vary under the prior, for an input of unit length: the unit of a noise not yet known."""
+    with np.errstate(over="ignore"):
+        var = float(activation.moments(0.0, float(prior_variances.mean())).var)
+    return var if 0.0 < var < np.inf else 1.0
 
 
 def _fingerprint(prior: Belief) -> str:

@@ -8,13 +8,14 @@ an ensemble is restored by keeping the old one.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeAlias
 
 import numpy as np
 from scipy.special import logsumexp, softmax
 
 from onepass._typing import FloatArray
 from onepass._validation import one_of
+from onepass.engine.vector_matches import SCALE_CLIP
 from onepass.files.state import Arrays, sized
 
 __all__ = ["WEIGHTINGS", "FadingWeights", "RuleWeights", "Weighting"]
@@ -22,6 +23,10 @@ __all__ = ["WEIGHTINGS", "FadingWeights", "RuleWeights", "Weighting"]
 WEIGHTINGS = ("stacked", "window", "evidence", "uniform")
 _MEMORY = 200.0  # rows after which a log density counts 1/e
 _GAIN, _LARGEST_STEP, _WINDOW = 10.0, 0.5, 50
+_NOISE_START, _NOISE_FLOOR = 30.0, 0.05  # information that the start counts as, least share of the noise
+
+Errors: TypeAlias = tuple[FloatArray, FloatArray]
+"""Members' squared errors over their predicted variances, and shares of the noise in these, ``(k, n, K)`` each."""
 
 
 class Weighting(Protocol):
@@ -78,8 +83,42 @@ class FadingWeights:
         return self.start(len(self.evidence))
 
     def log_evidence(self, evidences: Sequence[float]) -> float:
-        """The best member's: members differ in their prior alone, and the data choose it."""
-        return max(float(evidence) for evidence in evidences)
+        """That of the uniform mixture: each row given all rows before it."""
+        return mixture_evidence(evidences)
+
+
+class _RowErrors:
+    """Errors of the members in a row, ``(k, K)`` each, given a scale of their noise ``(K,)``."""
+
+    def __init__(self, ratios: FloatArray, noise_shares: FloatArray, scale: FloatArray) -> None:
+        self.ratios, self.noise_shares = ratios, noise_shares
+        self.totals = 1.0 + (scale - 1.0) * noise_shares  # variances with the scale over those without
+
+    @property
+    def density_changes(self) -> FloatArray:
+        """What the scale changes in the members' log densities, ``(k,)``."""
+        return np.asarray(0.5 * (self.ratios - self.ratios / self.totals - np.log(self.totals)).sum(axis=1))
+
+
+@dataclass
+class _MixtureNoise:
+    """By how much the noise of a mixture is less than that of its members.
+
+    What a member takes for noise contains errors of its own, from the weights it started with. Those of several members
+    differ, and their mixture has them as disagreement already.
+    """
+
+    scale: FloatArray  # (K,)
+    weight: FloatArray  # (K,), information it rests on
+
+    def learn(self, share: FloatArray, row: _RowErrors) -> None:
+        """Move by a row, in which the members have a share: as a network learns its noise, see `GaussianOutputs`."""
+        gain = self.scale * row.noise_shares / row.totals
+        information = gain * gain
+        self.weight += share @ information
+        excess = np.minimum(row.ratios, SCALE_CLIP * row.totals) - row.totals
+        change = share @ (information * excess / row.noise_shares)
+        self.scale = np.maximum(self.scale + change / self.weight, _NOISE_FLOOR)
 
 
 @dataclass(frozen=True)
@@ -90,53 +129,83 @@ class RuleWeights:
     weights: FloatArray  # (k,)
     count: float  # rows that the weights rest on, the start counting as one per member
     recent: FloatArray  # (k, n), log densities of the last rows
+    noise_scale: FloatArray  # (K,), by which the noise of all members is multiplied in the mixture
+    noise_weight: FloatArray  # (K,), the information that it rests on
 
     @classmethod
-    def start(cls, n_members: int, rule: str) -> Self:
+    def start(cls, n_members: int, rule: str, n_outputs: int) -> Self:
         """Weigh all members the same."""
         one_of(rule, WEIGHTINGS, "weighting")
-        return cls(rule, np.full(n_members, 1.0 / n_members), float(n_members), np.zeros((n_members, 0)))
+        weights, recent = np.full(n_members, 1.0 / n_members), np.zeros((n_members, 0))
+        return cls(rule, weights, float(n_members), recent, np.ones(n_outputs), np.full(n_outputs, _NOISE_START))
 
     @classmethod
-    def from_arrays(cls, rule: str, n_members: int, arrays: Arrays) -> Self:
-        """Check and take what `arrays` gave."""
+    def from_arrays(cls, rule: str, n_members: int, n_outputs: int, arrays: Arrays) -> Self:
+        """Check and take what `arrays` gave; earlier versions gave no noise."""
         one_of(rule, WEIGHTINGS, "weighting")
         weights = sized(arrays, "weights", (n_members,))
         if (weights < 0.0).any() or abs(weights.sum() - 1.0) > 1e-6:
             raise ValueError("the weights of a committee must be shares of 1")
         count = float(sized(arrays, "count", (1,))[0])
-        return cls(rule, weights, count, sized(arrays, "recent", (n_members, *arrays["recent"].shape[1:])))
+        recent = sized(arrays, "recent", (n_members, *arrays["recent"].shape[1:]))
+        if "noise" not in arrays:
+            return replace(cls.start(n_members, rule, n_outputs), weights=weights, count=count, recent=recent)
+        noise = sized(arrays, "noise", (2, n_outputs))
+        if (noise <= 0.0).any():
+            raise ValueError("the noise of a committee must be above 0")
+        return cls(rule, weights, count, recent, *noise)
 
     @property
     def arrays(self) -> Arrays:
-        """Weights, what they rest on, and the log densities of the last rows."""
-        return {"weights": self.weights.copy(), "count": np.array([self.count]), "recent": self.recent.copy()}
+        """Weights, what they rest on, the log densities of the last rows, and the mixture's noise."""
+        return {
+            "weights": self.weights.copy(),
+            "count": np.array([self.count]),
+            "recent": self.recent.copy(),
+            "noise": np.stack([self.noise_scale, self.noise_weight]),
+        }
 
-    def updated(self, log_densities: FloatArray, evidences: Sequence[float]) -> Self:
-        """Weigh by the log densities of new rows, as the rule says."""
+    def updated(self, log_densities: FloatArray, evidences: Sequence[float], errors: Errors | None = None) -> Self:
+        """Weigh by the log densities of new rows, as the rule says; with ``errors`` learn the mixture's noise too."""
         now = replace(self, recent=np.hstack([self.recent, log_densities])[:, -_WINDOW:])
-        if self.rule == "stacked":
-            return now._stacked(log_densities)
-        if self.rule == "uniform":
+        if errors is not None or self.rule == "stacked":
+            now = now._row_by_row(log_densities, errors)
+        if self.rule in ("stacked", "uniform"):
             return now
         evidence = now.recent.sum(axis=1) if self.rule == "window" else np.array(evidences)
         return replace(now, weights=np.exp(evidence - logsumexp(evidence)))
 
-    def _stacked(self, log_densities: FloatArray) -> Self:
-        """Move the weights, row by row, towards each member's share in the density that the mixture gave the row."""
+    def _row_by_row(self, log_densities: FloatArray, errors: Errors | None) -> Self:
+        """Move weights and noise towards what each row says of them: online EM for a mixture.
+
+        Each member has a share in the density that the mixture gave the row. Stacked weights move towards these shares,
+        the noise towards what the members' errors say of it under these shares.
+        """
         weights, count = self.weights.copy(), self.count
-        for row in log_densities.T:
-            share = np.log(weights) + row
-            share = np.exp(share - logsumexp(share))
-            count += 1.0
-            weights += min(_GAIN / count, _LARGEST_STEP) * (share - weights)
-        return replace(self, weights=weights, count=count)
+        noise = _MixtureNoise(self.noise_scale.copy(), self.noise_weight.copy())
+        with np.errstate(divide="ignore"):  # a member may have lost all weight
+            for i, row in enumerate(log_densities.T):
+                own = None if errors is None else _RowErrors(errors[0][:, i], errors[1][:, i], noise.scale)
+                share = np.log(weights) + row + (0.0 if own is None else own.density_changes)
+                share = np.exp(share - share.max())  # as softmax, at a tenth of its time
+                share /= share.sum()
+                if own is not None:
+                    noise.learn(share, own)
+                if self.rule == "stacked":
+                    count += 1.0
+                    weights += min(_GAIN / count, _LARGEST_STEP) * (share - weights)
+        return replace(self, weights=weights, count=count, noise_scale=noise.scale, noise_weight=noise.weight)
 
     def restarted(self) -> Self:
         """Weigh all members the same: what was known before the pass is known better after it."""
         n_members = len(self.weights)
-        return replace(self, weights=np.full(n_members, 1.0 / n_members), count=float(n_members))
+        return replace(self.start(n_members, self.rule, len(self.noise_scale)), recent=self.recent)
 
     def log_evidence(self, evidences: Sequence[float]) -> float:
         """That of the uniform mixture: each row given all rows before it."""
-        return float(logsumexp(evidences) - np.log(len(evidences)))
+        return mixture_evidence(evidences)
+
+
+def mixture_evidence(evidences: Sequence[float]) -> float:
+    """Log evidence of a mixture of all members, each as probable as the others before the first row."""
+    return float(logsumexp(evidences) - np.log(len(evidences)))

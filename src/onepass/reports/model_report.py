@@ -27,6 +27,7 @@ from onepass.reports.plots import (
     without_markers,
 )
 from onepass.tables.model import TabularModel
+from onepass.tables.targets import CountTarget
 from onepass.tables.weights import Weight
 
 __all__ = ["evaluation_report", "model_report"]
@@ -155,6 +156,11 @@ def _calibration(trial: Trial) -> Section:
         levels = [(f"{name[-2:]} % interval", f"{100.0 * scores[name]:.1f} %") for name in scores if "coverage" in name]
         tables = (Table("Targets inside", ("", "inside"), tuple(levels)),)
         reading = f"Level and share differ by {error:.1f} percentage points on average over all levels."
+        if trial.task == "counts":
+            reading += (
+                " An interval between whole counts holds more than its level, as the table shows; for curve and "
+                "average a count lies in the middle of its own step."
+            )
     return Section(
         name="calibration",
         title="Calibration",
@@ -207,7 +213,8 @@ def _draw_reliability(axes: Any, trial: Trial) -> None:
 def _weights(model: TabularModel) -> Section:
     found = model.weights()
     shown = dict(list(found.items())[:_MOST_CLASSES])
-    unit = "the log odds" if model.labels else model.target.name
+    counts = isinstance(model.target, CountTarget)
+    unit = "the log odds" if model.labels else f"the log rate of {model.target.name}" if counts else model.target.name
     clear = sum(abs(weight.mean) > 2.0 * weight.std for weights in found.values() for weight in weights)
     total = sum(map(len, found.values()))
     pictures = tuple(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onepass.tables.columns.wording import listed, standardised
-from onepass.tables.targets import NumberTarget
+from onepass.tables.targets import CountTarget, NumberTarget
 
 if TYPE_CHECKING:
     from onepass.tables.model import TabularModel
@@ -27,6 +27,8 @@ def facts(model: "TabularModel") -> Iterator[tuple[str, str]]:
     yield "rows rejected", f"{model.n_rejected:,}"
     if model.noise is not None:
         yield "noise now", f"standard deviation {model.noise:.4g} of {model.target.name}"
+    if isinstance(model.target, CountTarget):
+        yield "dispersion now", f"{model.estimator.noise_:.4g}: counts of mean m have the variance m + dispersion m²"
     evidence = model.estimator.log_evidence_ / max(model.n_rows, 1)
     if isinstance(model.target, NumberTarget):
         evidence -= float(np.log(model.target.scale))
@@ -50,7 +52,9 @@ def choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
 
 def _target_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
     target = model.target
-    if isinstance(target, NumberTarget):
+    if isinstance(target, CountTarget):
+        yield "target", f"{target.name}, a count"
+    elif isinstance(target, NumberTarget):
         yield "target", f"{target.name}, {standardised('y', target.centre, target.scale)}"
     else:
         yield "target", f"{target.name}, one of {len(target.labels)} classes ({listed(target.labels, 8)})"
@@ -67,10 +71,17 @@ def _estimator_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
         yield "activation", "softmax" if len(model.labels) > 2 else estimator.activation
     yield "covariance", _COVARIANCE[model.structure]
     if isinstance(model.target, NumberTarget):
-        learned = estimator.noise == "learn"
-        variance = None if learned else float(estimator.noise) * model.target.scale**2
-        yield "noise", "learned on the way" if learned else f"variance {variance:.4g}, as given"
-    scale = estimator.prior_scale
-    yield "prior", "several scales side by side" if scale == "auto" else f"standard deviation {scale:g} of each weight"
+        yield _noise_choice(model)
+    scale, intercept = estimator.prior_scale, estimator.intercept_scale
+    weights = "several scales side by side" if scale == "auto" else f"standard deviation {scale:g} of each weight"
+    yield "prior", weights + ("" if intercept is None else f", {intercept:g} of the intercept")
     if estimator.forgetting < 1.0:
         yield "forgetting", f"{estimator.forgetting:g}: the past fades"
+
+
+def _noise_choice(model: "TabularModel") -> tuple[str, str]:
+    """What is said of the noise of numbers, or of the dispersion of counts."""
+    assert isinstance(model.target, NumberTarget)
+    name, unit = ("dispersion", "") if isinstance(model.target, CountTarget) else ("noise", "variance ")
+    given = model.estimator.noise
+    return name, "learned on the way" if given == "learn" else f"{unit}{given * model.target.scale**2:.4g}, as given"

@@ -20,7 +20,7 @@ from onepass.tables.columns.encoding import Encoding
 from onepass.tables.readers.batches import RowBatch
 from onepass.tables.rows import Rows, rejects_of
 from onepass.tables.settings import Settings, make_estimator
-from onepass.tables.targets import ClassTarget, NumberTarget, Target, target_from_state
+from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target, target_from_state
 from onepass.tables.weights import Weight, feature_weights
 
 __all__ = ["TabularModel"]
@@ -146,8 +146,8 @@ class TabularModel:
 
     @property
     def noise(self) -> float | None:
-        """Standard deviation of the target's noise, in its own units; None for classes."""
-        if not isinstance(self.target, NumberTarget):
+        """Standard deviation of the target's noise, in its own units; None for classes and counts."""
+        if not isinstance(self.target, NumberTarget) or isinstance(self.target, CountTarget):
             return None
         return float(np.sqrt(self.estimator.noise_) * self.target.scale)
 
@@ -166,9 +166,9 @@ class TabularModel:
     def weights(self) -> dict[str, list[Weight]]:
         """What each feature does, for the target or for each class, the largest first.
 
-        For numbers the change of the target, for classes of the log odds, that one standard deviation of a number, or a
-        category in place of an average row's, brings about; in a network, and for more than two classes, for a row in
-        the middle of the first rows, and of very many features for the foremost.
+        For numbers the change of the target, for counts of the log rate, for classes of the log odds, that one standard
+        deviation of a number, or a category in place of an average row's, brings about; in a network, and for more than
+        two classes, for a row in the middle of the first rows, and of very many features for the foremost.
         """
         return feature_weights(self)
 

@@ -30,7 +30,7 @@ class SchemaOptions:
     """What the user asks for; only the target has to be named."""
 
     target: str
-    task: str | None = None  # "regression" or "classification"; None: whatever the target looks like
+    task: str | None = None  # "regression", "counts" or "classification"; None: whatever the target looks like
     classes: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()  # none: all of them
     ignore: tuple[str, ...] = ()

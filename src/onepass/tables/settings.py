@@ -10,7 +10,7 @@ from onepass.estimators import (
     BayesianPerceptronRegressor,
 )
 from onepass.tables.columns.errors import SchemaError
-from onepass.tables.targets import ClassTarget, NumberTarget, Target
+from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
 
 __all__ = ["Settings", "make_estimator"]
 
@@ -28,6 +28,7 @@ class Settings:
     noise: float | None = None  # None: learned
     forgetting: float = 1.0
     prior_scale: float | str = 1.0
+    intercept_scale: float | None = None  # None: the estimator's default
     seed: int = 0
 
 
@@ -39,8 +40,13 @@ def make_estimator(n_features: int, target: Target, settings: Settings) -> Any:
         "forgetting": settings.forgetting,
         "standardize": False,  # the encoding has done so
     }
-    if settings.activation is not None:
-        options["activation"] = settings.activation
+    for name in ("activation", "intercept_scale"):
+        if (chosen := getattr(settings, name)) is not None:
+            options[name] = chosen
+    if isinstance(target, CountTarget):
+        options["observation"] = "negative_binomial"
+        if not settings.hidden:
+            options.setdefault("activation", "exp")
     if isinstance(target, NumberTarget):
         options["noise"] = "learn" if settings.noise is None else settings.noise / target.scale**2
     if settings.hidden:

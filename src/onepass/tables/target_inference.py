@@ -14,7 +14,7 @@ from onepass.tables.columns.number import centre_and_scale
 from onepass.tables.columns.values import Bad, as_numbers, as_texts
 from onepass.tables.columns.wording import number_text
 from onepass.tables.readers.source import Source
-from onepass.tables.targets import ClassTarget, NumberTarget, Target
+from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
 
 __all__ = ["infer_target"]
 
@@ -31,13 +31,15 @@ def infer_target(
     ----------
     column : Arrow array of its first values
     name : of the column
-    task : "regression", "classification", or None for whatever the values look like
+    task : "regression", "counts", "classification", or None for whatever the values look like
     classes : all that will ever come, if they are declared
     sources : files to look through for further classes
     """
     found, reason = (task, "as asked") if task else _likely_task(column, name, classes)
     if found == "regression":
         return _number_target(column, name), reason
+    if found == "counts":
+        return _count_target(column, name), reason
     target = _class_target(column, name, classes, sources)
     if found == "undecided" and target.numeric and len(target.labels) > 2:
         return _number_target(column, name), "numbers"
@@ -64,7 +66,8 @@ def _likely_task(column: Any, name: str, classes: Sequence[str]) -> tuple[str, s
     distinct = np.unique(values[np.isfinite(values)])
     if len(distinct) <= 2 and (distinct == np.floor(distinct)).all():
         return "undecided", "two whole numbers"
-    return "regression", "numbers"
+    counts = (distinct >= 0.0).all() and (distinct == np.floor(distinct)).all()
+    return "regression", "whole numbers from 0 on" if counts else "numbers"
 
 
 def _number_target(column: Any, name: str) -> NumberTarget:
@@ -77,6 +80,20 @@ def _number_target(column: Any, name: str) -> NumberTarget:
             "is it the right column?"
         )
     return NumberTarget(name, *centre_and_scale(values))
+
+
+def _count_target(column: Any, name: str) -> CountTarget:
+    """A count, if most of the first values are counts; a few that are not will be rejected."""
+    values = as_numbers(column, name, {})
+    values = values[np.isfinite(values)]
+    bad = values[(values < 0.0) | (values != np.floor(values))]
+    if not len(values) or len(bad) > _WRONG * len(values):
+        shown = f" (such as {number_text(bad[0])})" if len(bad) else ""
+        raise SchemaError(
+            f"the target {name!r} does not hold counts 0, 1, 2, ...{shown}; is it the right column?",
+            suggestions={"task": "regression"},
+        )
+    return CountTarget(name)
 
 
 def _class_target(column: Any, name: str, classes: Sequence[str], sources: Sequence[Source]) -> ClassTarget:

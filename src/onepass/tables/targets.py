@@ -1,4 +1,4 @@
-"""What a model of a table predicts: a number in its own units, or one of several labels."""
+"""What a model of a table predicts: a number in its own units, a count, or one of several labels."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
@@ -13,7 +13,7 @@ from onepass.tables.columns.number import FARTHEST, note_far, scale_from_state
 from onepass.tables.columns.values import Bad, as_numbers, as_texts, note_infinite, parse_numbers
 from onepass.tables.columns.wording import listed, number_text
 
-__all__ = ["ClassTarget", "NumberTarget", "Target", "target_from_state"]
+__all__ = ["ClassTarget", "CountTarget", "NumberTarget", "Target", "target_from_state"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,26 @@ class NumberTarget:
     def state(self) -> Parameters:
         """All of it as data that JSON can hold; in files the scale is called spread."""
         return {"name": self.name, "centre": self.centre, "spread": self.scale}
+
+
+@dataclass(frozen=True)
+class CountTarget(NumberTarget):
+    """A count, learned as it is."""
+
+    centre: float = 0.0
+    scale: float = 1.0
+    kind: ClassVar[str] = "count"
+
+    def encode(self, array: Any, bad: Bad) -> FloatArray:
+        """Counts; values that are none are noted in ``bad``."""
+        values = super().encode(array, bad)
+        for row in np.flatnonzero((values < 0.0) | (values != np.floor(values))).tolist():
+            bad.setdefault(row, f"the target {self.name} is {number_text(values[row])}, which is no count 0, 1, 2, ...")
+        return values
+
+    def state(self) -> Parameters:
+        """All of it as data that JSON can hold."""
+        return {"name": self.name}
 
 
 @dataclass(frozen=True)
@@ -90,7 +110,7 @@ class ClassTarget:
         return f"the target {self.name} is {shown!r}, none of the known classes {listed(self.labels, 8)}"
 
 
-Target = NumberTarget | ClassTarget
+Target = NumberTarget | ClassTarget  # a CountTarget is a NumberTarget
 
 
 def target_from_state(state: Any) -> Target:
@@ -100,6 +120,8 @@ def target_from_state(state: Any) -> Target:
     if kind == "number":
         centre = as_number(given["centre"], "centre")
         return NumberTarget(str(given["name"]), centre, scale_from_state(given, "the target"))
+    if kind == "count":
+        return CountTarget(str(given["name"]))
     if kind != "class":
         raise ValueError(f"the target is of the unknown kind {str(kind)[:40]!r}")
     labels = tuple(str(label) for label in given["labels"])

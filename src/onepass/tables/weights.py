@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass.tables.targets import NumberTarget
+from onepass.tables.targets import CountTarget, NumberTarget
 
 if TYPE_CHECKING:
     from onepass.tables.model import TabularModel
@@ -85,9 +85,11 @@ def _foremost(model: "TabularModel") -> Any:
 
 
 def _change(model: "TabularModel", band: FloatArray, predict: Callable[[FloatArray], FloatArray]) -> FloatArray:
-    """Between half a step to either side of the middle: of the target in its own units, or of log odds."""
+    """Between half a step to either side of the middle: of the target in its own units, of log rates or log odds."""
     found = predict(0.5 * np.vstack([band, -band]))
-    if isinstance(model.target, NumberTarget):
+    if isinstance(model.target, CountTarget):
+        found = np.log(np.maximum(found, 1e-300))
+    elif isinstance(model.target, NumberTarget):
         found = found * model.target.scale
     else:
         safe = np.clip(found, 1e-12, 1.0 - 1e-12)

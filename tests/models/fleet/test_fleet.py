@@ -198,3 +198,14 @@ def test_fleets_are_joined_all_or_none(tmp_path: Path) -> None:
     bounded = PerceptronFleet(1, capacity=2, spill=tmp_path).join(one for one in (joined, of(*range(3, 10))))
     assert sorted(bounded.keys()) == list(range(1, 10))
     assert bounded._store.resident <= 2
+
+
+def test_new_keys_of_an_older_file_learn_their_noise() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, D))
+    y = X[:, 0] + 0.3 * rng.normal(size=50)
+    fleet = PerceptronFleet(D, "linear", noise="learn")
+    parameters, arrays = fleet.export_state()
+    arrays["priors"][0, :2] = 1e-12, 1.0  # where a noise to be learned used to start
+    older = PerceptronFleet.from_state(parameters, arrays).learn(["a"] * 50, X, y)
+    assert older.perceptron("a").log_evidence == fleet.learn(["a"] * 50, X, y).perceptron("a").log_evidence

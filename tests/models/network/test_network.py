@@ -236,7 +236,8 @@ def test_draws_are_what_is_predicted(head: dict[str, Any], structure: str, n: in
     near = 0.02 if classes else 4 / np.sqrt(20_000)
     std = np.sqrt(seen.var) if head["observation"] == "gaussian" else 1.0
     np.testing.assert_array_less(np.abs(draws.mean(axis=0) - seen.mean) / std, near)
-    np.testing.assert_allclose(draws.std(axis=0), np.sqrt(seen.var), rtol=0.03, atol=0.04 if classes else 0.0)
+    known = seen.pre_var * network._state.noise.scale if head["observation"] == "gaussian" else seen.var
+    np.testing.assert_allclose(draws.std(axis=0), np.sqrt(known), rtol=0.03, atol=0.04 if classes else 0.0)
     np.testing.assert_array_equal(draws[:5, 3], network.sample_output(X[:10], 20_000, 0)[:5, 3])
     if head["observation"] != "gaussian":
         low, high = network.interval(X[:10], 0.9)
@@ -522,3 +523,19 @@ def test_inputs_that_overflow_in_a_prediction_are_refused(head: dict[str, Any]) 
     with pytest.raises(ValueError, match=r"X overflows float64 in the network: its largest magnitude is .*e\+"):
         network.predict(X[:2] * 1e200)
     assert np.isfinite(network.predict(X[:2] * 1e50).mean).all()
+
+
+def test_output_biases_have_a_prior_of_their_own_whatever_the_scale_of_the_others() -> None:
+    options: dict[str, Any] = {"observation": "categorical", "prior_scale": 3.0}
+    for hidden, own in (((), 3.0), ((4,), 9.0)):
+        variances = BayesianNetwork(2, hidden, 3, intercept_scale=5.0, **options).weight_variances[-1]
+        default = BayesianNetwork(2, hidden, 3, **options).weight_variances[-1]
+        np.testing.assert_allclose(variances[:, -1], 12.5)  # so that a difference of two has 25
+        np.testing.assert_array_equal(variances[:, :-1], default[:, :-1])
+        np.testing.assert_allclose(default[:, -1], own**2)
+    noisy = BayesianNetwork(2, (4,), noise="heteroscedastic", intercept_scale=5.0)
+    same = BayesianNetwork(2, (4,), noise="heteroscedastic")
+    np.testing.assert_allclose(noisy.weight_variances[-1][0, -1], 25.0)
+    np.testing.assert_array_equal(noisy.weight_variances[-1][1], same.weight_variances[-1][1])
+    with pytest.raises(ValueError, match="intercept_scale must be a number above 0"):
+        BayesianNetwork(2, intercept_scale=0.0)

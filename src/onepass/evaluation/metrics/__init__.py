@@ -41,11 +41,13 @@ from onepass.evaluation.metrics.numbers import (
     LogLikelihood,
     MeanAbsoluteError,
     NumberCalibrationError,
+    PoissonDeviance,
     RootMeanSquaredError,
 )
 from onepass.evaluation.metrics.over_time import Curve, OverTime, PredictedStd
 from onepass.evaluation.metrics.predictions import (
     ClassPredictions,
+    CountPredictions,
     DistributionPredictions,
     NumberPredictions,
     Reliability,
@@ -58,6 +60,7 @@ __all__ = [
     "BrierScore",
     "ClassCalibrationError",
     "ClassPredictions",
+    "CountPredictions",
     "Coverage50",
     "Coverage80",
     "Coverage95",
@@ -71,6 +74,7 @@ __all__ = [
     "NumberCalibrationError",
     "NumberPredictions",
     "OverTime",
+    "PoissonDeviance",
     "PredictedStd",
     "Reliability",
     "RocAuc",

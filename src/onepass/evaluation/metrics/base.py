@@ -10,7 +10,7 @@ __all__ = ["REGISTRY", "Metric", "MetricSet", "RowMean", "Task", "register"]
 
 P = TypeVar("P")
 M = TypeVar("M", bound="type[Metric[Any]]")
-Task = Literal["numbers", "classes"]
+Task = Literal["numbers", "counts", "classes"]
 
 
 class Metric(ABC, Generic[P]):
@@ -80,17 +80,18 @@ class RowMean(Metric[P]):
         return self
 
 
-REGISTRY: dict[Task, dict[str, type[Metric[Any]]]] = {"numbers": {}, "classes": {}}
+REGISTRY: dict[Task, dict[str, type[Metric[Any]]]] = {"numbers": {}, "counts": {}, "classes": {}}
 """Metrics by name, in the order in which they are shown."""
 
 
-def register(task: Task) -> Callable[[M], M]:
-    """Have commands and reports show a metric: a decorator of its class."""
+def register(*tasks: Task) -> Callable[[M], M]:
+    """Have commands and reports show a metric for targets of some kinds: a decorator of its class."""
 
     def decorate(metric: M) -> M:
-        if metric.name in REGISTRY[task]:
-            raise ValueError(f"there is already a metric of {task} with the name {metric.name!r}")
-        REGISTRY[task][metric.name] = metric
+        for task in tasks:
+            if metric.name in REGISTRY[task]:
+                raise ValueError(f"there is already a metric of {task} with the name {metric.name!r}")
+            REGISTRY[task][metric.name] = metric
         return metric
 
     return decorate
@@ -101,7 +102,7 @@ class MetricSet:
 
     Parameters
     ----------
-    task : "numbers" or "classes"
+    task : "numbers", "counts" or "classes"
     with_std : bool
         Whether predictions say how sure they are; without, the metrics that need it are left out.
     """

@@ -1,13 +1,13 @@
-"""Metrics of predicted numbers: errors, predictive densities, and the coverage of intervals."""
+"""Metrics of predicted numbers and counts: errors, predictive densities, and the coverage of intervals."""
 
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, xlogy
 
 from onepass._typing import FloatArray
 from onepass.evaluation.metrics.base import Metric, RowMean, register
-from onepass.evaluation.metrics.predictions import NumberPredictions, Reliability
+from onepass.evaluation.metrics.predictions import SURE, NumberPredictions, Reliability
 
 __all__ = [
     "LEVELS",
@@ -17,6 +17,7 @@ __all__ = [
     "LogLikelihood",
     "MeanAbsoluteError",
     "NumberCalibrationError",
+    "PoissonDeviance",
     "RootMeanSquaredError",
 ]
 
@@ -25,7 +26,7 @@ LEVELS = (0.5, 0.8, 0.95)
 _BINS = 1000  # of the probability integral transform: levels are right to a thousandth
 
 
-@register("numbers")
+@register("numbers", "counts")
 class RootMeanSquaredError(RowMean[NumberPredictions]):
     """Root of the mean squared error."""
 
@@ -42,7 +43,7 @@ class RootMeanSquaredError(RowMean[NumberPredictions]):
         return np.sqrt(mean)
 
 
-@register("numbers")
+@register("numbers", "counts")
 class MeanAbsoluteError(RowMean[NumberPredictions]):
     """Mean of the absolute errors."""
 
@@ -54,7 +55,20 @@ class MeanAbsoluteError(RowMean[NumberPredictions]):
         return np.abs(rows.error)
 
 
-@register("numbers")
+@register("counts")
+class PoissonDeviance(RowMean[NumberPredictions]):
+    """Mean Poisson deviance, ``2 (y log(y/mean) - y + mean)``: how far off the means of counts are, small ones too."""
+
+    name, title = "poisson_deviance", "deviance"
+
+    @classmethod
+    def per_row(cls, rows: NumberPredictions) -> FloatArray:
+        """Deviance; a mean of 0 or less, which no model of counts predicts, is taken for next to nothing."""
+        mean = np.maximum(rows.mean, SURE)
+        return np.asarray(2.0 * (xlogy(rows.y, rows.y / mean) - rows.y + mean))
+
+
+@register("numbers", "counts")
 class LogLikelihood(RowMean[NumberPredictions]):
     """Mean log predictive density of the targets, in nats."""
 
@@ -85,7 +99,7 @@ class _Coverage(RowMean[NumberPredictions]):
         return f"{100.0 * value:.1f} %"
 
 
-@register("numbers")
+@register("numbers", "counts")
 class Coverage50(_Coverage):
     """Share of targets inside their central 50 % interval."""
 
@@ -93,7 +107,7 @@ class Coverage50(_Coverage):
     level = LEVELS[0]
 
 
-@register("numbers")
+@register("numbers", "counts")
 class Coverage80(_Coverage):
     """Share of targets inside their central 80 % interval."""
 
@@ -101,7 +115,7 @@ class Coverage80(_Coverage):
     level = LEVELS[1]
 
 
-@register("numbers")
+@register("numbers", "counts")
 class Coverage95(_Coverage):
     """Share of targets inside their central 95 % interval."""
 
@@ -109,7 +123,7 @@ class Coverage95(_Coverage):
     level = LEVELS[2]
 
 
-@register("numbers")
+@register("numbers", "counts")
 class NumberCalibrationError(Metric[NumberPredictions]):
     """Mean difference between the level of central intervals and the share of targets inside, over all levels.
 

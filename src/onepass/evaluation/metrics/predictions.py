@@ -11,8 +11,16 @@ import numpy as np
 from scipy.special import ndtri
 
 from onepass._typing import FloatArray
+from onepass.likelihoods.counts import count_cdf, dispersion_of, log_normal
 
-__all__ = ["SURE", "ClassPredictions", "DistributionPredictions", "NumberPredictions", "Reliability"]
+__all__ = [
+    "SURE",
+    "ClassPredictions",
+    "CountPredictions",
+    "DistributionPredictions",
+    "NumberPredictions",
+    "Reliability",
+]
 
 SURE = 1e-15
 """A probability of 0 or 1 is taken for this much less sure, so that one row can't make a score infinite."""
@@ -20,11 +28,15 @@ SURE = 1e-15
 
 @dataclass(frozen=True)
 class NumberPredictions:
-    """Targets and their Gaussian predictive distributions, each ``(n,)``; without ``std`` their means alone."""
+    """Targets and their predictive distributions, each ``(n,)``; without ``std`` their means alone.
+
+    Without ``log_densities`` the distributions are Gaussian.
+    """
 
     y: FloatArray
     mean: FloatArray
     std: FloatArray | None = None
+    log_densities: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -42,6 +54,8 @@ class NumberPredictions:
     @cached_property
     def log_density(self) -> FloatArray:
         """Log predictive density of each target."""
+        if self.log_densities is not None:
+            return self.log_densities
         return np.asarray(-0.5 * (np.log(2.0 * np.pi) + self.z**2) - np.log(self._known_std))
 
     def inside(self, level: float) -> Any:
@@ -57,23 +71,53 @@ class NumberPredictions:
 
 @dataclass(frozen=True, kw_only=True)
 class DistributionPredictions(NumberPredictions):
-    """Targets and predictive distributions that are not Gaussian: log densities, and intervals of one ``level``."""
+    """Targets and predictive distributions with intervals of one ``level``."""
 
-    log_densities: FloatArray
     low: FloatArray
     high: FloatArray
     level: float = 0.95
-
-    @property
-    def log_density(self) -> FloatArray:
-        """Log predictive density of each target, as given."""
-        return self.log_densities
 
     def inside(self, level: float) -> Any:
         """Whether each target lies in its interval, whose level must be the one asked for."""
         if level != self.level:
             raise ValueError(f"these predictions have intervals of level {self.level}, not {level}")
         return (self.low < self.y) & (self.y < self.high)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountPredictions(NumberPredictions):
+    """Counts, and the moments of their predicted rates: a count is mixed over the log-normal rate that has these.
+
+    ``noise_var`` is the variance of a count around its rate, which has the mean ``mean`` and the variance ``var``.
+    """
+
+    var: FloatArray
+    noise_var: FloatArray
+
+    @cached_property
+    def z(self) -> FloatArray:
+        """Where each count lies in its distribution, as a standard normal variable: in the middle of its own step."""
+        below, up_to = self._cdf
+        return np.asarray(ndtri(np.clip(0.5 * (below + up_to), 1e-12, 1.0 - 1e-12)))
+
+    def inside(self, level: float) -> Any:
+        """Whether each count lies in its central interval, between the quantiles that leave out half of the rest."""
+        (below, up_to), tail = self._cdf, 0.5 - level / 2
+        return (up_to >= tail) & (below < 1.0 - tail)
+
+    @cached_property
+    def _cdf(self) -> tuple[FloatArray, FloatArray]:
+        """Probability of fewer than each count, and of at most as many."""
+        below, up_to = (count_cdf(y, *self._log_rate, self._dispersion) for y in (self.y - 1.0, self.y))
+        return below, up_to
+
+    @cached_property
+    def _dispersion(self) -> FloatArray:
+        return dispersion_of(self.mean, self.var, self.noise_var)
+
+    @cached_property
+    def _log_rate(self) -> tuple[FloatArray, FloatArray]:
+        return log_normal(self.mean, self.var)
 
 
 @dataclass(frozen=True)

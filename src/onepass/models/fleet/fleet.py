@@ -20,7 +20,6 @@ from onepass.activations import Activation
 from onepass.beliefs.full import FullGaussian
 from onepass.engine.fleet import learn_fleet, project_fleet
 from onepass.engine.rows import RowRule
-from onepass.engine.step import START_ROWS
 from onepass.files.state import Arrays, Parameters, as_tally, sized
 from onepass.models.fleet.keys import Keys, as_keys, decode_keys, encode_keys, parts_of, take_keys
 from onepass.models.fleet.population import fit_population
@@ -34,12 +33,14 @@ from onepass.models.fleet.records import (
     record_width,
 )
 from onepass.models.fleet.store import RecordStore
-from onepass.models.fleet.template import Template, pack, restore_prior
+from onepass.models.fleet.template import Template, pack, restore_noise, restore_prior
 from onepass.models.perceptron import BayesianPerceptron, Prediction
 
 __all__ = ["PerceptronFleet"]
 
-_NO_RECORD = np.empty((0, 3))
+_RECORD = 4  # mean, variance, noise and log density of a row from before its update
+_NO_RECORD = np.empty((0, _RECORD))
+_POPULATION_NOISE_WEIGHT = 10.0  # rows that the noise of a new key rests on, once the others have told of it
 _POPULATION = 20_000  # keys that a population is learned from at most
 
 
@@ -195,7 +196,7 @@ class PerceptronFleet:
         noise, weight = self._priors[-1, [AT_NOISE, AT_NOISE_WEIGHT]]
         if weight > 0.0:
             noise = np.average(records[:, AT_NOISE], weights=records[:, AT_NOISE_WEIGHT])
-            weight = START_ROWS
+            weight = _POPULATION_NOISE_WEIGHT
         record = make_record(mean, FullGaussian(mean, cov).to_root(), noise, weight)
         record[AT_PRIOR] = len(self._priors)
         return self._template.unpack(record)
@@ -233,7 +234,7 @@ class PerceptronFleet:
         grouped = slots[order]
         touched = grouped[np.diff(grouped, prepend=-1) > 0]
         before = self._store.records[touched]
-        record = np.empty((len(rows), 3)) if recording else _NO_RECORD
+        record = np.empty((len(rows), _RECORD)) if recording else _NO_RECORD
         learned = -1
         try:
             options = (self._rule, self._template.noise_window, float(self._clock + 1))
@@ -251,8 +252,8 @@ class PerceptronFleet:
         return record, single
 
     def _prediction(self, projected: FloatArray, single: bool) -> Prediction:
-        pre_mean, pre_var, noise = projected.T.copy()
-        output = self.activation.moments(pre_mean, pre_var)
+        pre_mean, pre_var, noise = projected[:, :3].T.copy()
+        output = self._likelihood.output_moments(self.activation, pre_mean, pre_var)
         columns = (output.mean, output.var, pre_mean, pre_var, self._likelihood.with_noise(noise).noise_var(output))
         return Prediction(*(float(column[0]) if single else column for column in columns))
 
@@ -282,7 +283,7 @@ class PerceptronFleet:
         check_records(np.vstack([priors, records]), len(priors))
         fleet = object.__new__(cls)
         fleet._start_from(restore_prior(settings, arrays, priors[0], size))
-        fleet._priors, fleet._clock = priors, as_tally(parameters["clock"], "clock")
+        fleet._priors, fleet._clock = restore_noise(priors), as_tally(parameters["clock"], "clock")
         if len(records):
             fleet._put(decode_keys(arrays, len(records)), records)
             if len(fleet) != len(records):

@@ -12,7 +12,7 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.beliefs.full import FullGaussian
 from onepass.engine.step import LOG_EVIDENCE, N_SEEN, NOISE, NOISE_WEIGHT, NOISE_WINDOW
-from onepass.files.state import Arrays, Parameters, encode_activation
+from onepass.files.state import Arrays, Parameters, decode_learning_state, encode_activation
 from onepass.models.fleet.records import (
     AT_EVIDENCE,
     AT_NOISE,
@@ -25,7 +25,7 @@ from onepass.models.fleet.records import (
 )
 from onepass.models.perceptron import BayesianPerceptron
 
-__all__ = ["Template", "pack", "restore_prior"]
+__all__ = ["Template", "pack", "restore_noise", "restore_prior"]
 
 _SHARED_SETTINGS = ("n_features", "activation", "bias", "observation", "update", "forgetting")
 
@@ -110,3 +110,12 @@ def restore_prior(settings: Parameters, arrays: Arrays, record: FloatArray, size
         "prior_variances": arrays["prior_variances"],
     }
     return BayesianPerceptron.from_state({**settings, "belief": {"form": "full", "fragile": False}}, numbers)
+
+
+def restore_noise(priors: FloatArray) -> FloatArray:
+    """Priors of a saved fleet; in files of older versions a noise to be learned does not start where it does now."""
+    restored = priors.copy()
+    for record in restored:
+        state = decode_learning_state(np.array([*record[[AT_NOISE, AT_NOISE_WEIGHT]], np.inf, 0.0, record[AT_SEEN]]))
+        record[[AT_NOISE, AT_NOISE_WEIGHT]] = state.noise, state.noise_weight
+    return restored

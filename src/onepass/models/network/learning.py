@@ -15,11 +15,11 @@ from onepass._typing import FloatArray
 from onepass.activations import Activation, compiled_activation
 from onepass.beliefs.structures import Structure
 from onepass.engine.network_records import NetworkRule, TrainingPass
-from onepass.engine.vector_matches import NoiseState, site_removal
+from onepass.engine.vector_matches import SCALE_CLIP, NoiseState, site_removal
 from onepass.likelihoods.outputs import OutputLikelihood
 from onepass.models.network.propagation import Signals, propagate
 
-__all__ = ["Learner", "Pass", "State"]
+__all__ = ["Learner", "Pass", "RowScores", "State"]
 
 # While rows are new, early ones fade from the noise's estimate: their errors came of the network's own ignorance.
 _FIRST_GAIN, _LATER_GAIN = 3.0, 1.0
@@ -47,6 +47,14 @@ class State:
         return State(self.belief.copy(), self.noise.copy(), self.evidence, self.seen)
 
 
+class RowScores(NamedTuple):
+    """How well each row of a pass was predicted before it was learned; the last two only with a learned noise."""
+
+    log_densities: FloatArray  # of the targets, (n,)
+    ratios: FloatArray | None = None  # squared errors over their predicted variances, (n, K)
+    noise_shares: FloatArray | None = None  # of the noise in these variances, (n, K)
+
+
 @dataclass(frozen=True)
 class Pass:
     """One pass over rows: inputs and targets, and the memory for what each row was predicted to be."""
@@ -58,7 +66,18 @@ class Pass:
     batch: int  # rows that make one step
     sites: Any  # refine="ep": what each row contributed, which is removed before the row is learned again; else None
     densities: FloatArray  # (n,)
-    record: FloatArray | None = None  # mean, variance, noise and scale, (n, 4, K)
+    record: FloatArray | None = None  # what rows were predicted from, (n, 5, K)
+
+    @property
+    def scores(self) -> RowScores:
+        """How well the rows were predicted, by the predictive scale of each moment."""
+        if self.record is None:
+            return RowScores(self.densities)
+        mean, var, noise, scale, _ = self.record.swapaxes(0, 1)
+        ratios = np.minimum((self.targets - mean) ** 2 / (scale * (var + noise)), SCALE_CLIP)
+        # What the scale changes in the log density of a Gaussian; clipped as in the scale, for one wild row.
+        scaled = self.densities + 0.5 * ((scale - 1.0) * ratios - np.log(scale)).sum(axis=1)
+        return RowScores(scaled, ratios, noise / (var + noise))
 
     @property
     def noise_learning(self) -> tuple[float, float]:
@@ -111,7 +130,8 @@ class Learner:
             removal = site_removal(old_cov, site.precision, site.h, old @ belief.mean)
             if removal is None:
                 cov = belief.project_outputs(jacobian)[1]
-                work.densities[i] = self.likelihood.moment_match(mean, cov, target, noise).log_density
+                kept = self.likelihood.moment_match(mean, cov, target, noise)
+                self._write_down(state, work, i, mean, cov, kept.log_density)
                 return
             belief.step(old_gain, old, *removal)
             mean = offset + jacobian @ belief.mean

@@ -16,15 +16,25 @@ from onepass._typing import FloatArray
 from onepass._validation import as_count, as_generator, as_nonnegative, as_positive, as_rows, as_seed, as_share, one_of
 from onepass.activations import as_activation
 from onepass.beliefs.structures import make_structure
-from onepass.engine.vector_matches import NoiseState
+from onepass.engine.vector_matches import NoiseState, widening
 from onepass.files.state import as_number, as_tally, check_definite, check_network
-from onepass.likelihoods.outputs import choose_outputs, noise_models, output_names
-from onepass.models.network.learning import Learner, Pass, State
-from onepass.models.network.priors import NetworkPrior, choose_prior, start_weights
+from onepass.likelihoods.outputs import OutputLikelihood, choose_outputs, noise_models, output_names
+from onepass.models.network.learning import Learner, Pass, RowScores, State
+from onepass.models.network.priors import (
+    NetworkPrior,
+    PriorScales,
+    choose_count_prior,
+    choose_prior,
+    start_weights,
+)
 from onepass.models.network.propagation import linear_response, output_moments, parts_of_rows, propagate
 from onepass.models.perceptron import Prediction, renamed_kernel
 
 __all__ = ["BayesianNetwork"]
+
+
+def _default_prior(likelihood: type[OutputLikelihood], n_hidden: int) -> NetworkPrior:
+    return choose_count_prior(n_hidden) if likelihood.is_count else choose_prior(likelihood.is_numeric, n_hidden)
 
 
 class BayesianNetwork:
@@ -42,19 +52,24 @@ class BayesianNetwork:
         Numbers a target has, or classes it can be.
     activation : str or Activation
         Of the hidden units, as for `BayesianPerceptron`.
-    observation : {"auto", "gaussian", "bernoulli", "categorical"}
-        Gaussian noise around the outputs; labels 0/1; classes 0 to ``n_outputs - 1``. By default Gaussian.
+    observation : {"auto", "gaussian", "bernoulli", "categorical", "poisson", "negative_binomial"}
+        Gaussian noise around the outputs; labels 0/1; classes 0 to ``n_outputs - 1``; counts, whose rate is the
+        exponential of the output. By default Gaussian.
     noise : float, "learn" or "heteroscedastic"
         Variance of the Gaussian noise: fixed; learned, one for all rows; or learned as a function of the input, by a
-        second output of the network for each of the first ones.
+        second output of the network for each of the first ones. Of negative binomial counts their dispersion: counts of
+        mean ``m`` have the variance ``m + noise m²``.
     covariance : {"auto", "full", "layer", "neuron", "diagonal"}
         Between which weights correlations are kept: all, those of a layer, of a neuron, none. By default the richest
         that is not too large.
     prior : NetworkPrior, optional
         Spread of the prior's means and its standard deviations. By default one for regression, another one for it with
-        several hidden layers, and one for labels.
+        several hidden layers, one for counts and one for labels.
     prior_scale : float
         Multiplies all standard deviations of the prior, but for those of a noise that depends on the input.
+    intercept_scale : float, optional
+        Prior standard deviation of the outputs' biases, whatever ``prior_scale`` is; for classes that of the log odds
+        between any two. By default the prior has one, which ``prior_scale`` multiplies.
     seed : int
         Of the prior's means, and of the order of the rows in passes after the first.
     forgetting : float
@@ -89,6 +104,7 @@ class BayesianNetwork:
         covariance: str = "auto",
         prior: NetworkPrior | None = None,
         prior_scale: float = 1.0,
+        intercept_scale: float | None = None,
         seed: int = 0,
         forgetting: float = 1.0,
         calibrate: bool | Literal["auto"] = "auto",
@@ -106,10 +122,12 @@ class BayesianNetwork:
         words = noise_models()
         learns_noise = noise in words
         self.noise = noise if learns_noise else as_positive(noise, "noise", "or " + " or ".join(map(repr, words)))
-        self._likelihood = choose_outputs(self.observation, self.noise)(self.n_outputs)
+        kind = choose_outputs(self.observation, self.noise)
+        self.prior = _default_prior(kind, len(self.hidden)) if prior is None else prior
+        self._likelihood = kind(self.n_outputs, self.prior.log_noise)
         self.forgetting = as_share(forgetting, "forgetting")
         self.prior_scale = as_nonnegative(prior_scale, "prior_scale")
-        self.prior = prior if prior is not None else choose_prior(self._likelihood.is_numeric, len(self.hidden))
+        self.intercept_scale = None if intercept_scale is None else as_positive(intercept_scale, "intercept_scale")
         self.seed = as_seed(seed)
         learned = learns_noise and bool(self.hidden) and self._likelihood.is_numeric
         self.calibrate = learned if calibrate == "auto" else bool(calibrate)
@@ -119,11 +137,12 @@ class BayesianNetwork:
         self.covariance = self._structure.name
         n_noise = self._likelihood.size - self.n_outputs
         rng = np.random.default_rng(self.seed)
-        mean, variance = start_weights(self._structure.layout, self.prior, self.prior_scale, n_noise, rng)
+        scales = PriorScales(self.prior_scale, self._likelihood.bias_std(self.intercept_scale))
+        mean, variance = start_weights(self._structure.layout, self.prior, scales, n_noise, rng)
         self._prior_trace = float(variance.sum())
         belief = self._structure.start(mean.astype(self.dtype), variance.astype(self.dtype))
         fixed = None if learns_noise else float(self.noise)
-        self._state = State(belief, NoiseState.start(self.n_outputs, fixed, self.calibrate), 0.0, 0)
+        self._state = State(belief, self._likelihood.start_noise(fixed, self.calibrate), 0.0, 0)
 
     def __repr__(self) -> str:
         activation = self._activation_name or self.activation
@@ -154,7 +173,10 @@ class BayesianNetwork:
 
     @property
     def noise_var(self) -> FloatArray:
-        """Variance of the noise of each output as it is now, ``(K,)``; its mean over rows where it depends on them."""
+        """Variance of the noise of each output as it is now, ``(K,)``; its mean over rows where it depends on them.
+
+        Of negative binomial counts their dispersion.
+        """
         return np.array(self._state.noise.noise)
 
     @property
@@ -173,11 +195,22 @@ class BayesianNetwork:
         Its parts are ``(n,)``, or ``(n, K)`` for more outputs. For classes the means are their probabilities and the
         variances those of the probabilities; ``pre_mean`` and ``pre_var`` are those of each class's log odds against
         all others.
+
+        Where the noise depends on the input, ``noise_var`` is ``e^{E a}``, with ``a`` its log; what is not known of the
+        noise is part of ``var``, as it goes away with more data. Far from the data, where less is known of ``a`` than
+        before any, the noise falls back to the prior's.
+
+        For counts the means are the rates. Where the log rate has a variance above 4, as far from the data, mean and
+        variances are those of a rate with a variance of 4, as its own would be those of its tail alone.
         """
+        return self._predict_with(self._state.noise.widened(), X)
+
+    def _predict_with(self, noise: NoiseState, X: ArrayLike) -> Prediction:
+        """Predict, with a noise and scale that may differ from what was learned."""
         rows, single = as_rows(X, self.n_features)
         with np.errstate(over="ignore", invalid="ignore"):
             means, covs = self._output_moments(rows)
-            record = self._likelihood.compiled.records(means, covs, self._state.noise)
+            record = self._likelihood.compiled.records(means, covs, noise)
         if not (np.isfinite(means).all() and np.isfinite(record[:, 0]).all()):
             raise ValueError(f"X overflows float64 in the network: its largest magnitude is {np.abs(rows).max():.3g}")
         return self._prediction(record, single)
@@ -199,17 +232,24 @@ class BayesianNetwork:
             Rows that make one step: all of a batch see the network as it was before it. More rows per second where the
             covariance is large, for somewhat less learned from each; not for ``"ep"`` or a diagonal covariance.
         """
-        for _ in self.learning(X, y, passes=passes, refine=refine, batch=batch):
+        for _ in self._passes(X, y, passes, refine, batch, records=False):
             pass
         return self
 
     def learning(
         self, X: ArrayLike, y: ArrayLike, *, passes: int = 1, refine: str = "reuse", batch: int = 1
-    ) -> Iterator[FloatArray]:
-        """Learn as `learn` does, and yield after each pass the log density that each row had before it was learned.
+    ) -> Iterator[RowScores]:
+        """Learn as `learn` does, and yield after each pass how well each row was predicted before it was learned.
 
-        In a refining pass that is the density given all other rows. Made for weighing networks against each other.
+        In a refining pass that is the prediction given all other rows. Made for weighing networks against each other.
         """
+        for work in self._passes(X, y, passes, refine, batch, records=self._scores_errors):
+            yield work.scores
+
+    def _passes(
+        self, X: ArrayLike, y: ArrayLike, passes: int, refine: str, batch: int, *, records: bool
+    ) -> Iterator[Pass]:
+        """Learn pass after pass."""
         rows, targets, single = self._pairs(X, y)
         as_count(passes, "passes")
         one_of(refine, ("reuse", "ep"), "refine")
@@ -222,29 +262,48 @@ class BayesianNetwork:
                 order = np.random.default_rng([self.seed, self.n_seen, number]).permutation(len(rows))
                 self._state.noise.restart_calibration()
             densities = np.empty(len(rows))
-            work = Pass(rows, targets, order, number, batch, sites, densities)
+            record = np.empty((len(rows), 5, self.n_outputs)) if records else None
+            work = Pass(rows, targets, order, number, batch, sites, densities, record)
             with self._all_or_none(before):
                 self._check_learned(self._learner.run(self._state, work), before, work)
             if number == 0:
                 self._state.evidence += float(densities.sum())
                 self._state.seen += len(rows)
-            yield densities
+            yield work
 
     def predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> Prediction:
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone."""
         return self._predict_then_learn(X, y)[0]
 
     def _predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> tuple[Prediction, FloatArray]:
-        """Predict every row just before learning it, and give the log density that it had too."""
+        """Predict every row just before learning it, and give the log density that was predicted for it, too."""
+        weight = self._state.noise.scale_weight + np.arange(len(as_rows(X, self.n_features)[0]))[:, None]
+        prediction, scores = self._predict_score_learn(X, y, widening(weight) if self.calibrate else 1.0)
+        return prediction, self._densities_of(prediction, y, scores)
+
+    def _densities_of(self, prediction: Prediction, y: ArrayLike, scores: RowScores) -> FloatArray:
+        """Log densities ``(n,)`` of targets under what was predicted: of numbers the Gaussian with these moments."""
+        if self.observation != "gaussian" or self.noise == "heteroscedastic":
+            return scores.log_densities
+        total, error = prediction.var + prediction.noise_var, np.asarray(y) - prediction.mean
+        logs = -0.5 * (np.log(2.0 * np.pi * total) + error**2 / total)
+        return np.asarray(logs if self._one_column else logs.sum(axis=-1)).reshape(-1)
+
+    def _predict_score_learn(
+        self, X: ArrayLike, y: ArrayLike, widened: FloatArray | float
+    ) -> tuple[Prediction, RowScores]:
+        """Predict every row just before learning it, its scale ``widened`` by so much, and say how well too."""
         rows, targets, single = self._pairs(X, y)
         before = self._state.copy()
-        record, densities = np.empty((len(rows), 4, self.n_outputs)), np.empty(len(rows))
+        record, densities = np.empty((len(rows), 5, self.n_outputs)), np.empty(len(rows))
         work = Pass(rows, targets, np.arange(len(rows)), 0, 1, None, densities, record)
         with self._all_or_none(before):
             self._check_learned(self._learner.run(self._state, work), before, work)
         self._state.evidence += float(densities.sum())
         self._state.seen += len(rows)
-        return self._prediction(record, single), densities
+        scores = work.scores if self._scores_errors else RowScores(densities)
+        record[:, 3] *= widened
+        return self._prediction(record, single), scores
 
     def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
         """Central interval that holds with probability ``level``: of a new target; for labels of their probability.
@@ -256,8 +315,12 @@ class BayesianNetwork:
 
     def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Log density (or probability) of a target, per row."""
+        return self._log_predictive_with(self._state.noise.widened(), X, y)
+
+    def _log_predictive_with(self, noise: NoiseState, X: ArrayLike, y: ArrayLike) -> Any:
+        """Log density of a target, with a noise and scale that may differ from what was learned."""
         rows, targets, single = self._pairs(X, y)
-        logs = self._likelihood.log_densities(*self._output_moments(rows), targets, self._state.noise)
+        logs = self._likelihood.log_densities(*self._output_moments(rows), targets, noise)
         return float(logs[0]) if single else logs
 
     def sample_weights(self, n: int, rng: np.random.Generator | int) -> FloatArray:
@@ -269,8 +332,9 @@ class BayesianNetwork:
 
         The shape is ``(n,)`` for one row, ``(n, rows)`` for many, with ``K`` after it for more outputs. All rows of a
         draw share its weights ``w``. The belief is one about the network linearised in its weights, so the outputs are
-        ``mean + J (w - E[w])`` and have the mean and variance that `predict` says, its calibration included; for
-        classes, whose probabilities have no closed form, roughly. Weights of `sample_weights` sent through the network
+        ``mean + J (w - E[w])`` and have the mean and variance that `predict` says, its calibration included, but for
+        what is not known of a noise that depends on the input; for classes, whose probabilities have no closed form,
+        roughly. Weights of `sample_weights` sent through the network
         itself scatter further where its curvature is felt.
         """
         rows, single = as_rows(X, self.n_features)
@@ -282,7 +346,7 @@ class BayesianNetwork:
     def _drawn(self, rows: FloatArray, weights: FloatArray) -> FloatArray:
         """Outputs ``(n, rows, K)`` of weights ``(n, p)``, linearised; without the logs of noise variances."""
         belief, own = self._state.belief, slice(self.n_outputs)
-        root = np.sqrt(self._state.noise.scale)
+        root = np.sqrt(self._state.noise.widened().scale)
         gaps = self._structure.layout.layers(weights - belief.mean)
         outputs = np.empty((len(weights), len(rows), self.n_outputs))
         for part in parts_of_rows(self._structure, len(rows)):
@@ -301,6 +365,7 @@ class BayesianNetwork:
             "noise",
             "covariance",
             "prior_scale",
+            "intercept_scale",
             "seed",
             "forgetting",
             "calibrate",
@@ -343,7 +408,8 @@ class BayesianNetwork:
     @classmethod
     def _arguments_from(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Arguments of the constructor from parameters that JSON held."""
-        read = {"hidden": tuple(given["hidden"]), "prior": NetworkPrior(**given["prior"]), "kernel": given["engine"]}
+        prior = NetworkPrior(**{"few_inputs": 1, **given["prior"]})  # files of versions before this field
+        read = {"hidden": tuple(given["hidden"]), "prior": prior, "kernel": given["engine"]}
         return {name: value for name, value in {**given, **read}.items() if name != "engine"}
 
     def _output_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -360,6 +426,11 @@ class BayesianNetwork:
     def _is_safe(self) -> bool:
         """Whether a row that can't be learned is found before anything of it is written."""
         return self._learner.compiled and self.forgetting == 1.0 and self.dtype == "float64"
+
+    @property
+    def _scores_errors(self) -> bool:
+        """Whether its errors tell a committee more than its densities: how much of them is noise."""
+        return self.calibrate and self.noise == "learn" and self.observation == "gaussian"
 
     @contextmanager
     def _all_or_none(self, before: State | None) -> Iterator[None]:
@@ -414,9 +485,9 @@ class BayesianNetwork:
             raise ValueError(f"refine='ep' removes rows one by one and needs batch=1, got {batch}")
 
     def _prediction(self, record: FloatArray, single: bool) -> Prediction:
-        """Put together what is predicted, from the mean, variance, noise and scale of the outputs, ``(n, 4, K)``."""
-        mean, var, noise, scale = record.swapaxes(0, 1).copy()
-        output = self._likelihood.predictive(mean, var, noise, scale)
+        """Put together what is predicted from the compiled ``records``, ``(n, 5, K)``."""
+        mean, var, noise, scale, unknown_noise = record.swapaxes(0, 1).copy()
+        output = self._likelihood.predictive(mean, var + unknown_noise, noise, scale)
         parts = (output.mean, output.var, mean, var, output.rest)
         columns = [part[:, 0] if self._one_column else part for part in parts]
         return Prediction(*((column[0][()] if single else column) for column in columns))

@@ -7,18 +7,37 @@ are for inputs and targets of about unit scale, divided by the square root of th
 The hidden biases vary more than the weights: a ReLU unit has its kink where its pre-activation is zero, and large
 biases distribute these kinks over the whole range of the data instead of its centre.
 
+With few inputs a function can only be rich by changing often along each of them, so networks for numbers start steeper
+the fewer inputs there are, and with their kinks further apart: they fit better, and beyond the data, where kinks would
+otherwise be missing, they know that the function may turn.
+
 Networks for labels start with pairs of units whose outputs cancel: the derivatives stay large, but the initial
 predictions are equal probabilities, so that no random prediction has to be corrected first.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.beliefs.layout import Layout
+from onepass.likelihoods.outputs import LogNoise
 
-__all__ = ["CLASSIFICATION", "DEEP_REGRESSION", "REGRESSION", "UNIT", "NetworkPrior", "choose_prior", "start_weights"]
+__all__ = [
+    "CLASSIFICATION",
+    "DEEP_REGRESSION",
+    "REGRESSION",
+    "UNIT",
+    "NetworkPrior",
+    "PriorScales",
+    "choose_count_prior",
+    "choose_prior",
+    "start_weights",
+]
+
+# Powers of the inputs that are missing to ``few_inputs``. Chosen on random functions of 1 to 8 inputs; the biases grow
+# less, so that kinks lie within one and a half deviations of the data whatever the number of inputs.
+_STEEPER_WEIGHTS, _STEEPER_BIASES = 0.75, 0.25
 
 
 @dataclass(frozen=True)
@@ -39,6 +58,8 @@ class NetworkPrior:
     """Never scaled by the fan-in."""
     most_inputs: int = 100
     """Features count as at most so many: very wide rows, such as images, are redundant and mostly zero."""
+    few_inputs: int = 8
+    """Below so many features the means of hidden weights and, less so, of hidden biases are larger; 1 for never."""
     fan_in: bool = True
     """Whether all else is divided by the square root of a layer's inputs."""
     noise: float = 0.02
@@ -50,17 +71,40 @@ class NetworkPrior:
     paired: bool = False
     """Whether units of the last hidden layer start with a twin whose output weights have the other sign."""
 
+    @property
+    def log_noise(self) -> LogNoise:
+        """Of a noise that depends on the input, where the hidden units are of unit scale."""
+        return LogNoise(float(np.log(self.noise)), self.log_noise_std**2 + self.log_noise_bias_std**2)
+
+
+@dataclass(frozen=True)
+class PriorScales:
+    """What a user says about the width of a prior."""
+
+    weights: float
+    """Multiplies all standard deviations."""
+    output_biases: float | None
+    """The standard deviation of the outputs' biases, in place of the prior's own times ``weights``."""
+
 
 REGRESSION = NetworkPrior()
 # A kink of a deep network is made by all its layers; the first of them must be free to move, and those between too.
-DEEP_REGRESSION = NetworkPrior(weight_std=2.2, deep_std=1.5, deep_bias_std=1.5)
+DEEP_REGRESSION = NetworkPrior(weight_std=2.2, deep_std=1.5, deep_bias_std=1.5, few_inputs=1)
 # A label says less than a reading, so more of what is learned must come from the prior's width, and a random opinion of
 # several logits would take many labels to unlearn.
 CLASSIFICATION = NetworkPrior(
-    weight_std=3.0, bias_means=3.0, output_means=5.0, output_std=4.0, output_bias_std=3.0, paired=True
+    weight_std=3.0, bias_means=3.0, output_means=5.0, output_std=4.0, output_bias_std=3.0, few_inputs=1, paired=True
 )
 # Standard normal means and unit variances for every weight: the published prior of the Kalman Bayesian neural network.
-UNIT = NetworkPrior(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, fan_in=False)
+UNIT = NetworkPrior(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, few_inputs=1, fan_in=False)
+
+
+def choose_count_prior(n_hidden: int) -> NetworkPrior:
+    """The prior of a network for counts: that of standardised numbers, but for the mean, which a log rate has too.
+
+    The first rate that is predicted is the same everywhere: a random log rate would make some counts very unlikely.
+    """
+    return replace(choose_prior(True, n_hidden), output_bias_std=4.0, paired=True)
 
 
 def choose_prior(numbers: bool, n_hidden: int) -> NetworkPrior:
@@ -71,14 +115,15 @@ def choose_prior(numbers: bool, n_hidden: int) -> NetworkPrior:
 
 
 def start_weights(
-    layout: Layout, prior: NetworkPrior, scale: float, n_noise: int, rng: np.random.Generator
+    layout: Layout, prior: NetworkPrior, scales: PriorScales, n_noise: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """Prior mean and variance of every weight, ``(p,)`` each; ``scale`` multiplies all standard deviations.
+    """Prior mean and variance of every weight, ``(p,)`` each.
 
-    Without hidden layers there is no symmetry to break: means are zero and variances ``scale²``, as in a perceptron.
-    The last ``n_noise`` outputs are logs of noise variances, whose weights ``scale`` does not affect.
+    Without hidden layers there is no symmetry to break: means are zero and all standard deviations the scale, as in a
+    perceptron. The last ``n_noise`` outputs are logs of noise variances, which ``scales`` do not affect.
     """
     mean, std = np.zeros(layout.size), np.ones(layout.size)
+    steeper = max(prior.few_inputs / layout.widths[0], 1.0)
     if layout.n_layers > 1:
         for layer, (means, stds) in enumerate(zip(layout.layers(mean), layout.layers(std), strict=True)):
             n_out, n_in = means.shape[0], means.shape[1] - 1
@@ -91,6 +136,9 @@ def start_weights(
                 stds[:, :-1], stds[:, -1] = prior.output_std / root, prior.output_bias_std
                 continue
             means[:, -1] = rng.standard_normal(n_out) * prior.bias_means / root
+            if layer == 0:
+                means[:, :-1] *= steeper**_STEEPER_WEIGHTS
+                means[:, -1] *= steeper**_STEEPER_BIASES
             among = np.sqrt(max(layout.n_layers - 2, 1))
             stds[:, :-1] = (prior.deep_std / among if layer else prior.weight_std) / root
             stds[:, -1] = (prior.deep_bias_std / among if layer else prior.bias_std) / root
@@ -100,9 +148,13 @@ def start_weights(
             hidden[half : 2 * half] = hidden[:half]
             output[:, half : 2 * half] = -output[:, :half]
             output[:, 2 * half : -1] = 0.0  # of an odd number the last one has no twin
-    std *= scale
+    std *= scales.weights
+    if scales.output_biases is not None:
+        layout.layers(std)[-1][:, -1] = scales.output_biases
     if n_noise:
         means, stds = layout.layers(mean)[-1][-n_noise:], layout.layers(std)[-1][-n_noise:]
         means[:, :-1], means[:, -1] = 0.0, np.log(prior.noise)
-        stds[:, :-1], stds[:, -1] = prior.log_noise_std / np.sqrt(layout.widths[-2]), prior.log_noise_bias_std
+        # Steeper units are larger too, which must not make the noise vary more.
+        stds[:, :-1] = prior.log_noise_std / np.sqrt(layout.widths[-2]) / steeper**_STEEPER_WEIGHTS
+        stds[:, -1] = prior.log_noise_bias_std
     return mean, np.square(std)

@@ -1,0 +1,87 @@
+"""What may be trusted, in one table: every figure with the first release's code, with this one, and what to reach.
+
+    python -m benchmarks.trust [--section MODULE] [--write]
+
+Each section is a module of this folder with ``cells()``, a function that measures, and opens with a few sentences that
+the page quotes. ``--section`` measures that module alone; ``--write`` writes docs/trust.md, with all sections.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+from benchmarks.cells import Cell, reached
+
+__all__ = ["MODULES", "Section", "measure", "page", "table"]
+
+MODULES = ("evidence", "few_rows", "beyond", "counts", "fairness")
+PAGE = Path(__file__).parents[1] / "docs" / "trust.md"
+INTRODUCTION = """\
+# What may be trusted
+
+Written by `python -m benchmarks.trust --write`, which measures every figure anew. "Before" was measured with the code
+of the first release. Targets are compared as precisely as they are written.
+"""
+
+
+@dataclass(frozen=True)
+class Section:
+    """One module's figures, and what it says about them."""
+
+    title: str
+    explanation: str
+    cells: tuple[Cell, ...]
+
+
+def measure(name: str) -> Section:
+    """Import a module of this folder and take its cells."""
+    if find_spec(f"benchmarks.{name}") is None:
+        raise SystemExit(f"no module benchmarks/{name}.py, which benchmarks/trust.py lists")
+    module = import_module(f"benchmarks.{name}")
+    cells = tuple(module.cells())
+    return Section(cells[0].section, explanation(module.__doc__), cells)
+
+
+def explanation(docstring: str | None) -> str:
+    """Return what a module says before its command: the paragraphs ahead of the first indented line."""
+    return (docstring or "").split("\n\n    ")[0].strip()
+
+
+def table(cells: Sequence[Cell]) -> Iterator[str]:
+    """Lines of a Markdown table."""
+    yield "| | before | after | target | reached |"
+    yield "|---|---|---|---|---|"
+    for cell in cells:
+        answer = {True: "yes", False: "no", None: ""}[reached(cell.after, cell.target)]
+        yield f"| {cell.name} | {cell.before:.4g} | {cell.after:.4g} | {cell.target} | {answer} |"
+
+
+def page(sections: Sequence[Section]) -> str:
+    """The whole page."""
+    parts = [INTRODUCTION]
+    for section in sections:
+        parts += [f"## {section.title}\n", f"{section.explanation}\n", "\n".join(table(section.cells)) + "\n"]
+    return "\n".join(parts)
+
+
+def main() -> None:
+    """Measure and print, section by section."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.trust", description=__doc__.split("\n")[0])
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--section", choices=MODULES, help="measure this module alone")
+    only.add_argument("--write", action="store_true", help=f"write {PAGE.parent.name}/{PAGE.name}")
+    options = parser.parse_args()
+    sections = []
+    for name in [options.section] if options.section else MODULES:
+        section = measure(name)
+        print(f"\n{section.title}\n", *table(section.cells), sep="\n", flush=True)
+        sections.append(section)
+    if options.write:
+        PAGE.write_text(page(sections))
+
+
+if __name__ == "__main__":
+    main()

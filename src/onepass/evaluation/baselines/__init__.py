@@ -1,0 +1,32 @@
+"""Baselines: one-pass models of scikit-learn and River, at their best, evaluated as ours is: predict a row, then learn.
+
+They get the same rows, encoded and scaled. What they leave to the user, the step size above all, is chosen on the
+stream itself: see `onepass.evaluation.baselines.tuned`.
+"""
+
+from importlib.util import find_spec
+
+from onepass.evaluation.baselines.scikit_learn import mlp, sgd
+from onepass.evaluation.baselines.tuned import Candidate, TunedBaseline
+
+__all__ = ["Candidate", "TunedBaseline", "installed_baselines", "mlp", "sgd"]
+
+
+def installed_baselines(n_classes: int, hidden: tuple[int, ...] = ()) -> list[TunedBaseline]:
+    """Baselines of all libraries that are installed, for classes, or for numbers if ``n_classes`` is 0.
+
+    Beside a model with hidden layers stands a network with as many units, too.
+
+    Examples
+    --------
+    >>> installed_baselines(0)[0].name
+    'scikit-learn SGDRegressor'
+    """
+    found = [sgd(n_classes)]
+    if hidden:
+        found.append(mlp(n_classes, hidden))
+    if find_spec("river") is not None:
+        from onepass.evaluation.baselines.river import linear, tree
+
+        found += [linear(n_classes), tree(n_classes)]
+    return found

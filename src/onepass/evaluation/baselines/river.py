@@ -1,0 +1,71 @@
+"""River's one-pass models: linear ones by SGD, and Hoeffding trees, which have no step size; they learn row by row."""
+
+from typing import Any
+
+import numpy as np
+from river import linear_model, optim
+from river import tree as trees
+
+from onepass._typing import FloatArray
+from onepass.evaluation.baselines.tuned import TunedBaseline
+
+__all__ = ["linear", "tree"]
+
+_RATES = (0.1, 0.03, 0.01, 0.003, 0.3, 1.0)
+_CONSTANT = "constant"  # the name of a feature that is 1
+
+
+def linear(n_classes: int) -> TunedBaseline:
+    """Linear, logistic or softmax regression."""
+    candidates = []
+    for rate in _RATES:
+        model: Any
+        if n_classes > 2:
+            model = linear_model.SoftmaxRegression(optim.SGD(rate))
+        elif n_classes:
+            model = linear_model.LogisticRegression(optim.SGD(rate), intercept_lr=rate)
+        else:
+            model = linear_model.LinearRegression(optim.SGD(rate), intercept_lr=rate)
+        candidates.append(_Model(f"SGD({rate:g})", model, n_classes))
+    return TunedBaseline(f"River {type(model).__name__}", n_classes, candidates)
+
+
+def tree(n_classes: int) -> TunedBaseline:
+    """Hoeffding tree."""
+    model = trees.HoeffdingTreeClassifier() if n_classes else trees.HoeffdingTreeRegressor()
+    return TunedBaseline(f"River {type(model).__name__}", n_classes, [_Model("defaults", model, n_classes)])
+
+
+class _Model:
+    def __init__(self, setting: str, model: Any, n_classes: int) -> None:
+        self.setting = setting
+        self._model, self._n_classes = model, n_classes
+        # Softmax regression has no intercept of its own.
+        self._more = {_CONSTANT: 1.0} if isinstance(model, linear_model.SoftmaxRegression) else {}
+
+    def predict(self, X: FloatArray) -> FloatArray:
+        return np.array([self._predicted(self._named(row)) for row in X.tolist()])
+
+    def predict_then_learn(self, X: FloatArray, y: FloatArray) -> FloatArray:
+        found = []
+        for row, target in zip(X.tolist(), y.tolist(), strict=True):
+            x = self._named(row)
+            found.append(self._predicted(x))
+            self._model.learn_one(x, self._label(target))
+        return np.array(found)
+
+    def _named(self, row: list[float]) -> dict[Any, float]:
+        return {**dict(enumerate(row)), **self._more}
+
+    def _label(self, target: float) -> float:
+        if not self._n_classes:
+            return target
+        return bool(target) if self._n_classes == 2 else int(target)
+
+    def _predicted(self, x: dict[Any, float]) -> Any:
+        if not self._n_classes:
+            return self._model.predict_one(x)
+        found = self._model.predict_proba_one(x)
+        probabilities = np.array([found.get(k, 0.0) for k in range(self._n_classes)])  # True and False are keys 1 and 0
+        total = probabilities.sum()
+        return probabilities / total if total > 0.0 else np.full(self._n_classes, 1.0 / self._n_classes)

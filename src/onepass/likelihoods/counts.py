@@ -1,0 +1,220 @@
+"""The likelihoods of counts: Poisson, and negative binomial for counts that vary more than that.
+
+The rate of a count is usually ``e^a``, so what is predicted is a count mixed over a log-normal rate. Its distribution
+function and quantiles are here too: a mean and a variance say little about numbers that are whole, not negative and
+skewed.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import betainc, digamma, gammaincc, ndtr, ndtri, zeta
+
+from onepass._typing import FloatArray
+from onepass.activations import Activation, Exponential, Moments, activation_text, as_activation
+from onepass.engine.count_matches import DISPERSION_START, DISPERSION_START_WEIGHT
+from onepass.engine.matches import CompiledLikelihood, KalmanCount
+from onepass.likelihoods.base import Likelihood
+
+__all__ = [
+    "COUNT_NAMES",
+    "Counts",
+    "NegativeBinomial",
+    "Poisson",
+    "check_counts",
+    "count_cdf",
+    "count_interval",
+    "count_quantile",
+    "dispersion_of",
+    "log_normal",
+    "rate_moments",
+]
+
+WIDEST = 4.0
+"""Variance of a log rate beyond which its mean no longer grows with it.
+
+The mean of a log-normal rate is e^(v/2) times its median: at a standard deviation of 2 it is 7 times the median, and
+beyond that it says nothing but how far the tail of the belief was followed. Intervals keep the whole variance.
+"""
+LARGEST = 1e15
+"""Quantiles stop there: above it not every whole number is a float."""
+_POISSON = 1e-9  # a dispersion below which counts are Poisson to rounding
+_NODES = np.linspace(-5.0, 5.0, 41)  # in standard deviations of the log rate
+_WEIGHTS = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
+_NARROW = 0.15  # a count's own deviation over that of the log rate, below which the nodes would be too far apart
+_EXPONENTIAL = as_activation("exp")
+
+
+def check_counts(y: FloatArray, observation: str) -> None:
+    """Raise a ValueError for targets that are no counts."""
+    bad = (y < 0.0) | (y != np.floor(y))
+    if bad.any():
+        where = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"y must hold counts 0, 1, 2, ... for observation={observation!r}, got {y.flat[where]:g} at index {where}"
+        )
+
+
+def rate_moments(mean: FloatArray, var: FloatArray) -> Moments:
+    """Moments of the rate ``e^a``, from a variance that is at most `WIDEST`."""
+    return _EXPONENTIAL.moments(mean, np.minimum(var, WIDEST))
+
+
+class Counts(Likelihood):
+    """What Poisson and negative binomial counts share."""
+
+    kalman: ClassVar[type[CompiledLikelihood] | None] = KalmanCount
+
+    def check(self, y: FloatArray) -> None:
+        """Take whole numbers from 0 on."""
+        check_counts(y, self.name)
+
+    def check_activation(self, activation: Activation) -> None:
+        """Take activations that are never negative."""
+        if (activation([-1e3, 0.0, 1e3]) < 0.0).any():
+            raise ValueError(
+                f"observation={self.name!r} needs an activation that is never negative, such as 'exp' or 'softplus', "
+                f"got {activation_text(activation)}"
+            )
+
+    def output_moments(self, activation: Activation, mean: FloatArray, var: FloatArray) -> Moments:
+        """Moments of the rate; those of ``e^a`` from a variance that is at most `WIDEST`."""
+        return rate_moments(mean, var) if isinstance(activation, Exponential) else activation.moments(mean, var)
+
+    def noise_var(self, output: Moments) -> FloatArray:
+        """``E[rate + noise rate²]``: how much a count varies around its rate."""
+        return np.asarray(output.mean + self.noise * (output.mean**2 + output.var))
+
+    def quantile(self, activation: Activation, mean: FloatArray, var: FloatArray, level: float) -> FloatArray:
+        """Of the count mixed over the rate; of a rate that is no ``e^a``, the log-normal of its moments stands in."""
+        if not isinstance(activation, Exponential):
+            output = activation.moments(mean, var)
+            mean, var = log_normal(output.mean, output.var)
+        given = np.broadcast_arrays(mean, var, self.noise)
+        means, variances, dispersions = (part.reshape(1, -1) for part in given)
+        return count_quantile(np.ones(1), means, variances, dispersions, level).reshape(given[0].shape)
+
+
+@dataclass(frozen=True)
+class Poisson(Counts):
+    """A count with the rate ``f(a)``, usually ``e^a``, for which the moment match is exact."""
+
+    name: ClassVar[str] = "poisson"
+
+
+@dataclass(frozen=True)
+class NegativeBinomial(Counts):
+    """A count with the mean ``m = f(a)``, usually ``e^a``, and the variance ``m + noise m²``.
+
+    ``noise`` is its dispersion: the squared deviation of a gamma factor of mean 1 on the rate of a Poisson count.
+    """
+
+    noise: float | FloatArray
+    name: ClassVar[str] = "negative_binomial"
+    noise_start: ClassVar[tuple[float, float]] = (DISPERSION_START, DISPERSION_START_WEIGHT)
+
+    def with_noise(self, noise: float | FloatArray, log_noise_var: float = 0.0) -> "NegativeBinomial":
+        """The same with another dispersion."""
+        return NegativeBinomial(noise)
+
+
+COUNT_NAMES = (Poisson.name, NegativeBinomial.name)
+
+
+def log_normal(mean: FloatArray, var: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of the log of a log-normal variable with this mean and variance."""
+    mean = np.maximum(mean, 1e-100)
+    log_var = np.log1p(var / mean**2)
+    return np.log(mean) - 0.5 * log_var, log_var
+
+
+def dispersion_of(mean: FloatArray, var: FloatArray, noise_var: FloatArray) -> FloatArray:
+    """The dispersion of counts whose rate has this mean and variance, from what `Counts.noise_var` said of them."""
+    return np.asarray(np.maximum(noise_var - mean, 0.0) / np.maximum(mean**2 + var, 1e-300))
+
+
+def count_cdf(y: FloatArray, mean: FloatArray, var: FloatArray, dispersion: FloatArray) -> FloatArray:
+    """Probability that a count whose log rate is ``N(mean, var)`` is at most ``y``.
+
+    A count is at most ``y`` if its log rate is below a random threshold, the log of a gamma variable of ``y + 1`` over
+    that of the count's dispersion. If the threshold is narrow beside the log rate it counts as Gaussian; else the count
+    is mixed over nodes of the log rate.
+    """
+    y, mean, var, dispersion = np.broadcast_arrays(y, mean, var, dispersion)
+    centre, own_var = _threshold(y, dispersion)
+    below = ndtr((centre - mean) / np.sqrt(var + own_var))
+    mixed = own_var > _NARROW**2 * var
+    if mixed.any():
+        below = np.where(mixed, 0.0, below)
+        below[mixed] = _mixed_cdf(y[mixed], mean[mixed], np.sqrt(var[mixed]), dispersion[mixed])
+    return np.where(y < 0.0, 0.0, below)
+
+
+def _threshold(y: FloatArray, dispersion: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of the log rate up to which a count is at most ``y``."""
+    shape = 1.0 / np.maximum(dispersion, _POISSON)
+    order = np.maximum(y, 0.0) + 1.0
+    centre = digamma(order) - np.where(dispersion > _POISSON, digamma(shape) - np.log(shape), 0.0)
+    return centre, zeta(2.0, order) + np.where(dispersion > _POISSON, zeta(2.0, shape), 0.0)  # trigammas
+
+
+def _mixed_cdf(y: FloatArray, mean: FloatArray, std: FloatArray, dispersion: FloatArray) -> FloatArray:
+    order = np.maximum(y, 0.0) + 1.0
+    shape = 1.0 / np.maximum(dispersion, _POISSON)
+    poisson = dispersion <= _POISSON
+    total = np.zeros(len(y))
+    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+        rate = np.exp(np.minimum(mean + node * std, 300.0))
+        with np.errstate(under="ignore"):
+            spread = betainc(shape, order, 1.0 / (1.0 + rate / shape))
+            total += weight * np.where(poisson, gammaincc(order, rate), spread)
+    return total
+
+
+def count_quantile(
+    weights: FloatArray, means: FloatArray, variances: FloatArray, dispersions: FloatArray, level: float
+) -> FloatArray:
+    """Smallest count that a mixture of ``k`` parts, ``(k, n)`` each, stays at or below with probability ``level``."""
+
+    def reached(y: FloatArray) -> Any:
+        return np.tensordot(weights, count_cdf(y, means, variances, dispersions), 1) >= level
+
+    guess = _rough_quantile(means, variances, dispersions, level)
+    low, high = np.floor(0.8 * guess.min(axis=0)) - 3.0, np.ceil(1.25 * guess.max(axis=0)) + 3.0
+    low = np.maximum(low, -1.0)
+    for _ in range(60):
+        above = (low >= 0.0) & reached(low)
+        if not above.any():
+            break
+        low = np.where(above, np.maximum(np.floor(0.5 * low) - 1.0, -1.0), low)
+    for _ in range(60):
+        short = (high < LARGEST) & ~reached(high)
+        if not short.any():
+            break
+        high = np.where(short, 2.0 * high, high)
+    while (high - low > 1.0).any():
+        middle = np.floor(0.5 * (low + high))
+        there = reached(middle)
+        low, high = np.where(there, low, middle), np.where(there, middle, high)
+    return np.asarray(np.minimum(high, LARGEST))
+
+
+def count_interval(weights: FloatArray, parts: Any, level: float) -> tuple[Any, Any]:
+    """Central interval of a count by the predictions of ``k`` models, ``(k, ...)`` each, of these weights."""
+    dispersions = dispersion_of(parts.mean, parts.var, parts.noise_var)
+    shape = np.shape(parts.mean)[1:]
+    flat = (len(weights), -1)
+    means, variances, dispersions = (np.reshape(part, flat) for part in (parts.pre_mean, parts.pre_var, dispersions))
+    low, high = (
+        count_quantile(weights, means, variances, dispersions, 0.5 + side * level / 2).reshape(shape)[()]
+        for side in (-1.0, 1.0)
+    )
+    return low, high
+
+
+def _rough_quantile(mean: FloatArray, var: FloatArray, dispersion: FloatArray, level: float) -> FloatArray:
+    """Of the log-normal that has the deviation of the log rate and that of a count around its median rate."""
+    rate = np.exp(np.clip(mean, -30.0, 34.0))
+    own = np.log1p(1.0 / np.maximum(rate, 0.1) + dispersion)
+    return np.asarray(np.exp(np.clip(mean + ndtri(level) * np.sqrt(var + own), -30.0, 34.0)))

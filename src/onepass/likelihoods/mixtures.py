@@ -1,0 +1,51 @@
+"""Mixtures of Gaussians: what several models that learned the same rows predict together, and an unknown noise."""
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from onepass._typing import FloatArray
+
+__all__ = ["mixture_moments", "mixture_quantile", "noise_mixture"]
+
+# Standard deviations of the log noise, evenly spaced, and their shares.
+_NODES = np.linspace(-3.5, 3.5, 15)
+_KNOWN = 0.02  # which a hundred rows tell
+_SHARES = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
+
+
+def mixture_moments(weights: FloatArray, means: FloatArray, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of mixtures of ``k`` parts, ``(k, ...) -> (...)``; what the parts disagree about counts."""
+    mean = np.tensordot(weights, means, 1)
+    return mean, np.tensordot(weights, variances + (means - mean) ** 2, 1)
+
+
+def mixture_quantile(weights: FloatArray, means: FloatArray, stds: FloatArray, level: float) -> FloatArray:
+    """Quantile of mixtures of ``k`` Gaussians, ``(k, ...) -> (...)``, by bisection between those of its parts."""
+    quantiles = means + ndtri(level) * stds
+    low, high = quantiles.min(axis=0), quantiles.max(axis=0)
+    for _ in range(60 if len(weights) > 1 else 0):
+        middle = 0.5 * (low + high)
+        below = np.tensordot(weights, ndtr((middle - means) / np.maximum(stds, 1e-300)), 1) < level
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.asarray(0.5 * (low + high))
+
+
+def noise_mixture(
+    weights: FloatArray, means: FloatArray, variances: FloatArray, noises: FloatArray, log_noise_vars: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Weights, means and standard deviations of targets whose noise is not quite known.
+
+    ``variances`` and ``noises`` are those of the outputs and of the noise, ``(k, n)``; the log of the latter has the
+    variance ``log_noise_vars``, ``(k,)``. Each of the ``k`` parts becomes a mixture over its noise, unless this is
+    known well enough for any quantile.
+    """
+    if (log_noise_vars < _KNOWN).all():
+        return weights, means, np.sqrt(variances + noises)
+    factors = np.exp(np.multiply.outer(_NODES, np.sqrt(log_noise_vars)))[:, :, None]
+    totals = variances + noises * factors
+    flat = (-1, means.shape[1])
+    return (
+        np.outer(_SHARES, weights).ravel(),
+        np.broadcast_to(means, totals.shape).reshape(flat),
+        np.sqrt(totals).reshape(flat),
+    )

@@ -25,6 +25,7 @@ __all__ = [
     "check_counts",
     "count_cdf",
     "count_interval",
+    "count_log_probabilities",
     "count_quantile",
     "dispersion_of",
     "log_normal",
@@ -132,6 +133,11 @@ def log_normal(mean: FloatArray, var: FloatArray) -> tuple[FloatArray, FloatArra
 def dispersion_of(mean: FloatArray, var: FloatArray, noise_var: FloatArray) -> FloatArray:
     """The dispersion of counts whose rate has this mean and variance, from what `Counts.noise_var` said of them."""
     return np.asarray(np.maximum(noise_var - mean, 0.0) / np.maximum(mean**2 + var, 1e-300))
+
+
+def count_log_probabilities(mean: FloatArray, var: FloatArray, dispersion: FloatArray, y: FloatArray) -> FloatArray:
+    """Log probability of each count whose log rate is ``N(mean, var)``."""
+    return np.asarray(NegativeBinomial(dispersion).moment_match(_EXPONENTIAL, mean, var, y).log_z)
 
 
 def count_cdf(y: FloatArray, mean: FloatArray, var: FloatArray, dispersion: FloatArray) -> FloatArray:

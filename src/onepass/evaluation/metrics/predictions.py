@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from onepass._typing import FloatArray
-from onepass.likelihoods.counts import count_cdf, dispersion_of, log_normal
+from onepass.likelihoods.counts import count_cdf, count_log_probabilities, dispersion_of, log_normal
 
 __all__ = [
     "SURE",
@@ -93,6 +93,13 @@ class CountPredictions(NumberPredictions):
 
     var: FloatArray
     noise_var: FloatArray
+
+    @cached_property
+    def log_density(self) -> FloatArray:
+        """Log probability of each count."""
+        if self.log_densities is not None:
+            return self.log_densities
+        return count_log_probabilities(*self._log_rate, self._dispersion, self.y)
 
     @cached_property
     def z(self) -> FloatArray:

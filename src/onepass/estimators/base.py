@@ -159,7 +159,8 @@ class OnePassEstimator(SavableEstimator):
         one_of(self.refine, ("auto", "ep", "reuse"), "refine")
         if as_count(self.passes, "passes") > 1 and isinstance(self.prior_scale, str):
             raise ValueError(
-                f"prior_scale='auto' weighs what one pass predicted: pass a number, or passes=1, got passes={self.passes}"
+                "prior_scale='auto' weighs what one pass predicted: pass a number, or passes=1, "
+                f"got passes={self.passes}"
             )
 
     def _learning_options(self, passes: int) -> dict[str, Any]:

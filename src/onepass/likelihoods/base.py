@@ -117,7 +117,8 @@ class Likelihood:
             return "adf" if exact else "kalman"
         if update == "adf" and not exact:
             raise ValueError(
-                f"update='adf' has no closed form for {type(self).__name__} targets around {activation_text(activation)}. "
+                f"update='adf' has no closed form for {type(self).__name__} targets around "
+                f"{activation_text(activation)}. "
                 "Ways out: update='kalman' or 'auto'; observation='bernoulli' with 'sigmoid' (moments='exact'), "
                 "'probit' or 'step'; observation='gaussian' with a piecewise linear activation; observation='poisson' "
                 "or 'negative_binomial' with 'exp'"

@@ -127,7 +127,7 @@ def test_no_label_leaves_less_than_a_covariance(belief: tuple[FloatArray, FloatA
     assert all(np.isfinite(part).all() for part in match)
     assert match.log_density < 0.01
     taken = np.linalg.eigvalsh(root.T @ match.information @ root)
-    assert -1e-8 < taken[0]
+    assert taken[0] > -1e-8
     assert taken[-1] < 1.0
     known = np.linalg.eigvalsh(match.precision)
     assert known[0] > -1e-9 * max(1.0, known[-1])

@@ -42,8 +42,8 @@ def matched(mean: FloatArray, cov: FloatArray, label: int) -> Logits:
 def exact_independent(mean: FloatArray, var: FloatArray, label: int) -> Logits:
     """The same of independent logits, by trapezoidal rules of 385 nodes a logit and 160 of the largest value.
 
-    With ``p_label = ∫ e^(a_label - u) exp(-Σ e^(a_j - u)) du`` the logits are independent given ``u``: no identity and no
-    fit of the compiled match is used.
+    With ``p_label = ∫ e^(a_label - u) exp(-Σ e^(a_j - u)) du`` the logits are independent given ``u``: no identity and
+    no fit of the compiled match is used.
     """
     std = np.sqrt(var)
 

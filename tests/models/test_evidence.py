@@ -142,7 +142,8 @@ def test_rows_that_set_the_scale_are_not_scored(estimator: Any) -> None:
     # The rows after the warm-up, in the targets' own units.
     online = clone(estimator).set_params(passes=1).fit(X[:20], y[:20])
     expected = online.predict_then_learn(X[20:], y[20:]).log_density.sum()
-    # Weights of "auto" are those of the last rows alone, and what a network predicts is calibrated: neither is evidence.
+    # Weights of "auto" are those of the last rows alone, and what a network predicts is calibrated: neither is
+    # evidence.
     if estimator.prior_scale == "auto" or isinstance(estimator, BayesianMLPRegressor):
         expected = online.log_evidence_
     assert whole.log_evidence_ == pytest.approx(expected, rel=1e-6)

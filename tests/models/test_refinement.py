@@ -236,5 +236,5 @@ def test_estimators_take_passes() -> None:
         np.testing.assert_array_equal(drifting.coef_, reused.coef_)
         with pytest.raises(ValueError, match="weighs what one pass predicted"):
             clone(estimator).set_params(passes=2, prior_scale="auto").fit(X, y)
-    with pytest.raises(ValueError, match="fractions need passes=1"):
+    with pytest.raises(ValueError, match="needs passes=1"):
         BayesianPerceptronRegressor(noise=0.1, passes=2).fit(X, numbers, sample_weight=np.full(60, 0.5))

@@ -236,7 +236,7 @@ def test_draws_are_what_is_predicted(head: dict[str, Any], structure: str, n: in
     near = 0.02 if classes else 4 / np.sqrt(20_000)
     std = np.sqrt(seen.var) if head["observation"] == "gaussian" else 1.0
     np.testing.assert_array_less(np.abs(draws.mean(axis=0) - seen.mean) / std, near)
-    known = seen.pre_var * network._state.noise.scale if head["observation"] == "gaussian" else seen.var
+    known = seen.pre_var * network._state.noise.widened().scale if head["observation"] == "gaussian" else seen.var
     np.testing.assert_allclose(draws.std(axis=0), np.sqrt(known), rtol=0.03, atol=0.04 if classes else 0.0)
     np.testing.assert_array_equal(draws[:5, 3], network.sample_output(X[:10], 20_000, 0)[:5, 3])
     if head["observation"] != "gaussian":

@@ -211,7 +211,8 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         Covariance of the weights, in the same units; with ``covariance="diagonal"`` its diagonal ``(d,)``, and for more
         than two classes the variances ``(K, d)``.
     log_evidence_ : float
-        Sum of the log probabilities of all labels, each before it was learned.
+        Sum of the log probabilities of all labels, each before it was learned, but for rows that set the scale of
+        ``standardize``.
     n_seen_ : int
         Rows learned.
 

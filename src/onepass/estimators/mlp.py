@@ -108,7 +108,8 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
     ----------
     classes_ : (K,) array
     log_evidence_ : float
-        Sum of the log probabilities of all labels, each before it was learned.
+        Sum of the log probabilities of all labels, each before it was learned, but for rows that set the scale of
+        ``standardize``.
     n_seen_ : int
         Rows learned.
 
@@ -208,7 +209,8 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         Variance of the noise as it is now; where it depends on the input, its mean over the rows. Of counts their
         dispersion.
     log_evidence_ : float
-        Sum of the log predictive densities of all rows, each before it was learned.
+        Sum of the log predictive densities of all rows, each before it was learned, but for those that set the scale of
+        ``standardize``.
     n_seen_ : int
         Rows learned.
 

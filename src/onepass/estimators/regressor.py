@@ -254,7 +254,8 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         Variance of the noise as it is now; of counts of mean ``m`` their dispersion, with which they have the variance
         ``m + noise_ m²``.
     log_evidence_ : float
-        Sum of the log predictive densities of all rows, each before it was learned.
+        Sum of the log predictive densities of all rows, each before it was learned, but for those that set the scale of
+        ``standardize``.
     n_seen_ : int
         Rows learned.
 

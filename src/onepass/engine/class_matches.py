@@ -487,7 +487,7 @@ class CategoricalOutputs(VectorLikelihood):
         i: cython.Py_ssize_t
         value = 0.0
         before = 0.0
-        for _ in range(8):
+        for i in range(8):
             before = value
             value = evaluate(n, out.centre, label, start + width * _LEGENDRE[i], out.slopes + (count + i) * n, out)
             out.node_weights[count + i] = value + _LEGENDRE_LOG_WEIGHTS[i] + log(fabs(width))

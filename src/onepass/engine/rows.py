@@ -1,10 +1,9 @@
 """The row kernels: one compiled loop over the rows for each form of the belief.
 
 Every kernel returns the number of rows it learned: all of them, or the index of the first that is not finite, of which
-nothing was written. ``out``, if it is not empty, receives mean, variance, noise and log density of
-each row before its update.
-``sites``, if they are not empty, are what each row contributed, ``(n, 4)``, see `step.learn_site`. The belief may be in
-single or double precision.
+nothing was written. ``out``, if it is not empty, receives mean, variance, noise and log density of each row before its
+update. ``sites``, if they are not empty, are what each row contributed, ``(n, 4)``, see `step.learn_site`. The belief
+may be in single or double precision.
 """
 
 import cython

@@ -243,7 +243,7 @@ class BayesianPerceptron:
 
     @property
     def log_noise_var(self) -> float:
-        """Variance of the belief about the log of a learned noise, which is that of ``noise`` in the mean; else 0."""
+        """Variance of the belief about the log of a learned noise, whose mean is the log of ``noise``; else 0."""
         weight = self._state.progress.noise_weight
         return 2.0 / weight if weight > 0.0 else 0.0
 

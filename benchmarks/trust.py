@@ -17,7 +17,7 @@ from benchmarks.cells import Cell, reached
 
 __all__ = ["MODULES", "Section", "measure", "page", "table"]
 
-MODULES = ("evidence", "few_rows", "beyond", "counts", "fairness")
+MODULES = ("evidence", "few_rows", "beyond", "classes", "counts", "fairness")
 PAGE = Path(__file__).parents[1] / "docs" / "trust.md"
 INTRODUCTION = """\
 # What may be trusted

@@ -6,11 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_softmax
 
+from benchmarks.classes import exact_logits, matched_logits
 from onepass._typing import FloatArray
 from onepass.engine.class_matches import CategoricalOutputs
 from onepass.engine.vector_matches import NoiseState
 from onepass.likelihoods.outputs import BernoulliLabel, CategoricalClasses, OutputMatch
-from tests.helpers.classes import exact_independent, matched, sampled
+from tests.helpers.classes import error, sampled_logits
 
 
 def match_class(mean: FloatArray, cov: FloatArray, label: int) -> OutputMatch:
@@ -25,15 +26,15 @@ def test_independent_logits_are_matched_to_a_ten_thousandth_of_a_deviation(n: in
     rng = np.random.default_rng(n)
     mean, var = (1.0 + std) * rng.normal(size=n), std**2 * rng.uniform(0.5, 1.5, n)
     for label in (int(mean.argmax()), int(mean.argmin())) if n == 3 else (0,):
-        exact = exact_independent(mean, var, label)
-        assert (exact.error_of(matched(mean, np.diag(var), label)) < 1e-4).all()
+        exact = exact_logits(mean, var, label)
+        assert (error(exact, matched_logits(mean, np.diag(var), label)) < 1e-4).all()
 
 
 @pytest.mark.parametrize(("std", "gap"), [(0.2, 30.0), (1.2, 12.0), (3.0, 60.0)])
 def test_a_label_against_all_belief_is_matched_as_well(std: float, gap: float) -> None:
     mean, var = np.array([-gap, 0.0, 0.5, -1.0]), std**2 * np.array([1.0, 0.8, 1.2, 1.0])
-    exact = exact_independent(mean, var, 0)
-    assert (exact.error_of(matched(mean, np.diag(var), 0)) < 1e-3).all()
+    exact = exact_logits(mean, var, 0)
+    assert (error(exact, matched_logits(mean, np.diag(var), 0)) < 1e-3).all()
 
 
 @pytest.mark.parametrize("stds", [(0.2, 20.0, 3.6), (24.0, 2.0, 16.0), (0.01, 7.0, 0.2)])
@@ -53,8 +54,8 @@ def test_correlated_logits_are_matched_to_a_tenth_of_a_deviation(n: int, std: fl
         mean, root = 0.7 * std * rng.normal(size=n), std * rng.normal(size=(n, n)) / np.sqrt(n)
         cov = root @ root.T
         label = int(rng.integers(n))
-        ours = matched(mean, cov, label)
-        assert sampled(mean, cov, label, ours).error_of(ours)[1:].max() < near
+        ours = matched_logits(mean, cov, label)
+        assert error(sampled_logits(mean, cov, label, ours), ours)[1:].max() < near
 
 
 def test_two_classes_are_one_label() -> None:

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from benchmarks.classes import exact_logits, matched_logits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_softmax
 
-from benchmarks.classes import exact_logits, matched_logits
 from onepass._typing import FloatArray
 from onepass.engine.class_matches import CategoricalOutputs
 from onepass.engine.vector_matches import NoiseState

@@ -102,7 +102,7 @@ def twenty_classes(seed: int, n: int = 1000) -> tuple[FloatArray, FloatArray]:
     rng = np.random.default_rng(1000 + seed)
     centres = 1.5 * rng.normal(size=(20, 10))
     labels = rng.integers(0, 20, n)
-    return centres[labels] + rng.normal(size=(n, 10)), labels
+    return centres[labels] + rng.normal(size=(n, 10)), labels.astype(np.float64)
 
 
 def problems() -> Iterator[tuple[str, list[tuple[FloatArray, FloatArray]]]]:

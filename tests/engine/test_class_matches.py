@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from benchmarks.classes import exact_logits, matched_logits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_softmax
 
-from benchmarks.classes import exact_logits, matched_logits
 from onepass._typing import FloatArray
 from onepass.engine.class_matches import CategoricalOutputs
 from onepass.engine.vector_matches import NoiseState
@@ -128,7 +128,7 @@ def test_no_label_leaves_less_than_a_covariance(belief: tuple[FloatArray, FloatA
     assert all(np.isfinite(part).all() for part in match)
     assert match.log_density < 0.01
     taken = np.linalg.eigvalsh(root.T @ match.information @ root)
-    assert -1e-8 < taken[0]
+    assert taken[0] > -1e-8
     assert taken[-1] < 1.0
     known = np.linalg.eigvalsh(match.precision)
     assert known[0] > -1e-9 * max(1.0, known[-1])

@@ -1,9 +1,9 @@
 """The moments of logits given a class, by draws, and how far two such moments are apart."""
 
 import numpy as np
+from benchmarks.classes import Logits
 from scipy.special import log_softmax
 
-from benchmarks.classes import Logits
 from onepass._typing import FloatArray
 
 __all__ = ["error", "sampled_logits"]

@@ -1,9 +1,9 @@
 """Moment matches of one class among several, whose logits are the outputs of a network.
 
 The class is the one whose logit plus a Gumbel variable of its own is largest. For independent logits its probability is
-an integral over one dimension, ``∫ f_y(u) Π F_j(u) du``, with the distribution functions and densities of `gumbel`: given
-the largest value ``u``, the logits are independent. All that is needed of it, for any number of classes, are weighted
-means over some fifteen nodes.
+an integral over one dimension, ``∫ f_y(u) Π F_j(u) du``, with the distribution functions and densities of `gumbel`:
+given the largest value ``u``, the logits are independent. All that is needed of it, for any number of classes, are
+weighted means over some twenty nodes.
 
 Correlated logits are matched as the independent ones whose differences have the same variances, as nearly as can be;
 only differences matter. What is learned is a Gaussian site, which then meets the covariance as it is.
@@ -61,7 +61,6 @@ def separate(n, mean, cov, out):
     lacking moves the means, to first order as it moves the probabilities.
     """
     v = out.variances
-    i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
     total = 0.0
@@ -85,7 +84,7 @@ def separate(n, mean, cov, out):
         rough_probabilities(n, mean, out)
         for j in range(n):
             weight[j] += 0.3 / n
-        for i in range(_SWEEPS):
+        for _ in range(_SWEEPS):
             for j in range(n):
                 gap = weight[j] * v[j]
                 for k in range(n):
@@ -163,8 +162,8 @@ def rough_slopes(n, mean, label, u, out):
 def rough_peak(n, mean, label, out):
     """Where an integrand peaks and how sharply if Gumbel variables were Gaussian, by Newton's method within bounds.
 
-    The density of the largest value, without a label (-1), peaks where the square of the first derivative of ``log Π F``
-    is minus the second.
+    The density of the largest value, without a label (-1), peaks where the square of the first derivative of
+    ``log Π F`` is minus the second.
     """
     j: cython.Py_ssize_t
     low = -INFINITY
@@ -176,7 +175,7 @@ def rough_peak(n, mean, label, out):
         high = max(high, mean[j] + far)
     u = 0.5 * (low + high) if label < 0 else low + 0.5
     sharpness = 1.0
-    for i in range(80):
+    for _ in range(80):
         first, second = rough_slopes(n, mean, label, u, out)
         if label < 0:
             first = max(first, 1e-100)
@@ -250,7 +249,7 @@ def stretch(y, sharpness):
         U = -log(1.0 - s + level)
     elif s > 2.0:
         U = 1.0 + level
-    for i in range(8):
+    for _ in range(8):
         e = exp(-U)
         change = (U + e - 1.0 - level) / (1.0 - e)
         U -= change
@@ -278,7 +277,7 @@ class CategoricalOutputs(VectorLikelihood):
             return self.match_two(mean, cov, label, out)
         separate(n, mean, cov, out)
         log_z = self.match_independent(label, out)
-        for i in range(3):
+        for _ in range(3):
             if not self.move_centre(mean, cov, out):
                 break
             self.match_independent(label, out)
@@ -464,12 +463,11 @@ class CategoricalOutputs(VectorLikelihood):
         top = -INFINITY
         count: cython.Py_ssize_t = 0
         side: cython.int
-        i: cython.int
         for side in range(2):
             sign = 1.0 if side == 0 else -1.0
             at = u
             fall = 0.0
-            for i in range(_MOST_PANELS):
+            for _ in range(_MOST_PANELS):
                 width = min(
                     _PANEL / sqrt(rough_slopes(n, out.centre, label, at, out)[1]), _PANEL_FALL / max(fall, 1e-100)
                 )

@@ -1,8 +1,8 @@
 """The distribution of an uncertain logit plus a Gumbel variable, of which the largest tells the class.
 
-With ``a ~ N(m, v)``, its distribution function at ``u`` is ``F = E exp(-e^(a - u))``, a function of ``x = m - u`` and of
-``v``. A narrow logit is a few atoms (Gauss-Hermite), whose Gumbel variables keep their exact tails; for a wide one the
-Gumbel variable is a mixture of Gaussians, made by ``scripts/fit_gumbel.py``, and ``F`` a sum of ``Φ``.
+With ``a ~ N(m, v)``, its distribution function at ``u`` is ``F = E exp(-e^(a - u))``, a function of ``x = m - u`` and
+of ``v``. A narrow logit is a few atoms (Gauss-Hermite), whose Gumbel variables keep their exact tails; for a wide one
+the Gumbel variable is a mixture of Gaussians, made by ``scripts/fit_gumbel.py``, and ``F`` a sum of ``Φ``.
 
 A row takes hundreds of these sums. Exponential and ``Φ`` are therefore polynomials without branches, right to 3e-8, so
 that the loops run in vector registers.
@@ -141,7 +141,7 @@ def rough_cdf_slopes(x, var):
 
 
 def rough_pdf_slopes(x, var):
-    """First and minus the second derivative of ``log f`` in ``u``, as `rough_cdf_slopes` and with an exponential tail."""
+    """The same of ``log f``, with an exponential tail as the Gumbel variable has it."""
     if x < -max(0.5 * var, 1.0):
         slope, bend = rough_cdf_slopes(x + var, var)
         return slope - 1.0, bend

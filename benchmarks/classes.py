@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.datasets import load_iris
 from sklearn.model_selection import train_test_split
 
@@ -97,7 +98,7 @@ def logit_error(n_classes: int, std: float) -> float:
     return float(abs(ours.mean[0] - exact.mean[0]) / exact.std[0])
 
 
-def twenty_classes(seed: int, n: int = 1000) -> tuple[FloatArray, FloatArray]:
+def twenty_classes(seed: int, n: int = 1000) -> tuple[FloatArray, NDArray[np.intp]]:
     """Clouds of equal width around twenty centres that overlap, in ten dimensions."""
     rng = np.random.default_rng(1000 + seed)
     centres = 1.5 * rng.normal(size=(20, 10))
@@ -105,13 +106,13 @@ def twenty_classes(seed: int, n: int = 1000) -> tuple[FloatArray, FloatArray]:
     return centres[labels] + rng.normal(size=(n, 10)), labels.astype(np.float64)
 
 
-def problems() -> Iterator[tuple[str, list[tuple[FloatArray, FloatArray]]]]:
+def problems() -> Iterator[tuple[str, list[tuple[FloatArray, NDArray[np.intp]]]]]:
     """Names, and the data of each split."""
     yield "iris", [load_iris(return_X_y=True) for _ in SPLITS]
     yield "twenty", [twenty_classes(seed) for seed in SPLITS]
 
 
-def sorted_accuracy(X: FloatArray, y: FloatArray, split: int, model: Any, by_class: bool = True) -> float:
+def sorted_accuracy(X: FloatArray, y: NDArray[np.intp], split: int, model: Any, by_class: bool = True) -> float:
     """Accuracy on 30 % of the rows, the others learned class after class or in a random order."""
     train, test, labels, expected = train_test_split(X, y, test_size=0.3, random_state=split, stratify=y)
     order = np.argsort(labels, kind="stable") if by_class else np.arange(len(labels))

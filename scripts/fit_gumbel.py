@@ -1,8 +1,9 @@
 """Fit a Gumbel variable plus N(0, V) by a mixture of K Gaussians, for the moment match of classes.
 
 The match of a class needs ``F(x, v) = E exp(-e^a)`` under ``a ~ N(x, v)``, the distribution function of a Gumbel
-variable plus Gaussian noise. With ``F(x, V) ~ sum_k w_k Phi((c_k - x)/s_k)``, that of any ``v >= V`` has ``s_k^2 + v -
-V`` in the place of ``s_k^2``. A Gumbel variable alone has an edge that takes many Gaussians; with noise it has none.
+variable plus Gaussian noise. With ``F(x, V) ~ sum_k w_k Phi((c_k - x)/s_k)``, that of any ``v >= V`` has
+``s_k^2 + v - V`` in the place of ``s_k^2``. A Gumbel variable alone has an edge that takes many Gaussians; with noise
+it has none.
 
 Least squares of the error over ``sqrt(F) (1 - F)^(1/4)``: products of many F lean on both tails. Deterministic.
 

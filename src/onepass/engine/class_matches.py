@@ -3,7 +3,7 @@
 The class is the one whose logit plus a Gumbel variable of its own is largest. For independent logits its probability is
 an integral over one dimension, ``∫ f_y(u) Π F_j(u) du``, with the distribution functions and densities of `gumbel`:
 given the largest value ``u``, the logits are independent. All that is needed of it, for any number of classes, are
-weighted means over some fifteen nodes.
+weighted means over some twenty nodes.
 
 Correlated logits are matched as the independent ones whose differences have the same variances, as nearly as can be;
 only differences matter. What is learned is a Gaussian site, which then meets the covariance as it is.
@@ -162,8 +162,8 @@ def rough_slopes(n, mean, label, u, out):
 def rough_peak(n, mean, label, out):
     """Where an integrand peaks and how sharply if Gumbel variables were Gaussian, by Newton's method within bounds.
 
-    The density of the largest value, without a label (-1), peaks where the square of the first derivative of ``log Π
-    F`` is minus the second.
+    The density of the largest value, without a label (-1), peaks where the square of the first derivative of
+    ``log Π F`` is minus the second.
     """
     j: cython.Py_ssize_t
     low = -INFINITY

@@ -141,7 +141,7 @@ def rough_cdf_slopes(x, var):
 
 
 def rough_pdf_slopes(x, var):
-    """First and minus the second derivative of ``log f`` in ``u``: as `rough_cdf_slopes`, with an exponential tail."""
+    """The same of ``log f``, with an exponential tail as the Gumbel variable has it."""
     if x < -max(0.5 * var, 1.0):
         slope, bend = rough_cdf_slopes(x + var, var)
         return slope - 1.0, bend

@@ -174,21 +174,21 @@ def _few_row_cells() -> Iterator[Cell]:
     for name, make in _MODELS.items():
         for n, replicates in _REPLICATES.items():
             after = float(few_rows(make, n, replicates).mean())
-            target = "at least 90" if n < 20 else "91 to 96"
+            target = ">= 90" if n < 20 else "91-96"
             label = f"95 % interval holds, {name}, {n} rows"
             yield Cell("networks, few rows", label, _FEW_BEFORE[name][n], after, target)
 
 
 def _gap_cells() -> Iterator[Cell]:
     settings = {
-        "one network, one pass": (one_network, {}, "at most 5"),
-        "committee, ten passes EP": (committee, {"passes": 10, "refine": "ep"}, "at most 2.5"),
+        "one network, one pass": (one_network, {}, "<= 5"),
+        "committee, ten passes EP": (committee, {"passes": 10, "refine": "ep"}, "<= 2.5"),
     }
     for name, (make, learning, target) in settings.items():
         before, after = _GAP_BEFORE[name], gap(make, 10, **learning)
         yield Cell("networks, beyond the data", f"RMS z beyond the data, {name}", before.far, after.far, target)
         label = f"deviation in the gap over a Gaussian process's, {name}"
-        yield Cell("networks, beyond the data", label, before.inside, after.inside, "at least 0.8")
+        yield Cell("networks, beyond the data", label, before.inside, after.inside, ">= 0.8")
 
 
 def _held_out_cells(folder: Path) -> Iterator[Cell]:

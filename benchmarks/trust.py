@@ -11,13 +11,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import groupby
 from pathlib import Path
 
 from benchmarks.cells import Cell, reached
 
 __all__ = ["MODULES", "Section", "measure", "page", "table"]
 
-MODULES = ("evidence", "few_rows", "beyond", "classes", "counts", "fairness")
+MODULES = {
+    "evidence": "Evidence",
+    "few_rows": "Few rows",
+    "beyond": "Networks with few rows, in gaps and beyond the data",
+    "classes": "Classes",
+    "counts": "Rare events, counts, and noise that depends on the input",
+    "fairness": "Others at their best",
+}
 PAGE = Path(__file__).parents[1] / "docs" / "trust.md"
 INTRODUCTION = """\
 # What may be trusted
@@ -42,7 +50,7 @@ def measure(name: str) -> Section:
         raise SystemExit(f"no module benchmarks/{name}.py, which benchmarks/trust.py lists")
     module = import_module(f"benchmarks.{name}")
     cells = tuple(module.cells())
-    return Section(cells[0].section, explanation(module.__doc__), cells)
+    return Section(MODULES[name], explanation(module.__doc__), cells)
 
 
 def explanation(docstring: str | None) -> str:
@@ -51,12 +59,15 @@ def explanation(docstring: str | None) -> str:
 
 
 def table(cells: Sequence[Cell]) -> Iterator[str]:
-    """Lines of a Markdown table."""
-    yield "| | before | after | target | reached |"
-    yield "|---|---|---|---|---|"
-    for cell in cells:
-        answer = {True: "yes", False: "no", None: ""}[reached(cell.after, cell.target)]
-        yield f"| {cell.name} | {cell.before:.4g} | {cell.after:.4g} | {cell.target} | {answer} |"
+    """Lines of Markdown tables, one for each of the cells' sections."""
+    for number, (title, own) in enumerate(groupby(cells, key=lambda cell: cell.section)):
+        if number:
+            yield ""
+        yield f"| {title} | before | after | target | reached |"
+        yield "|---|---|---|---|---|"
+        for cell in own:
+            answer = {True: "yes", False: "no", None: ""}[reached(cell.after, cell.target)]
+            yield f"| {cell.name} | {cell.before:.4g} | {cell.after:.4g} | {cell.target} | {answer} |"
 
 
 def page(sections: Sequence[Section]) -> str:
@@ -71,7 +82,7 @@ def main() -> None:
     """Measure and print, section by section."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.trust", description=__doc__.split("\n")[0])
     only = parser.add_mutually_exclusive_group()
-    only.add_argument("--section", choices=MODULES, help="measure this module alone")
+    only.add_argument("--section", choices=list(MODULES), help="measure this module alone")
     only.add_argument("--write", action="store_true", help=f"write {PAGE.parent.name}/{PAGE.name}")
     options = parser.parse_args()
     sections = []

@@ -165,12 +165,14 @@ def learn_scalar(likelihood, state, mean, var, wide, input_var, y):
     expected, by less and less as more is known of it: weights learned with too small a noise would stay wrong for good.
     """
     total = wide + input_var
-    if state.noise_weight > 0.0:
-        tilt = _tilt(likelihood, mean, total, y, log(state.noise), sqrt(2.0 / state.noise_weight))
+    noise = state.noise
+    noise_weight = state.noise_weight
+    if noise_weight > 0.0:
+        tilt = _tilt(likelihood, mean, total, y, log(noise), sqrt(2.0 / noise_weight))
         match = tilt.cautious
         log_z = tilt.match.log_z
-        if not isfinite(tilt.log_noise + tilt.noise_weight):
-            return NAN, NAN, NAN
+        noise = exp(tilt.log_noise)
+        noise_weight = min(tilt.noise_weight, state.noise_window)
     else:
         match = likelihood.match(mean, total, y, state.noise)
         log_z = match.log_z
@@ -179,9 +181,10 @@ def learn_scalar(likelihood, state, mean, var, wide, input_var, y):
     ratio = match.variance_ratio + information * input_var
     if not (isfinite(wide) and isfinite(score * wide) and isfinite(score + information + ratio + log_z)):
         return NAN, NAN, NAN
-    if state.noise_weight > 0.0:
-        state.noise = exp(tilt.log_noise)
-        state.noise_weight = min(tilt.noise_weight, state.noise_window)
+    if not isfinite(noise + noise_weight):
+        return NAN, NAN, NAN
+    state.noise = noise
+    state.noise_weight = noise_weight
     state.log_density = log_z
     state.log_evidence += log_z
     state.n_seen += 1.0

@@ -9,9 +9,6 @@ ctypedef fused Index:
     int
     long long
 
-cdef enum:
-    SITE_SIZE = 4
-
 cdef class RowRule:
     cdef readonly CompiledLikelihood likelihood
     cdef readonly int bias

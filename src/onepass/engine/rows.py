@@ -9,7 +9,7 @@ may be in single or double precision.
 import cython
 import numpy as np
 from cython.cimports.libc.math import isfinite, sqrt
-from cython.cimports.onepass.engine.step import LearningState, learn_scalar, learn_site
+from cython.cimports.onepass.engine.step import N_SITE, LearningState, learn_scalar, learn_site
 
 _TINY = cython.declare(cython.double, 1e-100)  # the square root of a share of the variance that is none
 
@@ -286,7 +286,7 @@ def rows_dense(X, X_var, y, rule, state, process_noise, cancelled, mean, cov, ou
     x = cython.address(view[0, 0])
     gain = cython.address(view[1, 0])
     before: LearningState = state.copy()
-    site: cython.double[4]  # written only if the row is learned here
+    site: cython.double[N_SITE]  # written only if the row is learned here
     with cython.nogil:
         trace = 0.0
         for j in range(p):
@@ -331,7 +331,7 @@ def rows_dense(X, X_var, y, rule, state, process_noise, cancelled, mean, cov, ou
                     input_var += X_var[i, k] * (mean[bias + k] * mean[bias + k] + marginal)
             before.assign(state)
             if sites.shape[0]:
-                for k in range(SITE_SIZE):
+                for k in range(N_SITE):
                     site[k] = sites[i, k]
                 score, information, ratio = learn_site(rule.likelihood, state, pre_mean, var, input_var, y[i], site)
             else:
@@ -344,7 +344,7 @@ def rows_dense(X, X_var, y, rule, state, process_noise, cancelled, mean, cov, ou
                 learned = i
                 digits_lost = True
                 break
-            for k in range(SITE_SIZE if sites.shape[0] else 0):
+            for k in range(N_SITE if sites.shape[0] else 0):
                 sites[i, k] = site[k]
             if out.shape[0]:
                 out[i, 0] = pre_mean

@@ -5,6 +5,7 @@ cimport cython
 cdef enum:
     N_VAGUE = 61
     N_ROUGH = 15
+    N_SITE = 4
 
 cdef struct Tilt:
     Match match

@@ -16,7 +16,8 @@ from cython.cimports.onepass.engine.matches import Match
 
 NOISE_FLOOR = 1e-12
 NOISE_START, NOISE_START_WEIGHT = 0.1, 2.0 / 9.0  # before the first row its log has a standard deviation of 3
-SITE_SIZE = 4
+SITE_SIZE = N_SITE  # numbers of a row's site
+RECORD_SIZE = 4  # mean, variance, noise and log density of a row from before its update
 # Where each number stands in `LearningState.to_array`.
 NOISE, NOISE_WEIGHT, NOISE_WINDOW, LOG_EVIDENCE, N_SEEN = range(5)
 _LOWEST = cython.declare(cython.double, float(np.log(NOISE_FLOOR)))
@@ -113,7 +114,8 @@ def _tilt(likelihood, mean, var, y, log_noise, std):
     i: cython.Py_ssize_t
     for i in range(n):
         noises[i] = exp(min(max(log_noise + std * _NODES[start + i], _LOWEST), _HIGHEST))
-    noises[n] = exp(min(max(log_noise + _CAUTION * std, _LOWEST), _HIGHEST))
+    if not known:
+        noises[n] = exp(min(max(log_noise + _CAUTION * std, _LOWEST), _HIGHEST))
     likelihood.match_noises(mean, var, y, n if known else n + 1, noises, matches)
     top = -INFINITY
     for i in range(n):
@@ -174,7 +176,7 @@ def learn_scalar(likelihood, state, mean, var, wide, input_var, y):
         noise = exp(tilt.log_noise)
         noise_weight = min(tilt.noise_weight, state.noise_window)
     else:
-        match = likelihood.match(mean, total, y, state.noise)
+        match = likelihood.match(mean, total, y, noise)
         log_z = match.log_z
     score = match.score
     information = match.information
@@ -223,7 +225,7 @@ def _learn_again(likelihood, state, mean, var, input_var, y, site):
     # The cavity: the beliefs without the row.
     cavity_var = var / left
     cavity_mean = (mean - site[1] * var) / left
-    new: cython.double[4]
+    new: cython.double[N_SITE]
     if learns_noise:
         noise_shift = log(state.noise) * noise_precision - site[3]
         log_noise = min(max(noise_shift / noise_left, _LOWEST), _HIGHEST)
@@ -250,7 +252,7 @@ def _learn_again(likelihood, state, mean, var, input_var, y, site):
     score = (new[1] - site[1] - mean * (new[0] - site[0])) / after
     information = (new[0] - site[0]) / after
     i: cython.Py_ssize_t
-    for i in range(4):
+    for i in range(N_SITE):
         site[i] = new[i]
     return score, information, 1.0 / after
 

@@ -10,6 +10,7 @@ NOISE_FLOOR: float
 NOISE_START: float
 NOISE_START_WEIGHT: float
 SITE_SIZE: int
+RECORD_SIZE: int
 
 class LearningState:
     noise: float

@@ -266,9 +266,10 @@ class BayesianCommittee(Ensemble):
     def _weigh_by_scores(self, scores: Sequence[RowScores]) -> None:
         """Update the weights, and the mixture's noise where the members learn theirs."""
         log_densities = np.array([own.log_densities for own in scores])
-        known = len(scores) > 1 and all(own.ratios is not None for own in scores)  # one member knows its own noise
-        errors = (np.array([own.ratios for own in scores]), np.array([own.noise_shares for own in scores]))
-        self._weighting = self._weighting.updated(log_densities, self._evidences, errors if known else None)
+        errors = None
+        if len(scores) > 1 and all(own.ratios is not None for own in scores):  # one member knows its own noise
+            errors = (np.array([own.ratios for own in scores]), np.array([own.noise_shares for own in scores]))
+        self._weighting = self._weighting.updated(log_densities, self._evidences, errors)
 
     def _side_by_side(
         self, runs: list[Iterator[RowScores]], n_rows: int, batch: int

@@ -36,7 +36,7 @@ from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.prior import as_prior
 from onepass.beliefs.rows import RowPlan, Rows
 from onepass.engine.rows import RowLearner, RowRule
-from onepass.engine.step import SITE_SIZE, LearningState, learn_scalar, learn_with_site, log_densities
+from onepass.engine.step import RECORD_SIZE, SITE_SIZE, LearningState, learn_scalar, learn_with_site, log_densities
 from onepass.files.state import (
     Arrays,
     Parameters,
@@ -54,7 +54,6 @@ __all__ = ["BayesianPerceptron", "Prediction"]
 Inputs: TypeAlias = Any  # anything that NumPy makes an array of, or a SciPy sparse matrix
 
 _CHUNK = 4096  # rows predicted at a time, which bounds the memory that takes
-_RECORD = 4  # mean, variance, noise and log density of a row from before its update
 
 
 class Prediction(NamedTuple):
@@ -295,7 +294,7 @@ class BayesianPerceptron:
             if one_row is not None and one_row(X, y):
                 return self
         rows, row_vars, targets, _ = self._pairs(X, y, X_var)
-        record, sites = np.empty((0, _RECORD)), np.empty((0, SITE_SIZE))
+        record, sites = np.empty((0, RECORD_SIZE)), np.empty((0, SITE_SIZE))
         one_of(refine, ("ep", "reuse"), "refine")
         if as_count(passes, "passes") == 1:
             self._learn(rows, row_vars, targets, record, sites)
@@ -343,7 +342,7 @@ class BayesianPerceptron:
     ) -> tuple[Prediction, FloatArray]:
         """Predict every row just before learning it, and give the log density that it had, too."""
         rows, row_vars, targets, single = self._pairs(X, y, X_var)
-        record = np.empty((len(targets), _RECORD))
+        record = np.empty((len(targets), RECORD_SIZE))
         self._learn(rows, row_vars, targets, record, np.empty((0, SITE_SIZE)))
         pre_mean, pre_var, noise, densities = record.T.copy()
         return self._prediction(pre_mean, pre_var, self._likelihood.with_noise(noise), single), densities

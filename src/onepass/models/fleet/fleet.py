@@ -20,6 +20,7 @@ from onepass.activations import Activation
 from onepass.beliefs.full import FullGaussian
 from onepass.engine.fleet import learn_fleet, project_fleet
 from onepass.engine.rows import RowRule
+from onepass.engine.step import RECORD_SIZE
 from onepass.files.state import Arrays, Parameters, as_tally, sized
 from onepass.models.fleet.keys import Keys, as_keys, decode_keys, encode_keys, parts_of, take_keys
 from onepass.models.fleet.population import fit_population
@@ -38,8 +39,7 @@ from onepass.models.perceptron import BayesianPerceptron, Prediction
 
 __all__ = ["PerceptronFleet"]
 
-_RECORD = 4  # mean, variance, noise and log density of a row from before its update
-_NO_RECORD = np.empty((0, _RECORD))
+_NO_RECORD = np.empty((0, RECORD_SIZE))
 _POPULATION_NOISE_WEIGHT = 10.0  # rows that the noise of a new key rests on, once the others have told of it
 _POPULATION = 20_000  # keys that a population is learned from at most
 
@@ -234,7 +234,7 @@ class PerceptronFleet:
         grouped = slots[order]
         touched = grouped[np.diff(grouped, prepend=-1) > 0]
         before = self._store.records[touched]
-        record = np.empty((len(rows), _RECORD)) if recording else _NO_RECORD
+        record = np.empty((len(rows), RECORD_SIZE)) if recording else _NO_RECORD
         learned = -1
         try:
             options = (self._rule, self._template.noise_window, float(self._clock + 1))

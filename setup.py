@@ -31,6 +31,7 @@ FORMULAS = {
     "cpu",
     "special",
     "moments",
+    "outliers",
     "matches",
     "vector_matches",
     "class_matches",

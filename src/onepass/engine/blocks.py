@@ -74,6 +74,7 @@ def block_scalars(
                 out[i, 1] = var
                 out[i, 2] = noise
                 out[i, 3] = state.log_density
+                out[i, 4] = state.trust.distrust
             scores[i] = score * growth
             informations[i] = information * growth
             for k in range(i + 1, b):

@@ -265,7 +265,7 @@ class CategoricalOutputs(VectorLikelihood):
         self.n_outputs = self.size = n_outputs
         self.n_columns = 1
 
-    def match(self, mean, cov, target, state, out):
+    def match_trusted(self, mean, cov, target, state, out):
         """The moments of all logits given the label; two logits are one label of their difference, exactly.
 
         Correlations that the independent logits lack move the mean under the label as well, by what they lack times

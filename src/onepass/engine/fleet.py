@@ -60,6 +60,7 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
                 out[i, 1] = seen.pre_var
                 out[i, 2] = noise
                 out[i, 3] = state.log_density
+                out[i, 4] = state.trust.distrust
     rule.likelihood.raise_pending()
     return learned
 

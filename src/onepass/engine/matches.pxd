@@ -1,4 +1,5 @@
 from onepass.engine.moments cimport CompiledActivation, PiecewiseMoments
+from onepass.engine.outliers cimport Trust
 
 cdef struct Match:
     double log_z
@@ -6,12 +7,20 @@ cdef struct Match:
     double information
     double variance_ratio
 
+cdef struct Doubt:
+    Match match
+    double shares[6]  # that the target is trusted, and each way in which it is not
+
 cdef class CompiledLikelihood:
     cdef CompiledActivation activation
     cdef Match match(self, double mean, double var, double y, double noise) noexcept nogil
     cdef bint accepts(self, double y) noexcept nogil
     cdef void match_noises(
         self, double mean, double var, double y, Py_ssize_t n, double* noises, Match* matches
+    ) noexcept nogil
+    cdef double log_blank(self, double y) noexcept nogil
+    cdef Doubt doubt(
+        self, Match usual, double mean, double var, double y, double noise, Trust trust
     ) noexcept nogil
     cpdef object match_rows(
         self, const double[::1] mean, const double[::1] var, const double[::1] y, const double[::1] noise
@@ -29,10 +38,13 @@ cdef class ProbitLabel(LabelLikelihood):
 cdef class StepLabel(LabelLikelihood):
     pass
 
-cdef class NoisyPieces(CompiledLikelihood):
+cdef class NoiseLikelihood(CompiledLikelihood):
+    pass
+
+cdef class NoisyPieces(NoiseLikelihood):
     cdef PiecewiseMoments pieces
 
-cdef class KalmanNoise(CompiledLikelihood):
+cdef class KalmanNoise(NoiseLikelihood):
     pass
 
 cdef class KalmanLabel(LabelLikelihood):
@@ -49,6 +61,12 @@ cdef class PythonLikelihood(CompiledLikelihood):
     cdef object python_activation
     cdef object error
 
+cdef (double, double, double) blank_shares(
+    double log_z, double log_blank, double wrong_share, double wrong_given_blank
+) noexcept nogil
+cdef Doubt blank_doubt(
+    Match usual, double var, double log_blank, double wrong_share, double wrong_given_blank
+) noexcept nogil
 cdef Match sigmoid_label(double mean, double var, double y) noexcept nogil
 cdef (double, double, double) _probits(double mean, double var) noexcept nogil
 cdef Match _straight(const double[:, ::1] pieces, double mean, double v, double y, double noise) noexcept nogil

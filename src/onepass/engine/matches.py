@@ -8,11 +8,15 @@ the difference would lose when a precise target meets a vague belief.
 One class per likelihood and activation for which the match is exact (those of counts stand in `count_matches`), and
 the paper's rule (``Kalman...``), which takes target and pre-activation for jointly Gaussian and needs only the
 activation's moments.
+
+A target that may not be trusted, see `outliers`, has a mixture of matches: the usual one, and those of the ways in
+which it is not to be trusted. With each one's share ``r`` in the mixture's density, ``score = E_r[score]``,
+``information = E_r[information] - Var_r[score]`` and the ratio ``E_r[ratio] + var Var_r[score]``.
 """
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import INFINITY, NAN, exp, fabs, floor, lgamma, log, log1p, sqrt
+from cython.cimports.libc.math import INFINITY, NAN, exp, expm1, fabs, floor, lgamma, log, log1p, sqrt
 from cython.cimports.onepass.engine.moments import (
     N_PROBITS,
     PROBIT_SCALES,
@@ -20,6 +24,7 @@ from cython.cimports.onepass.engine.moments import (
     CompiledActivation,
     PiecewiseMoments,
 )
+from cython.cimports.onepass.engine.outliers import N_WAYS, N_WIDE, NOISE_SCALES, Trust
 from cython.cimports.onepass.engine.special import (
     FEW_HERMITE,
     FEW_HERMITE_WEIGHTS,
@@ -36,6 +41,9 @@ _LOG_2PI = cython.declare(cython.double, 1.8378770664093453)
 _TINY = cython.declare(cython.double, 1e-200)  # what is smaller is nothing; quotients of what is larger are finite
 _FLOOR = cython.declare(cython.double, 1e-120)  # the square of its inverse stays within float64
 _SMALLEST = cython.declare(cython.double, 2.2250738585072014e-308)
+_LOG_HALF = cython.declare(cython.double, -0.6931471805599453)
+_MOST_BLANK = cython.declare(cython.double, 0.9)  # of the targets, say nothing
+_WIDEST = cython.declare(cython.double, 1e-4)  # times a target's square: variance of the widest noise, if it is more
 _LABEL_RESOLUTION = cython.declare(cython.double, 1e-14)  # 1 - f is known to rounding, some 1e-16
 
 
@@ -58,6 +66,14 @@ class CompiledLikelihood:
         i: cython.Py_ssize_t
         for i in range(n):
             matches[i] = self.match(mean, var, y, noises[i])
+
+    def log_blank(self, y):
+        """Log density of a target that says nothing, not being trusted; NaN for likelihoods without such a density."""
+        return NAN
+
+    def doubt(self, usual, mean, var, y, noise, trust):
+        """Mix the match of a trusted target with those of one that isn't; by default with one that says nothing."""
+        return blank_doubt(usual, var, self.log_blank(y), trust.outlier_share(), 1.0)
 
     def match_rows(self, mean, var, y, noise):
         """Match every row: log Z, score, information and variance ratio, ``(4, n)``."""
@@ -82,12 +98,90 @@ class CompiledLikelihood:
         return type(self), (self.activation,)
 
 
+def blank_shares(log_z, log_blank, wrong_share, wrong_given_blank):
+    """A target that may say nothing: its log density, how probable it is that it says something, and that it is wrong.
+
+    So many of all targets are wrong, and of those that say nothing. Labels that are flipped with probability ``e`` have
+    ``Z = e + (1 - 2 e) Z_0``: a share of ``2 e`` says nothing, and half of them are wrong.
+    """
+    share = min(wrong_share / wrong_given_blank, _MOST_BLANK)
+    own = log1p(-share) + log_z
+    other = log(share) + log_blank
+    mixed = max(own, other) + log1p(exp(-fabs(own - other)))
+    says = exp(own - mixed)
+    # A wrong label is one that says nothing and is not the one that would have been expected anyway.
+    wrong = (1.0 - says) * (1.0 if wrong_given_blank == 1.0 else -expm1(min(log_z, 0.0)))
+    return mixed, says, wrong
+
+
+def blank_doubt(usual, var, log_blank, wrong_share, wrong_given_blank):
+    """Mix a match with a target that says nothing: see `blank_shares`."""
+    doubt: Doubt
+    log_z, says, wrong = blank_shares(usual.log_z, log_blank, wrong_share, wrong_given_blank)
+    i: cython.Py_ssize_t
+    for i in range(N_WAYS):
+        doubt.shares[i] = 0.0
+    doubt.shares[0] = 1.0 - wrong
+    doubt.shares[1] = wrong
+    doubt.match = Match(log_z, 0.0, 0.0, 1.0)
+    if says > 0.0:  # the score of a target that can't be may be infinite
+        score = says * usual.score
+        scatter = (1.0 - says) * score * usual.score
+        ratio = says * usual.variance_ratio + (1.0 - says) + var * scatter
+        doubt.match = Match(log_z, score, says * usual.information - scatter, ratio)
+    return doubt
+
+
 class LabelLikelihood(CompiledLikelihood):
     """Labels 0 and 1."""
 
     def accepts(self, y):
         """Take 0 and 1 only."""
         return y == 0.0 or y == 1.0
+
+    def doubt(self, usual, mean, var, y, noise, trust):
+        """Either label is as probable."""
+        return blank_doubt(usual, var, _LOG_HALF, trust.outlier_share(), 0.5)
+
+
+class NoiseLikelihood(CompiledLikelihood):
+    """Gaussian noise; the noise of targets that are not to be trusted is larger."""
+
+    def doubt(self, usual, mean, var, y, noise, trust):
+        """Mix the matches with all noises; the widest is so wide that no target, however far off, moves anything."""
+        doubt: Doubt
+        noises: cython.double[N_WIDE]
+        matches: Match[N_WAYS]
+        k: cython.Py_ssize_t
+        for k in range(N_WIDE):
+            noises[k] = noise * NOISE_SCALES[k]
+        noises[N_WIDE - 1] = max(noises[N_WIDE - 1], min(_WIDEST * y * y, 1e300))
+        self.match_noises(mean, var, y, N_WIDE, noises, cython.address(matches[1]))
+        matches[0] = usual
+        top = -INFINITY
+        for k in range(N_WAYS):
+            doubt.shares[k] = log(trust.counts[k]) + matches[k].log_z
+            top = max(top, doubt.shares[k])
+        mass = 0.0
+        score = 0.0
+        total = 0.0
+        for k in range(N_WAYS):
+            total += trust.counts[k]
+            doubt.shares[k] = exp(doubt.shares[k] - top)
+            mass += doubt.shares[k]
+            score += doubt.shares[k] * matches[k].score
+        score /= mass
+        information = 0.0
+        ratio = 0.0
+        scatter = 0.0
+        for k in range(N_WAYS):
+            doubt.shares[k] /= mass
+            gap = matches[k].score - score
+            information += doubt.shares[k] * matches[k].information
+            ratio += doubt.shares[k] * matches[k].variance_ratio
+            scatter += doubt.shares[k] * gap * gap
+        doubt.match = Match(top + log(mass / total), score, information - scatter, ratio + var * scatter)
+        return doubt
 
 
 def sigmoid_label(mean, var, y):
@@ -247,7 +341,7 @@ def _straight(pieces, mean, v, y, noise):
     )
 
 
-class NoisyPieces(CompiledLikelihood):
+class NoisyPieces(NoiseLikelihood):
     """Gaussian noise around straight pieces, exactly: a sum over pieces of Gaussians cut to them."""
 
     def __init__(self, activation: PiecewiseMoments):
@@ -333,7 +427,7 @@ def _kalman(mean, var, y, output_mean, output_var, slope, noise, log_z, resoluti
     return Match(log_z, slope * (y - output_mean) / total, slope * slope / total, ratio)
 
 
-class KalmanNoise(CompiledLikelihood):
+class KalmanNoise(NoiseLikelihood):
     """Gaussian noise around any activation, by the paper's rule."""
 
     def match(self, mean, var, y, noise):
@@ -380,6 +474,10 @@ class CountLikelihood(CompiledLikelihood):
         """Take whole numbers from 0 on."""
         return y >= 0.0 and y == floor(y)
 
+    def log_blank(self, y):
+        """Any count may come, ``y`` with the probability ``1/((y + 1)(y + 2))``."""
+        return -log(y + 1.0) - log(y + 2.0)
+
 
 class KalmanCount(CountLikelihood):
     """Counts around any activation that is never negative, by the paper's rule with a count's own variance."""
@@ -408,6 +506,16 @@ class PythonLikelihood(CompiledLikelihood):
             except Exception:
                 pass
         return accepted
+
+    def log_blank(self, y):
+        """Call the object; an exception is stored for `raise_pending`, and the density is then NaN."""
+        density: cython.double = NAN
+        with cython.gil:
+            try:
+                density = self.likelihood.log_outlier_density(y)
+            except BaseException as error:
+                self.error = error
+        return density
 
     def match(self, mean, var, y, noise):
         """Call the object; an exception is stored for `raise_pending`, and the match is then NaN."""

@@ -261,6 +261,7 @@ def rows_root(X, X_var, y, rule, state, mean, root, out, sites):
                 out[i, 1] = seen.pre_var
                 out[i, 2] = noise
                 out[i, 3] = state.log_density
+                out[i, 4] = state.trust.distrust
     rule.likelihood.raise_pending()
     return learned
 
@@ -351,6 +352,7 @@ def rows_dense(X, X_var, y, rule, state, process_noise, cancelled, mean, cov, ou
                 out[i, 1] = var + input_var
                 out[i, 2] = before.noise
                 out[i, 3] = state.log_density
+                out[i, 4] = state.trust.distrust
             trace = growth * (trace + added)
             for j in range(p):
                 if drifting:
@@ -412,6 +414,7 @@ def rows_diagonal(X, X_var, y, rule, state, prior_var, process_noise, mean, vari
                 out[i, 1] = var + input_var
                 out[i, 2] = noise
                 out[i, 3] = state.log_density
+                out[i, 4] = state.trust.distrust
             if drifting:
                 for j in range(p):
                     variance[j] += process_noise[j]
@@ -482,6 +485,7 @@ def rows_sparse(data, indices, indptr, y, rule, state, prior_var, process_noise,
                 out[i, 1] = var
                 out[i, 2] = noise
                 out[i, 3] = state.log_density
+                out[i, 4] = state.trust.distrust
             if bias:
                 gain = variance[0]
                 mean[0] += score * gain

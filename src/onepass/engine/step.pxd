@@ -1,4 +1,5 @@
 from onepass.engine.matches cimport CompiledLikelihood, Match
+from onepass.engine.outliers cimport Trust
 
 cimport cython
 
@@ -6,6 +7,8 @@ cdef enum:
     N_VAGUE = 61
     N_ROUGH = 15
     N_SITE = 4
+    N_RECORD = 5
+    N_NUMBERS = 5
 
 cdef struct Tilt:
     Match match
@@ -16,7 +19,9 @@ cdef struct Tilt:
 @cython.final
 cdef class LearningState:
     cdef public double noise, noise_weight, noise_window, log_evidence, n_seen, log_density
+    cdef public Trust trust
     cpdef void assign(self, LearningState other) noexcept nogil
+    cpdef void begin_anew(self) noexcept nogil
 
 cdef Tilt _tilt(
     CompiledLikelihood likelihood, double mean, double var, double y, double log_noise, double std
@@ -30,7 +35,8 @@ cdef (double, double, double) learn_site(
 cdef (double, double, double) _learn_again(
     CompiledLikelihood likelihood, LearningState state, double mean, double var, double input_var, double y, double* site
 ) noexcept nogil
+cdef (double, double) _learned_noise(Tilt tilt, double log_noise, double weight, double trusted) noexcept nogil
 cdef double _towards(double old, double new) noexcept nogil
-cpdef object log_densities(
+cpdef object score_rows(
     CompiledLikelihood likelihood, LearningState state, const double[::1] mean, const double[::1] var, const double[::1] y
 )

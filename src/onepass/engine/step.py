@@ -5,6 +5,9 @@ What the noise is, is a belief too: the log of its variance is Gaussian, with th
 density of a target is then a mixture over noises, proper whatever was learned before; `learn_scalar` scores a row with
 it before anything is learned from it.
 
+A target that is not to be trusted, see `outliers`, is one of a mixture: the noise is learned from it as far as it is
+trusted, and the weights by what the mixture says.
+
 A row that is learned again, by expectation propagation, first has its previous contribution removed: its *site*, the
 Gaussian factors by which it multiplied the beliefs about its pre-activation and about the log noise.
 """
@@ -13,17 +16,20 @@ import cython
 import numpy as np
 from cython.cimports.libc.math import INFINITY, NAN, exp, isfinite, isnan, log, sqrt
 from cython.cimports.onepass.engine.matches import Match
+from cython.cimports.onepass.engine.outliers import Trust
 
 NOISE_FLOOR = 1e-12
 NOISE_START, NOISE_START_WEIGHT = 0.1, 2.0 / 9.0  # before the first row its log has a standard deviation of 3
 SITE_SIZE = N_SITE  # numbers of a row's site
-RECORD_SIZE = 4  # mean, variance, noise and log density of a row from before its update
+RECORD_SIZE = N_RECORD  # mean, variance, noise, log density and distrust of a row from before its update
 # Where each number stands in `LearningState.to_array`.
 NOISE, NOISE_WEIGHT, NOISE_WINDOW, LOG_EVIDENCE, N_SEEN = range(5)
 _LOWEST = cython.declare(cython.double, float(np.log(NOISE_FLOOR)))
 _HIGHEST = cython.declare(cython.double, 600.0)
 # So many standard deviations above its mean is the log noise that weights are learned with; one, once it is known.
 _CAUTION = cython.declare(cython.double, 1.4)
+# Rows that a learned noise rests on after a jump of the truth: what was known of it may not hold any more.
+_WEIGHT_AFTER_JUMP = cython.declare(cython.double, 1.0)
 _KNOWN = cython.declare(cython.double, 0.15)  # a standard deviation of the log noise that is small
 # The most information about the log noise that a row may have: twice that of known weights.
 _MOST_INFORMATION = cython.declare(cython.double, 1.0)
@@ -59,6 +65,7 @@ class LearningState:
     noise_window : the most rows it rests on
     log_evidence : sum of the log predictive densities of all rows
     n_seen : rows learned
+    trust : which rows are to be trusted; all of them by default
 
     Attributes
     ----------
@@ -72,10 +79,12 @@ class LearningState:
         noise_window: float = np.inf,
         log_evidence: float = 0.0,
         n_seen: float = 0.0,
+        trust: Trust = None,
     ):
         self.noise, self.noise_weight, self.noise_window = noise, noise_weight, noise_window
         self.log_evidence, self.n_seen = log_evidence, n_seen
         self.log_density = 0.0
+        self.trust = Trust() if trust is None else trust
 
     @property
     def learns_noise(self):
@@ -84,19 +93,32 @@ class LearningState:
 
     def copy(self):
         """Make an independent copy."""
-        return LearningState(*self.to_array())
+        return LearningState(*self.to_array()[:N_NUMBERS], self.trust.copy())
 
     def assign(self, other):
         """Take over another state's numbers."""
         self.noise, self.noise_weight, self.noise_window = other.noise, other.noise_weight, other.noise_window
         self.log_evidence, self.n_seen = other.log_evidence, other.n_seen
+        self.trust.assign(other.trust)
 
     def to_array(self):
-        """All numbers, ``(5,)``, as they stand in files."""
-        return np.array([self.noise, self.noise_weight, self.noise_window, self.log_evidence, self.n_seen])
+        """All numbers, ``(5,)``, as they stand in files; those of the trust after them where not all is trusted."""
+        own = [self.noise, self.noise_weight, self.noise_window, self.log_evidence, self.n_seen]
+        return np.concatenate([own, self.trust.to_array()])
+
+    @staticmethod
+    def from_array(numbers):
+        """Take what `to_array` gave."""
+        return LearningState(*numbers[:N_NUMBERS], Trust(numbers[N_NUMBERS:]))
+
+    def begin_anew(self):
+        """After a jump of the truth, forget how well the noise is known."""
+        self.trust.calm_down()
+        if self.noise_weight > 0.0:
+            self.noise_weight = min(self.noise_weight, _WEIGHT_AFTER_JUMP)
 
     def __reduce__(self):
-        return LearningState, tuple(self.to_array())
+        return LearningState.from_array, (self.to_array(),)
 
 
 def _tilt(likelihood, mean, var, y, log_noise, std):
@@ -169,15 +191,23 @@ def learn_scalar(likelihood, state, mean, var, wide, input_var, y):
     total = wide + input_var
     noise = state.noise
     noise_weight = state.noise_weight
-    if noise_weight > 0.0:
+    learns_noise: cython.bint = noise_weight > 0.0
+    if learns_noise:
         tilt = _tilt(likelihood, mean, total, y, log(noise), sqrt(2.0 / noise_weight))
         match = tilt.cautious
-        log_z = tilt.match.log_z
-        noise = exp(tilt.log_noise)
-        noise_weight = min(tilt.noise_weight, state.noise_window)
+        match.log_z = tilt.match.log_z
     else:
         match = likelihood.match(mean, total, y, noise)
-        log_z = match.log_z
+    trusted = 1.0
+    doubts: cython.bint = state.trust.active
+    if doubts:
+        doubt = likelihood.doubt(match, mean, total, y, noise, state.trust)
+        match = doubt.match
+        trusted = doubt.shares[0]
+    if learns_noise:
+        noise, noise_weight = _learned_noise(tilt, log(noise), noise_weight, trusted)
+        noise_weight = min(noise_weight, state.noise_window)
+    log_z = match.log_z
     score = match.score
     information = match.information
     ratio = match.variance_ratio + information * input_var
@@ -190,10 +220,22 @@ def learn_scalar(likelihood, state, mean, var, wide, input_var, y):
     state.log_density = log_z
     state.log_evidence += log_z
     state.n_seen += 1.0
+    if doubts:
+        state.trust.note(doubt.shares)
+        state.trust.learn()
     if wide != var:
         growth = wide / var
         return score * growth, information * growth * growth - (growth - 1.0) / var, ratio * growth
     return score, information, ratio
+
+
+def _learned_noise(tilt, log_noise, weight, trusted):
+    """The noise and its weight after a row that is trusted so far: a mixture of the belief after it and that before."""
+    if trusted == 1.0:
+        return exp(tilt.log_noise), tilt.noise_weight
+    move = tilt.log_noise - log_noise
+    var = trusted * 2.0 / tilt.noise_weight + (1.0 - trusted) * (2.0 / weight + trusted * move * move)
+    return exp(log_noise + trusted * move), 2.0 / var
 
 
 def learn_site(likelihood, state, mean, var, input_var, y, site):
@@ -231,12 +273,21 @@ def _learn_again(likelihood, state, mean, var, input_var, y, site):
         log_noise = min(max(noise_shift / noise_left, _LOWEST), _HIGHEST)
         tilt = _tilt(likelihood, cavity_mean, cavity_var + input_var, y, log_noise, 1.0 / sqrt(noise_left))
         match = tilt.match
-        new[2] = _towards(site[2], 0.5 * tilt.noise_weight - noise_left)
-        new[3] = _towards(site[3], 0.5 * tilt.noise_weight * tilt.log_noise - noise_left * log_noise)
+        noise = exp(log_noise)
     else:
-        match = likelihood.match(cavity_mean, cavity_var + input_var, y, state.noise)
-        new[2] = 0.0
-        new[3] = 0.0
+        noise = state.noise
+        match = likelihood.match(cavity_mean, cavity_var + input_var, y, noise)
+    trusted = 1.0
+    if state.trust.active:
+        doubt = likelihood.doubt(match, cavity_mean, cavity_var + input_var, y, noise, state.trust)
+        match = doubt.match
+        trusted = doubt.shares[0]
+    new[2] = 0.0
+    new[3] = 0.0
+    if learns_noise:
+        noise, weight = _learned_noise(tilt, log_noise, 2.0 * noise_left, trusted)
+        new[2] = _towards(site[2], 0.5 * weight - noise_left)
+        new[3] = _towards(site[3], 0.5 * weight * log(noise) - noise_left * log_noise)
     ratio = match.variance_ratio + match.information * input_var
     new[0] = _towards(site[0], match.information / ratio)
     new[1] = _towards(site[1], (match.score + match.information * cavity_mean) / ratio)
@@ -269,17 +320,22 @@ def learn_with_site(
     return learn_site(likelihood, state, mean, var, input_var, y, cython.address(view[0]))
 
 
-def log_densities(likelihood, state, mean, var, y):
-    """Log density that `learn_scalar` would score each target with, ``(n,)``."""
-    result = np.empty(mean.shape[0])
-    out: cython.double[::1] = result
+def score_rows(likelihood, state, mean, var, y):
+    """Log density that `learn_scalar` would score each target with, and how far it would distrust it, ``(2, n)``."""
+    result = np.zeros((2, mean.shape[0]))
+    out: cython.double[:, ::1] = result
     i: cython.Py_ssize_t
     with cython.nogil:
         for i in range(mean.shape[0]):
             if state.noise_weight > 0.0:
                 std = sqrt(2.0 / state.noise_weight)
-                out[i] = _tilt(likelihood, mean[i], var[i], y[i], log(state.noise), std).match.log_z
+                match = _tilt(likelihood, mean[i], var[i], y[i], log(state.noise), std).match
             else:
-                out[i] = likelihood.match(mean[i], var[i], y[i], state.noise).log_z
+                match = likelihood.match(mean[i], var[i], y[i], state.noise)
+            if state.trust.active:
+                doubt = likelihood.doubt(match, mean[i], var[i], y[i], state.noise, state.trust)
+                match = doubt.match
+                out[1, i] = 1.0 - doubt.shares[0]
+            out[0, i] = match.log_z
     likelihood.raise_pending()
     return result

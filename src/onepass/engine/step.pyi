@@ -1,5 +1,6 @@
 from onepass._typing import FloatArray
 from onepass.engine.matches import CompiledLikelihood
+from onepass.engine.outliers import Trust
 
 NOISE: int
 NOISE_WEIGHT: int
@@ -19,6 +20,7 @@ class LearningState:
     log_evidence: float
     n_seen: float
     log_density: float
+    trust: Trust
     def __init__(
         self,
         noise: float = ...,
@@ -26,12 +28,16 @@ class LearningState:
         noise_window: float = ...,
         log_evidence: float = ...,
         n_seen: float = ...,
+        trust: Trust | None = ...,
     ) -> None: ...
     @property
     def learns_noise(self) -> bool: ...
     def copy(self) -> LearningState: ...
     def assign(self, other: LearningState) -> None: ...
     def to_array(self) -> FloatArray: ...
+    @staticmethod
+    def from_array(numbers: FloatArray) -> LearningState: ...
+    def begin_anew(self) -> None: ...
 
 def learn_scalar(
     likelihood: CompiledLikelihood,
@@ -51,6 +57,6 @@ def learn_with_site(
     y: float,
     site: FloatArray,
 ) -> tuple[float, float, float]: ...
-def log_densities(
+def score_rows(
     likelihood: CompiledLikelihood, state: LearningState, mean: FloatArray, var: FloatArray, y: FloatArray
 ) -> FloatArray: ...

@@ -1,9 +1,13 @@
+from onepass.engine.outliers cimport Trust
+
 cdef enum:
     N_NODES = 43
     MOST_NODES = 256  # of the integral over classes
 
 cdef class NoiseState:
     cdef readonly object noise, noise_weight, scale, scale_weight
+    cdef public Trust trust
+    cdef double factor  # by which the noise is larger, for the moment
     cdef double* noise_of
     cdef double* noise_weight_of
     cdef double* scale_of
@@ -27,11 +31,25 @@ cdef class VectorMatch:
     cdef double* terms
     cdef double* node_weights
     cdef double* slopes
+    cdef double* mixed_score
+    cdef double* mixed_information
 
 cdef class VectorLikelihood:
     cdef readonly Py_ssize_t n_outputs, size, n_columns
     cdef double match(
         self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
+    ) noexcept nogil
+    cdef double match_trusted(
+        self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
+    ) noexcept nogil
+    cdef double log_blank(self, const double* target) noexcept nogil
+    cdef double wrong_given_blank(self) noexcept nogil
+    cdef double doubt(
+        self, double log_z, const double* mean, const double* cov, const double* target, NoiseState state,
+        VectorMatch out
+    ) noexcept nogil
+    cdef void move_noise(
+        self, const double* mean, const double* cov, const double* target, NoiseState state, double gain, double bound
     ) noexcept nogil
     cdef double expected_noise(
         self, const double* mean, const double* cov, NoiseState state, Py_ssize_t k
@@ -47,6 +65,10 @@ cdef class VectorLikelihood:
 cdef class NoisyNumbers(VectorLikelihood):
     cdef (double, double) noise_change(
         self, double expected, double square, double total, NoiseState state, Py_ssize_t k
+    ) noexcept nogil
+
+    cdef double calibrated(
+        self, double log_z, const double* mean, const double* target, NoiseState state, VectorMatch out
     ) noexcept nogil
 
 cdef class GaussianOutputs(NoisyNumbers):
@@ -76,4 +98,6 @@ cdef double noise_given(double mean, double var) noexcept nogil
 cdef bint remove_site(
     const double* cov, const double* precision, const double* h, const double* values, VectorMatch out
 ) noexcept nogil
+cdef void fill_site(Py_ssize_t n, const double* cov, VectorMatch out) noexcept nogil
+cdef double _add(double keep, double old, double own, double new) noexcept nogil
 cdef object as_array(const double* values, Py_ssize_t n)

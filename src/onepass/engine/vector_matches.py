@@ -5,6 +5,9 @@ its second derivative, so that with ``c = C J``, the covariance of weights and o
 score`` and ``-c information c'``. A Gaussian site ``exp(h'o - o'precision o/2)`` with ``h = precision mean + shift``
 makes the same step; refinement stores the site, to remove it later.
 
+A target that may not be trusted, see `outliers`, has the mixture of the matches that it would have in each way:
+``score = E_r[score]``, ``information = E_r[information] - Cov_r[score]``, with each way's share ``r`` in the density.
+
 One class per likelihood; the one of classes stands in `class_matches`. Nothing here knows about weights or layers.
 """
 
@@ -13,7 +16,8 @@ import numpy as np
 from cython.cimports.libc.math import INFINITY, exp, log, sqrt
 from cython.cimports.onepass.engine.count_matches import count_match, learn_dispersion
 from cython.cimports.onepass.engine.gumbel import N_TERMS
-from cython.cimports.onepass.engine.matches import sigmoid_label
+from cython.cimports.onepass.engine.matches import blank_shares, sigmoid_label
+from cython.cimports.onepass.engine.outliers import N_WAYS, NOISE_SCALES, Trust
 from cython.cimports.onepass.engine.small_matrices import apply, factorise, invert, is_positive
 
 NOISE_FLOOR = 1e-6
@@ -28,6 +32,8 @@ _SCALE_GAIN = cython.declare(cython.double, SCALE_GAIN)
 _SCALE_CLIP = cython.declare(cython.double, SCALE_CLIP)
 # A site is removed only if at least this share of its own noise is left of the difference; else it stays.
 _SITE_MARGIN = cython.declare(cython.double, 1e-3)
+_SOON = 100.0  # rows after an alarm
+_WIDEST = cython.declare(cython.double, 1e-4)  # times a target's square: variance of the widest noise, if it is more
 _LOW = cython.declare(cython.double, LOG_NOISE_BOUNDS[0])
 _HIGH = cython.declare(cython.double, LOG_NOISE_BOUNDS[1])
 _FARTHEST = cython.declare(cython.double, 10.0)  # errors count as at most so many deviations under the widest noise
@@ -49,9 +55,11 @@ class NoiseState:
     noise_weight : how much information each rests on; 0 where it is fixed
     scale : predictive scales, by which all variances of a prediction are multiplied
     scale_weight : how many rows each rests on; 0 where it is fixed
+    trust : which rows are to be trusted; all of them by default
     """
 
-    def __init__(self, noise, noise_weight, scale, scale_weight):
+    def __init__(self, noise, noise_weight, scale, scale_weight, trust: Trust = None):
+        self.trust, self.factor = Trust() if trust is None else trust, 1.0
         arrays = [np.array(part, dtype=np.float64, order="C") for part in (noise, noise_weight, scale, scale_weight)]
         self.noise, self.noise_weight, self.scale, self.scale_weight = arrays
         view: cython.double[::1] = self.noise
@@ -64,15 +72,25 @@ class NoiseState:
         self.scale_weight_of = cython.address(view[0])
 
     @staticmethod
-    def start(n_outputs, noise, calibrate):
-        """Before the first row; a ``noise`` of None is learned."""
+    def start(n_outputs, noise, calibrate, outliers=0.0):
+        """Before the first row; a ``noise`` of None is learned, and a share of rows are ``outliers``."""
         learned = noise is None
         return NoiseState(
             np.full(n_outputs, NOISE_START if learned else noise),
             np.full(n_outputs, NOISE_START_WEIGHT if learned else 0.0),
             np.ones(n_outputs),
             np.full(n_outputs, SCALE_START_WEIGHT if calibrate else 0.0),
+            Trust.start(outliers),
         )
+
+    def begin_anew(self):
+        """After a jump of the truth, forget how well the noise is known.
+
+        A jump that follows another one soon was none: what is wrong is the noise, which is too small.
+        """
+        if self.trust.calm_down() < _SOON:
+            self.noise[:] *= np.where(self.noise_weight > 0.0, self.trust.noise_scale(), 1.0)
+        np.minimum(self.noise_weight, NOISE_START_WEIGHT, out=self.noise_weight)
 
     def restart_calibration(self):
         """Begin the predictive scale anew, if it is learned."""
@@ -93,7 +111,7 @@ class NoiseState:
 
     def copy(self):
         """Make an independent copy."""
-        return NoiseState(self.noise, self.noise_weight, self.scale, self.scale_weight)
+        return NoiseState(self.noise, self.noise_weight, self.scale, self.scale_weight, self.trust.copy())
 
     def to_array(self):
         """All numbers, ``(4, K)``, as they stand in files."""
@@ -104,7 +122,7 @@ class NoiseState:
         self.noise[:], self.noise_weight[:], self.scale[:], self.scale_weight[:] = array
 
     def __reduce__(self):
-        return NoiseState, (self.noise, self.noise_weight, self.scale, self.scale_weight)
+        return NoiseState, (self.noise, self.noise_weight, self.scale, self.scale_weight, self.trust)
 
 
 def widening(scale_weight):
@@ -123,7 +141,7 @@ class VectorMatch:
     def __init__(self, size: cython.Py_ssize_t):
         self.size = size
         square = size * size
-        self.memory = np.zeros(6 * size + 5 * square + size * N_TERMS + MOST_NODES * (size + 1))
+        self.memory = np.zeros(7 * size + 6 * square + size * N_TERMS + MOST_NODES * (size + 1))
         view: cython.double[::1] = self.memory
         start = cython.address(view[0])
         self.score, self.shift, self.vector = start, start + size, start + 2 * size
@@ -135,6 +153,8 @@ class VectorMatch:
         self.terms = start
         self.node_weights = start + size * N_TERMS
         self.slopes = self.node_weights + MOST_NODES
+        self.mixed_score = self.slopes + size * MOST_NODES
+        self.mixed_information = self.mixed_score + size
 
 
 class VectorLikelihood:
@@ -144,8 +164,46 @@ class VectorLikelihood:
         self.n_outputs = self.size = self.n_columns = n_outputs
 
     def match(self, mean, cov, target, state, out):
-        """Fill the match of a target and return its log density; each likelihood overrides this."""
+        """Fill the match of a target, which may not be trusted, and return its log density."""
+        log_z = self.match_trusted(mean, cov, target, state, out)
+        if state.trust.active:
+            log_z = self.doubt(log_z, mean, cov, target, state, out)
+        return log_z
+
+    def match_trusted(self, mean, cov, target, state, out):
+        """Fill the match of a target that is trusted and return its log density; each likelihood overrides this."""
         return -INFINITY
+
+    def log_blank(self, target):
+        """Log density of a target that says nothing, not being trusted; by default of a class."""
+        return -log(max(self.n_outputs, 2.0))
+
+    def wrong_given_blank(self):
+        """How many targets that say nothing are wrong; by default of classes."""
+        return 1.0 - 1.0 / max(self.n_outputs, 2.0)
+
+    def doubt(self, log_z, mean, cov, target, state, out):
+        """Mix the match of a trusted target with those of one that isn't; by default with one that says nothing."""
+        shares: cython.double[N_WAYS]
+        size = self.size
+        i: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        log_z, says, wrong = blank_shares(
+            log_z, self.log_blank(target), state.trust.outlier_share(), self.wrong_given_blank()
+        )
+        for i in range(N_WAYS):
+            shares[i] = 0.0
+        shares[0] = 1.0 - wrong
+        shares[1] = wrong
+        state.trust.note(shares)
+        for i in range(size):
+            for j in range(size):
+                scatter = says * (1.0 - says) * out.score[i] * out.score[j]
+                out.information[i * size + j] = says * out.information[i * size + j] - scatter
+        for i in range(size):
+            out.score[i] *= says
+        fill_site(size, cov, out)
+        return log_z
 
     def expected_noise(self, mean, cov, state, k):
         """Variance of the noise of output ``k`` that these outputs expect."""
@@ -159,7 +217,13 @@ class VectorLikelihood:
             var[k] = max(cov[k * self.size + k], 0.0)
 
     def update_noise(self, mean, cov, target, state, gain, bound):
-        """Update the learned noise by a row's error; labels have no noise."""
+        """Update what runs along by a row that was matched: the trust, and the noise by the row's error."""
+        if state.trust.active:
+            state.trust.learn()
+        self.move_noise(mean, cov, target, state, gain, bound)
+
+    def move_noise(self, mean, cov, target, state, gain, bound):
+        """Update the learned noise by a row's error, as far as the row is trusted; labels have no noise."""
 
     def describe(self, mean, cov, state, record, out):
         """Fill what a row is predicted from, ``(5, K)``.
@@ -261,6 +325,21 @@ class VectorLikelihood:
         return type(self), (self.n_outputs,)
 
 
+def fill_site(n, cov, out):
+    """Fill precision and shift of the site that makes the step of score and information."""
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    for i in range(n):
+        for j in range(n):
+            entry = 1.0 if i == j else 0.0
+            for k in range(n):
+                entry -= out.information[i * n + k] * cov[k * n + j]
+            out.second[i * n + j] = entry
+    invert(n, out.second, out.third)
+    apply(n, out.third, out.information, out.score, out.precision, out.shift)
+
+
 def as_array(values, n):
     """Numbers in an array of their own."""
     result = np.empty(n)
@@ -278,8 +357,68 @@ class NoisyNumbers(VectorLikelihood):
         """A row's information about the noise, and by how much it would change it; each kind overrides this."""
         return 0.0, 0.0
 
-    def update_noise(self, mean, cov, target, state, gain, bound):
-        """Move the running means of the noise and of the squared errors over their predicted variance."""
+    def doubt(self, log_z, mean, cov, target, state, out):
+        """Mix the matches with all noises; the widest is so wide that no target, however far off, moves anything.
+
+        One sum over the ways, relative to the heaviest so far.
+        """
+        shares: cython.double[N_WAYS]
+        size = self.size
+        k: cython.Py_ssize_t
+        i: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        widest = NOISE_SCALES[N_WAYS - 2]
+        for k in range(self.n_outputs):
+            noise = self.expected_noise(mean, cov, state, k)
+            widest = max(widest, min(_WIDEST * target[k] * target[k] / noise, 1e200))
+        top = log(state.trust.counts[0]) + self.calibrated(log_z, mean, target, state, out)
+        shares[0] = top
+        total = state.trust.counts[0]
+        mass = 1.0
+        for i in range(size):
+            out.mixed_score[i] = out.score[i]
+            for j in range(size):
+                out.mixed_information[i * size + j] = out.information[i * size + j] - out.score[i] * out.score[j]
+        for k in range(1, N_WAYS):
+            state.factor = NOISE_SCALES[k - 1] if k < N_WAYS - 1 else widest
+            log_z = self.match_trusted(mean, cov, target, state, out)
+            shares[k] = log(state.trust.counts[k]) + self.calibrated(log_z, mean, target, state, out)
+            total += state.trust.counts[k]
+            keep = 1.0
+            if shares[k] > top:
+                keep = exp(top - shares[k])
+                top = shares[k]
+            own = exp(shares[k] - top)
+            mass = keep * mass + own
+            for i in range(size):
+                out.mixed_score[i] = _add(keep, out.mixed_score[i], own, out.score[i])
+                for j in range(size):
+                    entry = out.information[i * size + j] - out.score[i] * out.score[j]
+                    out.mixed_information[i * size + j] = _add(keep, out.mixed_information[i * size + j], own, entry)
+        state.factor = 1.0
+        for k in range(N_WAYS):
+            shares[k] = exp(shares[k] - top) / mass
+        state.trust.note(shares)
+        for i in range(size):
+            out.score[i] = out.mixed_score[i] / mass
+        for i in range(size):
+            for j in range(size):
+                mixed = out.mixed_information[i * size + j] / mass
+                out.information[i * size + j] = mixed + out.score[i] * out.score[j]
+        fill_site(size, cov, out)
+        return top + log(mass / total)
+
+    def calibrated(self, log_z, mean, target, state, out):
+        """The log density of a match if all variances are multiplied by the predictive scale."""
+        return log_z
+
+    def move_noise(self, mean, cov, target, state, gain, bound):
+        """Move the running means of the noise and of the squared errors over their predicted variance.
+
+        By rows that are not far off: an error a few times as large as the noise may well be the network's own, and
+        a noise learned without them would shrink, by which it would distrust even more.
+        """
+        near = 1.0 - state.trust.far_off()
         k: cython.Py_ssize_t
         for k in range(self.n_outputs):
             expected = self.expected_noise(mean, cov, state, k)
@@ -287,19 +426,25 @@ class NoisyNumbers(VectorLikelihood):
             square = (target[k] - mean[k]) * (target[k] - mean[k])
             if state.noise_weight_of[k] > 0.0:
                 information, change = self.noise_change(expected, square, total, state, k)
-                weight = min(state.noise_weight_of[k] + information, bound)
+                weight = min(state.noise_weight_of[k] + near * information, bound)
                 state.noise_weight_of[k] = weight
+                change *= near
                 state.noise_of[k] = max(state.noise_of[k] + min(gain / weight, 1.0) * change, _NOISE_FLOOR)
             if state.scale_weight_of[k] > 0.0:
-                state.scale_weight_of[k] += 1.0
-                step = min(_SCALE_GAIN / state.scale_weight_of[k], 1.0)
+                state.scale_weight_of[k] += near
+                step = near * min(_SCALE_GAIN / state.scale_weight_of[k], 1.0)
                 state.scale_of[k] += step * (min(square / total, _SCALE_CLIP) - state.scale_of[k])
+
+
+def _add(keep, old, own, new):
+    """``keep old + own new``, where nothing of what can't be is kept, be it infinite."""
+    return (keep * old if keep > 0.0 else 0.0) + (own * new if own > 0.0 else 0.0)
 
 
 class GaussianOutputs(NoisyNumbers):
     """Numbers with independent Gaussian noise, one variance per output."""
 
-    def match(self, mean, cov, target, state, out):
+    def match_trusted(self, mean, cov, target, state, out):
         """The Kalman step: ``information = (cov + noise)⁻¹``, ``score = information (target - mean)``."""
         n = self.n_outputs
         i: cython.Py_ssize_t
@@ -307,10 +452,11 @@ class GaussianOutputs(NoisyNumbers):
         for i in range(n * n):
             out.precision[i] = 0.0
         for k in range(n):
-            out.precision[k * n + k] = 1.0 / state.noise_of[k]
-            out.shift[k] = (target[k] - mean[k]) / state.noise_of[k]
+            noise = state.factor * state.noise_of[k]
+            out.precision[k * n + k] = 1.0 / noise
+            out.shift[k] = (target[k] - mean[k]) / noise
         if n == 1:
-            total = cov[0] + state.noise_of[0]
+            total = cov[0] + state.factor * state.noise_of[0]
             error = target[0] - mean[0]
             out.score[0] = error / total
             out.information[0] = 1.0 / total
@@ -318,7 +464,7 @@ class GaussianOutputs(NoisyNumbers):
         for i in range(n * n):
             out.first[i] = cov[i]
         for k in range(n):
-            out.first[k * n + k] += state.noise_of[k]
+            out.first[k * n + k] += state.factor * state.noise_of[k]
         log_det = invert(n, out.first, out.information)
         square = 0.0
         for i in range(n):
@@ -327,6 +473,15 @@ class GaussianOutputs(NoisyNumbers):
                 out.score[i] += out.information[i * n + k] * (target[k] - mean[k])
             square += out.score[i] * (target[i] - mean[i])
         return -0.5 * (n * _LOG_2PI + log_det + square)
+
+    def calibrated(self, log_z, mean, target, state, out):
+        """What is far off is so by the errors as they turned out to be."""
+        k: cython.Py_ssize_t
+        for k in range(self.n_outputs):
+            scale = state.scale_of[k]
+            square = out.score[k] * (target[k] - mean[k])
+            log_z += 0.5 * (square - square / scale - log(scale))
+        return log_z
 
     def noise_change(self, expected, square, total, state, k):
         """As in `step`: with ``share`` of the variance left by the row, ``share² (error² - total)``.
@@ -420,7 +575,7 @@ class HeteroscedasticOutputs(NoisyNumbers):
     def __reduce__(self):
         return HeteroscedasticOutputs, (self.n_outputs, self.log_noise, self.log_noise_var)
 
-    def match(self, mean, cov, target, state, out):
+    def match_trusted(self, mean, cov, target, state, out):
         """One pair ``(f, log noise)`` after the other; score and information are the sums over all."""
         size = self.size
         n = self.n_outputs
@@ -455,7 +610,7 @@ class HeteroscedasticOutputs(NoisyNumbers):
                     for j in range(size):
                         entry += cov[row * size + j] * through[2 * j + other]
                     left[2 * side + other] = entry
-            pair = match_pair(target[k] - now[0], left[0], left[1], left[3], now[1])
+            pair = match_pair(target[k] - now[0], left[0], left[1], left[3], now[1] + log(state.factor))
             log_density += pair.log_z
             for i in range(size):
                 out.score[i] += through[2 * i] * pair.score + through[2 * i + 1] * pair.log_noise_score
@@ -463,14 +618,7 @@ class HeteroscedasticOutputs(NoisyNumbers):
                 second = through[2 * i] * pair.cross_information + through[2 * i + 1] * pair.log_noise_information
                 for j in range(size):
                     out.information[i * size + j] += first * through[2 * j] + second * through[2 * j + 1]
-        for i in range(size):
-            for j in range(size):
-                entry = 1.0 if i == j else 0.0
-                for k in range(size):
-                    entry -= out.information[i * size + k] * cov[k * size + j]
-                out.second[i * size + j] = entry
-        invert(size, out.second, out.third)
-        apply(size, out.third, out.information, out.score, out.precision, out.shift)
+        fill_site(size, cov, out)
         return log_density
 
     def expected_noise(self, mean, cov, state, k):
@@ -507,7 +655,7 @@ class HeteroscedasticOutputs(NoisyNumbers):
 class BernoulliOutput(VectorLikelihood):
     """A label 0 or 1 whose probability is the sigmoid of the only output."""
 
-    def match(self, mean, cov, target, state, out):
+    def match_trusted(self, mean, cov, target, state, out):
         """As a perceptron's."""
         label = sigmoid_label(mean[0], cov[0], target[0])
         out.score[0] = label.score
@@ -520,7 +668,7 @@ class BernoulliOutput(VectorLikelihood):
 class CountOutput(VectorLikelihood):
     """A count whose rate is the exponential of the only output; the noise is its dispersion."""
 
-    def match(self, mean, cov, target, state, out):
+    def match_trusted(self, mean, cov, target, state, out):
         """As a perceptron's."""
         count = count_match(mean[0], cov[0], target[0], state.noise_of[0])
         out.score[0] = count.score
@@ -529,9 +677,17 @@ class CountOutput(VectorLikelihood):
         out.shift[0] = count.score / count.variance_ratio
         return count.log_z
 
-    def update_noise(self, mean, cov, target, state, gain, bound):
+    def log_blank(self, target):
+        """As a perceptron's."""
+        return -log(target[0] + 1.0) - log(target[0] + 2.0)
+
+    def wrong_given_blank(self):
+        """All of them."""
+        return 1.0
+
+    def move_noise(self, mean, cov, target, state, gain, bound):
         """Match the belief about the dispersion; ``bound`` is the most rows that it rests on."""
-        if state.noise_weight_of[0] > 0.0:
+        if state.noise_weight_of[0] > 0.0 and state.trust.distrust < 0.5:
             after, weight = learn_dispersion(mean[0], cov[0], target[0], state.noise_of[0], state.noise_weight_of[0])
             state.noise_of[0] = after
             state.noise_weight_of[0] = min(weight, bound)

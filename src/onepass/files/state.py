@@ -166,7 +166,7 @@ def check_network(parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> N
 
 def decode_learning_state(running: np.ndarray) -> LearningState:
     """Make the state of learning again, if it is one."""
-    state = LearningState(*running.tolist())
+    state = LearningState.from_array(running)
     if (state.noise, state.noise_weight, state.n_seen) == _UNSCALED_START:
         state.noise, state.noise_weight = NOISE_START, NOISE_START_WEIGHT
     finite = [state.noise, state.noise_weight, state.log_evidence, state.n_seen]

@@ -121,9 +121,9 @@ class OutputLikelihood:
         """Prior standard deviation of every output's bias for a user's ``intercept_scale``."""
         return intercept_scale
 
-    def start_noise(self, noise: float | None, calibrate: bool) -> NoiseState:
+    def start_noise(self, noise: float | None, calibrate: bool, outliers: float) -> NoiseState:
         """State of the noise before the first row; a ``noise`` of None is learned."""
-        return NoiseState.start(self.n_outputs, noise, calibrate)
+        return NoiseState.start(self.n_outputs, noise, calibrate, outliers)
 
     def check(self, targets: FloatArray) -> None:
         """Raise a ValueError for targets that are impossible; by default every finite number is allowed."""
@@ -333,9 +333,9 @@ class NegativeBinomialCounts(OutputLikelihood):
         if n_outputs != 1:
             raise ValueError(f"n_outputs must be 1 for observation={self.name!r}, got {n_outputs}")
 
-    def start_noise(self, noise: float | None, calibrate: bool) -> NoiseState:
+    def start_noise(self, noise: float | None, calibrate: bool, outliers: float) -> NoiseState:
         """The dispersion, of which little is known before the first row."""
-        state = NoiseState.start(1, DISPERSION_START if noise is None else noise, calibrate)
+        state = NoiseState.start(1, DISPERSION_START if noise is None else noise, calibrate, outliers)
         state.noise_weight[:] = DISPERSION_START_WEIGHT if noise is None else 0.0
         return state
 
@@ -364,7 +364,7 @@ class PoissonCounts(NegativeBinomialCounts):
 
     name = Poisson.name
 
-    def start_noise(self, noise: float | None, calibrate: bool) -> NoiseState:
+    def start_noise(self, noise: float | None, calibrate: bool, outliers: float) -> NoiseState:
         """No dispersion, and none to be learned."""
         if noise is not None:
             raise ValueError(

@@ -35,8 +35,9 @@ from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.prior import as_prior
 from onepass.beliefs.rows import RowPlan, Rows
+from onepass.engine.outliers import Trust
 from onepass.engine.rows import RowLearner, RowRule
-from onepass.engine.step import RECORD_SIZE, SITE_SIZE, LearningState, learn_scalar, learn_with_site, log_densities
+from onepass.engine.step import RECORD_SIZE, SITE_SIZE, LearningState, learn_scalar, learn_with_site, score_rows
 from onepass.files.state import (
     Arrays,
     Parameters,
@@ -170,6 +171,7 @@ class BayesianPerceptron:
         update: str = "auto",
         moments: str = "exact",
         covariance: str = "full",
+        outliers: float = 0.0,
         forgetting: float = 1.0,
         process_noise: ArrayLike = 0.0,
         dtype: str = "float64",
@@ -181,6 +183,7 @@ class BayesianPerceptron:
         self.activation = as_activation(activation, moments)
         self._likelihood, progress = as_likelihood(observation, noise, noise_window, self.activation)
         self.update = self._likelihood.choose_update(update, self.activation)
+        self.outliers = outliers
         self.forgetting = as_share(forgetting, "forgetting")
         self.kernel = one_of(renamed_kernel(kernel, engine), ("auto", "rows", "blocks", "reference"), "kernel")
         size = self.n_features + self.bias
@@ -191,6 +194,7 @@ class BayesianPerceptron:
         self._start = _fingerprint(prior)
         if progress.learns_noise and isinstance(self._likelihood, Gaussian):
             progress.noise *= _output_variance(self.activation, self._prior_variances[self.bias :])
+        progress.trust = Trust.start(self.outliers)
         self._state = _State(prior, progress)
 
     def __repr__(self) -> str:
@@ -344,7 +348,7 @@ class BayesianPerceptron:
         rows, row_vars, targets, single = self._pairs(X, y, X_var)
         record = np.empty((len(targets), RECORD_SIZE))
         self._learn(rows, row_vars, targets, record, np.empty((0, SITE_SIZE)))
-        pre_mean, pre_var, noise, densities = record.T.copy()
+        pre_mean, pre_var, noise, densities, _ = record.T.copy()
         return self._prediction(pre_mean, pre_var, self._likelihood.with_noise(noise), single), densities
 
     def interval(self, X: Inputs, level: float = 0.95, *, X_var: ArrayLike | None = None) -> tuple[Any, Any]:
@@ -363,7 +367,7 @@ class BayesianPerceptron:
         """Log density (or probability) of each target before it is learned: the surprise, negated."""
         rows, row_vars, targets, single = self._pairs(X, y, X_var)
         belief = self._pre_activation(rows, row_vars)
-        return _one_or_many(log_densities(self._matcher, self._state.progress, *belief, targets), single)
+        return _one_or_many(score_rows(self._matcher, self._state.progress, *belief, targets)[0], single)
 
     def sample_weights(self, n: int, rng: np.random.Generator | int) -> FloatArray:
         """Draw ``n`` weight vectors from the posterior, ``(n, p)``."""
@@ -503,7 +507,7 @@ class BayesianPerceptron:
                 seen = self._learn_row(self._state, x, target, x_var, site)
                 self._matcher.raise_pending()
                 if len(rows.record):
-                    rows.record[i] = (*seen, noise, self._state.progress.log_density)
+                    rows.record[i] = (*seen, noise, self._state.progress.log_density, self._state.progress.trust.distrust)
         return len(rows)
 
     @cached_property

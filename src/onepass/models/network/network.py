@@ -106,6 +106,7 @@ class BayesianNetwork:
         prior_scale: float = 1.0,
         intercept_scale: float | None = None,
         seed: int = 0,
+        outliers: float = 0.0,
         forgetting: float = 1.0,
         calibrate: bool | Literal["auto"] = "auto",
         dtype: str = "float64",
@@ -125,6 +126,7 @@ class BayesianNetwork:
         kind = choose_outputs(self.observation, self.noise)
         self.prior = _default_prior(kind, len(self.hidden)) if prior is None else prior
         self._likelihood = kind(self.n_outputs, self.prior.log_noise)
+        self.outliers = outliers
         self.forgetting = as_share(forgetting, "forgetting")
         self.prior_scale = as_nonnegative(prior_scale, "prior_scale")
         self.intercept_scale = None if intercept_scale is None else as_positive(intercept_scale, "intercept_scale")
@@ -142,7 +144,7 @@ class BayesianNetwork:
         self._prior_trace = float(variance.sum())
         belief = self._structure.start(mean.astype(self.dtype), variance.astype(self.dtype))
         fixed = None if learns_noise else float(self.noise)
-        self._state = State(belief, self._likelihood.start_noise(fixed, self.calibrate), 0.0, 0)
+        self._state = State(belief, self._likelihood.start_noise(fixed, self.calibrate, self.outliers), 0.0, 0)
 
     def __repr__(self) -> str:
         activation = self._activation_name or self.activation
@@ -283,7 +285,7 @@ class BayesianNetwork:
 
     def _densities_of(self, prediction: Prediction, y: ArrayLike, scores: RowScores) -> FloatArray:
         """Log densities ``(n,)`` of targets under what was predicted: of numbers the Gaussian with these moments."""
-        if self.observation != "gaussian" or self.noise == "heteroscedastic":
+        if self.observation != "gaussian" or self.noise == "heteroscedastic" or self.outliers:
             return scores.log_densities
         total, error = prediction.var + prediction.noise_var, np.asarray(y) - prediction.mean
         logs = -0.5 * (np.log(2.0 * np.pi * total) + error**2 / total)

@@ -1,0 +1,23 @@
+cimport cython
+
+cdef enum:
+    N_WIDE = 5  # ways in which a number's noise may be larger
+    N_WAYS = 6  # these, and that it is trusted
+    N_TRUST = 8  # numbers of a `Trust`
+
+cdef double NOISE_SCALES[5]
+
+@cython.final
+cdef class Trust:
+    cdef readonly bint active
+    cdef readonly double distrust, suspicion, calm
+    cdef double counts[6]
+    cdef double last[6]
+    cdef double outlier_share(self) noexcept nogil
+    cdef void note(self, const double* shares) noexcept nogil
+    cdef void learn(self) noexcept nogil
+    cdef double far_off(self) noexcept nogil
+    cdef double noise_scale(self) noexcept nogil
+    cpdef bint is_alarmed(self) noexcept nogil
+    cpdef double calm_down(self) noexcept nogil
+    cpdef void assign(self, Trust other) noexcept nogil

@@ -1,0 +1,136 @@
+"""Rows that are not to be trusted: how many there are, and whether too many come at once.
+
+A target is trusted or not. A trusted one is as the likelihood says. One that is not says little: a number has far more
+noise, a label or class may be any, a count too. `Trust` counts how often each was the case, as the matches of
+`onepass.engine.matches` and `onepass.engine.vector_matches` find it, so that shares are learned and not guessed.
+
+Single rows are ignored in this way, but a jump of the truth would be ignored too, for ever. So `Trust` watches how fast
+distrusted rows come (Page's cumulative sum test): soon after a jump it is alarmed, and the model returns to the
+covariance of its prior, from which a few rows lead to the new truth.
+"""
+
+import cython
+import numpy as np
+from cython.cimports.libc.math import INFINITY, log
+
+# Times the noise variance: the components of targets that are not trusted, and how an outlier's share is divided.
+SCALES = (10.0, 1e2, 1e4, 1e6, 1e8)
+_DIVISION = (0.4, 0.2, 0.2, 0.1, 0.1)
+_START_WEIGHT = 20.0  # rows that the shares count as before the first
+_JUMP_SHARE = cython.declare(cython.double, 0.9)  # of rows that are distrusted after a jump
+_LEAST_SHARE = cython.declare(cython.double, 0.02)  # that is expected of them, however few there were
+_LIMIT = cython.declare(cython.double, 14.0)  # log odds of a jump that raise the alarm
+NOISE_SCALES = cython.declare(cython.double[5])
+for _i, _scale in enumerate(SCALES):
+    NOISE_SCALES[_i] = _scale
+
+
+class Trust:
+    """How many rows were trusted, and how many by which way of not being so.
+
+    Parameters
+    ----------
+    numbers : those that `to_array` gave; none where every row is trusted
+
+    Attributes
+    ----------
+    distrust : probability that the last row was not to be trusted
+    """
+
+    def __init__(self, numbers=()):
+        given = np.asarray(numbers, dtype=np.float64)
+        self.active = given.size > 0
+        self.distrust = 0.0
+        self.suspicion, self.calm = 0.0, INFINITY
+        i: cython.Py_ssize_t
+        for i in range(N_WAYS):
+            self.counts[i] = given[i] if self.active else 0.0
+            self.last[i] = 0.0
+        if self.active:
+            self.suspicion, self.calm = given[N_WAYS], given[N_WAYS + 1]
+
+    @staticmethod
+    def start(outliers):
+        """Before the first row, if this share of rows is not to be trusted."""
+        if outliers == 0.0:
+            return Trust()
+        shares = np.array([1.0 - outliers, *(outliers * np.array(_DIVISION))])
+        return Trust([*(_START_WEIGHT * shares), 0.0, INFINITY])
+
+    @property
+    def shares(self):
+        """Share of the rows that were trusted, then of those that were not, in each way."""
+        counts = self.to_array()[:N_WAYS]
+        return counts / counts.sum()
+
+    def outlier_share(self):
+        """Share of rows that were not trusted."""
+        total = 0.0
+        i: cython.Py_ssize_t
+        for i in range(N_WAYS):
+            total += self.counts[i]
+        return 1.0 - self.counts[0] / total
+
+    def note(self, shares):
+        """Keep how probable each way is for a row."""
+        i: cython.Py_ssize_t
+        for i in range(N_WAYS):
+            self.last[i] = shares[i]
+        self.distrust = 1.0 - shares[0]
+
+    def learn(self):
+        """Count the row that was noted, and watch how fast those that are distrusted come."""
+        i: cython.Py_ssize_t
+        expected = max(self.outlier_share(), _LEAST_SHARE)
+        for i in range(N_WAYS):
+            self.counts[i] += self.last[i]
+        # The log odds of a jump, after which most rows are distrusted, and none, when as few as expected are.
+        gain = self.distrust * log(_JUMP_SHARE / expected)
+        gain += (1.0 - self.distrust) * log((1.0 - _JUMP_SHARE) / (1.0 - expected))
+        self.suspicion = max(self.suspicion + gain, 0.0)
+        self.calm += 1.0
+
+    def is_alarmed(self):
+        """Whether the truth has jumped, as far as can be told."""
+        return self.suspicion > _LIMIT
+
+    def calm_down(self):
+        """Begin anew after an alarm; return how many rows there were since the one before."""
+        rows = self.calm
+        self.suspicion = 0.0
+        self.calm = 0.0
+        return rows
+
+    def far_off(self):
+        """Probability that the last row's noise was more than 100 times the usual one, ten deviations and more."""
+        return self.last[3] + self.last[4] + self.last[5]
+
+    def noise_scale(self):
+        """Times the noise that was expected: how large that of the last row was, most probably."""
+        best: cython.Py_ssize_t = 0
+        i: cython.Py_ssize_t
+        for i in range(N_WAYS):
+            if self.last[i] > self.last[best]:
+                best = i
+        return 1.0 if best == 0 else NOISE_SCALES[best - 1]
+
+    def assign(self, other):
+        """Take over another's numbers."""
+        i: cython.Py_ssize_t
+        for i in range(N_WAYS):
+            self.counts[i] = other.counts[i]
+        self.suspicion = other.suspicion
+        self.calm = other.calm
+
+    def copy(self):
+        """Make an independent copy."""
+        return Trust(self.to_array())
+
+    def to_array(self):
+        """All numbers, as they stand in files: counts, suspicion, rows since an alarm; none where all is trusted."""
+        if not self.active:
+            return np.empty(0)
+        return np.array([*(self.counts[i] for i in range(N_WAYS)), self.suspicion, self.calm])
+
+    def __reduce__(self):
+        return Trust, (self.to_array(),)

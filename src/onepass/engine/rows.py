@@ -402,7 +402,7 @@ def rows_dense(X, X_var, y, rule, state, wander, cancelled, mean, cov, out, site
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
     kept: cython.double = wander.kept
-    added: cython.double[::1] = wander.added
+    added = wander.added
     drifting: cython.bint = added.shape[0] > 0
     uncertain: cython.bint = X_var.shape[0] > 0
     learned: cython.Py_ssize_t = n
@@ -489,7 +489,7 @@ def rows_diagonal(X, X_var, y, rule, state, wander, mean, variance, out):
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
     kept: cython.double = wander.kept
-    added: cython.double[::1] = wander.added
+    added = wander.added
     drifting: cython.bint = added.shape[0] > 0
     learned: cython.Py_ssize_t = n
     row = np.empty(p)
@@ -554,7 +554,7 @@ def rows_sparse(data, indices, indptr, y, rule, state, wander, mean, variance, o
     low: cython.Py_ssize_t
     high: cython.Py_ssize_t
     kept: cython.double = wander.kept
-    added: cython.double[::1] = wander.added
+    added = wander.added
     drifting: cython.bint = added.shape[0] > 0
     learned: cython.Py_ssize_t = n
     touched = np.zeros(p if drifting else 0, dtype=np.int64)  # the row before which noise was last made up

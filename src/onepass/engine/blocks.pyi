@@ -4,7 +4,9 @@ from onepass._typing import FloatArray
 from onepass.engine.rows import RowRule
 from onepass.engine.step import LearningState
 
+ALARMED: int
 CANCELLED: dict[Any, float]
+DIGITS_LOST: int
 
 def block_size(size: int) -> int: ...
 def learn_block(
@@ -12,7 +14,8 @@ def learn_block(
     y: FloatArray,
     rule: RowRule,
     state: LearningState,
-    process_noise: FloatArray,
+    kept: float,
+    added: FloatArray,
     mean: FloatArray,
     cov: FloatArray,
     out: FloatArray,

@@ -25,7 +25,7 @@ class DiagonalWorkspace:
 
 
 def learn_diagonal(work, shape, rule, noise, mean, variance):
-    """Learn a pass in place; returns the number of rows learned, fewer than all if one is not finite."""
+    """Learn a pass in place; returns the number of rows learned, fewer than all if one is not finite or raised an alarm."""
     space = DiagonalWorkspace(shape)
     signals = Signals(shape)
     match = VectorMatch(shape.n_outputs)
@@ -45,14 +45,9 @@ def _learn_rows(work, shape, rule, noise, mean, variance, space, signals, match)
         i = work.order[t]
         target = cython.address(work.targets[i, 0])
         x = cython.address(work.rows[i, 0])
-        if rule.forgetting < 1.0:
-            trace = 0.0
+        if rule.drift > 0.0:
             for j in range(shape.size):
-                trace += variance[j]
-            if trace <= rule.forgetting * rule.prior_trace:
-                growth = 1.0 / rule.forgetting
-                for j in range(shape.size):
-                    variance[j] *= growth
+                variance[j] += rule.drift * (rule.prior_var[j] - variance[j])
         for j in range(shape.width[0]):
             signals.inputs[j] = x[j]
         _forward(shape, rule.activation, mean, variance, signals, space)
@@ -65,11 +60,14 @@ def _learn_rows(work, shape, rule, noise, mean, variance, space, signals, match)
         if not isfinite(total):
             return t
         work.densities[i] = density
+        work.distrust[i] = noise.trust.distrust
         if work.keeps_record:
             rule.likelihood.describe(signals.mean, space.cov, noise, cython.address(work.record[i, 0, 0]), match)
         _gather(shape, signals, match, space)
         _step(shape, signals, space, mean, variance)
         rule.likelihood.update_noise(signals.mean, space.cov, target, noise, work.noise_gain, work.noise_bound)
+        if work.is_first and noise.trust.is_alarmed():
+            return t + 1
     return n_rows
 
 

@@ -20,16 +20,17 @@ cdef class BlockShape(NetworkShape):
 cdef class NetworkRule:
     cdef readonly CompiledActivation activation
     cdef readonly VectorLikelihood likelihood
-    cdef readonly double forgetting, prior_trace
+    cdef readonly double drift
+    cdef const double[::1] prior_var
 
 cdef class TrainingPass:
     cdef const double[:, ::1] rows
     cdef const double[:, ::1] targets
     cdef const Py_ssize_t[::1] order
-    cdef double[::1] densities
+    cdef double[::1] densities, distrust
     cdef double[:, :, ::1] record
     cdef readonly double noise_gain, noise_bound
-    cdef readonly bint keeps_record
+    cdef readonly bint keeps_record, is_first
 
 cdef class Sites:
     cdef double[:, ::1] signals

@@ -68,13 +68,16 @@ class NetworkRule:
     ----------
     activation : CompiledActivation
     likelihood : VectorLikelihood
-    forgetting : in (0, 1]
-    prior_trace : sum of the weights' prior variances, which forgetting does not pass
+    drift : share of the prior's variance by which the weights move before each row, in [0, 1)
+    prior_var : (p,) array
     """
 
-    def __init__(self, activation, likelihood, forgetting: float, prior_trace: float):
+    def __init__(self, activation, likelihood, drift: float, prior_var):
         self.activation, self.likelihood = activation, likelihood
-        self.forgetting, self.prior_trace = forgetting, prior_trace
+        self.drift, self.prior_var = drift, np.ascontiguousarray(prior_var, dtype=np.float64)
+
+    def __reduce__(self):
+        return NetworkRule, (self.activation, self.likelihood, self.drift, np.asarray(self.prior_var))
 
 
 class TrainingPass:
@@ -84,14 +87,15 @@ class TrainingPass:
     ----------
     rows, targets : (n, d) and (n, columns) arrays
     order : of the rows
-    densities : receives the log density of each target, (n,)
+    densities, distrust : receive the log density of each target, and how far it was distrusted, (n,)
     record : receives what each row was predicted from, (n, 5, K), see `VectorLikelihood.describe`, or None
+    is_first : whether these rows are new; then learning stops after a row that raises an alarm, see `outliers`
     noise_gain, noise_bound : of the noise's learning, see `onepass.engine.vector_matches.VectorLikelihood.learn_noise`
     """
 
-    def __init__(self, rows, targets, order, densities, record, noise_gain: float, noise_bound: float):
+    def __init__(self, rows, targets, order, densities, distrust, record, is_first, noise_gain, noise_bound):
         self.rows, self.targets = np.ascontiguousarray(rows), np.ascontiguousarray(targets)
-        self.densities = densities
+        self.densities, self.distrust, self.is_first = densities, distrust, is_first
         self.order = np.ascontiguousarray(order, dtype=np.intp)
         self.keeps_record = record is not None
         self.record = np.empty((0, 5, 1)) if record is None else record

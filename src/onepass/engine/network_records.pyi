@@ -26,23 +26,25 @@ class BlockShape(NetworkShape):
 class NetworkRule:
     activation: CompiledActivation
     likelihood: VectorLikelihood
-    forgetting: float
-    prior_trace: float
+    drift: float
     def __init__(
-        self, activation: CompiledActivation, likelihood: VectorLikelihood, forgetting: float, prior_trace: float
+        self, activation: CompiledActivation, likelihood: VectorLikelihood, drift: float, prior_var: FloatArray
     ) -> None: ...
 
 class TrainingPass:
     noise_gain: float
     noise_bound: float
     keeps_record: bool
+    is_first: bool
     def __init__(
         self,
         rows: FloatArray,
         targets: FloatArray,
         order: Any,
         densities: FloatArray,
+        distrust: FloatArray,
         record: FloatArray | None,
+        is_first: bool,
         noise_gain: float,
         noise_bound: float,
     ) -> None: ...

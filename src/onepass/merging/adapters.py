@@ -77,7 +77,7 @@ class PerceptronAdapter:
 
     def read(self, parameters: Parameters, arrays: Arrays) -> list[Snapshot]:
         """Read the belief; a ValueError if later rows count more than earlier ones."""
-        _refuse_forgetting(parameters)
+        _refuse_drift(parameters)
         if arrays["process_noise"].any():
             raise ValueError("process_noise lets the weights wander from row to row, and shards have no common order")
         running = arrays["running"]
@@ -114,7 +114,7 @@ class NetworkAdapter:
 
     def read(self, parameters: Parameters, arrays: Arrays) -> list[Snapshot]:
         """Read the belief; a ValueError if later rows count more than earlier ones."""
-        _refuse_forgetting(parameters)
+        _refuse_drift(parameters)
         structure = _structure(parameters)
         belief = structure.start(arrays["mean"], np.zeros(len(arrays["mean"])))
         structure.arrays(belief)["covariance"][:] = arrays["covariance"]
@@ -211,11 +211,16 @@ class EstimatorAdapter:
 ADAPTERS: tuple[Adapter, ...] = (PerceptronAdapter(), NetworkAdapter(), EstimatorAdapter())
 
 
-def _refuse_forgetting(parameters: Parameters) -> None:
+def _refuse_drift(parameters: Parameters) -> None:
     if parameters["forgetting"] < 1.0:
         raise ValueError(
             f"forgetting={parameters['forgetting']:g} favours the last rows, which shards don't have in common; "
             "use forgetting=1"
+        )
+    if parameters.get("drift", 0.0) > 0.0:
+        raise ValueError(
+            f"drift={parameters['drift']:g} lets the weights move from row to row, and shards have no common order; "
+            "use drift=0"
         )
 
 

@@ -13,6 +13,8 @@ import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.activations import Activation, compiled_activation
+from onepass.beliefs.diagonal import DiagonalGaussian
+from onepass.beliefs.forgetting import Forgetting
 from onepass.beliefs.structures import Structure
 from onepass.engine.network_records import NetworkRule, TrainingPass
 from onepass.engine.vector_matches import SCALE_CLIP, NoiseState, site_removal
@@ -66,6 +68,7 @@ class Pass:
     batch: int  # rows that make one step
     sites: Any  # refine="ep": what each row contributed, which is removed before the row is learned again; else None
     densities: FloatArray  # (n,)
+    distrust: FloatArray  # (n,)
     record: FloatArray | None = None  # what rows were predicted from, (n, 5, K)
 
     @property
@@ -92,30 +95,57 @@ class Learner:
     structure: Structure
     likelihood: OutputLikelihood
     activation: Activation
-    forgetting: float
-    prior_trace: float
+    forgetting: Forgetting
+    drift: float
+    prior: DiagonalGaussian
     compiled: bool  # or by the readable steps below
 
     def run(self, state: State, work: Pass) -> int:
         """Learn a pass into the state, in place; return the number of rows learned."""
-        if self.compiled:
-            given = (work.rows, work.targets, work.order, work.densities, work.record)
-            passed = TrainingPass(*given, *work.noise_learning)
-            return self.structure.learn(state.belief, state.noise, self._rule, passed, work.batch, work.sites)
+        n_rows = len(work.order)
+        learn = self._learn_compiled if self.compiled else self._learn_by_reference
+        for segment in self.forgetting.segments(state.seen + work.number * n_rows, n_rows, work.batch):
+            if segment.steps:
+                with np.errstate(over="ignore", invalid="ignore"):  # answered by the check of what was learned
+                    state.belief.forget(self.forgetting.keep**segment.steps, self.prior)
+            learned = segment.start
+            while learned < segment.stop:
+                self._answer_alarm(state)
+                more = learn(state, work, learned, segment.stop)
+                learned += more
+                if more == 0 or (learned < segment.stop and not state.noise.trust.is_alarmed()):
+                    return learned
+        return n_rows
+
+    def _answer_alarm(self, state: State) -> None:
+        """Return to the prior's covariance if too many rows in a row were distrusted: the truth has jumped."""
+        if state.noise.trust.is_alarmed():
+            state.belief.drift(1.0, self.prior)
+            state.noise.begin_anew()
+
+    def _learn_compiled(self, state: State, work: Pass, start: int, stop: int) -> int:
+        given = (work.rows, work.targets, work.order[start:stop], work.densities, work.distrust, work.record)
+        passed = TrainingPass(*given, work.number == 0 and work.sites is None, *work.noise_learning)
+        return self.structure.learn(state.belief, state.noise, self._rule, passed, work.batch, work.sites)
+
+    def _learn_by_reference(self, state: State, work: Pass, start: int, stop: int) -> int:
         with np.errstate(over="ignore", invalid="ignore"):  # answered by the check of what was learned
-            for start in range(0, len(work.order), work.batch):
-                taken = work.order[start : start + work.batch]
-                self._forget(state.belief, len(taken))
+            for first in range(start, stop, work.batch):
+                taken = work.order[first : min(first + work.batch, stop)]
+                if self.drift:
+                    state.belief.drift(1.0 - (1.0 - self.drift) ** len(taken), self.prior)
                 if work.batch == 1:
                     self._learn_row(state, work, taken[0])
                 else:
                     self._learn_together(state, work, taken)
-        return len(work.rows)
+                if work.number == 0 and work.sites is None and state.noise.trust.is_alarmed():
+                    return first + len(taken) - start
+        return stop - start
 
     @cached_property
     def _rule(self) -> NetworkRule:
         activation, likelihood = compiled_activation(self.activation), self.likelihood.compiled
-        return NetworkRule(activation, likelihood, self.forgetting, self.prior_trace)
+        return NetworkRule(activation, likelihood, self.drift, self.prior.variance)
 
     def _learn_row(self, state: State, work: Pass, i: int) -> None:
         belief, noise, target = state.belief, state.noise, work.targets[i]
@@ -173,14 +203,9 @@ class Learner:
         self, state: State, work: Pass, i: int, mean: FloatArray, cov: FloatArray, log_density: float
     ) -> None:
         """Record the prediction of a row."""
-        work.densities[i] = log_density
+        work.densities[i], work.distrust[i] = log_density, state.noise.trust.distrust
         if work.record is not None:
             work.record[i] = self.likelihood.compiled.records(mean[None], cov[None], state.noise)[0]
-
-    def _forget(self, belief: Any, n_rows: int) -> None:
-        fading = self.forgetting**n_rows
-        if fading < 1.0 and belief.marginal_variances().sum() <= fading * self.prior_trace:
-            belief.inflate(1.0 / fading)
 
     def start_sites(self, n: int) -> Any:
         """Memory for the contributions of ``n`` rows."""

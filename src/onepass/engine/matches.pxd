@@ -9,6 +9,7 @@ cdef struct Match:
 
 cdef struct Doubt:
     Match match
+    bint blank
     double shares[6]  # that the target is trusted, and each way in which it is not
 
 cdef class CompiledLikelihood:

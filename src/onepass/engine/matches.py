@@ -121,6 +121,7 @@ def blank_doubt(usual, var, log_blank, wrong_share, wrong_given_blank):
     i: cython.Py_ssize_t
     for i in range(N_WAYS):
         doubt.shares[i] = 0.0
+    doubt.blank = True
     doubt.shares[0] = 1.0 - wrong
     doubt.shares[1] = wrong
     doubt.match = Match(log_z, 0.0, 0.0, 1.0)
@@ -158,6 +159,7 @@ class NoiseLikelihood(CompiledLikelihood):
         noises[N_WIDE - 1] = max(noises[N_WIDE - 1], min(_WIDEST * y * y, 1e300))
         self.match_noises(mean, var, y, N_WIDE, noises, cython.address(matches[1]))
         matches[0] = usual
+        doubt.blank = False
         top = -INFINITY
         for k in range(N_WAYS):
             doubt.shares[k] = log(trust.counts[k]) + matches[k].log_z

@@ -4,6 +4,7 @@ cdef enum:
     N_WIDE = 5  # ways in which a number's noise may be larger
     N_WAYS = 6  # these, and that it is trusted
     N_TRUST = 8  # numbers of a `Trust`
+    SOON = 100  # rows after an alarm
 
 cdef double NOISE_SCALES[5]
 
@@ -13,8 +14,9 @@ cdef class Trust:
     cdef readonly double distrust, suspicion, calm
     cdef double counts[6]
     cdef double last[6]
+    cdef bint blank
     cdef double outlier_share(self) noexcept nogil
-    cdef void note(self, const double* shares) noexcept nogil
+    cdef void note(self, const double* shares, bint blank) noexcept nogil
     cdef void learn(self) noexcept nogil
     cdef double far_off(self) noexcept nogil
     cdef double noise_scale(self) noexcept nogil

@@ -17,12 +17,25 @@ from cython.cimports.libc.math import INFINITY, log
 SCALES = (10.0, 1e2, 1e4, 1e6, 1e8)
 _DIVISION = (0.4, 0.2, 0.2, 0.1, 0.1)
 _START_WEIGHT = 20.0  # rows that the shares count as before the first
-_JUMP_SHARE = cython.declare(cython.double, 0.9)  # of rows that are distrusted after a jump
-_LEAST_SHARE = cython.declare(cython.double, 0.02)  # that is expected of them, however few there were
-_LIMIT = cython.declare(cython.double, 14.0)  # log odds of a jump that raise the alarm
+# The shares after a jump of the truth, of unknown size: of numbers, and of labels, classes and counts.
+_AFTER_JUMP = ((0.1, 0.35, 0.25, 0.2, 0.05, 0.05), (0.5, 0.5, 0.0, 0.0, 0.0, 0.0))
+_LEAST_SHARE = 0.02  # that is expected of rows not to be trusted, however few there were
+_LIMIT = cython.declare(cython.double, 12.0)  # log odds of a jump that raise the alarm
 NOISE_SCALES = cython.declare(cython.double[5])
-for _i, _scale in enumerate(SCALES):
-    NOISE_SCALES[_i] = _scale
+_LEAST = cython.declare(cython.double[6])
+_JUMPED = cython.declare(cython.double[2][6])
+
+
+def _fill():
+    for i, scale in enumerate(SCALES):
+        NOISE_SCALES[i] = scale
+        _LEAST[i + 1] = _LEAST_SHARE * _DIVISION[i]
+    for kind in range(2):
+        for i in range(N_WAYS):
+            _JUMPED[kind][i] = _AFTER_JUMP[kind][i]
+
+
+_fill()
 
 
 class Trust:
@@ -41,7 +54,7 @@ class Trust:
         given = np.asarray(numbers, dtype=np.float64)
         self.active = given.size > 0
         self.distrust = 0.0
-        self.suspicion, self.calm = 0.0, INFINITY
+        self.suspicion, self.calm, self.blank = 0.0, INFINITY, False
         i: cython.Py_ssize_t
         for i in range(N_WAYS):
             self.counts[i] = given[i] if self.active else 0.0
@@ -71,23 +84,26 @@ class Trust:
             total += self.counts[i]
         return 1.0 - self.counts[0] / total
 
-    def note(self, shares):
-        """Keep how probable each way is for a row."""
+    def note(self, shares, blank):
+        """Keep how probable each way is for a row; whether one that is not trusted says nothing, or has more noise."""
         i: cython.Py_ssize_t
         for i in range(N_WAYS):
             self.last[i] = shares[i]
         self.distrust = 1.0 - shares[0]
+        self.blank = blank
 
     def learn(self):
         """Count the row that was noted, and watch how fast those that are distrusted come."""
         i: cython.Py_ssize_t
-        expected = max(self.outlier_share(), _LEAST_SHARE)
+        total = 0.0
         for i in range(N_WAYS):
+            total += self.counts[i]
+        # The row's density if the truth has jumped over that if it has not.
+        ratio = 0.0
+        for i in range(N_WAYS):
+            ratio += self.last[i] * _JUMPED[self.blank][i] / max(self.counts[i] / total, _LEAST[i])
             self.counts[i] += self.last[i]
-        # The log odds of a jump, after which most rows are distrusted, and none, when as few as expected are.
-        gain = self.distrust * log(_JUMP_SHARE / expected)
-        gain += (1.0 - self.distrust) * log((1.0 - _JUMP_SHARE) / (1.0 - expected))
-        self.suspicion = max(self.suspicion + gain, 0.0)
+        self.suspicion = max(self.suspicion + log(ratio), 0.0)
         self.calm += 1.0
 
     def is_alarmed(self):

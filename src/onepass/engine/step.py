@@ -16,7 +16,7 @@ import cython
 import numpy as np
 from cython.cimports.libc.math import INFINITY, NAN, exp, isfinite, isnan, log, sqrt
 from cython.cimports.onepass.engine.matches import Match
-from cython.cimports.onepass.engine.outliers import Trust
+from cython.cimports.onepass.engine.outliers import SOON, Trust
 
 NOISE_FLOOR = 1e-12
 NOISE_START, NOISE_START_WEIGHT = 0.1, 2.0 / 9.0  # before the first row its log has a standard deviation of 3
@@ -112,9 +112,8 @@ class LearningState:
         return LearningState(*numbers[:N_NUMBERS], Trust(numbers[N_NUMBERS:]))
 
     def begin_anew(self):
-        """After a jump of the truth, forget how well the noise is known."""
-        self.trust.calm_down()
-        if self.noise_weight > 0.0:
+        """Go on after an alarm; a jump that follows another one soon was none, but the noise has changed."""
+        if self.trust.calm_down() < SOON and self.noise_weight > 0.0:
             self.noise_weight = min(self.noise_weight, _WEIGHT_AFTER_JUMP)
 
     def __reduce__(self):
@@ -221,7 +220,7 @@ def learn_scalar(likelihood, state, mean, var, wide, input_var, y):
     state.log_evidence += log_z
     state.n_seen += 1.0
     if doubts:
-        state.trust.note(doubt.shares)
+        state.trust.note(doubt.shares, doubt.blank)
         state.trust.learn()
     if wide != var:
         growth = wide / var

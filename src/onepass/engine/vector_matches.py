@@ -17,7 +17,7 @@ from cython.cimports.libc.math import INFINITY, exp, log, sqrt
 from cython.cimports.onepass.engine.count_matches import count_match, learn_dispersion
 from cython.cimports.onepass.engine.gumbel import N_TERMS
 from cython.cimports.onepass.engine.matches import blank_shares, sigmoid_label
-from cython.cimports.onepass.engine.outliers import N_WAYS, NOISE_SCALES, Trust
+from cython.cimports.onepass.engine.outliers import N_WAYS, NOISE_SCALES, SOON, Trust
 from cython.cimports.onepass.engine.small_matrices import apply, factorise, invert, is_positive
 
 NOISE_FLOOR = 1e-6
@@ -32,7 +32,6 @@ _SCALE_GAIN = cython.declare(cython.double, SCALE_GAIN)
 _SCALE_CLIP = cython.declare(cython.double, SCALE_CLIP)
 # A site is removed only if at least this share of its own noise is left of the difference; else it stays.
 _SITE_MARGIN = cython.declare(cython.double, 1e-3)
-_SOON = 100.0  # rows after an alarm
 _WIDEST = cython.declare(cython.double, 1e-4)  # times a target's square: variance of the widest noise, if it is more
 _LOW = cython.declare(cython.double, LOG_NOISE_BOUNDS[0])
 _HIGH = cython.declare(cython.double, LOG_NOISE_BOUNDS[1])
@@ -88,7 +87,7 @@ class NoiseState:
 
         A jump that follows another one soon was none: what is wrong is the noise, which is too small.
         """
-        if self.trust.calm_down() < _SOON:
+        if self.trust.calm_down() < SOON:
             self.noise[:] *= np.where(self.noise_weight > 0.0, self.trust.noise_scale(), 1.0)
         np.minimum(self.noise_weight, NOISE_START_WEIGHT, out=self.noise_weight)
 
@@ -195,7 +194,7 @@ class VectorLikelihood:
             shares[i] = 0.0
         shares[0] = 1.0 - wrong
         shares[1] = wrong
-        state.trust.note(shares)
+        state.trust.note(shares, True)
         for i in range(size):
             for j in range(size):
                 scatter = says * (1.0 - says) * out.score[i] * out.score[j]
@@ -398,7 +397,7 @@ class NoisyNumbers(VectorLikelihood):
         state.factor = 1.0
         for k in range(N_WAYS):
             shares[k] = exp(shares[k] - top) / mass
-        state.trust.note(shares)
+        state.trust.note(shares, False)
         for i in range(size):
             out.score[i] = out.mixed_score[i] / mass
         for i in range(size):

@@ -48,6 +48,7 @@ from onepass.files.state import (
     sized,
 )
 from onepass.likelihoods import Counts, Gaussian, Likelihood, as_likelihood
+from onepass.models.drift import DriftChoice
 
 __all__ = ["BayesianPerceptron", "Prediction"]
 
@@ -92,7 +93,7 @@ class _State:
         return _State(self.belief.copy(), self.progress.copy())
 
 
-class BayesianPerceptron:
+class BayesianPerceptron(DriftChoice):
     """A perceptron ``y = f(x'w) + noise`` whose weights are a Gaussian belief.
 
     Parameters
@@ -238,7 +239,7 @@ class BayesianPerceptron:
     @property
     def observation(self) -> Likelihood:
         """The likelihood, with its noise as it is now."""
-        return self._likelihood.with_noise(self._state.progress.noise, self.log_noise_var)
+        return self._likelihood.with_noise(self.noise, self.log_noise_var)
 
     @property
     def log_noise_var(self) -> float:
@@ -341,11 +342,16 @@ class BayesianPerceptron:
         self, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None
     ) -> tuple[Prediction, FloatArray]:
         """Predict every row just before learning it, and give the log density that it had, too."""
+        record, single = self._score_then_learn(X, y, X_var)
+        pre_mean, pre_var, noise, densities = record.T.copy()
+        return self._prediction(pre_mean, pre_var, self._likelihood.with_noise(noise), single), densities
+
+    def _score_then_learn(self, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None) -> tuple[FloatArray, bool]:
+        """Learn rows; their records from just before, see `Rows`, and whether a single row was given."""
         rows, row_vars, targets, single = self._pairs(X, y, X_var)
         record = np.empty((len(targets), RECORD_SIZE))
         self._learn(rows, row_vars, targets, record, np.empty((0, SITE_SIZE)))
-        pre_mean, pre_var, noise, densities = record.T.copy()
-        return self._prediction(pre_mean, pre_var, self._likelihood.with_noise(noise), single), densities
+        return record, single
 
     def interval(self, X: Inputs, level: float = 0.95, *, X_var: ArrayLike | None = None) -> tuple[Any, Any]:
         """Central interval that holds with probability ``level``: of a new target, or for labels of their probability.

@@ -19,6 +19,7 @@ from onepass.beliefs.structures import make_structure
 from onepass.engine.vector_matches import NoiseState, widening
 from onepass.files.state import as_number, as_tally, check_definite, check_network
 from onepass.likelihoods.outputs import OutputLikelihood, choose_outputs, noise_models, output_names
+from onepass.models.drift import DriftChoice
 from onepass.models.network.learning import Learner, Pass, RowScores, State
 from onepass.models.network.priors import (
     NetworkPrior,
@@ -37,7 +38,7 @@ def _default_prior(likelihood: type[OutputLikelihood], n_hidden: int) -> Network
     return choose_count_prior(n_hidden) if likelihood.is_count else choose_prior(likelihood.is_numeric, n_hidden)
 
 
-class BayesianNetwork:
+class BayesianNetwork(DriftChoice):
     """A neural network whose weights are a Gaussian belief, learned in closed form.
 
     Made for inputs and numeric targets of about unit scale: standardise them.
@@ -203,10 +204,11 @@ class BayesianNetwork:
         For counts the means are the rates. Where the log rate has a variance above 4, as far from the data, mean and
         variances are those of a rate with a variance of 4, as its own would be those of its tail alone.
         """
-        return self._predict_with(self._state.noise.widened(), X)
+        return self._predict_with(None, X)
 
-    def _predict_with(self, noise: NoiseState, X: ArrayLike) -> Prediction:
-        """Predict, with a noise and scale that may differ from what was learned."""
+    def _predict_with(self, noise_scale: FloatArray | None, X: ArrayLike) -> Prediction:
+        """Predict, with the noise that it has in a mixture: see `_noise_in`."""
+        noise = self._noise_in(noise_scale)
         rows, single = as_rows(X, self.n_features)
         with np.errstate(over="ignore", invalid="ignore"):
             means, covs = self._output_moments(rows)
@@ -277,9 +279,13 @@ class BayesianNetwork:
 
     def _predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> tuple[Prediction, FloatArray]:
         """Predict every row just before learning it, and give the log density that was predicted for it, too."""
-        weight = self._state.noise.scale_weight + np.arange(len(as_rows(X, self.n_features)[0]))[:, None]
-        prediction, scores = self._predict_score_learn(X, y, widening(weight) if self.calibrate else 1.0)
+        prediction, scores = self._predict_score_learn(X, y, self._widening(X))
         return prediction, self._densities_of(prediction, y, scores)
+
+    def _widening(self, X: ArrayLike) -> FloatArray | float:
+        """By how much the scale of rows is widened when they are predicted one after the other."""
+        weight = self._state.noise.scale_weight + np.arange(len(as_rows(X, self.n_features)[0]))[:, None]
+        return widening(weight) if self.calibrate else 1.0
 
     def _densities_of(self, prediction: Prediction, y: ArrayLike, scores: RowScores) -> FloatArray:
         """Log densities ``(n,)`` of targets under what was predicted: of numbers the Gaussian with these moments."""
@@ -315,13 +321,18 @@ class BayesianNetwork:
 
     def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Log density (or probability) of a target, per row."""
-        return self._log_predictive_with(self._state.noise.widened(), X, y)
+        return self._log_predictive_with(None, X, y)
 
-    def _log_predictive_with(self, noise: NoiseState, X: ArrayLike, y: ArrayLike) -> Any:
-        """Log density of a target, with a noise and scale that may differ from what was learned."""
+    def _log_predictive_with(self, noise_scale: FloatArray | None, X: ArrayLike, y: ArrayLike) -> Any:
+        """Log density of a target, with the noise that it has in a mixture: see `_noise_in`."""
         rows, targets, single = self._pairs(X, y)
-        logs = self._likelihood.log_densities(*self._output_moments(rows), targets, noise)
+        logs = self._likelihood.log_densities(*self._output_moments(rows), targets, self._noise_in(noise_scale))
         return float(logs[0]) if single else logs
+
+    def _noise_in(self, noise_scale: FloatArray | None) -> NoiseState:
+        """The noise multiplied by the scale ``(K,)`` of a mixture, or alone (None), with scales widened by few rows."""
+        noise = self._state.noise
+        return noise.widened() if noise_scale is None else noise.with_noise_times(noise_scale)
 
     def sample_weights(self, n: int, rng: np.random.Generator | int) -> FloatArray:
         """Draw ``n`` vectors of all weights from the posterior, ``(n, p)``."""

@@ -281,9 +281,9 @@ class OnePassEstimator(SavableEstimator):
         check_is_fitted(self)
         return self._in_chunks(self._checked_rows(X), _CHUNK)
 
-    def _component_predictions(self, ensemble: Ensemble, chunks: list[Any]) -> Prediction:
+    def _member_predictions(self, ensemble: Ensemble, chunks: list[Any]) -> Prediction:
         """What each component of an ensemble predicts for rows in chunks, ``(components, n, ...)``."""
-        parts = [ensemble.component_predictions(rows) for rows in chunks]
+        parts = [ensemble.member_predictions(rows) for rows in chunks]
         return Prediction(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
 
     @property

@@ -144,7 +144,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         """The components' weights, and what each of them predicts, ``(k, n)`` or ``(k, n, K)``."""
         rows = list(self._rows(X))
         (ensemble,) = self._ensembles
-        return ensemble.component_weights, self._component_predictions(ensemble, rows)
+        return ensemble.component_weights, self._member_predictions(ensemble, rows)
 
     def _log_sides(self, weights: FloatArray, parts: Prediction) -> FloatArray:
         """Log probabilities of both classes; all links being odd around 1/2, each keeps its digits in its own tail."""

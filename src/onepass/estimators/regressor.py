@@ -89,7 +89,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         as_share(level, "level", open_above=True)
         if self._learns_counts:
             rows = list(self._rows(X))
-            parts = [self._log_rates(self._component_predictions(ensemble, rows)) for ensemble in self._ensembles]
+            parts = [self._log_rates(self._member_predictions(ensemble, rows)) for ensemble in self._ensembles]
             sides = [
                 count_interval(ensemble.component_weights, part, level)
                 for ensemble, part in zip(self._ensembles, parts, strict=True)
@@ -106,7 +106,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
 
     def _target_mixture(self, ensemble: Ensemble, rows: list[Any]) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Weights, means and standard deviations of the Gaussians that new targets, standardised, are a mixture of."""
-        parts = self._component_predictions(ensemble, rows)
+        parts = self._member_predictions(ensemble, rows)
         uncertain = np.array([self._log_noise_var(part) for _, part in ensemble.components])
         return noise_mixture(ensemble.component_weights, parts.mean, parts.var, parts.noise_var, uncertain)
 
@@ -185,7 +185,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         """For each output the members' weights, means and variances of a new target, standardised: ``(k, n)``."""
         rows = list(self._rows(X))
         predicted = [
-            (ensemble.component_weights, self._component_predictions(ensemble, rows)) for ensemble in self._ensembles
+            (ensemble.component_weights, self._member_predictions(ensemble, rows)) for ensemble in self._ensembles
         ]
         return [(weights, parts.mean, parts.var + parts.noise_var) for weights, parts in predicted]
 

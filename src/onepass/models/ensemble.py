@@ -116,9 +116,9 @@ class Ensemble:
 
     def predict(self, X: Any) -> Prediction:
         """Moments of the mixture; what the members disagree about counts as not knowing."""
-        return self._mixture(self.component_weights, self.component_predictions(X))
+        return self._mixture(self.component_weights, self.member_predictions(X))
 
-    def component_predictions(self, X: Any) -> Prediction:
+    def member_predictions(self, X: Any) -> Prediction:
         """What each of the `components` predicts, along a first axis: ``(components, ...)``."""
         return stacked([part.predict(X) for _, part in self.components])
 
@@ -254,7 +254,7 @@ class BayesianCommittee(Ensemble):
             self._weigh_by_scores(scores)
         return mixture, density
 
-    def component_predictions(self, X: Any) -> Prediction:
+    def member_predictions(self, X: Any) -> Prediction:
         """What each of the `components` contributes to the mixture, along a first axis: ``(components, ...)``."""
         return stacked([part._predict_with(self._noise_scale, X) for _, part in self.components])
 
@@ -304,7 +304,7 @@ class BayesianCommittee(Ensemble):
             raise ValueError(
                 f"a committee's interval is for numbers, got observation={self.members[0].observation!r}; use predict"
             )
-        parts = self.component_predictions(X)
+        parts = self.member_predictions(X)
         weights = self.component_weights
         if self.members[0].observation in COUNT_NAMES:
             return count_interval(weights, parts, level)

@@ -144,6 +144,16 @@ def as_share(value: Any, name: str, *, open_above: bool = False) -> float:
     return number
 
 
+def as_fraction(value: Any, name: str) -> float:
+    """``value`` as a number from 0 on and below 1."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number in [0, 1), got {_describe(value)}")
+    number = float(value)
+    if not 0.0 <= number < 1.0:
+        raise ValueError(f"{name} must be in [0, 1), got {number:g}")
+    return number
+
+
 def as_count(value: Any, name: str) -> int:
     """``value`` as a whole number of at least one."""
     if isinstance(value, bool) or not isinstance(value, Integral):

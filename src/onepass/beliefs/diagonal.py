@@ -7,6 +7,7 @@ from scipy.sparse import csr_array
 
 from onepass._typing import FloatArray
 from onepass.beliefs.base import Natural, Projection
+from onepass.beliefs.forgetting import lowered, prior_gap
 from onepass.beliefs.rows import RowPlan, Rows
 from onepass.engine.rows import rows_diagonal, rows_sparse
 from onepass.engine.step import LearningState
@@ -80,20 +81,36 @@ class DiagonalGaussian:
         # As a factor, so that rounding can't make a variance negative.
         self.variance *= np.maximum(1.0 - ((information @ gain) * jacobian).sum(axis=0), 0.0)
 
-    def inflate(self, factor: float) -> None:
-        """Multiply the variances by ``factor``."""
-        self.variance *= factor
-
     def prepare(self, plan: RowPlan, n_rows: int) -> None:
         """There is only one form."""
 
     def learn(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
         """Learn rows, dense or sparse, in place."""
-        prior = plan.prior_variances if plan.rule.forgetting < 1.0 else self.variance[:0]
-        belief = (plan.rule, state, prior, plan.process_noise, self._mean, self.variance, rows.record)
+        for start, stop, steps in plan.forgetting.segments(int(state.n_seen), len(rows)):
+            if steps:
+                self.forget(plan.forgetting.keep**steps, plan.prior)
+            learned = self._learn_segment(plan, state, rows.part(start, stop))
+            if learned < stop - start:
+                return start + learned
+        return len(rows)
+
+    def _learn_segment(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
+        belief = (plan.rule, state, plan.wander, self._mean, self.variance, rows.record)
         if isinstance(rows.X, csr_array):
             return int(rows_sparse(rows.X.data, rows.X.indices, rows.X.indptr, rows.y, *belief))
         return int(rows_diagonal(rows.X, rows.X_var, rows.y, *belief))
+
+    def forget(self, keep: float, prior: "DiagonalGaussian") -> None:
+        """Let rows count ``keep`` of what they did and the prior the rest: see `onepass.beliefs.forgetting`."""
+        towards, gap = prior_gap(self._mean, self.variance, prior.mean, prior.variance)
+        ratio = self.variance * lowered(keep * towards + (1.0 - keep) * self.variance)  # new variance over the prior's
+        self._mean += (1.0 - keep) * ratio * gap
+        self.variance[:] = towards * ratio
+
+    def drift(self, share: float, prior: "DiagonalGaussian") -> None:
+        """Let the weights move by a share of the prior's variance: ``C <- (1 - share) C + share C0``."""
+        self.variance *= 1.0 - share
+        self.variance += share * prior.variance
 
     def diffuse(self, process_noise: FloatArray) -> None:
         """Let the weights wander: add ``process_noise`` to their variances."""

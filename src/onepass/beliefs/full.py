@@ -8,18 +8,22 @@ from scipy.linalg.lapack import dtrtri
 
 from onepass._typing import FloatArray
 from onepass.beliefs.base import Natural, Projection
+from onepass.beliefs.diagonal import DiagonalGaussian
+from onepass.beliefs.forgetting import fade_covariance, fade_root, lowered, prior_gap
 from onepass.beliefs.rows import RowPlan, Rows
 from onepass.engine.blocks import CANCELLED, block_size, learn_block
-from onepass.engine.rows import rows_dense, rows_root
+from onepass.engine.rows import Wander, rows_dense, rows_root
 from onepass.engine.step import LearningState
 from onepass.engine.threads import threads_for
 
-__all__ = ["CROSSOVER", "FullGaussian"]
+__all__ = ["CROSSOVER", "FullGaussian", "pack_root"]
 
 # From so many weights on blocks are faster than rows: measured by `make bench`.
 CROSSOVER = 150
 _FEW = 16  # rows for which a block is not worth its set-up
 _TINY = 1e-200  # a share of the variance that is none; beyond, quotients would overflow
+_STILL = Wander(1.0, np.empty(0))  # weights that don't move
+_FADED = 1e-6  # what is left of the covariance after as many rows of drift as a block may have
 _BAND = 8192  # columns of a large product that are worked out together
 
 
@@ -158,47 +162,75 @@ class FullGaussian:
             share = grown
 
     def prepare(self, plan: RowPlan, n_rows: int) -> None:
-        """Keep ``C`` itself where blocks or process noise will be learned into it."""
-        if not self.needs_square_root and (len(plan.process_noise) or self._blocks_pay(plan, n_rows)):
+        """Keep ``C`` itself where blocks or weights that drift will be learned into it."""
+        if not self.needs_square_root and (plan.drifts or self._blocks_pay(plan, n_rows)):
             self.use_covariance()
 
     def learn(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
         """Learn rows in place: row by row into the root, or for large covariances in blocks into ``C``."""
-        if not len(rows.X_var) and not self.needs_square_root and self._blocks_pay(plan, len(rows)):
-            with threads_for(len(self._mean)), np.errstate(over="ignore", invalid="ignore"):  # found by the kernels
-                return self._learn_blocks(plan, state, rows)
-        return self._learn_rows(plan, state, rows)
+        by_blocks = not len(rows.X_var) and not self.needs_square_root and self._blocks_pay(plan, len(rows))
+        if not by_blocks and self.keeps_root(plan):
+            return self._learn_root(plan, state, rows, forgets=True)
+        if not by_blocks and not plan.forgetting.period:
+            return self._learn_rows(plan, state, rows)
+        learn = self._learn_blocks if by_blocks else self._learn_rows
+        with threads_for(len(self._mean)), np.errstate(over="ignore", invalid="ignore"):  # found by the kernels
+            for start, stop, steps in plan.forgetting.segments(int(state.n_seen), len(rows)):
+                if steps:
+                    self.forget(plan.forgetting.keep**steps, plan.prior)
+                learned = learn(plan, state, rows.part(start, stop))
+                if learned < stop - start:
+                    return start + learned
+        return len(rows)
 
     def keeps_root(self, plan: RowPlan) -> bool:
         """Whether rows learned one at a time are learned into the root, now and from now on."""
-        small = plan.kernel == "rows" or (plan.kernel == "auto" and len(self._mean) < CROSSOVER)
-        return not self.is_dense and not len(plan.process_noise) and small
+        return not self.is_dense and not plan.drifts and self.is_small(len(self._mean), plan.kernel)
+
+    @staticmethod
+    def is_small(size: int, kernel: str) -> bool:
+        """Whether so many weights are learned row by row, into the root if nothing is against it."""
+        return kernel == "rows" or (kernel == "auto" and size < CROSSOVER)
 
     def _blocks_pay(self, plan: RowPlan, n_rows: int) -> bool:
         return plan.kernel == "blocks" or (plan.kernel == "auto" and len(self._mean) >= CROSSOVER and n_rows >= _FEW)
 
     def _learn_rows(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
         start = 0
-        if not self.needs_square_root and (len(plan.process_noise) or self.is_dense):
-            limit, cov = CANCELLED[self._mean.dtype], self.use_covariance()
-            given = (rows.X, rows.X_var, rows.y, plan.rule, state, plan.process_noise)
-            start, self.needs_square_root = rows_dense(*given, limit, self._mean, cov, rows.record, rows.sites)
+        if not self.needs_square_root and (plan.drifts or self.is_dense) and not _drifts_by_matrix(plan):
+            start = self._learn_dense(plan, state, rows, plan.wander)
             if not self.needs_square_root:
-                return int(start)
+                return start
         # The root has twice the digits of the covariance: from here on the belief is learned in that form.
         rest = rows.part(start, len(rows))
-        if len(plan.process_noise):
-            return start + self._learn_drifting(plan, state, rest)
+        learn = self._learn_drifting if plan.drifts else self._learn_root
+        return start + learn(plan, state, rest)
+
+    def _learn_dense(self, plan: RowPlan, state: LearningState, rows: Rows, wander: Wander) -> int:
+        """Learn rows into ``C`` itself, all or as many as its digits last for."""
+        limit, cov = CANCELLED[self._mean.dtype], self.use_covariance()
+        given = (rows.X, rows.X_var, rows.y, plan.rule, state, wander)
+        learned, lost = rows_dense(*given, limit, self._mean, cov, rows.record, rows.sites)
+        self.needs_square_root = lost
+        return int(learned)
+
+    def _learn_root(self, plan: RowPlan, state: LearningState, rows: Rows, forgets: bool = False) -> int:
         belief = (plan.rule, state, self._mean, self.use_square_root())
-        return start + int(rows_root(rest.X, rest.X_var, rest.y, *belief, rest.record, rest.sites))
+        return int(rows_root(rows.X, rows.X_var, rows.y, *belief, forgets, rows.record, rows.sites))
 
     def _learn_drifting(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
-        """Process noise on a root is a factorisation per row: slow, and rarely needed."""
+        """Drift on a root is a factorisation per row, and of a prior with correlations a matrix: slow, rarely needed."""
         for i in range(len(rows)):
-            before, row = self.copy(), rows.part(i, i + 1)
-            self.diffuse(plan.process_noise)
-            belief = (plan.rule, state, self._mean, self.use_square_root())
-            if not rows_root(row.X, row.X_var, row.y, *belief, row.record, row.sites):
+            before, row, learned = self.copy(), rows.part(i, i + 1), 0
+            if plan.drift:
+                self.drift(plan.drift, plan.prior)
+            if len(plan.process_noise):
+                self.diffuse(plan.process_noise)
+            if not self.needs_square_root:
+                learned = self._learn_dense(plan, state, row, _STILL)
+            if self.needs_square_root and not learned:
+                learned = self._learn_root(plan, state, row)
+            if not learned:
                 self._assign(before._mean, before._root, before._dense, before.needs_square_root)
                 return i
         return len(rows)
@@ -206,13 +238,15 @@ class FullGaussian:
     def _learn_blocks(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
         step, bias = block_size(len(self._mean)), plan.rule.bias
         with_bias = np.ones((step, len(self._mean)), dtype=self._mean.dtype)
-        blocks = not (plan.rule.forgetting < 1.0 and len(plan.process_noise))  # both would need a third product
+        if plan.drift:
+            step = min(step, max(int(np.log(_FADED) / np.log1p(-plan.drift)), 1))
+        blocks = not _drifts_by_matrix(plan)
         for start in range(0, len(rows), step):
             part = rows.part(start, start + step)
             learned = -1
             if blocks and not self.needs_square_root:
                 with_bias[: len(part), bias:] = part.X
-                given = (with_bias[: len(part)], part.y, plan.rule, state, plan.process_noise)
+                given = (with_bias[: len(part)], part.y, plan.rule, state, 1.0 - plan.drift, plan.added)
                 learned = learn_block(*given, self._mean, self.use_covariance(), part.record, part.sites)
                 self.needs_square_root = learned < 0
             if learned < 0:
@@ -221,28 +255,44 @@ class FullGaussian:
                 return start + learned
         return len(rows)
 
-    def inflate(self, factor: float) -> None:
-        """Multiply the covariance by ``factor``."""
+    def forget(self, keep: float, prior: "FullGaussian | DiagonalGaussian") -> None:
+        """Let rows count ``keep`` of what they did and the prior the rest: see `onepass.beliefs.forgetting`."""
+        if isinstance(prior, DiagonalGaussian):
+            towards, gap = prior_gap(self._mean, self.marginal_variances(), prior.mean, prior.variance)
+            if self._dense is not None:
+                faded = fade_covariance(self.cov.astype(np.float64), towards, keep)
+                self._dense[...] = faded
+                self._mean += (1.0 - keep) * (faded @ (lowered(towards) * gap))
+                return
+            prior_root = np.sqrt(towards)
+        else:
+            prior_root, gap = prior.to_root().astype(np.float64), prior.mean.astype(np.float64) - self._mean
+        root, shift = fade_root(self.to_root().astype(np.float64), prior_root, gap, keep)
+        self._mean += shift
         if self._dense is not None:
-            self._dense *= factor
+            self._dense[...] = _squared(root)
         else:
             assert self._root is not None
-            self._root *= np.sqrt(factor)
+            self._root[...] = root
 
-    def trace(self) -> float:
-        """Sum of the weights' variances."""
-        return float(self.marginal_variances().sum())
+    def drift(self, share: float, prior: "FullGaussian | DiagonalGaussian") -> None:
+        """Let the weights move by a share of the prior's variance: ``C <- (1 - share) C + share C0``."""
+        if self._dense is not None and not self.needs_square_root:
+            self._dense *= 1.0 - share
+            if isinstance(prior, DiagonalGaussian):
+                self.diffuse(share * prior.variance)
+            else:
+                self._dense += share * prior.cov
+            return
+        prior_root = np.diag(np.sqrt(prior.variance)) if isinstance(prior, DiagonalGaussian) else prior.to_root()
+        self._root = _stacked(np.sqrt(1.0 - share) * self.use_square_root(), np.sqrt(share) * prior_root)
 
     def diffuse(self, process_noise: FloatArray) -> None:
         """Let the weights wander: add ``process_noise`` to their variances."""
         if self._dense is not None and not self.needs_square_root:
             self._dense[np.diag_indices(len(self.mean))] += process_noise
             return
-        # The root of R'R + Q is that of R on top of the root of Q: a QR factorisation, taken from the other end.
-        root = self.use_square_root()
-        stacked = np.vstack([root, np.diag(np.sqrt(process_noise).astype(root.dtype))])
-        upper = np.asarray(np.linalg.qr(stacked[:, ::-1], mode="r"))
-        self._root = np.ascontiguousarray(upper[::-1, ::-1])
+        self._root = _stacked(self.use_square_root(), np.diag(np.sqrt(process_noise)))
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw weights, ``(n, p)``."""
@@ -281,6 +331,23 @@ class FullGaussian:
         """Whether every number of the state is finite."""
         kept = [array for array in (self._root, self._dense) if array is not None]
         return all(bool(np.isfinite(array).all()) for array in (self.mean, *kept))
+
+
+def pack_root(belief: FullGaussian | DiagonalGaussian) -> FloatArray:
+    """Mean and lower triangle of the root of a belief in one vector, ``(p + p (p + 1)/2,)``, for the kernels."""
+    root = np.diag(np.sqrt(belief.variance)) if isinstance(belief, DiagonalGaussian) else belief.to_root()
+    return np.concatenate([belief.mean, root[np.tril_indices(len(root))]]).astype(np.float64)
+
+
+def _drifts_by_matrix(plan: RowPlan) -> bool:
+    """Whether weights drift towards a prior with correlations, which the kernels don't know."""
+    return plan.drift > 0.0 and not isinstance(plan.prior, DiagonalGaussian)
+
+
+def _stacked(root: FloatArray, added: FloatArray) -> FloatArray:
+    """The root of the sum of two covariances: a QR factorisation of their roots, taken from the other end."""
+    upper = np.asarray(np.linalg.qr(np.vstack([root, added.astype(root.dtype)])[:, ::-1], mode="r"))
+    return np.ascontiguousarray(upper[::-1, ::-1])
 
 
 def _squared(root: FloatArray) -> FloatArray:

@@ -9,7 +9,7 @@ from onepass.beliefs.base import Belief
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
 
-__all__ = ["as_prior", "prior_variances"]
+__all__ = ["as_prior", "independent_prior", "prior_variances"]
 
 _MANY = 30_000  # weights: a full covariance of 7 GB
 
@@ -33,6 +33,13 @@ def as_prior(mean: ArrayLike | None, cov: ArrayLike | None, size: int, covarianc
         )
     form = FullGaussian if covariance == "full" else DiagonalGaussian
     return form(prior_mean.astype(dtype), given.astype(dtype))
+
+
+def independent_prior(prior: Belief) -> Belief:
+    """An independent copy of a prior, as a diagonal where its weights are independent."""
+    if isinstance(prior, FullGaussian) and not np.tril(prior.to_root(), -1).any():
+        return DiagonalGaussian(prior.mean, prior.marginal_variances())
+    return prior.copy()
 
 
 def prior_variances(n_features: int, bias: int, scale: float, intercept_scale: float | None) -> FloatArray:

@@ -1,12 +1,14 @@
 """The arguments with which a belief learns rows: how a row is learned, and the rows themselves."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass.engine.rows import RowRule
+from onepass.beliefs.forgetting import Forgetting
+from onepass.engine.rows import RowRule, Wander
 from onepass.engine.step import SITE_SIZE
 
 __all__ = ["RowPlan", "Rows"]
@@ -17,12 +19,33 @@ class RowPlan:
     """What a perceptron's learning is made of, apart from its belief."""
 
     rule: RowRule
-    prior_variances: FloatArray
-    """``(p,)``, which forgetting does not pass."""
+    forgetting: Forgetting
+    prior: Any
+    """The belief that is forgotten towards, and that drifting weights don't pass; independent weights as a diagonal."""
+    drift: float
+    """Share of the prior's variance by which the weights move before each row."""
     process_noise: FloatArray
     """``(p,)``, or empty where there is none."""
     kernel: str
     """``"auto"``, ``"rows"`` or ``"blocks"``."""
+
+    @property
+    def drifts(self) -> bool:
+        """Whether weights move from row to row."""
+        return self.drift > 0.0 or len(self.process_noise) > 0
+
+    @cached_property
+    def added(self) -> FloatArray:
+        """Variances that are added before each row, by drift and process noise, ``(p,)`` or empty."""
+        if not self.drift:
+            return self.process_noise
+        added = self.drift * self.prior.marginal_variances().astype(np.float64)
+        return added + self.process_noise if len(self.process_noise) else added
+
+    @cached_property
+    def wander(self) -> Wander:
+        """How weights move in the kernels, where those of the prior are independent."""
+        return Wander(1.0 - self.drift, self.added)
 
 
 @dataclass(frozen=True)

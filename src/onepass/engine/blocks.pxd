@@ -1,8 +1,8 @@
 from onepass.engine.rows cimport RowRule
 from onepass.engine.step cimport LearningState
 
-cpdef tuple block_scalars(
-    double[:, ::1] products, double[:, ::1] squares, const double[::1] terms, double[::1] pre_mean, const double[::1] y,
-    RowRule rule, LearningState state, double trace, double cancelled, double[::1] scores, double[::1] informations,
+cpdef Py_ssize_t block_scalars(
+    double[:, ::1] products, const double[::1] growth, const double[::1] terms, double[::1] pre_mean, const double[::1] y,
+    RowRule rule, LearningState state, double cancelled, double[::1] scores, double[::1] informations,
     double[::1, :] mixing, double[:, ::1] out, double[:, ::1] sites
 )

@@ -25,22 +25,18 @@ def block_size(size):
 
 
 def block_scalars(
-    products, squares, terms, pre_mean, y, rule, state, trace, cancelled, scores, informations, mixing, out, sites
+    products, growth, terms, pre_mean, y, rule, state, cancelled, scores, informations, mixing, out, sites
 ):
     """Run the recursion among the rows of a block.
 
-    Returns the number of rows learned (-1 where digits were lost) and the growth by forgetting. ``products`` holds
-    ``x_k' C x_i`` and becomes ``h``; ``squares`` holds ``(C x_i)' (C x_k)``, needed only for the trace when forgetting.
-    All in units of the covariance before its growth.
+    Returns the number of rows learned, -1 where digits were lost. ``products`` holds ``x_k' C x_i`` and becomes ``h``.
+    All in units in which the covariance keeps all of itself as weights drift; ``growth`` has these of each row.
     """
     b: cython.Py_ssize_t = products.shape[0]
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
-    m: cython.Py_ssize_t
     learned: cython.Py_ssize_t = b
-    growth: cython.double = 1.0
-    forgets: cython.bint = rule.forgetting < 1.0
     with cython.nogil:
         for i in range(b):
             here = cython.address(products[i, 0])
@@ -51,9 +47,7 @@ def block_scalars(
                 for k in range(i, b):
                     here[k] -= mix * earlier[k]
             mixing[i, i] = 1.0
-            if forgets and trace * growth <= rule.forgetting * rule.prior_trace:
-                growth /= rule.forgetting
-            var = growth * max(here[i], 0.0)
+            var = growth[i] * max(here[i], 0.0)
             if here[i] < cancelled * terms[i]:
                 learned = -1
                 break
@@ -74,31 +68,18 @@ def block_scalars(
                 out[i, 1] = var
                 out[i, 2] = noise
                 out[i, 3] = state.log_density
-            scores[i] = score * growth
-            informations[i] = information * growth
+            scores[i] = score * growth[i]
+            informations[i] = information * growth[i]
             for k in range(i + 1, b):
                 pre_mean[k] += scores[i] * here[k]
-            if forgets:
-                # With s_i the gain of row i: squares[i, k] becomes s_i' g_k above the diagonal, s_i' s_k on and below.
-                for j in range(i):
-                    for k in range(i, b):
-                        squares[i, k] -= mixing[i, j] * squares[j, k]
-                norm = squares[i, i]
-                for j in range(i):
-                    inner = squares[j, i]
-                    for m in range(i):
-                        inner -= mixing[i, m] * (squares[j, m] if m < j else squares[m, j])
-                    squares[i, j] = inner
-                    norm -= mixing[i, j] * inner
-                squares[i, i] = norm
-                trace -= informations[i] * norm
     rule.likelihood.raise_pending()
-    return learned, growth
+    return learned
 
 
-def learn_block(rows, y, rule, state, process_noise, mean, cov, out, sites):
+def learn_block(rows, y, rule, state, kept, added, mean, cov, out, sites):
     """Learn one block of rows, the bias among them, into the lower triangle of ``cov`` (Fortran order), in place.
 
+    Before each row the weights move, ``C <- kept C + diag(added)``, unless ``added`` is empty.
     Returns the number of rows learned: all, or the index of the first that is not finite; or -1 where ``cov`` would
     lose its digits. In both latter cases nothing has changed.
     """
@@ -108,23 +89,22 @@ def learn_block(rows, y, rule, state, process_noise, mean, cov, out, sites):
     gains = symm(1.0, cov, rows.T, lower=1)  # C X', (p, b)
     products = np.ascontiguousarray(rows @ gains, dtype=np.float64)
     terms = np.square(rows) @ diagonal
-    if len(process_noise):
-        # Before row i the noise has been added i + 1 times.
-        times = np.arange(1.0, b + 1.0)
-        products += times[:, None] * ((rows * process_noise) @ rows.T)
-        gains += ((rows * process_noise) * times[:, None]).T
-    squares = np.empty((0, 0)) if rule.forgetting == 1.0 else np.ascontiguousarray(gains.T @ gains, dtype=np.float64)
+    growth = kept ** np.arange(1.0, b + 1.0)
+    # Before row i the variances have been added i + 1 times, of which all but the last have faded since.
+    times = np.cumsum(1.0 / growth)
+    if len(added):
+        products += times[:, None] * ((rows * added) @ rows.T)
+        gains += ((rows * added) * times[:, None]).T
     scores, informations, mixing = np.empty(b), np.empty(b), np.zeros((b, b), order="F")
     progress, new_sites = state.copy(), sites.copy()
-    learned, growth = block_scalars(
+    learned = block_scalars(
         products,
-        squares,
+        growth,
         np.asarray(terms, dtype=np.float64),
         np.asarray(rows @ mean, dtype=np.float64),
         y,
         rule,
         progress,
-        float(diagonal.sum()),
         CANCELLED[cov.dtype],
         scores,
         informations,
@@ -143,8 +123,8 @@ def learn_block(rows, y, rule, state, process_noise, mean, cov, out, sites):
         if part.any():
             scaled = np.asfortranarray(steps[:, part] * np.sqrt(sign * informations[part]).astype(cov.dtype))
             syrk(-sign, scaled, beta=1.0, c=cov, lower=1, overwrite_c=1)
-    if len(process_noise):
-        cov[np.diag_indices(len(mean))] += b * process_noise
-    if growth != 1.0:
-        cov *= growth
+    if len(added):
+        cov[np.diag_indices(len(mean))] += times[-1] * added
+        if kept != 1.0:
+            cov *= growth[-1]
     return b

@@ -8,6 +8,7 @@ cpdef Py_ssize_t learn_fleet(
     const double[:, ::1] X, const double[::1] y, const long long[::1] slots, const long long[::1] order, RowRule rule,
     double noise_window, double clock, double[:, ::1] records, double[:, ::1] out
 )
+cdef const double* _prior_of(RowRule rule, double which) noexcept nogil
 cpdef object project_fleet(
     const double[:, ::1] X, const long long[::1] slots, int bias, const double[:, ::1] records, const double[::1] prior
 )

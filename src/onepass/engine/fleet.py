@@ -8,7 +8,7 @@ while the kernel of a single perceptron updates it.
 
 import cython
 import numpy as np
-from cython.cimports.onepass.engine.rows import learn_row_root
+from cython.cimports.onepass.engine.rows import learn_row_root, scratch_size
 from cython.cimports.onepass.engine.step import LearningState
 
 
@@ -23,7 +23,7 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
     n: cython.Py_ssize_t
     i: cython.Py_ssize_t
     learned: cython.Py_ssize_t = order.shape[0]
-    space: cython.double[::1] = np.empty(4 * p)
+    space: cython.double[::1] = np.empty(scratch_size(rule, p))
     state: LearningState = LearningState(noise_window=noise_window)
     with cython.nogil:
         for n in range(order.shape[0]):
@@ -44,6 +44,7 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
                 record + HEAD,
                 record + HEAD + p,
                 True,
+                _prior_of(rule, record[AT_PRIOR]),
                 cython.address(space[0]),
                 cython.NULL,
             )
@@ -62,6 +63,13 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
                 out[i, 3] = state.log_density
     rule.likelihood.raise_pending()
     return learned
+
+
+def _prior_of(rule, which):
+    """What a key's forgetting goes towards, or NULL."""
+    if rule.priors.shape[0] == 0:
+        return cython.NULL
+    return cython.address(rule.priors[cython.cast(cython.Py_ssize_t, which), 0])
 
 
 def project_fleet(X, slots, bias, records, prior):

@@ -55,6 +55,6 @@ cdef void _downdate_row(
 ) noexcept nogil
 cdef void _linear_response(Workspace space, const Real* mean) noexcept nogil
 cdef double _magnitude(Workspace space, const double* score) noexcept nogil
-cdef double _trace(BlockShape shape, const Real* cov) noexcept nogil
+cdef void move_towards(BlockShape shape, Real* cov, double share, const double* prior_var) noexcept nogil
 cdef void _pack(NetworkShape shape, Signals signals, double* site) noexcept nogil
 cdef void _unpack(NetworkShape shape, const double* site, Signals signals) noexcept nogil

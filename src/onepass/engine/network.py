@@ -51,16 +51,12 @@ def learn_blocks(work, shape, rule, noise, sites, mean, cov):
 
 def _learn_rows(work, shape, rule, noise, sites, mean, cov, space, signals, old, match):
     t: cython.Py_ssize_t
-    p: cython.Py_ssize_t
     n_rows = work.order.shape[0]
-    n_values = shape.offset[shape.n_blocks]
     for t in range(n_rows):
         i = work.order[t]
         target = cython.address(work.targets[i, 0])
-        if rule.forgetting < 1.0 and _trace(shape, cov) <= rule.forgetting * rule.prior_trace:
-            growth = 1.0 / rule.forgetting
-            for p in range(n_values):
-                cov[p] *= growth
+        if rule.drift > 0.0:
+            move_towards(shape, cov, rule.drift, cython.address(rule.prior_var[0]))
         forward(shape, rule.activation, mean, cov, cython.address(work.rows[i, 0]), signals)
         removed = True
         if sites is not None and sites.filled:
@@ -539,16 +535,19 @@ def _magnitude(space, score):
     return total
 
 
-def _trace(shape, cov):
+def move_towards(shape, cov, share, prior_var):
+    """Let the weights drift: ``C <- (1 - share) C + share C0``."""
     b: cython.Py_ssize_t
     i: cython.Py_ssize_t
-    trace = 0.0
+    kept = 1.0 - share
+    for i in range(shape.offset[shape.n_blocks]):
+        cov[i] *= kept
     for b in range(shape.n_blocks):
-        width = shape.cut[b + 1] - shape.cut[b]
+        low = shape.cut[b]
+        width = shape.cut[b + 1] - low
         block = cov + shape.offset[b]
         for i in range(width):
-            trace += block[i * (width + 1)]
-    return trace
+            block[i * (width + 1)] += share * prior_var[low + i]
 
 
 def _pack(shape, signals, site):

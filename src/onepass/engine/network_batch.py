@@ -7,8 +7,8 @@ matrices of the size of the batch.
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import isfinite
-from cython.cimports.onepass.engine.network import fill_weight_jacobian, forward
+from cython.cimports.libc.math import expm1, isfinite, log1p
+from cython.cimports.onepass.engine.network import fill_weight_jacobian, forward, move_towards
 from cython.cimports.onepass.engine.network_records import BlockShape, NetworkRule, Signals, TrainingPass
 from cython.cimports.onepass.engine.vector_matches import NoiseState, VectorMatch
 from scipy.linalg.blas import dgemm, dsymm, dsyrk, sgemm, ssymm, ssyrk
@@ -35,9 +35,8 @@ def learn_batches(
 def _learn_batch(work, first, count, shape, rule, noise, mean, cov):
     symm, syrk, gemm = _BLAS[mean.dtype]
     blocks = _blocks(shape, cov)
-    growth = rule.forgetting**count
-    if growth < 1.0 and sum(np.trace(block) for _, block in blocks) <= growth * rule.prior_trace:
-        cov /= growth
+    if rule.drift > 0.0:
+        move_rows(shape, rule, count, cov)
     outputs = np.empty((count, shape.n_outputs))
     jacobian = np.empty((count * shape.n_outputs, shape.size), dtype=mean.dtype)
     linearise_rows(work, first, shape, rule, mean, cov, outputs, jacobian)
@@ -74,6 +73,12 @@ def _blocks(shape, cov):
         view = cov[shape.offsets[b] : shape.offsets[b + 1]].reshape(size, size)
         blocks.append((slice(shape.cuts[b], shape.cuts[b + 1]), view))
     return blocks
+
+
+def move_rows(shape: BlockShape, rule: NetworkRule, count: cython.Py_ssize_t, cov: Real[::1]):
+    """Let the weights drift for as long as ``count`` rows take."""
+    share: cython.double = -expm1(count * log1p(-rule.drift))
+    move_towards(shape, cython.address(cov[0]), share, cython.address(rule.prior_var[0]))
 
 
 def linearise_rows(

@@ -45,14 +45,9 @@ def _learn_rows(work, shape, rule, noise, mean, variance, space, signals, match)
         i = work.order[t]
         target = cython.address(work.targets[i, 0])
         x = cython.address(work.rows[i, 0])
-        if rule.forgetting < 1.0:
-            trace = 0.0
+        if rule.drift > 0.0:
             for j in range(shape.size):
-                trace += variance[j]
-            if trace <= rule.forgetting * rule.prior_trace:
-                growth = 1.0 / rule.forgetting
-                for j in range(shape.size):
-                    variance[j] *= growth
+                variance[j] += rule.drift * (rule.prior_var[j] - variance[j])
         for j in range(shape.width[0]):
             signals.inputs[j] = x[j]
         _forward(shape, rule.activation, mean, variance, signals, space)

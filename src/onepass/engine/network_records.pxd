@@ -20,7 +20,8 @@ cdef class BlockShape(NetworkShape):
 cdef class NetworkRule:
     cdef readonly CompiledActivation activation
     cdef readonly VectorLikelihood likelihood
-    cdef readonly double forgetting, prior_trace
+    cdef readonly double drift
+    cdef const double[::1] prior_var
 
 cdef class TrainingPass:
     cdef const double[:, ::1] rows

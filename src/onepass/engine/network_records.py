@@ -68,13 +68,13 @@ class NetworkRule:
     ----------
     activation : CompiledActivation
     likelihood : VectorLikelihood
-    forgetting : in (0, 1]
-    prior_trace : sum of the weights' prior variances, which forgetting does not pass
+    drift : share of the prior's variance by which the weights move before each row, in [0, 1)
+    prior_var : (p,) array
     """
 
-    def __init__(self, activation, likelihood, forgetting: float, prior_trace: float):
+    def __init__(self, activation, likelihood, drift: float, prior_var):
         self.activation, self.likelihood = activation, likelihood
-        self.forgetting, self.prior_trace = forgetting, prior_trace
+        self.drift, self.prior_var = drift, np.ascontiguousarray(prior_var, dtype=np.float64)
 
 
 class TrainingPass:

@@ -26,10 +26,9 @@ class BlockShape(NetworkShape):
 class NetworkRule:
     activation: CompiledActivation
     likelihood: VectorLikelihood
-    forgetting: float
-    prior_trace: float
+    drift: float
     def __init__(
-        self, activation: CompiledActivation, likelihood: VectorLikelihood, forgetting: float, prior_trace: float
+        self, activation: CompiledActivation, likelihood: VectorLikelihood, drift: float, prior_var: FloatArray
     ) -> None: ...
 
 class TrainingPass:

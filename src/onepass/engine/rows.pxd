@@ -12,7 +12,14 @@ ctypedef fused Index:
 cdef class RowRule:
     cdef readonly CompiledLikelihood likelihood
     cdef readonly int bias
-    cdef readonly double forgetting, prior_trace
+    cdef readonly Py_ssize_t period
+    cdef readonly double keep
+    cdef const double[:, ::1] priors
+    cdef bint coupled
+
+cdef class Wander:
+    cdef readonly double kept
+    cdef double[::1] added
 
 cdef struct Seen:
     bint learned
@@ -29,24 +36,30 @@ cdef class RowLearner:
 
 cdef Seen learn_row_root(
     const double* x, const double* x_var, Py_ssize_t d, double y, RowRule rule, LearningState state,
-    Real* mean, Real* root, bint packed, Real* scratch, double* site
+    Real* mean, Real* root, bint packed, const double* prior, Real* scratch, double* site
 ) noexcept nogil
+cdef Py_ssize_t scratch_size(RowRule rule, Py_ssize_t p) noexcept nogil
+cdef void forget_root(
+    Py_ssize_t p, RowRule rule, const double* prior, Real* mean, Real* root, bint packed, Real* space
+) noexcept nogil
+cdef void _store(Py_ssize_t p, const Real* mean, const Real* root, bint packed, Real* saved) noexcept nogil
+cdef void _restore(Py_ssize_t p, Real* mean, Real* root, bint packed, const Real* saved) noexcept nogil
+cdef double _wandered(double variance, double kept, double added, double n) noexcept nogil
 cdef bint _load(Real* x, const double* row, Py_ssize_t d, int bias) noexcept nogil
 cpdef Py_ssize_t rows_root(
     const double[:, ::1] X, const double[:, ::1] X_var, const double[::1] y, RowRule rule, LearningState state,
-    Real[::1] mean, Real[:, ::1] root, double[:, ::1] out, double[:, ::1] sites
+    Real[::1] mean, Real[:, ::1] root, bint forgets, double[:, ::1] out, double[:, ::1] sites
 )
 cpdef tuple rows_dense(
     const double[:, ::1] X, const double[:, ::1] X_var, const double[::1] y, RowRule rule, LearningState state,
-    const double[::1] process_noise, double cancelled, Real[::1] mean, Real[::1, :] cov, double[:, ::1] out,
+    Wander wander, double cancelled, Real[::1] mean, Real[::1, :] cov, double[:, ::1] out,
     double[:, ::1] sites
 )
 cpdef Py_ssize_t rows_diagonal(
     const double[:, ::1] X, const double[:, ::1] X_var, const double[::1] y, RowRule rule, LearningState state,
-    const Real[::1] prior_var, const double[::1] process_noise, Real[::1] mean, Real[::1] variance, double[:, ::1] out
+    Wander wander, Real[::1] mean, Real[::1] variance, double[:, ::1] out
 )
 cpdef Py_ssize_t rows_sparse(
     const double[::1] data, const Index[::1] indices, const Index[::1] indptr, const double[::1] y, RowRule rule,
-    LearningState state, const Real[::1] prior_var, const double[::1] process_noise, Real[::1] mean, Real[::1] variance,
-    double[:, ::1] out
+    LearningState state, Wander wander, Real[::1] mean, Real[::1] variance, double[:, ::1] out
 )

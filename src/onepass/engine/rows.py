@@ -8,7 +8,7 @@ may be in single or double precision.
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import isfinite, sqrt
+from cython.cimports.libc.math import expm1, fmod, isfinite, log1p, sqrt
 from cython.cimports.onepass.engine.step import N_SITE, LearningState, learn_scalar, learn_site
 
 _TINY = cython.declare(cython.double, 1e-100)  # the square root of a share of the variance that is none
@@ -21,16 +21,144 @@ class RowRule:
     ----------
     likelihood : CompiledLikelihood
     bias : 1 where a constant 1 stands before every row
-    forgetting : in (0, 1]
-    prior_trace : sum of the weights' prior variances, which forgetting does not pass
+    period : rows between two steps of forgetting; 0 for none
+    keep : share of the rows' precision that such a step keeps
+    priors : (n, p + p (p + 1)/2) array
+        What is forgotten towards: the mean and the lower triangle of the covariance's root, row after row, of each
+        prior; empty where nothing is forgotten.
     """
 
-    def __init__(self, likelihood, bias: int, forgetting: float, prior_trace: float):
-        self.likelihood, self.bias = likelihood, bias
-        self.forgetting, self.prior_trace = forgetting, prior_trace
+    def __init__(self, likelihood, bias: int, period: int = 0, keep: float = 1.0, priors=None):
+        self.likelihood, self.bias, self.period, self.keep = likelihood, bias, period, keep
+        self.priors = np.ascontiguousarray(np.empty((0, 0)) if priors is None else priors, dtype=np.float64)
+        self.coupled = len(self.priors) > 0 and _is_coupled(np.asarray(self.priors))
 
     def __reduce__(self):
-        return RowRule, (self.likelihood, self.bias, self.forgetting, self.prior_trace)
+        return RowRule, (self.likelihood, self.bias, self.period, self.keep, np.asarray(self.priors))
+
+
+class Wander:
+    """How the weights move before each row: ``C <- kept C + diag(added)``.
+
+    Parameters
+    ----------
+    kept : share of the covariance that is left
+    added : (p,) array, empty where weights don't move
+    """
+
+    def __init__(self, kept: float, added):
+        self.kept, self.added = kept, added
+
+    def __reduce__(self):
+        return Wander, (self.kept, np.asarray(self.added))
+
+
+def _is_coupled(priors):
+    """Whether weights are correlated in some prior."""
+    p = int(np.sqrt(2 * priors.shape[1] + 2.25) - 1.5 + 0.5)  # from p + p (p + 1)/2 numbers
+    below, across = np.tril_indices(p)
+    return bool(priors[:, p:][:, below != across].any())
+
+
+def scratch_size(rule, p):
+    """Numbers that `learn_row_root` needs room for: four rows, and to forget the prior's share and a way back."""
+    return 4 * p if rule.priors.shape[0] == 0 else 7 * p + 3 * (p * (p + 1) // 2)
+
+
+def forget_root(p, rule, prior, mean, root, packed, space):
+    """Forget towards a prior, ``P <- k P + (1 - k) P0`` and the same for ``P m``, in a root ``C = R'R``.
+
+    With ``S = R R0^-1`` and ``M = k I + (1 - k) S S' = L L'`` the new root is ``L^-1 R``: nothing is subtracted, and
+    ``M`` is never singular. A weight, or combination of weights, that the prior knows exactly stays as it is.
+    """
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    half: cython.Py_ssize_t = p * (p + 1) // 2
+    fade = 1.0 - rule.keep
+    ratio = space
+    factor = space + half
+    gap = space + 2 * half
+    pull = gap + p
+    for j in range(p):
+        gap[j] = prior[j] - mean[j]
+    for j in range(p - 1, -1, -1):  # R0'^-1 (m0 - m)
+        r0 = prior + p + j * (j + 1) // 2
+        gap[j] = gap[j] / r0[j] if r0[j] != 0.0 else 0.0
+        if rule.coupled:
+            for k in range(j):
+                gap[k] -= r0[k] * gap[j]
+    for i in range(p):
+        r = root + (i * (i + 1) // 2 if packed else i * p)
+        s = ratio + i * (i + 1) // 2
+        for k in range(i + 1):
+            s[k] = r[k]
+        pull[i] = 0.0
+        for j in range(i, -1, -1):
+            r0 = prior + p + j * (j + 1) // 2
+            s[j] = s[j] / r0[j] if r0[j] != 0.0 else 0.0
+            pull[i] += s[j] * gap[j]
+            if rule.coupled:
+                for k in range(j):
+                    s[k] -= s[j] * r0[k]
+    for i in range(p):
+        s = ratio + i * (i + 1) // 2
+        low = factor + i * (i + 1) // 2
+        r = root + (i * (i + 1) // 2 if packed else i * p)
+        for j in range(i + 1):
+            other = ratio + j * (j + 1) // 2
+            above = factor + j * (j + 1) // 2
+            product = 0.0
+            taken = 0.0
+            for k in range(j):
+                product += s[k] * other[k]
+                taken += low[k] * above[k]
+            entry = fade * (product + s[j] * other[j]) - taken
+            if j < i:
+                low[j] = entry / above[j]
+            else:
+                low[i] = sqrt(max(rule.keep + entry, rule.keep))
+        for j in range(i):
+            r_new = root + (j * (j + 1) // 2 if packed else j * p)
+            weight = low[j]
+            for k in range(j + 1):
+                r[k] -= weight * r_new[k]
+            pull[i] -= weight * pull[j]
+        inverse = 1.0 / low[i]
+        for k in range(i + 1):
+            r[k] *= inverse
+        pull[i] *= inverse
+    for i in range(p):
+        r = root + (i * (i + 1) // 2 if packed else i * p)
+        for k in range(i + 1):
+            mean[k] += fade * pull[i] * r[k]
+
+
+def _store(p, mean, root, packed, saved):
+    """Keep a belief, to go back to by `_restore`."""
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    for j in range(p):
+        saved[j] = mean[j]
+    saved += p
+    for j in range(p):
+        r = root + (j * (j + 1) // 2 if packed else j * p)
+        for k in range(j + 1):
+            saved[k] = r[k]
+        saved += j + 1
+
+
+def _restore(p, mean, root, packed, saved):
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    for j in range(p):
+        mean[j] = saved[j]
+    saved += p
+    for j in range(p):
+        r = root + (j * (j + 1) // 2 if packed else j * p)
+        for k in range(j + 1):
+            r[k] = saved[k]
+        saved += j + 1
 
 
 def _load(x, row, d, bias):
@@ -45,11 +173,11 @@ def _load(x, row, d, bias):
     return total == 0.0
 
 
-def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, scratch, site):
+def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, prior, scratch, site):
     """Learn a row into ``C = R'R``, ``R`` lower triangular; whether it could be, and its mean and variance from before.
 
-    Carlson's update, see `onepass.beliefs.full`. ``packed`` roots are stored without the zeros; ``scratch`` has
-    room for four rows of ``R``.
+    Carlson's update, see `onepass.beliefs.full`. ``packed`` roots are stored without the zeros; ``prior`` is what the
+    rule's forgetting goes towards, or NULL; ``scratch`` has room for `scratch_size` numbers.
     """
     p: cython.Py_ssize_t = d + rule.bias
     bias: cython.Py_ssize_t = rule.bias
@@ -63,15 +191,11 @@ def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, scratch, sit
     seen: Seen = Seen(False, 0.0, 0.0)
     if not _load(row_x, x, d, rule.bias) or y * 0.0 != 0.0:
         return seen
-    growth = 1.0
-    if rule.forgetting < 1.0:
-        trace = 0.0
-        for j in range(p):
-            r = root + (j * (j + 1) // 2 if packed else j * p)
-            for k in range(j + 1):
-                trace += r[k] * r[k]
-        if trace <= rule.forgetting * rule.prior_trace:
-            growth = 1.0 / rule.forgetting
+    forgets: cython.bint = prior != cython.NULL and state.n_seen > 0.0 and fmod(state.n_seen, rule.period) == 0.0
+    saved = scratch + 6 * p + p * (p + 1)
+    if forgets:
+        _store(p, mean, root, packed, saved)
+        forget_root(p, rule, prior, mean, root, packed, scratch + 4 * p)
     whole: cython.Py_ssize_t = 0 if packed else p - p % 4
     for j in range(0, whole, 4):  # four sums at a time, which don't wait for each other; R is zero above its diagonal
         r0 = root + j * p
@@ -102,7 +226,6 @@ def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, scratch, sit
     for j in range(p):
         var += coords[j] * coords[j]
         pre_mean += mean[j] * row_x[j]
-    var *= growth
     input_var = 0.0
     if x_var != cython.NULL:
         for k in range(d):
@@ -110,18 +233,19 @@ def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, scratch, sit
             for j in range(bias + k, p):
                 r = root + (j * (j + 1) // 2 if packed else j * p)
                 marginal += r[bias + k] * r[bias + k]
-            input_var += x_var[k] * (mean[bias + k] * mean[bias + k] + growth * marginal)
+            input_var += x_var[k] * (mean[bias + k] * mean[bias + k] + marginal)
     if site == cython.NULL:
         score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, var, input_var, y)
     else:
         score, information, ratio = learn_site(rule.likelihood, state, pre_mean, var, input_var, y, site)
     if not isfinite(score):
+        if forgets:
+            _restore(p, mean, root, packed, saved)
         return seen
-    scale = sqrt(growth)
     share = ratio
     for j in range(p):
         gain[j] = 0.0
-        share += information * growth * coords[j] * coords[j]
+        share += information * coords[j] * coords[j]
         shrink[j] = share
     for j in range(p):  # on their own, so that roots and quotients are taken side by side
         shrink[j] = sqrt(max(shrink[j], 0.0))
@@ -130,23 +254,20 @@ def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, scratch, sit
     before_inverse = 1.0 / before if before > _TINY else 0.0
     for j in range(p):
         r = root + (j * (j + 1) // 2 if packed else j * p)
-        coord = scale * coords[j]
+        coord = coords[j]
         after = shrink[j]
         if coord == 0.0 or after <= _TINY:
-            for k in range(j + 1):
-                r[k] = r[k] * scale
             continue
         inverse = row_x[j]
-        keep = scale * before * inverse
+        keep = before * inverse
         mix = information * coord * inverse * before_inverse
-        lift = scale * coord
         # To a multiple of four, which vectors like: beyond the diagonal R and the gain so far are zero and stay so.
         end = j + 1 if packed else min(p, j + 4 - j % 4)
         for k in range(end):
             entry = r[k]
             so_far = gain[k]
             r[k] = keep * entry - mix * so_far
-            gain[k] = so_far + lift * entry
+            gain[k] = so_far + coord * entry
         before = after
         before_inverse = inverse
     for k in range(p):
@@ -166,7 +287,7 @@ class RowLearner:
 
     def __init__(self, rule, state, mean, root):
         self.rule, self.state, self.mean, self.root = rule, state, mean, root
-        self.scratch = np.empty(4 * len(mean))
+        self.scratch = np.empty(scratch_size(rule, len(mean)))
 
     def call(self, x, y):
         """Learn a row of the right type."""
@@ -182,6 +303,7 @@ class RowLearner:
             cython.address(self.mean[0]),
             cython.address(self.root[0, 0]),
             False,
+            cython.address(self.rule.priors[0, 0]) if self.rule.priors.shape[0] else cython.NULL,
             cython.address(self.scratch[0]),
             cython.NULL,
         ).learned
@@ -228,15 +350,16 @@ class RowLearner:
             return None
 
 
-def rows_root(X, X_var, y, rule, state, mean, root, out, sites):
-    """Learn rows into ``C = R'R``, ``R`` lower triangular."""
+def rows_root(X, X_var, y, rule, state, mean, root, forgets, out, sites):
+    """Learn rows into ``C = R'R``, ``R`` lower triangular, and forget between them unless the caller does."""
     n: cython.Py_ssize_t = X.shape[0]
     i: cython.Py_ssize_t
     uncertain: cython.bint = X_var.shape[0] > 0
     noted: cython.bint = out.shape[0] > 0
     learned: cython.Py_ssize_t = n
-    scratch = np.empty(4 * mean.shape[0], dtype=np.asarray(mean).dtype)
+    scratch = np.empty(scratch_size(rule, mean.shape[0]), dtype=np.asarray(mean).dtype)
     space: Real[::1] = scratch
+    fades: cython.bint = forgets and rule.priors.shape[0] > 0
     with cython.nogil:
         for i in range(n):
             noise = state.noise
@@ -250,6 +373,7 @@ def rows_root(X, X_var, y, rule, state, mean, root, out, sites):
                 cython.address(mean[0]),
                 cython.address(root[0, 0]),
                 False,
+                cython.address(rule.priors[0, 0]) if fades else cython.NULL,
                 cython.address(space[0]),
                 cython.address(sites[i, 0]) if sites.shape[0] else cython.NULL,
             )
@@ -265,7 +389,7 @@ def rows_root(X, X_var, y, rule, state, mean, root, out, sites):
     return learned
 
 
-def rows_dense(X, X_var, y, rule, state, process_noise, cancelled, mean, cov, out, sites):
+def rows_dense(X, X_var, y, rule, state, wander, cancelled, mean, cov, out, sites):
     """Learn rows into the lower triangle of ``C`` itself, in Fortran order.
 
     Returns the rows learned, and whether it stopped there because ``C`` would lose its digits.
@@ -277,7 +401,9 @@ def rows_dense(X, X_var, y, rule, state, process_noise, cancelled, mean, cov, ou
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
-    drifting: cython.bint = process_noise.shape[0] > 0
+    kept: cython.double = wander.kept
+    added: cython.double[::1] = wander.added
+    drifting: cython.bint = added.shape[0] > 0
     uncertain: cython.bint = X_var.shape[0] > 0
     learned: cython.Py_ssize_t = n
     digits_lost: cython.bint = False
@@ -288,23 +414,14 @@ def rows_dense(X, X_var, y, rule, state, process_noise, cancelled, mean, cov, ou
     before: LearningState = state.copy()
     site: cython.double[N_SITE]  # written only if the row is learned here
     with cython.nogil:
-        trace = 0.0
-        for j in range(p):
-            trace += cov[j, j]
         for i in range(n):
             if not _load(x, cython.address(X[i, 0]), d, rule.bias) or not isfinite(y[i]):
                 learned = i
                 break
             pre_mean = 0.0
-            added = 0.0
             for j in range(p):
-                drift = process_noise[j] if drifting else 0.0
-                gain[j] = drift * x[j]
-                added += drift
+                gain[j] = 0.0
                 pre_mean += mean[j] * x[j]
-            growth = 1.0
-            if rule.forgetting < 1.0 and trace + added <= rule.forgetting * rule.prior_trace:
-                growth = 1.0 / rule.forgetting
             for j in range(p):
                 column = cython.address(cov[0, j])
                 below = 0.0
@@ -316,9 +433,10 @@ def rows_dense(X, X_var, y, rule, state, process_noise, cancelled, mean, cov, ou
             var = 0.0
             terms = 0.0
             for j in range(p):
-                gain[j] = gain[j] * growth
+                if drifting:
+                    gain[j] = kept * gain[j] + added[j] * x[j]
                 var += x[j] * gain[j]
-                terms += growth * cov[j, j] * x[j] * x[j]
+                terms += kept * cov[j, j] * x[j] * x[j]
             if var < cancelled * terms:
                 learned = i
                 digits_lost = True
@@ -326,8 +444,7 @@ def rows_dense(X, X_var, y, rule, state, process_noise, cancelled, mean, cov, ou
             input_var = 0.0
             if uncertain:
                 for k in range(d):
-                    drift = process_noise[bias + k] if drifting else 0.0
-                    marginal = growth * (cov[bias + k, bias + k] + drift)
+                    marginal = kept * cov[bias + k, bias + k] + (added[bias + k] if drifting else 0.0)
                     input_var += X_var[i, k] * (mean[bias + k] * mean[bias + k] + marginal)
             before.assign(state)
             if sites.shape[0]:
@@ -351,21 +468,18 @@ def rows_dense(X, X_var, y, rule, state, process_noise, cancelled, mean, cov, ou
                 out[i, 1] = var + input_var
                 out[i, 2] = before.noise
                 out[i, 3] = state.log_density
-            trace = growth * (trace + added)
             for j in range(p):
-                if drifting:
-                    cov[j, j] += process_noise[j]
                 mean[j] += score * gain[j]
-                trace -= information * gain[j] * gain[j]
                 step = information * gain[j]
                 column = cython.address(cov[0, j])
-                for k in range(j, p):
-                    column[k] = growth * column[k] - step * gain[k]
+                column[j] = kept * column[j] + (added[j] if drifting else 0.0) - step * gain[j]
+                for k in range(j + 1, p):
+                    column[k] = kept * column[k] - step * gain[k]
     rule.likelihood.raise_pending()
     return learned, digits_lost
 
 
-def rows_diagonal(X, X_var, y, rule, state, prior_var, process_noise, mean, variance, out):
+def rows_diagonal(X, X_var, y, rule, state, wander, mean, variance, out):
     """Learn rows into independent weights."""
     n: cython.Py_ssize_t = X.shape[0]
     d: cython.Py_ssize_t = X.shape[1]
@@ -374,7 +488,9 @@ def rows_diagonal(X, X_var, y, rule, state, prior_var, process_noise, mean, vari
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
-    drifting: cython.bint = process_noise.shape[0] > 0
+    kept: cython.double = wander.kept
+    added: cython.double[::1] = wander.added
+    drifting: cython.bint = added.shape[0] > 0
     learned: cython.Py_ssize_t = n
     row = np.empty(p)
     x: cython.double[::1] = row
@@ -387,23 +503,15 @@ def rows_diagonal(X, X_var, y, rule, state, prior_var, process_noise, mean, vari
             var = 0.0
             for j in range(p):
                 pre_mean += mean[j] * x[j]
-                var += variance[j] * x[j] * x[j]
-            if drifting:
-                for j in range(p):
-                    var += process_noise[j] * x[j] * x[j]
-            wide = var
-            if rule.forgetting < 1.0:
-                prior = 0.0
-                for j in range(p):
-                    prior += prior_var[j] * x[j] * x[j]
-                wide = max(var, min(var / rule.forgetting, prior))
+                own = kept * variance[j] + added[j] if drifting else variance[j]
+                var += own * x[j] * x[j]
             input_var = 0.0
             if X_var.shape[0]:
                 for k in range(d):
-                    drift = process_noise[bias + k] if drifting else 0.0
-                    input_var += X_var[i, k] * (mean[bias + k] * mean[bias + k] + variance[bias + k] + drift)
+                    own = kept * variance[bias + k] + added[bias + k] if drifting else variance[bias + k]
+                    input_var += X_var[i, k] * (mean[bias + k] * mean[bias + k] + own)
             noise = state.noise
-            score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, wide, input_var, y[i])
+            score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, var, input_var, y[i])
             if not isfinite(score):
                 learned = i
                 break
@@ -414,7 +522,7 @@ def rows_diagonal(X, X_var, y, rule, state, prior_var, process_noise, mean, vari
                 out[i, 3] = state.log_density
             if drifting:
                 for j in range(p):
-                    variance[j] += process_noise[j]
+                    variance[j] = kept * variance[j] + added[j]
             for j in range(p):
                 gain = variance[j] * x[j]
                 mean[j] += score * gain
@@ -424,10 +532,18 @@ def rows_diagonal(X, X_var, y, rule, state, prior_var, process_noise, mean, vari
     return learned
 
 
-def rows_sparse(data, indices, indptr, y, rule, state, prior_var, process_noise, mean, variance, out):
+def _wandered(variance, kept, added, n):
+    """A variance after ``n`` times ``variance <- kept variance + added``."""
+    if kept == 1.0:
+        return variance + added * n
+    faded = expm1(n * log1p(kept - 1.0))  # kept^n - 1
+    return variance + variance * faded + added * faded / (kept - 1.0)
+
+
+def rows_sparse(data, indices, indptr, y, rule, state, wander, mean, variance, out):
     """Learn sparse rows into independent weights, touching only what is not zero.
 
-    Process noise of the untouched weights is made up when they are next touched, or at the end.
+    Drift and process noise of the untouched weights are made up when they are next touched, or at the end.
     """
     n: cython.Py_ssize_t = indptr.shape[0] - 1
     p: cython.Py_ssize_t = mean.shape[0]
@@ -437,7 +553,9 @@ def rows_sparse(data, indices, indptr, y, rule, state, prior_var, process_noise,
     k: cython.Py_ssize_t
     low: cython.Py_ssize_t
     high: cython.Py_ssize_t
-    drifting: cython.bint = process_noise.shape[0] > 0
+    kept: cython.double = wander.kept
+    added: cython.double[::1] = wander.added
+    drifting: cython.bint = added.shape[0] > 0
     learned: cython.Py_ssize_t = n
     touched = np.zeros(p if drifting else 0, dtype=np.int64)  # the row before which noise was last made up
     last: cython.longlong[::1] = touched
@@ -450,7 +568,7 @@ def rows_sparse(data, indices, indptr, y, rule, state, prior_var, process_noise,
             finite = 0.0
             if bias:
                 if drifting:
-                    variance[0] += process_noise[0] * (i + 1 - last[0])
+                    variance[0] = _wandered(variance[0], kept, added[0], i + 1 - last[0])
                     last[0] = i + 1
                 pre_mean = mean[0]
                 var = variance[0]
@@ -458,7 +576,7 @@ def rows_sparse(data, indices, indptr, y, rule, state, prior_var, process_noise,
                 j = indices[k] + bias
                 value = data[k]
                 if drifting:
-                    variance[j] += process_noise[j] * (i + 1 - last[j])
+                    variance[j] = _wandered(variance[j], kept, added[j], i + 1 - last[j])
                     last[j] = i + 1
                 pre_mean += mean[j] * value
                 var += variance[j] * value * value
@@ -466,14 +584,8 @@ def rows_sparse(data, indices, indptr, y, rule, state, prior_var, process_noise,
             if finite != 0.0 or not isfinite(y[i]):
                 learned = i
                 break
-            wide = var
-            if rule.forgetting < 1.0:
-                prior = prior_var[0] if bias else 0.0
-                for k in range(low, high):
-                    prior += prior_var[indices[k] + bias] * data[k] * data[k]
-                wide = max(var, min(var / rule.forgetting, prior))
             noise = state.noise
-            score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, wide, 0.0, y[i])
+            score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, var, 0.0, y[i])
             if not isfinite(score):
                 learned = i
                 break
@@ -494,6 +606,6 @@ def rows_sparse(data, indices, indptr, y, rule, state, prior_var, process_noise,
                 variance[j] *= max(ratio + information * (var - gain * value), 0.0)
         if drifting:
             for j in range(p):
-                variance[j] += process_noise[j] * (learned - last[j])
+                variance[j] = _wandered(variance[j], kept, added[j], learned - last[j])
     rule.likelihood.raise_pending()
     return learned

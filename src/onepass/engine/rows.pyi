@@ -7,9 +7,20 @@ from onepass.engine.step import LearningState
 class RowRule:
     likelihood: CompiledLikelihood
     bias: int
-    forgetting: float
-    prior_trace: float
-    def __init__(self, likelihood: CompiledLikelihood, bias: int, forgetting: float, prior_trace: float) -> None: ...
+    period: int
+    keep: float
+    def __init__(
+        self,
+        likelihood: CompiledLikelihood,
+        bias: int,
+        period: int = 0,
+        keep: float = 1.0,
+        priors: FloatArray | None = None,
+    ) -> None: ...
+
+class Wander:
+    kept: float
+    def __init__(self, kept: float, added: FloatArray) -> None: ...
 
 class RowLearner:
     def __init__(self, rule: RowRule, state: LearningState, mean: FloatArray, root: FloatArray) -> None: ...
@@ -24,6 +35,7 @@ def rows_root(
     state: LearningState,
     mean: FloatArray,
     root: FloatArray,
+    forgets: bool,
     out: FloatArray,
     sites: FloatArray,
 ) -> int: ...
@@ -33,7 +45,7 @@ def rows_dense(
     y: FloatArray,
     rule: RowRule,
     state: LearningState,
-    process_noise: FloatArray,
+    wander: Wander,
     cancelled: float,
     mean: FloatArray,
     cov: FloatArray,
@@ -46,8 +58,7 @@ def rows_diagonal(
     y: FloatArray,
     rule: RowRule,
     state: LearningState,
-    prior_var: FloatArray,
-    process_noise: FloatArray,
+    wander: Wander,
     mean: FloatArray,
     variance: FloatArray,
     out: FloatArray,
@@ -59,8 +70,7 @@ def rows_sparse(
     y: FloatArray,
     rule: RowRule,
     state: LearningState,
-    prior_var: FloatArray,
-    process_noise: FloatArray,
+    wander: Wander,
     mean: FloatArray,
     variance: FloatArray,
     out: FloatArray,

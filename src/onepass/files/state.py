@@ -44,6 +44,7 @@ __all__ = [
     "decode_activation",
     "decode_belief",
     "decode_learning_state",
+    "decode_prior",
     "encode_activation",
     "encode_likelihood",
     "nested",
@@ -137,6 +138,21 @@ def decode_belief(data: Any, arrays: Mapping[str, np.ndarray], size: int) -> Bel
     return FullGaussian.from_arrays(mean, dense=np.asfortranarray(lower), needs_square_root=data["fragile"])
 
 
+def decode_prior(arrays: Mapping[str, np.ndarray], size: int, dtype: Any) -> Belief:
+    """Make the prior of a perceptron again; files of models that don't forget, and older ones, have its variances only.
+
+    The mean of such a prior is taken to be zero.
+    """
+    variances = _not_negative(sized(arrays, "prior_variances", (size,), dtype), "prior_variances")
+    mean = sized(arrays, "prior_mean", (size,), dtype) if "prior_mean" in arrays else np.zeros(size, dtype=dtype)
+    if "prior_root" not in arrays:
+        return DiagonalGaussian(mean, variances)
+    root = sized(arrays, "prior_root", (size, size), dtype)
+    if np.triu(root, 1).any():
+        raise ValueError("prior_root has entries above its diagonal")
+    return FullGaussian.from_arrays(mean, root=np.ascontiguousarray(root))
+
+
 def check_definite(lower: FloatArray) -> None:
     """Raise a ValueError for a covariance, given by its lower triangle, that is not positive semi-definite."""
     variances = _not_negative(np.diag(lower), "the diagonal of the covariance")
@@ -162,6 +178,9 @@ def check_network(parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> N
     sized(arrays, "mean", (size,), dtype)
     sized(arrays, "covariance", (structure.n_numbers(tuple(widths)),), dtype)
     _not_negative(sized(arrays, "scales", (4, n_outputs)), "scales")
+    if "prior_mean" in arrays:
+        sized(arrays, "prior_mean", (size,), dtype)
+        _not_negative(sized(arrays, "prior_variances", (size,), dtype), "prior_variances")
 
 
 def decode_learning_state(running: np.ndarray) -> LearningState:

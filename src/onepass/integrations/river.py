@@ -43,16 +43,11 @@ class _NamedFeatures:
 
     def _start(self) -> None:
         self._columns: dict[Hashable, int] = {}  # of the features, in the order in which they came
-        self._perceptron: BayesianPerceptron = self._new_perceptron(_FIRST_CAPACITY if self._spare_columns else 1)
+        self._perceptron: BayesianPerceptron = self._new_perceptron(_FIRST_CAPACITY)
 
     def _new_perceptron(self, n_features: int) -> BayesianPerceptron:
         """Make a perceptron that has learned nothing."""
         raise NotImplementedError
-
-    @property
-    def _spare_columns(self) -> bool:
-        """Whether there may be more columns than features: forgetting would widen the belief over spare ones too."""
-        return self.forgetting == 1.0
 
     @property
     def n_seen(self) -> int:
@@ -80,8 +75,7 @@ class _NamedFeatures:
             self._columns.setdefault(name, len(self._columns))
         capacity, needed = self._perceptron.n_features, len(self._columns)
         if needed > capacity:
-            larger = self._new_perceptron(max(2 * capacity, needed) if self._spare_columns else needed)
-            self._perceptron = _grown(self._perceptron, larger)
+            self._perceptron = _grown(self._perceptron, self._new_perceptron(max(2 * capacity, needed)))
 
     def _learn_row(self, x: Mapping[Any, Any], y: float) -> None:
         _check_row(x)  # before there is a column for a feature that can't be learned

@@ -48,14 +48,14 @@ class Adapter(Protocol):
 def adapter_for(cls: type) -> Adapter:
     """Find the adapter of a model's class; a TypeError if its models can't be merged."""
     names = sorted(name for adapter in ADAPTERS for name in adapter.classes)
-    _refuse_drifting(cls.__name__)
+    _refuse_hypotheses(cls.__name__)
     if cls.__name__ not in names or savable(cls.__name__) is not cls:
         raise TypeError(f"prior must be one of {', '.join(names)}, got {cls.__name__}")
     return _adapter_named(cls.__name__)
 
 
 def _adapter_named(name: str) -> Adapter:
-    _refuse_drifting(name)
+    _refuse_hypotheses(name)
     return next(adapter for adapter in ADAPTERS if name in adapter.classes)
 
 
@@ -79,7 +79,7 @@ class PerceptronAdapter:
 
     def read(self, parameters: Parameters, arrays: Arrays) -> list[Snapshot]:
         """Read the belief; a ValueError if later rows count more than earlier ones."""
-        _refuse_forgetting(parameters)
+        _refuse_drift(parameters)
         if arrays["process_noise"].any():
             raise ValueError("process_noise lets the weights wander from row to row, and shards have no common order")
         running = arrays["running"]
@@ -116,7 +116,7 @@ class NetworkAdapter:
 
     def read(self, parameters: Parameters, arrays: Arrays) -> list[Snapshot]:
         """Read the belief; a ValueError if later rows count more than earlier ones."""
-        _refuse_forgetting(parameters)
+        _refuse_drift(parameters)
         structure = _structure(parameters)
         belief = structure.start(arrays["mean"], np.zeros(len(arrays["mean"])))
         structure.arrays(belief)["covariance"][:] = arrays["covariance"]
@@ -213,18 +213,23 @@ class EstimatorAdapter:
 ADAPTERS: tuple[Adapter, ...] = (PerceptronAdapter(), NetworkAdapter(), EstimatorAdapter())
 
 
-def _refuse_drifting(name: str) -> None:
+def _refuse_hypotheses(name: str) -> None:
     if name in savable_names("onepass.models.drifting"):
         raise ValueError(
             "drift='auto' weighs rates of drift row after row, and shards have no common order of rows; use drift=0"
         )
 
 
-def _refuse_forgetting(parameters: Parameters) -> None:
+def _refuse_drift(parameters: Parameters) -> None:
     if parameters["forgetting"] < 1.0:
         raise ValueError(
             f"forgetting={parameters['forgetting']:g} favours the last rows, which shards don't have in common; "
             "use forgetting=1"
+        )
+    if parameters.get("drift", 0.0) > 0.0:
+        raise ValueError(
+            f"drift={parameters['drift']:g} lets the weights move from row to row, and shards have no common order; "
+            "use drift=0"
         )
 
 

@@ -88,9 +88,7 @@ class KalmanNetwork(BayesianNetwork):
 
     @cached_property
     def _learner(self) -> Learner:
-        return KalmanLearner(
-            self._structure, self._likelihood, self.activation, self.forgetting, self._prior_trace, compiled=False
-        )
+        return KalmanLearner(*self._learner_settings, compiled=False)
 
     @property
     def _neurons(self) -> NeuronBlocks:

@@ -20,6 +20,7 @@ from onepass._validation import (
     as_count,
     as_flag,
     as_floats,
+    as_fraction,
     as_generator,
     as_nonnegative,
     as_rows,
@@ -32,8 +33,9 @@ from onepass._validation import (
 from onepass.activations import Activation, Moments, as_activation
 from onepass.beliefs.base import Belief
 from onepass.beliefs.diagonal import DiagonalGaussian
-from onepass.beliefs.full import FullGaussian
-from onepass.beliefs.prior import as_prior
+from onepass.beliefs.forgetting import Forgetting
+from onepass.beliefs.full import FullGaussian, pack_root
+from onepass.beliefs.prior import as_prior, independent_prior
 from onepass.beliefs.rows import RowPlan, Rows
 from onepass.engine.rows import RowLearner, RowRule
 from onepass.engine.step import RECORD_SIZE, SITE_SIZE, LearningState, learn_scalar, learn_with_site, log_densities
@@ -43,6 +45,7 @@ from onepass.files.state import (
     decode_activation,
     decode_belief,
     decode_learning_state,
+    decode_prior,
     encode_activation,
     encode_likelihood,
     sized,
@@ -130,8 +133,14 @@ class BayesianPerceptron(DriftChoice):
     covariance : {"full", "diagonal"}
         Keep all correlations between weights, or only their variances: for very many features, and sparse rows.
     forgetting : float
-        In (0, 1]. Below 1 the past fades, for weights that drift: before a row a full covariance is divided by it,
-        unless its trace would pass the prior's; a diagonal one is widened in the row's own direction only.
+        In (0, 1]. Below 1 the past fades, for weights that drift: a row counts ``forgetting`` to the power of its age,
+        while the prior always counts in full, so that no direction becomes less certain than before the first row, and
+        inputs that are always zero change nothing. The steps are taken every ``0.125 / (1 - forgetting)`` rows, or every
+        ``p / 16`` with a large full covariance. Rows of later passes count as rows.
+    drift : float
+        In [0, 1). The rate at which the weights move: before each row by this share of the prior's variance, the
+        covariance becomes ``(1 - drift) C + drift C_0``, and the mean stays. So the belief never becomes vaguer than
+        the prior.
     process_noise : float or (p,) array
         Variance added to every weight before each row, for weights that wander.
     dtype : {"float64", "float32"}
@@ -172,6 +181,7 @@ class BayesianPerceptron(DriftChoice):
         moments: str = "exact",
         covariance: str = "full",
         forgetting: float = 1.0,
+        drift: float = 0.0,
         process_noise: ArrayLike = 0.0,
         dtype: str = "float64",
         kernel: str = "auto",
@@ -183,15 +193,16 @@ class BayesianPerceptron(DriftChoice):
         self._likelihood, progress = as_likelihood(observation, noise, noise_window, self.activation)
         self.update = self._likelihood.choose_update(update, self.activation)
         self.forgetting = as_share(forgetting, "forgetting")
+        self.drift = as_fraction(drift, "drift")
         self.kernel = one_of(renamed_kernel(kernel, engine), ("auto", "rows", "blocks", "reference"), "kernel")
         size = self.n_features + self.bias
         self.process_noise = as_variances(process_noise, size, "process_noise")
         one_of(covariance, ("full", "diagonal"), "covariance")
         prior = as_prior(mean, cov, size, covariance, one_of(dtype, ("float64", "float32"), "dtype"))
-        self._prior_variances = prior.marginal_variances()
+        self._prior = independent_prior(prior)
         self._start = _fingerprint(prior)
         if progress.learns_noise and isinstance(self._likelihood, Gaussian):
-            progress.noise *= _output_variance(self.activation, self._prior_variances[self.bias :])
+            progress.noise *= _output_variance(self.activation, prior.marginal_variances()[self.bias :])
         self._state = _State(prior, progress)
 
     def __repr__(self) -> str:
@@ -324,6 +335,7 @@ class BayesianPerceptron(DriftChoice):
             )
         drifts = {
             "forgetting": self.forgetting < 1.0,
+            "drift": self.drift > 0.0,
             "process_noise": bool(self.process_noise.any()),
             "noise_window": self._state.progress.noise_window < np.inf,
         }
@@ -395,13 +407,18 @@ class BayesianPerceptron(DriftChoice):
             "observation": encode_likelihood(self._likelihood),
             "update": self.update,
             "forgetting": self.forgetting,
+            "drift": self.drift,
             "engine": self.kernel,
             "belief": belief,
             "start": self._start,
         }
         arrays["running"] = self._state.progress.to_array()
-        arrays["prior_variances"] = self._prior_variances.copy()
+        arrays["prior_variances"] = self._prior.marginal_variances()
         arrays["process_noise"] = self.process_noise.copy()
+        if self.forgetting < 1.0 or self.drift > 0.0:
+            arrays["prior_mean"] = self._prior.mean.copy()
+            if isinstance(self._prior, FullGaussian):
+                arrays["prior_root"] = self._prior.to_root().copy()
         return parameters, arrays
 
     @classmethod
@@ -417,10 +434,10 @@ class BayesianPerceptron(DriftChoice):
             process_noise=sized(arrays, "process_noise", (size,)),
             dtype=str(belief.mean.dtype),
             kernel=parameters["engine"],
+            drift=parameters.get("drift", 0.0),  # which older files don't have
             **{name: parameters[name] for name in ("bias", "observation", "update", "forgetting")},
         )
-        variances = sized(arrays, "prior_variances", (size,), belief.mean.dtype)
-        model._prior_variances = as_variances(variances, size, "prior_variances").astype(variances.dtype)
+        model._prior = decode_prior(arrays, size, belief.mean.dtype)
         model._start = str(parameters.get("start", ""))[:32]  # which older files don't name
         model._state = _State(belief, decode_learning_state(sized(arrays, "running", (5,))))
         return model
@@ -441,29 +458,23 @@ class BayesianPerceptron(DriftChoice):
     ) -> tuple[float, float]:
         """Learn one row, the bias's constant among it; its mean and variance from before are returned."""
         belief = state.belief
+        if self._forgetting.is_due(state.progress.n_seen):
+            belief.forget(self._forgetting.keep, self._prior)
+        if self.drift:
+            belief.drift(self.drift, self._prior)
         if self.process_noise.any():
             belief.diffuse(self.process_noise)
-        if self.forgetting < 1.0 and isinstance(belief, FullGaussian):
-            self._forget(belief)
         seen = belief.project(x)  # sigma_a² of equation (7), and sigma_wa
         pre_mean = float(x @ belief.mean)  # (6)
         input_var = 0.0 if x_var is None else float(_input_variance(belief, x_var[None])[0])
-        wide = seen.var
-        if self.forgetting < 1.0 and isinstance(belief, DiagonalGaussian):
-            wide = max(wide, min(wide / self.forgetting, float(x**2 @ self._prior_variances)))
         # (17), restated as score, information and variance ratio of the belief's step; of the variance only
         # the weights' own part can be learned away.
         if site is None:
-            step = learn_scalar(self._matcher, state.progress, pre_mean, seen.var, wide, input_var, y)
+            step = learn_scalar(self._matcher, state.progress, pre_mean, seen.var, seen.var, input_var, y)
         else:
             step = learn_with_site(self._matcher, state.progress, pre_mean, seen.var, input_var, y, site)
         belief.rank_one_step(seen, *step)  # (22)
         return pre_mean, seen.var + input_var
-
-    def _forget(self, belief: FullGaussian) -> None:
-        """Divide the covariance by ``forgetting``, unless its trace would pass the prior's."""
-        if belief.trace() <= self.forgetting * self._prior_variances.sum():
-            belief.inflate(1.0 / self.forgetting)
 
     # Then for many rows, all or none.
 
@@ -475,8 +486,9 @@ class BayesianPerceptron(DriftChoice):
             state.belief.prepare(self._plan, len(targets))
         before: _State | None = None
         # The kernels look at a row, in double precision, before they write anything of it: one row needs no way back.
-        double = state.belief.mean.dtype == np.float64
-        if len(targets) > 1 or not double or self.kernel == "reference" or len(self._plan.process_noise):
+        changed_first = self._plan.drifts or self._forgetting.is_due(state.progress.n_seen)
+        single = state.belief.mean.dtype != np.float64
+        if len(targets) > 1 or single or self.kernel == "reference" or changed_first:
             before = state.copy()
         rows = Rows(X, targets, np.empty((0, 0)) if row_vars is None else row_vars, record, sites)
         try:
@@ -528,12 +540,23 @@ class BayesianPerceptron(DriftChoice):
         return RowLearner(self._plan.rule, self._state.progress, belief.mean, belief.use_square_root())
 
     @cached_property
+    def _forgetting(self) -> Forgetting:
+        """When the past is forgotten."""
+        full = isinstance(self._state.belief, FullGaussian)
+        return Forgetting(self.forgetting, self.n_features + self.bias if full else 1)
+
+    @cached_property
     def _plan(self) -> RowPlan:
         """What the belief needs to know to learn rows."""
-        trace = float(self._prior_variances.sum())
+        forgetting, rule = self._forgetting, RowRule(self._matcher, self.bias)
+        if forgetting.period and FullGaussian.is_small(forgetting.size, self.kernel):
+            priors = pack_root(self._prior)[None]
+            rule = RowRule(self._matcher, self.bias, forgetting.period, forgetting.keep, priors)
         return RowPlan(
-            rule=RowRule(self._matcher, self.bias, self.forgetting, trace),
-            prior_variances=self._prior_variances,
+            rule=rule,
+            forgetting=forgetting,
+            prior=self._prior,
+            drift=self.drift,
             process_noise=self.process_noise if self.process_noise.any() else self.process_noise[:0],
             kernel=self.kernel,
         )

@@ -29,6 +29,7 @@ from onepass.models.fleet.records import (
     AT_NOISE_WEIGHT,
     AT_PRIOR,
     AT_SEEN,
+    HEAD,
     check_records,
     make_record,
     record_width,
@@ -109,12 +110,17 @@ class PerceptronFleet:
         self.n_features, self.activation, self._bias = prior.n_features, prior.activation, prior.bias
         self._likelihood = prior.observation
         self._template = Template.of(prior)
-        trace = self._template.prior_variance
-        matcher = prior.observation.compiled(prior.activation, prior.update)
-        self._rule = RowRule(matcher, prior.bias, prior.forgetting, trace)
         self._store = RecordStore(record_width(self._template.size))
-        self._priors = pack(prior)[None]  # all priors that keys have started from, the current one last
+        self._set_priors(pack(prior)[None])
         self._clock = 0  # calls of learn, by which keys are evicted
+
+    def _set_priors(self, priors: FloatArray) -> None:
+        """Set all priors that keys have started from, the current one last."""
+        self._priors = priors
+        settings, forgetting = self._template.settings, self._template.forgetting
+        matcher = self._likelihood.compiled(self.activation, settings["update"])
+        fading = (forgetting.period, forgetting.keep, priors[:, HEAD:]) if forgetting.period else ()
+        self._rule = RowRule(matcher, self._bias, *fading)
 
     def __len__(self) -> int:
         return len(self._store)
@@ -144,7 +150,8 @@ class PerceptronFleet:
         if key not in self:
             raise KeyError(key)
         slots, records = self._store.find(keys)
-        return self._template.unpack(records[slots[0]])
+        record = records[slots[0]]
+        return self._template.unpack(record, self._priors[int(record[AT_PRIOR])])
 
     def bound(self, capacity: int | None, spill: str | PathLike[str] | None) -> None:
         """Keep at most ``capacity`` keys in memory from now on, and the others in a file in the folder ``spill``."""
@@ -157,14 +164,14 @@ class PerceptronFleet:
     @property
     def prior(self) -> BayesianPerceptron:
         """A copy of the perceptron that new keys start from; assigning one changes it for keys to come."""
-        return self._template.unpack(self._priors[-1])
+        return self._template.unpack(self._priors[-1], self._priors[-1])
 
     @prior.setter
     def prior(self, value: BayesianPerceptron) -> None:
         self._template.check_prior(value, self._priors[-1])
         record = pack(value)
         record[AT_PRIOR] = len(self._priors)
-        self._priors = np.vstack([self._priors, record])
+        self._set_priors(np.vstack([self._priors, record]))
 
     def population(self) -> BayesianPerceptron:
         """Learn what keys have in common: the Gaussian that their weights are most probably drawn from.
@@ -199,7 +206,7 @@ class PerceptronFleet:
             weight = _POPULATION_NOISE_WEIGHT
         record = make_record(mean, FullGaussian(mean, cov).to_root(), noise, weight)
         record[AT_PRIOR] = len(self._priors)
-        return self._template.unpack(record)
+        return self._template.unpack(record, record)
 
     # Learning and predicting.
 
@@ -283,7 +290,8 @@ class PerceptronFleet:
         check_records(np.vstack([priors, records]), len(priors))
         fleet = object.__new__(cls)
         fleet._start_from(restore_prior(settings, arrays, priors[0], size))
-        fleet._priors, fleet._clock = restore_noise(priors), as_tally(parameters["clock"], "clock")
+        fleet._set_priors(restore_noise(priors))
+        fleet._clock = as_tally(parameters["clock"], "clock")
         if len(records):
             fleet._put(decode_keys(arrays, len(records)), records)
             if len(fleet) != len(records):

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from onepass._typing import FloatArray
+from onepass.beliefs.forgetting import Forgetting
 from onepass.beliefs.full import FullGaussian
 from onepass.engine.step import LOG_EVIDENCE, N_SEEN, NOISE, NOISE_WEIGHT, NOISE_WINDOW
 from onepass.files.state import Arrays, Parameters, decode_learning_state, encode_activation
@@ -27,7 +28,7 @@ from onepass.models.perceptron import BayesianPerceptron
 
 __all__ = ["Template", "pack", "restore_noise", "restore_prior"]
 
-_SHARED_SETTINGS = ("n_features", "activation", "bias", "observation", "update", "forgetting")
+_SHARED_SETTINGS = ("n_features", "activation", "bias", "observation", "update", "forgetting", "drift")
 
 
 @dataclass(frozen=True)
@@ -57,16 +58,17 @@ class Template:
         return float(self.arrays["running"][NOISE_WINDOW])
 
     @property
-    def prior_variance(self) -> float:
-        """Sum of the prior variances of all weights."""
-        return float(np.sum(self.arrays["prior_variances"]))
+    def forgetting(self) -> Forgetting:
+        """When the past is forgotten."""
+        return Forgetting(self.settings["forgetting"], self.size)
 
-    def unpack(self, record: FloatArray) -> BayesianPerceptron:
-        """Make the perceptron of a record."""
+    def unpack(self, record: FloatArray, prior: FloatArray) -> BayesianPerceptron:
+        """Make the perceptron of a record that started as the record ``prior``."""
         running = np.zeros(5)
         running[NOISE_WINDOW] = self.noise_window
         running[[NOISE, NOISE_WEIGHT, LOG_EVIDENCE, N_SEEN]] = record[[AT_NOISE, AT_NOISE_WEIGHT, AT_EVIDENCE, AT_SEEN]]
         belief = {"mean": means_of(record[None], self.size)[0], "root": roots_of(record[None], self.size)[0]}
+        belief |= _prior_arrays(prior, self.size)
         settings = self.settings if record[AT_PRIOR] == 0 else {**self.settings, "start": ""}
         return BayesianPerceptron.from_state(settings, {**self.arrays, **belief, "running": running})
 
@@ -90,6 +92,13 @@ class Template:
             raise ValueError(f"prior has noise_window={given} where the fleet has {wanted}")
 
 
+def _prior_arrays(prior: FloatArray, size: int) -> Arrays:
+    """What a perceptron's state says of its prior, from the prior's record."""
+    root = roots_of(prior[None], size)[0]
+    arrays = {"prior_mean": means_of(prior[None], size)[0], "prior_variances": np.square(root).sum(axis=0)}
+    return {**arrays, "prior_root": root} if np.tril(root, -1).any() else arrays
+
+
 def pack(model: BayesianPerceptron) -> FloatArray:
     """Make a record with a perceptron's belief, as one that has learned nothing yet."""
     arrays = model.export_state()[1]
@@ -107,7 +116,7 @@ def restore_prior(settings: Parameters, arrays: Arrays, record: FloatArray, size
         "root": roots_of(record[None], size)[0],
         "running": running,
         "process_noise": np.zeros(size),
-        "prior_variances": arrays["prior_variances"],
+        **_prior_arrays(record, size),
     }
     return BayesianPerceptron.from_state({**settings, "belief": {"form": "full", "fragile": False}}, numbers)
 

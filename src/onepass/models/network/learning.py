@@ -13,6 +13,8 @@ import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.activations import Activation, compiled_activation
+from onepass.beliefs.diagonal import DiagonalGaussian
+from onepass.beliefs.forgetting import Forgetting, Segment
 from onepass.beliefs.structures import Structure
 from onepass.engine.network_records import NetworkRule, TrainingPass
 from onepass.engine.vector_matches import SCALE_CLIP, NoiseState, site_removal
@@ -92,30 +94,45 @@ class Learner:
     structure: Structure
     likelihood: OutputLikelihood
     activation: Activation
-    forgetting: float
-    prior_trace: float
+    forgetting: Forgetting
+    drift: float
+    prior: DiagonalGaussian
     compiled: bool  # or by the readable steps below
 
     def run(self, state: State, work: Pass) -> int:
         """Learn a pass into the state, in place; return the number of rows learned."""
-        if self.compiled:
-            given = (work.rows, work.targets, work.order, work.densities, work.record)
-            passed = TrainingPass(*given, *work.noise_learning)
-            return self.structure.learn(state.belief, state.noise, self._rule, passed, work.batch, work.sites)
+        n_rows = len(work.order)
+        learn = self._learn_compiled if self.compiled else self._learn_by_reference
+        for segment in self.forgetting.segments(state.seen + work.number * n_rows, n_rows, work.batch):
+            if segment.steps:
+                with np.errstate(over="ignore", invalid="ignore"):  # answered by the check of what was learned
+                    state.belief.forget(self.forgetting.keep**segment.steps, self.prior)
+            learned = learn(state, work, segment)
+            if learned < segment.stop - segment.start:
+                return segment.start + learned
+        return n_rows
+
+    def _learn_compiled(self, state: State, work: Pass, segment: Segment) -> int:
+        order = work.order[segment.start : segment.stop]
+        passed = TrainingPass(work.rows, work.targets, order, work.densities, work.record, *work.noise_learning)
+        return self.structure.learn(state.belief, state.noise, self._rule, passed, work.batch, work.sites)
+
+    def _learn_by_reference(self, state: State, work: Pass, segment: Segment) -> int:
         with np.errstate(over="ignore", invalid="ignore"):  # answered by the check of what was learned
-            for start in range(0, len(work.order), work.batch):
-                taken = work.order[start : start + work.batch]
-                self._forget(state.belief, len(taken))
+            for start in range(segment.start, segment.stop, work.batch):
+                taken = work.order[start : min(start + work.batch, segment.stop)]
+                if self.drift:
+                    state.belief.drift(1.0 - (1.0 - self.drift) ** len(taken), self.prior)
                 if work.batch == 1:
                     self._learn_row(state, work, taken[0])
                 else:
                     self._learn_together(state, work, taken)
-        return len(work.rows)
+        return segment.stop - segment.start
 
     @cached_property
     def _rule(self) -> NetworkRule:
         activation, likelihood = compiled_activation(self.activation), self.likelihood.compiled
-        return NetworkRule(activation, likelihood, self.forgetting, self.prior_trace)
+        return NetworkRule(activation, likelihood, self.drift, self.prior.variance)
 
     def _learn_row(self, state: State, work: Pass, i: int) -> None:
         belief, noise, target = state.belief, state.noise, work.targets[i]
@@ -176,11 +193,6 @@ class Learner:
         work.densities[i] = log_density
         if work.record is not None:
             work.record[i] = self.likelihood.compiled.records(mean[None], cov[None], state.noise)[0]
-
-    def _forget(self, belief: Any, n_rows: int) -> None:
-        fading = self.forgetting**n_rows
-        if fading < 1.0 and belief.marginal_variances().sum() <= fading * self.prior_trace:
-            belief.inflate(1.0 / fading)
 
     def start_sites(self, n: int) -> Any:
         """Memory for the contributions of ``n`` rows."""

@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_generator, as_nonnegative, as_positive, as_rows, as_seed, as_share, one_of
+from onepass._validation import as_count, as_fraction, as_generator, as_nonnegative, as_positive, as_rows, as_seed, as_share, one_of
 from onepass.activations import as_activation
+from onepass.beliefs.diagonal import DiagonalGaussian
+from onepass.beliefs.forgetting import Forgetting
 from onepass.beliefs.structures import make_structure
 from onepass.engine.vector_matches import NoiseState, widening
 from onepass.files.state import as_number, as_tally, check_definite, check_network
@@ -74,8 +76,14 @@ class BayesianNetwork(DriftChoice):
     seed : int
         Of the prior's means, and of the order of the rows in passes after the first.
     forgetting : float
-        In (0, 1]. Below 1 the past fades: before a row the covariance is divided by it, unless its trace would pass the
-        prior's.
+        In (0, 1]. Below 1 the past fades: a row counts ``forgetting`` to the power of its age, while the prior always
+        counts in full, as in `BayesianPerceptron`. The steps are taken every ``0.125 / (1 - forgetting)`` rows, or every
+        ``p / 16`` where the largest block of the covariance has so many weights ``p``, and before the batch that such a
+        row is in. Rows of later passes count as rows.
+    drift : float
+        In [0, 1). The rate at which the weights move: before each row by this share of the prior's variance, the
+        covariance becomes ``(1 - drift) C + drift C_0``, and the mean stays. So the belief never becomes vaguer than
+        the prior.
     calibrate : bool or "auto"
         Scale the predictive variance by what the errors of the rows turned out to be, each before it was learned. By
         default where the noise is learned and there is a hidden layer: a linearised network's own variance is somewhat
@@ -108,6 +116,7 @@ class BayesianNetwork(DriftChoice):
         intercept_scale: float | None = None,
         seed: int = 0,
         forgetting: float = 1.0,
+        drift: float = 0.0,
         calibrate: bool | Literal["auto"] = "auto",
         dtype: str = "float64",
         kernel: str = "auto",
@@ -127,6 +136,7 @@ class BayesianNetwork(DriftChoice):
         self.prior = _default_prior(kind, len(self.hidden)) if prior is None else prior
         self._likelihood = kind(self.n_outputs, self.prior.log_noise)
         self.forgetting = as_share(forgetting, "forgetting")
+        self.drift = as_fraction(drift, "drift")
         self.prior_scale = as_nonnegative(prior_scale, "prior_scale")
         self.intercept_scale = None if intercept_scale is None else as_positive(intercept_scale, "intercept_scale")
         self.seed = as_seed(seed)
@@ -140,8 +150,8 @@ class BayesianNetwork(DriftChoice):
         rng = np.random.default_rng(self.seed)
         scales = PriorScales(self.prior_scale, self._likelihood.bias_std(self.intercept_scale))
         mean, variance = start_weights(self._structure.layout, self.prior, scales, n_noise, rng)
-        self._prior_trace = float(variance.sum())
         belief = self._structure.start(mean.astype(self.dtype), variance.astype(self.dtype))
+        self._prior = DiagonalGaussian(mean.astype(self.dtype), variance.astype(self.dtype))
         fixed = None if learns_noise else float(self.noise)
         self._state = State(belief, self._likelihood.start_noise(fixed, self.calibrate), 0.0, 0)
 
@@ -379,6 +389,7 @@ class BayesianNetwork(DriftChoice):
             "intercept_scale",
             "seed",
             "forgetting",
+            "drift",
             "calibrate",
             "dtype",
         )
@@ -394,6 +405,8 @@ class BayesianNetwork(DriftChoice):
             "n_seen": self._state.seen,
         }
         arrays = {name: values.copy() for name, values in self._structure.arrays(self._state.belief).items()}
+        if self.forgetting < 1.0 or self.drift > 0.0:
+            arrays |= {"prior_mean": self._prior.mean.copy(), "prior_variances": self._prior.cov}
         return parameters, {**arrays, "scales": self._state.noise.to_array()}
 
     @classmethod
@@ -407,6 +420,8 @@ class BayesianNetwork(DriftChoice):
         for name, values in network._structure.arrays(state.belief).items():
             values[...] = arrays[name]
         state.noise.assign(arrays["scales"])
+        if "prior_mean" in arrays:  # older files have that of their constructor's arguments
+            network._prior = DiagonalGaussian(arrays["prior_mean"], arrays["prior_variances"])
         network._structure.check(state.belief, check_definite)
         state.evidence, state.seen = as_number(evidence, "log_evidence"), seen
         return network
@@ -429,14 +444,17 @@ class BayesianNetwork(DriftChoice):
 
     @cached_property
     def _learner(self) -> Learner:
-        compiled = self.kernel != "reference"
-        how = (self._structure, self._likelihood, self.activation)
-        return Learner(*how, self.forgetting, self._prior_trace, compiled)
+        return Learner(*self._learner_settings, compiled=self.kernel != "reference")
+
+    @property
+    def _learner_settings(self) -> tuple[Any, ...]:
+        forgetting = Forgetting(self.forgetting, int(np.diff(self._structure.cuts).max()))
+        return self._structure, self._likelihood, self.activation, forgetting, self.drift, self._prior
 
     @property
     def _is_safe(self) -> bool:
         """Whether a row that can't be learned is found before anything of it is written."""
-        return self._learner.compiled and self.forgetting == 1.0 and self.dtype == "float64"
+        return self._learner.compiled and self.forgetting == 1.0 and not self.drift and self.dtype == "float64"
 
     @property
     def _scores_errors(self) -> bool:
@@ -492,6 +510,8 @@ class BayesianNetwork(DriftChoice):
             )
         if self.forgetting < 1.0:
             raise ValueError(f"refine='ep' needs forgetting=1, got {self.forgetting:g}; use refine='reuse'")
+        if self.drift:
+            raise ValueError(f"refine='ep' needs weights that don't drift, got drift={self.drift:g}; use refine='reuse'")
         if batch > 1:
             raise ValueError(f"refine='ep' removes rows one by one and needs batch=1, got {batch}")
 

@@ -1,0 +1,124 @@
+"""When the past is forgotten, and what is left of a covariance then.
+
+Forgetting with the share ``f`` makes a row of age ``n`` count ``f^n``, while the prior always counts in full: of the
+precision ``P`` and of ``h = P m``, ``P <- f P + (1 - f) P0`` and ``h <- f h + (1 - f) h0`` before each row. No direction
+then becomes less certain than it was before the first row, and a weight that no row tells of stays at its prior. Since
+such a step takes a factorisation it is taken once in a `period` of rows, for all of these rows.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from onepass._typing import FloatArray
+
+__all__ = ["Forgetting", "Segment", "fade_covariance", "fade_root", "lowered", "prior_gap"]
+
+_STAIR = 0.125  # of the window 1 / (1 - f) may pass between two steps: rows then count at most 13 % too much or too little
+_WEIGHTS_PER_ROW = 16  # a factorisation of so many weights costs about as much as a few rows
+
+
+class Segment(NamedTuple):
+    """Rows between two steps of forgetting."""
+
+    start: int
+    stop: int
+    steps: int
+    """How many steps there are before the first of these rows."""
+
+
+@dataclass(frozen=True)
+class Forgetting:
+    """How fast the past fades, the same for every form of the belief."""
+
+    share: float
+    """What is left of a row's weight after another row, in (0, 1]."""
+    size: int
+    """Weights of the largest block of the covariance, whose factorisation is to be paid for."""
+
+    @property
+    def period(self) -> int:
+        """Rows between two steps; 0 where nothing is forgotten."""
+        if self.share == 1.0:
+            return 0
+        return max(ceil(_STAIR / (1.0 - self.share) - 1e-9), self.size // _WEIGHTS_PER_ROW)
+
+    @property
+    def keep(self) -> float:
+        """Share of the rows' precision that one step keeps."""
+        return self.share**self.period
+
+    def is_due(self, seen: float) -> bool:
+        """Whether a step comes before the next row, after so many."""
+        return self.share < 1.0 and seen > 0 and seen % self.period == 0
+
+    def segments(self, seen: int, n_rows: int, batch: int = 1) -> Iterator[Segment]:
+        """Divide rows that follow after ``seen`` ones; the steps of a batch all come before its first row."""
+        if self.share == 1.0:
+            yield Segment(0, n_rows, 0)
+            return
+        steps = {0: 0}
+        for row in range(-(-max(seen, 1) // self.period) * self.period, seen + n_rows, self.period):
+            first = (row - seen) // batch * batch
+            steps[first] = steps.get(first, 0) + 1
+        for start, stop in pairwise([*steps, n_rows]):
+            yield Segment(start, stop, steps[start])
+
+
+def prior_gap(
+    mean: FloatArray, variances: FloatArray, prior_mean: FloatArray, prior_variances: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Prior variances to forget towards, and the way from the mean to the prior's, in float64.
+
+    A weight that the prior knows exactly stays where it is.
+    """
+    known = prior_variances == 0.0
+    towards = np.where(known, variances, prior_variances).astype(np.float64)
+    return towards, np.where(known, 0.0, prior_mean.astype(np.float64) - mean)
+
+
+def lowered(values: FloatArray) -> FloatArray:
+    """Inverses, 0 of a 0."""
+    return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0.0)
+
+
+def fade_covariance(cov: FloatArray, towards: FloatArray, keep: float) -> FloatArray:
+    """``(k C^-1 + (1 - k) C0^-1)^-1`` for a whole ``C`` and variances ``C0``.
+
+    With ``B`` the covariance in units of the prior's that is ``B (k I + (1 - k) B)^-1``, whose inverse always exists.
+    """
+    unit = np.sqrt(towards)
+    scaled = cov * np.outer(lowered(unit), lowered(unit))
+    mixed = (1.0 - keep) * scaled
+    mixed[np.diag_indices(len(mixed))] += keep
+    factor, failed = dpotrf(mixed, lower=1, overwrite_a=1)
+    if failed:  # not finite: answered by the check of what was learned
+        return np.full_like(cov, np.nan)
+    faded = dpotrs(factor, np.asfortranarray(scaled), lower=1)[0]
+    return np.asarray(faded * np.outer(unit, unit))
+
+
+def fade_root(
+    root: FloatArray, prior_root: FloatArray, gap: FloatArray, keep: float
+) -> tuple[FloatArray, FloatArray]:
+    """The root of the faded covariance, and the way of the mean; ``prior_root`` is triangular, or its diagonal.
+
+    With ``S = R R0^-1`` and ``k I + (1 - k) S S' = L L'`` the new root is ``L^-1 R``: nothing is subtracted.
+    """
+    if prior_root.ndim == 1:
+        inverse = lowered(prior_root)
+        ratio, pull = root * inverse, inverse * gap
+    else:
+        solid = prior_root + np.diag((np.diag(prior_root) == 0.0).astype(np.float64))
+        ratio = np.tril(solve_triangular(solid, root.T, lower=True, trans=1).T)
+        pull = solve_triangular(solid, gap, lower=True, trans=1)
+    mixed = (1.0 - keep) * (ratio @ ratio.T) + keep * np.eye(len(root))
+    factor = np.linalg.cholesky(mixed)
+    faded = np.tril(solve_triangular(factor, root, lower=True))
+    return faded, (1.0 - keep) * (solve_triangular(factor, ratio @ pull, lower=True) @ faded)

@@ -239,7 +239,9 @@ class FullGaussian:
         step, bias = block_size(len(self._mean)), plan.rule.bias
         with_bias = np.ones((step, len(self._mean)), dtype=self._mean.dtype)
         if plan.drift:
-            step = min(step, max(int(np.log(_FADED) / np.log1p(-plan.drift)), 1))
+            step = min(step, int(np.log(_FADED) / np.log1p(-min(plan.drift, 0.999))))
+            if step < _FEW:  # next to nothing is left of what the rows of a block would share
+                return self._learn_rows(plan, state, rows)
         blocks = not _drifts_by_matrix(plan)
         for start in range(0, len(rows), step):
             part = rows.part(start, start + step)

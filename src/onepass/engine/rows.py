@@ -534,7 +534,7 @@ def rows_diagonal(X, X_var, y, rule, state, wander, mean, variance, out):
 
 def _wandered(variance, kept, added, n):
     """A variance after ``n`` times ``variance <- kept variance + added``."""
-    if kept == 1.0:
+    if kept == 1.0 or n == 0.0:
         return variance + added * n
     faded = expm1(n * log1p(kept - 1.0))  # kept^n - 1
     return variance + variance * faded + added * faded / (kept - 1.0)

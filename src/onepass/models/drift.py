@@ -1,12 +1,12 @@
 """The choice of how the weights drift, which a model makes when it is made: ``drift="auto"`` is a class of its own.
 
-A model of one rate of drift knows nothing of several. `DriftChoice` makes `onepass.models.drifting`'s model in its place
-where the rate is ``"auto"``, and gives both what lets others treat them alike.
+A model of one rate of drift knows nothing of several. Where the rate is ``"auto"``, `DriftChoice` makes a model of
+`onepass.models.drifting` in its place, and it gives both what lets others treat them alike.
 """
 
-from numbers import Real
 from typing import Any, Self
 
+from onepass._validation import as_fraction
 from onepass.files.registry import savable
 
 __all__ = ["AUTO", "DriftChoice", "as_drift"]
@@ -17,12 +17,7 @@ _SEVERAL_RATES = {"BayesianPerceptron": "DriftingPerceptron", "BayesianNetwork":
 
 def as_drift(drift: Any) -> float | str:
     """Check a rate of drift, in [0, 1], or ``"auto"``."""
-    if isinstance(drift, str) and drift == AUTO:
-        return AUTO
-    known = isinstance(drift, Real) and not isinstance(drift, bool) and 0.0 <= float(drift) <= 1.0
-    if not known:
-        raise ValueError(f"drift must be a rate in [0, 1] or {AUTO!r}, got {drift!r}")
-    return float(drift)
+    return AUTO if isinstance(drift, str) and drift == AUTO else as_fraction(drift, "drift", f"or {AUTO!r}")
 
 
 class DriftChoice:

@@ -266,7 +266,7 @@ class Drifting:
 
 
 class DriftingPerceptron(Drifting, BayesianPerceptron):
-    """A perceptron whose weights drift at a rate that is learned: what ``drift="auto"`` makes of `BayesianPerceptron`."""
+    """A perceptron whose rate of drift is learned: what ``drift="auto"`` makes of `BayesianPerceptron`."""
 
     _plain = BayesianPerceptron
 
@@ -333,7 +333,7 @@ class DriftingPerceptron(Drifting, BayesianPerceptron):
 
 
 class DriftingNetwork(Drifting, BayesianNetwork):
-    """A network whose weights drift at a rate that is learned: what ``drift="auto"`` makes of `BayesianNetwork`."""
+    """A network whose rate of drift is learned: what ``drift="auto"`` makes of `BayesianNetwork`."""
 
     _plain = BayesianNetwork
 

@@ -260,7 +260,7 @@ class BayesianCommittee(Ensemble):
 
     @property
     def _noise_scale(self) -> FloatArray | None:
-        """By how much the mixture scales its members' noise; members whose scales differ say how uncertain these are."""
+        """What the members' noise is multiplied by; members whose scales differ say how uncertain these are."""
         return None if len(self.members) == 1 else self._weighting.noise_scale
 
     def _weigh_by_scores(self, scores: Sequence[RowScores]) -> None:

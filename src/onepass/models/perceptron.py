@@ -137,10 +137,12 @@ class BayesianPerceptron(DriftChoice):
         while the prior always counts in full, so that no direction becomes less certain than before the first row, and
         inputs that are always zero change nothing. The steps are taken every ``0.125 / (1 - forgetting)`` rows, or every
         ``p / 16`` with a large full covariance. Rows of later passes count as rows.
-    drift : float
-        In [0, 1). The rate at which the weights move: before each row by this share of the prior's variance, the
+    drift : float or "auto"
+        In [0, 1]. The rate at which the weights move: before each row by this share of the prior's variance, the
         covariance becomes ``(1 - drift) C + drift C_0``, and the mean stays. So the belief never becomes vaguer than
-        the prior.
+        the prior. ``"auto"`` has models of the rates 0, 1e-5, 1e-3, 1e-2, 0.1 and 1 learn side by side, at six times
+        the work. They are weighed row by row by what each predicts, where the rate may change at any time, and
+        predictions are those of the mixture; needs ``passes=1``.
     process_noise : float or (p,) array
         Variance added to every weight before each row, for weights that wander.
     dtype : {"float64", "float32"}
@@ -181,7 +183,7 @@ class BayesianPerceptron(DriftChoice):
         moments: str = "exact",
         covariance: str = "full",
         forgetting: float = 1.0,
-        drift: float = 0.0,
+        drift: float | str = 0.0,
         process_noise: ArrayLike = 0.0,
         dtype: str = "float64",
         kernel: str = "auto",
@@ -193,7 +195,7 @@ class BayesianPerceptron(DriftChoice):
         self._likelihood, progress = as_likelihood(observation, noise, noise_window, self.activation)
         self.update = self._likelihood.choose_update(update, self.activation)
         self.forgetting = as_share(forgetting, "forgetting")
-        self.drift = as_fraction(drift, "drift")
+        self.drift = as_fraction(drift, "drift", "or 'auto'")
         self.kernel = one_of(renamed_kernel(kernel, engine), ("auto", "rows", "blocks", "reference"), "kernel")
         size = self.n_features + self.bias
         self.process_noise = as_variances(process_noise, size, "process_noise")

@@ -80,10 +80,12 @@ class BayesianNetwork(DriftChoice):
         counts in full, as in `BayesianPerceptron`. The steps are taken every ``0.125 / (1 - forgetting)`` rows, or every
         ``p / 16`` where the largest block of the covariance has so many weights ``p``, and before the batch that such a
         row is in. Rows of later passes count as rows.
-    drift : float
-        In [0, 1). The rate at which the weights move: before each row by this share of the prior's variance, the
+    drift : float or "auto"
+        In [0, 1]. The rate at which the weights move: before each row by this share of the prior's variance, the
         covariance becomes ``(1 - drift) C + drift C_0``, and the mean stays. So the belief never becomes vaguer than
-        the prior.
+        the prior. ``"auto"`` has models of the rates 0, 1e-5, 1e-3, 1e-2, 0.1 and 1 learn side by side, at six times
+        the work. They are weighed row by row by what each predicts, where the rate may change at any time, and
+        predictions are those of the mixture; needs ``passes=1``.
     calibrate : bool or "auto"
         Scale the predictive variance by what the errors of the rows turned out to be, each before it was learned. By
         default where the noise is learned and there is a hidden layer: a linearised network's own variance is somewhat
@@ -116,7 +118,7 @@ class BayesianNetwork(DriftChoice):
         intercept_scale: float | None = None,
         seed: int = 0,
         forgetting: float = 1.0,
-        drift: float = 0.0,
+        drift: float | str = 0.0,
         calibrate: bool | Literal["auto"] = "auto",
         dtype: str = "float64",
         kernel: str = "auto",
@@ -136,7 +138,7 @@ class BayesianNetwork(DriftChoice):
         self.prior = _default_prior(kind, len(self.hidden)) if prior is None else prior
         self._likelihood = kind(self.n_outputs, self.prior.log_noise)
         self.forgetting = as_share(forgetting, "forgetting")
-        self.drift = as_fraction(drift, "drift")
+        self.drift = as_fraction(drift, "drift", "or 'auto'")
         self.prior_scale = as_nonnegative(prior_scale, "prior_scale")
         self.intercept_scale = None if intercept_scale is None else as_positive(intercept_scale, "intercept_scale")
         self.seed = as_seed(seed)

@@ -20,7 +20,9 @@ from onepass._typing import FloatArray
 
 __all__ = ["Forgetting", "Segment", "fade_covariance", "fade_root", "lowered", "prior_gap"]
 
-_STAIR = 0.125  # of the window 1 / (1 - f) may pass between two steps: rows then count at most 13 % too much or too little
+_STAIR = (
+    0.125  # of the window 1 / (1 - f) may pass between two steps: rows then count at most 13 % too much or too little
+)
 _WEIGHTS_PER_ROW = 16  # a factorisation of so many weights costs about as much as a few rows
 
 
@@ -104,9 +106,7 @@ def fade_covariance(cov: FloatArray, towards: FloatArray, keep: float) -> FloatA
     return np.asarray(faded * np.outer(unit, unit))
 
 
-def fade_root(
-    root: FloatArray, prior_root: FloatArray, gap: FloatArray, keep: float
-) -> tuple[FloatArray, FloatArray]:
+def fade_root(root: FloatArray, prior_root: FloatArray, gap: FloatArray, keep: float) -> tuple[FloatArray, FloatArray]:
     """The root of the faded covariance, and the way of the mean; ``prior_root`` is triangular, or its diagonal.
 
     With ``S = R R0^-1`` and ``k I + (1 - k) S S' = L L'`` the new root is ``L^-1 R``: nothing is subtracted.

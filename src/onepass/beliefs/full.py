@@ -12,7 +12,7 @@ from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import fade_covariance, fade_root, lowered, prior_gap
 from onepass.beliefs.rows import RowPlan, Rows
 from onepass.engine.blocks import CANCELLED, block_size, learn_block
-from onepass.engine.rows import Wander, rows_dense, rows_root
+from onepass.engine.rows import DenseRowLearner, RowLearner, Wander, rows_dense, rows_root
 from onepass.engine.step import LearningState
 from onepass.engine.threads import threads_for
 
@@ -186,6 +186,15 @@ class FullGaussian:
     def keeps_root(self, plan: RowPlan) -> bool:
         """Whether rows learned one at a time are learned into the root, now and from now on."""
         return not self.is_dense and not plan.drifts and self.is_small(len(self._mean), plan.kernel)
+
+    def row_learner(self, plan: RowPlan, state: LearningState) -> RowLearner | None:
+        """What learns one row at a time into the arrays that are kept now, fast; None where nothing does."""
+        if self.keeps_root(plan):
+            return RowLearner(plan.rule, state, self._mean, self.use_square_root())
+        drifts = plan.drifts and not _drifts_by_matrix(plan) and not plan.forgetting.period
+        if self._dense is None or not drifts or not self.is_small(len(self._mean), plan.kernel):
+            return None
+        return DenseRowLearner(plan.rule, state, plan.wander, CANCELLED[self._mean.dtype], self._mean, self._dense)
 
     @staticmethod
     def is_small(size: int, kernel: str) -> bool:

@@ -30,31 +30,64 @@ def _weigh(count, log_densities, stride, switching, weights, before, after):
     return most + log(total)
 
 
-def switch_rows(log_densities, weights, switching, evidence):
-    """Weigh hypotheses by the log densities ``(K, n)`` that each predicted for rows, one row after the other.
+class Switching:
+    """Weights of hypotheses, and what the mixture of these has been worth.
 
-    ``weights``, ``(K,)``, are those before the first row, and are changed to those before the next one. Returned are the
-    weights before each row and after it, ``(n, K)``, the log density of each row under the mixture, ``(n,)``, and
-    ``evidence`` with these added.
+    Parameters
+    ----------
+    weights : (K,) array
+        Those with which the next row is predicted.
+    rate : probability that another hypothesis takes over before a row
+    log_evidence : sum of the log densities of all rows under the mixture
+
+    Attributes
+    ----------
+    posterior : (n, K) array
+        Weights after each row that was learned last.
     """
-    count: cython.Py_ssize_t = log_densities.shape[0]
-    n: cython.Py_ssize_t = log_densities.shape[1]
-    i: cython.Py_ssize_t
-    before = np.empty((n, count))
-    after = np.empty((n, count))
-    mixture = np.empty(n)
-    before_view: cython.double[:, ::1] = before
-    after_view: cython.double[:, ::1] = after
-    mixture_view: cython.double[::1] = mixture
-    for i in range(n):
-        mixture_view[i] = _weigh(
-            count,
-            cython.address(log_densities[0, i]),
-            n,
-            switching,
-            cython.address(weights[0]),
-            cython.address(before_view[i, 0]),
-            cython.address(after_view[i, 0]),
-        )
-        evidence += mixture_view[i]
-    return before, after, mixture, evidence
+
+    def __init__(self, weights, rate: float, log_evidence: float = 0.0):
+        self.values = np.array(weights, dtype=np.float64)
+        self.rate, self.log_evidence = rate, log_evidence
+        self.posterior = np.empty((0, len(self.values)))
+
+    @property
+    def weights(self):
+        """The weights with which the next row is predicted, ``(K,)``."""
+        return np.array(self.values)
+
+    def copy(self):
+        """Make an independent copy."""
+        twin = Switching(self.values, self.rate, self.log_evidence)
+        twin.posterior = self.posterior
+        return twin
+
+    def __reduce__(self):
+        return Switching, (np.asarray(self.values), self.rate, self.log_evidence)
+
+    def learn(self, log_densities):
+        """Weigh by the log densities ``(K, n)`` that each predicted for rows, one row after the other.
+
+        Returned are the weights before each row, ``(n, K)``, and its log density under the mixture, ``(n,)``.
+        """
+        count: cython.Py_ssize_t = log_densities.shape[0]
+        n: cython.Py_ssize_t = log_densities.shape[1]
+        i: cython.Py_ssize_t
+        before = np.empty((n, count))
+        mixture = np.empty(n)
+        self.posterior = np.empty((n, count))
+        before_view: cython.double[:, ::1] = before
+        after_view: cython.double[:, ::1] = self.posterior
+        mixture_view: cython.double[::1] = mixture
+        for i in range(n):
+            mixture_view[i] = _weigh(
+                count,
+                cython.address(log_densities[0, i]),
+                n,
+                self.rate,
+                cython.address(self.values[0]),
+                cython.address(before_view[i, 0]),
+                cython.address(after_view[i, 0]),
+            )
+            self.log_evidence += mixture_view[i]
+        return before, mixture

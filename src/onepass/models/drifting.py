@@ -9,8 +9,9 @@ stream that changes the pace of its changes, and its evidence is a proper one: t
 ``BayesianPerceptron(..., drift="auto")`` and ``BayesianNetwork(..., drift="auto")`` make.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,7 +20,9 @@ from scipy.special import expit, logsumexp
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_generator, as_share
-from onepass.engine.switching import switch_rows
+from onepass.engine.rows import RowMixture
+from onepass.engine.step import RECORD_SIZE, SITE_SIZE
+from onepass.engine.switching import Switching
 from onepass.files.state import Arrays, Parameters, as_number, nested, sized, under
 from onepass.likelihoods import Bernoulli, Counts
 from onepass.likelihoods.counts import count_interval, log_normal
@@ -43,29 +46,21 @@ class Hypotheses:
     """All that learning changes: the models, their weights, and the evidence of their mixture."""
 
     members: list[Any]
-    weights: FloatArray = field(default_factory=lambda: np.full(len(RATES), 1.0 / len(RATES)))
-    """``(K,)``, with which the next row is predicted; replaced, never changed."""
-    log_evidence: float = 0.0
-    posterior: FloatArray = field(default_factory=lambda: np.empty((0, len(RATES))))
-    """Weights after each row of the last call, ``(n, K)``."""
+    switching: Switching
+
+    @classmethod
+    def start(cls, members: list[Any]) -> "Hypotheses":
+        """Weigh all models the same."""
+        return cls(members, Switching(np.full(len(members), 1.0 / len(members)), _SWITCHING))
+
+    @property
+    def weights(self) -> FloatArray:
+        """Weight of each model when the next row is predicted, ``(K,)``."""
+        return self.switching.weights
 
     def copy(self) -> "Hypotheses":
         """Make an independent copy."""
-        return Hypotheses(
-            [snapshot(member) for member in self.members], self.weights, self.log_evidence, self.posterior
-        )
-
-    def weigh(self, log_densities: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
-        """Weigh by what the members predicted for rows, ``(n,)`` each.
-
-        Returned are the weights before each row, ``(K, n)``, and the log densities of the mixture.
-        """
-        weights = self.weights.copy()
-        before, self.posterior, mixture, self.log_evidence = switch_rows(
-            np.array(log_densities), weights, _SWITCHING, self.log_evidence
-        )
-        self.weights = weights
-        return before.T, mixture
+        return Hypotheses([snapshot(member) for member in self.members], self.switching.copy())
 
 
 class Drifting:
@@ -78,7 +73,7 @@ class Drifting:
     def __init__(self, *args: Any, drift: str = AUTO, **options: Any) -> None:
         super().__init__(*args, **options)  # for the settings; what is learned is in the hypotheses
         self.drift = drift
-        self._state = Hypotheses([self._plain(*args, drift=rate, **options) for rate in RATES])
+        self._state = Hypotheses.start([self._plain(*args, drift=rate, **options) for rate in RATES])
 
     def __repr__(self) -> str:
         return super().__repr__().replace(", n_seen=", f", drift={AUTO!r}, n_seen=")
@@ -99,7 +94,7 @@ class Drifting:
 
         That is of rates of a tenth or more, under which hardly anything learned before still counts; ``(n,)``.
         """
-        return np.asarray(self._state.posterior[:, _FAST].sum(axis=1))
+        return np.asarray(self._state.switching.posterior[:, _FAST].sum(axis=1))
 
     @property
     def mean(self) -> FloatArray:
@@ -109,7 +104,7 @@ class Drifting:
     @property
     def log_evidence(self) -> float:
         """Sum of the log predictive densities of all rows learned, each before it was learned."""
-        return float(self._state.log_evidence)
+        return float(self._state.switching.log_evidence)
 
     @property
     def n_seen(self) -> int:
@@ -161,11 +156,11 @@ class Drifting:
         exported = [member.export_state() for member in self._state.members]
         parameters = {
             "class": type(self).__name__,
-            "log_evidence": self._state.log_evidence,
+            "log_evidence": self._state.switching.log_evidence,
             "rates": list(RATES),
             "members": [own for own, _ in exported],
         }
-        arrays: Arrays = {"weights": self._state.weights.copy()}
+        arrays: Arrays = {"weights": self._state.weights}
         for k, (_, numbers) in enumerate(exported):
             arrays |= nested(str(k), numbers)
         return parameters, arrays
@@ -189,12 +184,12 @@ class Drifting:
         model = object.__new__(cls)
         model.__dict__.update(members[0].__dict__)  # the settings that all of them have
         model.__dict__.pop("_one_row", None)
-        model.drift, model._state = AUTO, Hypotheses(members, weights, log_evidence)
+        model.drift, model._state = AUTO, Hypotheses(members, Switching(weights, _SWITCHING, log_evidence))
         return model
 
     def with_members(self, members: list[Any]) -> Self:
         """Make a model of other hypotheses, with the weights and the evidence of this one."""
-        return self.of(members, self._state.weights, self._state.log_evidence)
+        return self.of(members, self._state.weights, self.log_evidence)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)  # each member sees to its own arrays
@@ -225,10 +220,14 @@ class Drifting:
         """Let all members learn, or none; weights before each row, ``(K, n)``, and log densities of the mixture."""
         before = self._state.copy()
         try:
-            return self._state.weigh([learned(member) for member in self._state.members])
+            densities = np.array([learned(member) for member in self._state.members])
+            weights, mixture = self._state.switching.learn(densities)
         except BaseException:  # Ctrl-C too leaves no hypothesis ahead of the others
-            self._restore(before)
+            self._state = before
             raise
+        finally:
+            self.__dict__.pop("_one_row", None)  # it refers to the beliefs from before
+        return weights.T, mixture
 
     def _predicting(
         self, learned: Callable[[Any], tuple[Prediction, FloatArray]]
@@ -244,9 +243,6 @@ class Drifting:
         weights, mixture = self._together(scored)
         parts = stacked(seen)
         return weights, _mixture(weights if parts.mean.ndim > 1 else weights[:, 0], parts), mixture
-
-    def _restore(self, before: Hypotheses) -> None:
-        self._state = before
 
     def _predictions(self, X: Any, **options: Any) -> Prediction:
         """What each hypothesis predicts, along a first axis: ``(K, ...)``."""
@@ -305,9 +301,23 @@ class DriftingPerceptron(Drifting, BayesianPerceptron):
         own = np.array([member.log_noise_var for member in members])
         return float(mixture_moments(self._state.weights, logs, own)[1])
 
-    def _learned(self, member: Any, X: Inputs, y: ArrayLike, **options: Any) -> FloatArray:
-        densities: FloatArray = member._score_then_learn(X, y, **options)[0][:, 3]
-        return densities
+    def learn(self, X: Inputs, y: ArrayLike, **options: Any) -> Self:  # type: ignore[override]
+        """Let every hypothesis learn the rows as `BayesianPerceptron.learn` does, but in one pass: all rows or none."""
+        if not options and type(X) is np.ndarray and X.ndim == 1 and self._one_row is not None and self._one_row(X, y):
+            return self
+        return super().learn(X, y, **options)
+
+    @cached_property
+    def _one_row(self) -> RowMixture | None:  # type: ignore[override]
+        """The fast path for one row; None where there is none."""
+        learners = [member._one_row for member in self._state.members]
+        return None if None in learners else RowMixture(learners, self._state.switching)
+
+    def _learned(self, member: Any, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None) -> FloatArray:
+        rows, row_vars, targets, _ = member._pairs(X, y, X_var)
+        record = np.empty((len(targets), RECORD_SIZE))
+        member._learn(rows, row_vars, targets, record, np.empty((0, SITE_SIZE)))
+        return record[:, 3]
 
     def _predict_then_learn(self, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None) -> Any:
         return self._predicting(lambda member: member._predict_then_learn(X, y, X_var))[1:]

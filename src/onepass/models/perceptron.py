@@ -356,16 +356,11 @@ class BayesianPerceptron(DriftChoice):
         self, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None
     ) -> tuple[Prediction, FloatArray]:
         """Predict every row just before learning it, and give the log density that it had, too."""
-        record, single = self._score_then_learn(X, y, X_var)
-        pre_mean, pre_var, noise, densities = record.T.copy()
-        return self._prediction(pre_mean, pre_var, self._likelihood.with_noise(noise), single), densities
-
-    def _score_then_learn(self, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None) -> tuple[FloatArray, bool]:
-        """Learn rows; their records from just before, see `Rows`, and whether a single row was given."""
         rows, row_vars, targets, single = self._pairs(X, y, X_var)
         record = np.empty((len(targets), RECORD_SIZE))
         self._learn(rows, row_vars, targets, record, np.empty((0, SITE_SIZE)))
-        return record, single
+        pre_mean, pre_var, noise, densities = record.T.copy()
+        return self._prediction(pre_mean, pre_var, self._likelihood.with_noise(noise), single), densities
 
     def interval(self, X: Inputs, level: float = 0.95, *, X_var: ArrayLike | None = None) -> tuple[Any, Any]:
         """Central interval that holds with probability ``level``: of a new target, or for labels of their probability.
@@ -486,6 +481,8 @@ class BayesianPerceptron(DriftChoice):
         state = self._state
         if self.kernel != "reference":
             state.belief.prepare(self._plan, len(targets))
+            if self._plan.drifts:
+                self.__dict__.pop("_one_row", None)  # the form of the belief may change
         before: _State | None = None
         # The kernels look at a row, in double precision, before they write anything of it: one row needs no way back.
         changed_first = self._plan.drifts or self._forgetting.is_due(state.progress.n_seen)
@@ -535,11 +532,11 @@ class BayesianPerceptron(DriftChoice):
     def _one_row(self) -> RowLearner | None:
         """The fast path for one row; None where there is none."""
         belief = self._state.belief
-        if self.kernel == "reference" or not isinstance(belief, FullGaussian) or not belief.keeps_root(self._plan):
+        if self.kernel == "reference" or not isinstance(belief, FullGaussian):
             return None
         if belief.mean.dtype != np.float64 or self._likelihood.kalman is None:  # one in Python does its own checks
             return None
-        return RowLearner(self._plan.rule, self._state.progress, belief.mean, belief.use_square_root())
+        return belief.row_learner(self._plan, self._state.progress)
 
     @cached_property
     def _forgetting(self) -> Forgetting:

@@ -13,7 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_fraction, as_generator, as_nonnegative, as_positive, as_rows, as_seed, as_share, one_of
+from onepass._validation import (
+    as_count,
+    as_fraction,
+    as_generator,
+    as_nonnegative,
+    as_positive,
+    as_rows,
+    as_seed,
+    as_share,
+    one_of,
+)
 from onepass.activations import as_activation
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import Forgetting
@@ -513,7 +523,9 @@ class BayesianNetwork(DriftChoice):
         if self.forgetting < 1.0:
             raise ValueError(f"refine='ep' needs forgetting=1, got {self.forgetting:g}; use refine='reuse'")
         if self.drift:
-            raise ValueError(f"refine='ep' needs weights that don't drift, got drift={self.drift:g}; use refine='reuse'")
+            raise ValueError(
+                f"refine='ep' needs weights that don't drift, got drift={self.drift:g}; use refine='reuse'"
+            )
         if batch > 1:
             raise ValueError(f"refine='ep' removes rows one by one and needs batch=1, got {batch}")
 

@@ -13,7 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_fraction, as_generator, as_nonnegative, as_positive, as_rows, as_seed, as_share, one_of
+from onepass._validation import (
+    as_count,
+    as_fraction,
+    as_generator,
+    as_nonnegative,
+    as_positive,
+    as_rows,
+    as_seed,
+    as_share,
+    one_of,
+)
 from onepass.activations import as_activation
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import Forgetting
@@ -76,8 +86,8 @@ class BayesianNetwork:
         Of the prior's means, and of the order of the rows in passes after the first.
     forgetting : float
         In (0, 1]. Below 1 the past fades: a row counts ``forgetting`` to the power of its age, while the prior always
-        counts in full, as in `BayesianPerceptron`. The steps are taken every ``0.125 / (1 - forgetting)`` rows, or every
-        ``p / 16`` where the largest block of the covariance has so many weights ``p``, and before the batch that such a
+        counts in full, as in `BayesianPerceptron`. The steps are taken every ``0.25 / (1 - forgetting)`` rows, or every
+        ``p / 8`` where the largest block of the covariance has so many weights ``p``, and before the batch that such a
         row is in. Rows of later passes count as rows.
     drift : float
         In [0, 1). The rate at which the weights move: before each row by this share of the prior's variance, the
@@ -500,7 +510,9 @@ class BayesianNetwork:
         if self.forgetting < 1.0:
             raise ValueError(f"refine='ep' needs forgetting=1, got {self.forgetting:g}; use refine='reuse'")
         if self.drift:
-            raise ValueError(f"refine='ep' needs weights that don't drift, got drift={self.drift:g}; use refine='reuse'")
+            raise ValueError(
+                f"refine='ep' needs weights that don't drift, got drift={self.drift:g}; use refine='reuse'"
+            )
         if batch > 1:
             raise ValueError(f"refine='ep' removes rows one by one and needs batch=1, got {batch}")
 

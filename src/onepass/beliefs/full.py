@@ -9,7 +9,7 @@ from scipy.linalg.lapack import dtrtri
 from onepass._typing import FloatArray
 from onepass.beliefs.base import Natural, Projection
 from onepass.beliefs.diagonal import DiagonalGaussian
-from onepass.beliefs.forgetting import fade_covariance, fade_root, lowered, prior_gap
+from onepass.beliefs.forgetting import fade_root, fade_triangle, prior_gap
 from onepass.beliefs.rows import RowPlan, Rows
 from onepass.engine.blocks import CANCELLED, block_size, learn_block
 from onepass.engine.rows import DenseRowLearner, RowLearner, Wander, rows_dense, rows_root
@@ -271,9 +271,7 @@ class FullGaussian:
         if isinstance(prior, DiagonalGaussian):
             towards, gap = prior_gap(self._mean, self.marginal_variances(), prior.mean, prior.variance)
             if self._dense is not None:
-                faded = fade_covariance(self.cov.astype(np.float64), towards, keep)
-                self._dense[...] = faded
-                self._mean += (1.0 - keep) * (faded @ (lowered(towards) * gap))
+                self._mean += fade_triangle(self._dense, towards, gap, keep, lower=1)
                 return
             prior_root = np.sqrt(towards)
         else:

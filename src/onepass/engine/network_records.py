@@ -76,6 +76,9 @@ class NetworkRule:
         self.activation, self.likelihood = activation, likelihood
         self.drift, self.prior_var = drift, np.ascontiguousarray(prior_var, dtype=np.float64)
 
+    def __reduce__(self):
+        return NetworkRule, (self.activation, self.likelihood, self.drift, np.asarray(self.prior_var))
+
 
 class TrainingPass:
     """One pass over rows: what comes in, and what is written down about each row from before it was learned.

@@ -20,7 +20,7 @@ cdef class RowRule:
 
 cdef class Wander:
     cdef readonly double kept
-    cdef double[::1] added
+    cdef const double[::1] added
 
 cdef struct Seen:
     bint learned

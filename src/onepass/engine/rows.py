@@ -516,7 +516,7 @@ def learn_row_dense(x, x_var, d, y, rule, state, before, wander, cancelled, mean
     k: cython.Py_ssize_t
     kept: cython.double = wander.kept
     drifting: cython.bint = wander.added.shape[0] > 0
-    added: cython.p_double = cython.address(wander.added[0]) if drifting else cython.NULL
+    added = cython.address(wander.added[0]) if drifting else cython.NULL
     row_x = scratch
     gain = scratch + p
     seen: Seen = Seen(False, False, 0.0, 0.0)
@@ -631,7 +631,7 @@ def rows_diagonal(X, X_var, y, rule, state, wander, mean, variance, out):
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
     kept: cython.double = wander.kept
-    added: cython.double[::1] = wander.added
+    added = wander.added
     drifting: cython.bint = added.shape[0] > 0
     learned: cython.Py_ssize_t = n
     row = np.empty(p)
@@ -696,7 +696,7 @@ def rows_sparse(data, indices, indptr, y, rule, state, wander, mean, variance, o
     low: cython.Py_ssize_t
     high: cython.Py_ssize_t
     kept: cython.double = wander.kept
-    added: cython.double[::1] = wander.added
+    added = wander.added
     drifting: cython.bint = added.shape[0] > 0
     learned: cython.Py_ssize_t = n
     touched = np.zeros(p if drifting else 0, dtype=np.int64)  # the row before which noise was last made up

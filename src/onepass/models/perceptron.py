@@ -135,8 +135,8 @@ class BayesianPerceptron(DriftChoice):
     forgetting : float
         In (0, 1]. Below 1 the past fades, for weights that drift: a row counts ``forgetting`` to the power of its age,
         while the prior always counts in full, so that no direction becomes less certain than before the first row, and
-        inputs that are always zero change nothing. The steps are taken every ``0.125 / (1 - forgetting)`` rows, or every
-        ``p / 16`` with a large full covariance. Rows of later passes count as rows.
+        inputs that are always zero change nothing. The steps are taken every ``0.25 / (1 - forgetting)`` rows, or every
+        ``p / 8`` with a large full covariance. Rows of later passes count as rows.
     drift : float or "auto"
         In [0, 1]. The rate at which the weights move: before each row by this share of the prior's variance, the
         covariance becomes ``(1 - drift) C + drift C_0``, and the mean stays. So the belief never becomes vaguer than
@@ -548,7 +548,8 @@ class BayesianPerceptron(DriftChoice):
     def _plan(self) -> RowPlan:
         """What the belief needs to know to learn rows."""
         forgetting, rule = self._forgetting, RowRule(self._matcher, self.bias)
-        if forgetting.period and FullGaussian.is_small(forgetting.size, self.kernel):
+        full = isinstance(self._state.belief, FullGaussian)
+        if full and forgetting.period and FullGaussian.is_small(forgetting.size, self.kernel):
             priors = pack_root(self._prior)[None]
             rule = RowRule(self._matcher, self.bias, forgetting.period, forgetting.keep, priors)
         return RowPlan(

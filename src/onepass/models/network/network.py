@@ -87,8 +87,8 @@ class BayesianNetwork(DriftChoice):
         Of the prior's means, and of the order of the rows in passes after the first.
     forgetting : float
         In (0, 1]. Below 1 the past fades: a row counts ``forgetting`` to the power of its age, while the prior always
-        counts in full, as in `BayesianPerceptron`. The steps are taken every ``0.125 / (1 - forgetting)`` rows, or every
-        ``p / 16`` where the largest block of the covariance has so many weights ``p``, and before the batch that such a
+        counts in full, as in `BayesianPerceptron`. The steps are taken every ``0.25 / (1 - forgetting)`` rows, or every
+        ``p / 8`` where the largest block of the covariance has so many weights ``p``, and before the batch that such a
         row is in. Rows of later passes count as rows.
     drift : float or "auto"
         In [0, 1]. The rate at which the weights move: before each row by this share of the prior's variance, the

@@ -37,6 +37,7 @@ FORMULAS = {
     "class_matches",
     "count_matches",
     "step",
+    "switching",
 }
 NEWER = "x86_64_v3"
 IS_X86_64 = platform.machine().lower() in ("x86_64", "amd64")

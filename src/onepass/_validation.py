@@ -144,13 +144,14 @@ def as_share(value: Any, name: str, *, open_above: bool = False) -> float:
     return number
 
 
-def as_fraction(value: Any, name: str) -> float:
-    """``value`` as a number from 0 on and below 1."""
+def as_fraction(value: Any, name: str, hint: str = "") -> float:
+    """``value`` as a number from 0 to 1; ``hint`` says what else is allowed."""
+    allowed = f"a number in [0, 1]{hint and ' '}{hint}"
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number in [0, 1), got {_describe(value)}")
+        raise TypeError(f"{name} must be {allowed}, got {_describe(value)}")
     number = float(value)
-    if not 0.0 <= number < 1.0:
-        raise ValueError(f"{name} must be in [0, 1), got {number:g}")
+    if not 0.0 <= number <= 1.0:
+        raise ValueError(f"{name} must be {allowed}, got {number:g}")
     return number
 
 

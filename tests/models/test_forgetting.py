@@ -62,7 +62,7 @@ def test_forgetting_is_weighted_ridge_regression(forgetting: float, kernel: str,
     model = BayesianPerceptron(3, "linear", noise=noise, forgetting=forgetting, kernel=kernel, **given_prior)
     model.learn(X, y)
     period = Forgetting(forgetting, p).period
-    assert period == int(np.ceil(0.125 / (1 - forgetting)))
+    assert period == int(np.ceil(0.25 / (1 - forgetting) - 1e-9))
     # Stairs: a row counts less after every step that came since it was learned.
     steps_since = 60 // period - np.arange(61) // period
     whole = np.column_stack([np.ones(61), X])
@@ -72,14 +72,14 @@ def test_forgetting_is_weighted_ridge_regression(forgetting: float, kernel: str,
 
 
 def test_the_steps_of_a_large_covariance_are_further_apart() -> None:
-    assert Forgetting(0.9, 320).period == 20
-    assert Forgetting(0.999, 320).period == 125
-    assert Forgetting(0.9, 320).keep == 0.9**20
-    assert Forgetting(1.0, 320).period == 0
+    assert Forgetting(0.9, 160).period == 20
+    assert Forgetting(0.999, 160).period == 250
+    assert Forgetting(0.9, 160).keep == 0.9**20
+    assert Forgetting(1.0, 160).period == 0
 
 
 def test_segments_divide_rows_at_the_steps_however_they_come() -> None:
-    forgetting = Forgetting(0.975, 4)  # every 5 rows
+    forgetting = Forgetting(0.95, 4)  # every 5 rows
     assert [tuple(s) for s in forgetting.segments(0, 12)] == [(0, 5, 0), (5, 10, 1), (10, 12, 1)]
     assert [tuple(s) for s in forgetting.segments(5, 3)] == [(0, 3, 1)]
     assert [tuple(s) for s in forgetting.segments(3, 4)] == [(0, 2, 0), (2, 4, 1)]
@@ -95,8 +95,10 @@ def test_all_forms_of_a_full_covariance_forget_the_same(p: int, prior: str) -> N
     y = (y > 0).astype(float)
     given_prior = {"cov": np.linspace(0.5, 2.0, p) if prior == "variances" else mixed_covariance(p)}
     given_prior["mean"] = np.linspace(-1.0, 1.0, p)
-    make = {kernel: BayesianPerceptron(p - 1, forgetting=0.95, kernel=kernel, **given_prior) for kernel in
-            ("reference", "rows", "blocks", "auto")}
+    make = {
+        kernel: BayesianPerceptron(p - 1, forgetting=0.95, kernel=kernel, **given_prior)
+        for kernel in ("reference", "rows", "blocks", "auto")
+    }
     for model in make.values():
         model.learn(X, y)
     dense = BayesianPerceptron(p - 1, forgetting=0.95, **given_prior)
@@ -136,7 +138,7 @@ def test_each_key_forgets_towards_the_prior_that_it_started_from() -> None:
 @settings(max_examples=30)
 @given(
     seed=st.integers(0, 2**20),
-    keep=st.floats(1e-3, 1.0),
+    keep=st.floats(1e-3, 0.9),
     share=st.floats(0.0, 0.999),
     known=st.booleans(),
     scale=st.sampled_from([1e-6, 1.0, 1e6]),
@@ -366,7 +368,7 @@ def test_networks_fade_the_same_however_rows_come(structure: str, fading: dict[s
 @pytest.mark.parametrize("fading", [{"forgetting": 0.9}, {"drift": 0.01}], ids=str)
 @pytest.mark.parametrize("form", PERCEPTRONS, ids=str)
 def test_a_refused_row_leaves_a_fading_belief_as_it_was(form: dict[str, Any], fading: dict[str, Any]) -> None:
-    X, y = rows(20, 3)  # with forgetting=0.9 the next row comes after a step
+    X, y = rows(21, 3)  # with forgetting=0.9 the next row comes after a step
     model = BayesianPerceptron(3, "linear", noise=0.1, **form, **fading).learn(X, y)
     mean, cov, evidence = model.mean, model.cov, model.log_evidence
     for wild in (np.full(3, 1e200), np.full((2, 3), 1e200)):
@@ -441,8 +443,8 @@ def test_what_drifts_is_not_refined_or_merged() -> None:
     for model in (BayesianPerceptron(2, "linear", drift=0.1), BayesianNetwork(2, (3,), drift=0.1)):
         with pytest.raises(ValueError, match="don't drift, got drift"):
             model.learn(X, y, passes=2, refine="ep")
-        with pytest.raises(ValueError, match="drift=0.1 lets the weights move"):
+        with pytest.raises(ValueError, match=r"drift=0\.1 lets the weights move"):
             Merging(model)
     fleet = PerceptronFleet(2, "linear")
-    with pytest.raises(ValueError, match="drift=0.1 where the fleet has 0"):
+    with pytest.raises(ValueError, match=r"drift=0\.1 where the fleet has 0"):
         fleet.prior = BayesianPerceptron(2, "linear", drift=0.1)

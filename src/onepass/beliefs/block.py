@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from onepass._typing import FloatArray
 from onepass.beliefs.diagonal import DiagonalGaussian
-from onepass.beliefs.forgetting import fade_covariance, lowered, prior_gap
+from onepass.beliefs.forgetting import fade_blocks, prior_gap
 from onepass.beliefs.full import FullGaussian
 
 __all__ = ["BlockGaussian"]
@@ -107,10 +107,14 @@ class BlockGaussian:
         """Let rows count ``keep`` of what they did and the prior the rest: see `onepass.beliefs.forgetting`."""
         variances = self.marginal_variances()
         towards, gap = prior_gap(self.mean, variances, prior.mean, prior.variance)
-        for part, block in self.blocks():
-            faded = fade_covariance(_mirrored(block).astype(np.float64), towards[part], keep)
-            block[...] = faded
-            self.mean[part] += (1.0 - keep) * (faded @ (lowered(towards[part]) * gap[part]))
+        sizes = np.diff(self.cuts)
+        runs = np.flatnonzero(np.diff(sizes, prepend=0))  # blocks of one size that follow each other
+        for first, last in pairwise([*runs, len(sizes)]):
+            size = sizes[first]
+            part = slice(self.cuts[first], self.cuts[last])
+            stack = self.values[self.offsets[first] : self.offsets[last]].reshape(-1, size, size)
+            shift = fade_blocks(stack, towards[part].reshape(-1, size), gap[part].reshape(-1, size), keep)
+            self.mean[part] += shift.ravel()
 
     def drift(self, share: float, prior: DiagonalGaussian) -> None:
         """Let the weights move by a share of the prior's variance: ``C <- (1 - share) C + share C0``."""

@@ -9,10 +9,10 @@ from scipy.linalg.lapack import dtrtri
 from onepass._typing import FloatArray
 from onepass.beliefs.base import Natural, Projection
 from onepass.beliefs.diagonal import DiagonalGaussian
-from onepass.beliefs.forgetting import fade_covariance, fade_root, lowered, prior_gap
+from onepass.beliefs.forgetting import fade_root, fade_triangle, prior_gap
 from onepass.beliefs.rows import RowPlan, Rows
-from onepass.engine.blocks import block_size, CANCELLED, DIGITS_LOST, learn_block
-from onepass.engine.rows import Wander, rows_dense, rows_root
+from onepass.engine.blocks import CANCELLED, DIGITS_LOST, block_size, learn_block
+from onepass.engine.rows import DenseRowLearner, RowLearner, Wander, rows_dense, rows_root
 from onepass.engine.step import LearningState
 from onepass.engine.threads import threads_for
 
@@ -187,6 +187,15 @@ class FullGaussian:
         """Whether rows learned one at a time are learned into the root, now and from now on."""
         return not self.is_dense and not plan.drifts and self.is_small(len(self._mean), plan.kernel)
 
+    def row_learner(self, plan: RowPlan, state: LearningState) -> RowLearner | None:
+        """What learns one row at a time into the arrays that are kept now, fast; None where nothing does."""
+        if self.keeps_root(plan):
+            return RowLearner(plan.rule, state, self._mean, self.use_square_root())
+        drifts = plan.drifts and not _drifts_by_matrix(plan) and not plan.forgetting.period
+        if self._dense is None or not drifts or not self.is_small(len(self._mean), plan.kernel):
+            return None
+        return DenseRowLearner(plan.rule, state, plan.wander, CANCELLED[self._mean.dtype], self._mean, self._dense)
+
     @staticmethod
     def is_small(size: int, kernel: str) -> bool:
         """Whether so many weights are learned row by row, into the root if nothing is against it."""
@@ -241,7 +250,9 @@ class FullGaussian:
         step, bias = block_size(len(self._mean)), plan.rule.bias
         with_bias = np.ones((step, len(self._mean)), dtype=self._mean.dtype)
         if plan.drift:
-            step = min(step, max(int(np.log(_FADED) / np.log1p(-plan.drift)), 1))
+            step = min(step, int(np.log(_FADED) / np.log1p(-min(plan.drift, 0.999))))
+            if step < _FEW:  # next to nothing is left of what the rows of a block would share
+                return self._learn_rows(plan, state, rows)
         blocks = not _drifts_by_matrix(plan)
         for start in range(0, len(rows), step):
             part = rows.part(start, start + step)
@@ -262,9 +273,7 @@ class FullGaussian:
         if isinstance(prior, DiagonalGaussian):
             towards, gap = prior_gap(self._mean, self.marginal_variances(), prior.mean, prior.variance)
             if self._dense is not None:
-                faded = fade_covariance(self.cov.astype(np.float64), towards, keep)
-                self._dense[...] = faded
-                self._mean += (1.0 - keep) * (faded @ (lowered(towards) * gap))
+                self._mean += fade_triangle(self._dense, towards, gap, keep, lower=1)
                 return
             prior_root = np.sqrt(towards)
         else:

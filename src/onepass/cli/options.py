@@ -108,6 +108,19 @@ def _positive_or(word: str) -> Callable[[str], float | str]:
     return convert
 
 
+def _rate(value: str) -> float | str:
+    """A share of 1, or ``auto``."""
+    if value == "auto":
+        return value
+    try:
+        rate = float(value)
+    except ValueError:
+        rate = -1.0
+    if not 0.0 <= rate <= 1.0:
+        raise click.BadParameter(f"{value!r} is neither a rate from 0 to 1 nor 'auto'.")
+    return rate
+
+
 files = click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
 
 model_argument = click.argument("model", type=click.Path(path_type=Path, dir_okay=False))
@@ -218,6 +231,15 @@ shape = _all(
         default=1.0,
         show_default=True,
         help="Below 1 older rows count less, for relations that drift.",
+    ),
+    click.option(
+        "--drift",
+        type=_rate,
+        metavar="RATE|auto",
+        default="0",
+        show_default=True,
+        help="Share of the way back to the prior that weights go before each row, from 0 to 1; 'auto' weighs six rates "
+        "by how well each predicts, which takes six times as long.",
     ),
     click.option(
         "--seed",

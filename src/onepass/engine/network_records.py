@@ -68,7 +68,7 @@ class NetworkRule:
     ----------
     activation : CompiledActivation
     likelihood : VectorLikelihood
-    drift : share of the prior's variance by which the weights move before each row, in [0, 1)
+    drift : share of the prior's variance by which the weights move before each row, in [0, 1]
     prior_var : (p,) array
     """
 

@@ -1,5 +1,6 @@
 from onepass.engine.matches cimport CompiledLikelihood
 from onepass.engine.step cimport LearningState
+from onepass.engine.switching cimport Switching
 
 ctypedef fused Real:
     float
@@ -23,20 +24,42 @@ cdef class Wander:
 
 cdef struct Seen:
     bint learned
+    bint digits_lost
     double pre_mean
     double pre_var
 
 cdef class RowLearner:
     cdef RowRule rule
-    cdef LearningState state
-    cdef double[::1] mean, scratch
+    cdef readonly LearningState state
+    cdef readonly double[::1] mean
+    cdef double[::1] scratch
     cdef double[:, ::1] root
     cdef bint call(self, const double[::1] x, double y) noexcept nogil
+    cdef bint learn_row(self, const double[::1] x, double y) noexcept nogil
+    cdef double variance(self, const double[::1] x) noexcept nogil
+    cdef void save(self, double* saved) noexcept nogil
+    cdef void go_back(self, const double* saved) noexcept nogil
     cdef tuple project(self, const double[::1] x)
+
+cdef class DenseRowLearner(RowLearner):
+    cdef Wander wander
+    cdef double cancelled
+    cdef LearningState before
+
+cdef class RowMixture:
+    cdef list learners, states
+    cdef Switching switching
+    cdef double[:, ::1] saved, log_densities
+    cdef bint call(self, const double[::1] x, double y) except -1
+    cdef void go_back(self, Py_ssize_t last)
 
 cdef Seen learn_row_root(
     const double* x, const double* x_var, Py_ssize_t d, double y, RowRule rule, LearningState state,
     Real* mean, Real* root, bint packed, const double* prior, Real* scratch, double* site
+) noexcept nogil
+cdef Seen learn_row_dense(
+    const double* x, const double* x_var, Py_ssize_t d, double y, RowRule rule, LearningState state,
+    LearningState before, Wander wander, double cancelled, Real* mean, Real* cov, Real* scratch, double* site
 ) noexcept nogil
 cdef Py_ssize_t scratch_size(RowRule rule, Py_ssize_t p) noexcept nogil
 cdef void forget_root(

@@ -9,6 +9,7 @@ may be in single or double precision.
 import cython
 import numpy as np
 from cython.cimports.libc.math import expm1, fmod, isfinite, log1p, sqrt
+from cython.cimports.libc.string import memcpy
 from cython.cimports.onepass.engine.step import N_SITE, LearningState, learn_scalar, learn_site
 
 _TINY = cython.declare(cython.double, 1e-100)  # the square root of a share of the variance that is none
@@ -188,7 +189,7 @@ def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, prior, scrat
     coords = scratch + p
     gain = scratch + 2 * p
     shrink = scratch + 3 * p
-    seen: Seen = Seen(False, 0.0, 0.0)
+    seen: Seen = Seen(False, False, 0.0, 0.0)
     if not _load(row_x, x, d, rule.bias) or y * 0.0 != 0.0:
         return seen
     forgets: cython.bint = prior != cython.NULL and state.n_seen > 0.0 and fmod(state.n_seen, rule.period) == 0.0
@@ -295,6 +296,10 @@ class RowLearner:
             return False
         if self.state.trust.is_alarmed():
             return False
+        return self.learn_row(x, y)
+
+    def learn_row(self, x, y):
+        """Learn a row of the right length."""
         return learn_row_root(
             cython.address(x[0]),
             cython.NULL,
@@ -320,29 +325,50 @@ class RowLearner:
             self.rule.likelihood.raise_pending()  # here, or it would be raised after the long way had succeeded
         return learned
 
+    def save(self, saved):
+        """Keep the belief, to go back to."""
+        p: cython.Py_ssize_t = self.mean.shape[0]
+        memcpy(saved, cython.address(self.mean[0]), p * cython.sizeof(cython.double))
+        memcpy(saved + p, cython.address(self.root[0, 0]), p * p * cython.sizeof(cython.double))
+
+    def go_back(self, saved):
+        """Take back the belief that `save` kept."""
+        p: cython.Py_ssize_t = self.mean.shape[0]
+        memcpy(cython.address(self.mean[0]), saved, p * cython.sizeof(cython.double))
+        memcpy(cython.address(self.root[0, 0]), saved + p, p * p * cython.sizeof(cython.double))
+
     def project(self, x):
         """Predict a row of the right type; several threads may do so at a time, so nothing is written."""
         d: cython.Py_ssize_t = x.shape[0]
         p: cython.Py_ssize_t = self.mean.shape[0]
         bias: cython.Py_ssize_t = self.rule.bias
         j: cython.Py_ssize_t
-        k: cython.Py_ssize_t
         if d + bias != p:
             return None
         pre_mean = 0.0
-        pre_var = 0.0
         for j in range(p):
-            root = cython.address(self.root[j, 0])
-            coord = root[0] if bias else 0.0
-            for k in range(bias, j + 1):
-                coord += root[k] * x[k - bias]
             pre_mean += self.mean[j] * (x[j - bias] if j >= bias else 1.0)
-            pre_var += coord * coord
+        pre_var = self.variance(x)
         if not isfinite(pre_mean + pre_var):
             return None
         mean, var, slope = self.rule.likelihood.activation.at(pre_mean, pre_var)
         self.rule.likelihood.raise_pending()
         return (mean, var, slope), pre_mean, pre_var
+
+    def variance(self, x):
+        """Variance of the pre-activation."""
+        p: cython.Py_ssize_t = self.mean.shape[0]
+        bias: cython.Py_ssize_t = self.rule.bias
+        j: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        total = 0.0
+        for j in range(p):
+            root = cython.address(self.root[j, 0])
+            coord = root[0] if bias else 0.0
+            for k in range(bias, j + 1):
+                coord += root[k] * x[k - bias]
+            total += coord * coord
+        return total
 
     def predict(self, x):
         """Moments of the output, and mean and variance of the pre-activation, for a row ``(d,)``; or None."""
@@ -350,6 +376,95 @@ class RowLearner:
             return self.project(x)
         except (TypeError, ValueError):
             return None
+
+
+class DenseRowLearner(RowLearner):
+    """The same with a belief stored as the covariance itself, of which ``root`` has the columns' lower parts as rows.
+
+    A row that would cost the covariance its digits goes the long way, too.
+    """
+
+    def __init__(self, rule, state, wander, cancelled, mean, cov):
+        RowLearner.__init__(self, rule, state, mean, cov.T)
+        self.wander, self.cancelled, self.before = wander, cancelled, state.copy()
+
+    def learn_row(self, x, y):
+        """Learn a row of the right length."""
+        return learn_row_dense(
+            cython.address(x[0]),
+            cython.NULL,
+            x.shape[0],
+            y,
+            self.rule,
+            self.state,
+            self.before,
+            self.wander,
+            self.cancelled,
+            cython.address(self.mean[0]),
+            cython.address(self.root[0, 0]),
+            cython.address(self.scratch[0]),
+            cython.NULL,
+        ).learned
+
+    def variance(self, x):
+        """Variance of the pre-activation."""
+        p: cython.Py_ssize_t = self.mean.shape[0]
+        bias: cython.Py_ssize_t = self.rule.bias
+        j: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        total = 0.0
+        for j in range(p):
+            column = cython.address(self.root[j, 0])
+            here = x[j - bias] if j >= bias else 1.0
+            below = 0.5 * column[j] * here
+            for k in range(j + 1, p):
+                below += column[k] * x[k - bias]  # k is no bias: that is the first
+            total += 2.0 * here * below
+        return max(total, 0.0)
+
+
+class RowMixture:
+    """Lets several learn a row, and weighs them by what each predicted: all of them or, on the terms above, none."""
+
+    def __init__(self, learners, switching):
+        self.learners, self.switching = learners, switching
+        count = len(learners)
+        size = len(learners[0].mean)
+        self.states = [learner.state.copy() for learner in learners]
+        self.saved = np.empty((count, size * (size + 1)))
+        self.log_densities = np.empty((count, 1))
+
+    def call(self, x, y):
+        """Learn a row of the right type."""
+        k: cython.Py_ssize_t
+        first: RowLearner = self.learners[0]
+        for k in range(self.saved.shape[0]):
+            learner: RowLearner = self.learners[k]
+            state: LearningState = self.states[k]
+            state.assign(learner.state)
+            learner.save(cython.address(self.saved[k, 0]))
+            if not learner.call(x, y):
+                self.go_back(k)
+                first.rule.likelihood.raise_pending()
+                return False
+            self.log_densities[k, 0] = learner.state.log_density
+        self.switching.learn(np.asarray(self.log_densities))
+        return True
+
+    def go_back(self, last):
+        """Undo what all up to the ``last`` have learned."""
+        k: cython.Py_ssize_t
+        for k in range(last + 1):
+            learner: RowLearner = self.learners[k]
+            learner.state.assign(self.states[k])
+            learner.go_back(cython.address(self.saved[k, 0]))
+
+    def __call__(self, x, y):
+        """Learn a row, ``(d,)``, and its target; whether that was done."""
+        try:
+            return self.call(x, y)
+        except (TypeError, ValueError, OverflowError):  # not float64, not contiguous, no number: the long way
+            return False
 
 
 def rows_root(X, X_var, y, rule, state, mean, root, forgets, out, sites):
@@ -395,93 +510,120 @@ def rows_root(X, X_var, y, rule, state, mean, root, forgets, out, sites):
     return learned
 
 
+def learn_row_dense(x, x_var, d, y, rule, state, before, wander, cancelled, mean, cov, scratch, site):
+    """Learn a row into the lower triangle of ``C`` itself, in Fortran order, its weights moving before.
+
+    As `learn_row_root`, but nothing is learned either where ``C`` would lose its digits. ``before`` receives the state
+    from before; ``scratch`` has room for two rows of ``C``.
+    """
+    p: cython.Py_ssize_t = d + rule.bias
+    bias: cython.Py_ssize_t = rule.bias
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    kept: cython.double = wander.kept
+    drifting: cython.bint = wander.added.shape[0] > 0
+    added = cython.address(wander.added[0]) if drifting else cython.NULL
+    row_x = scratch
+    gain = scratch + p
+    seen: Seen = Seen(False, False, 0.0, 0.0)
+    own_site: cython.double[N_SITE]  # written only if the row is learned here
+    if not _load(row_x, x, d, rule.bias) or y * 0.0 != 0.0:
+        return seen
+    pre_mean = 0.0
+    for j in range(p):
+        gain[j] = 0.0
+        pre_mean += mean[j] * row_x[j]
+    for j in range(p):
+        column = cov + j * p
+        below = 0.0
+        here = row_x[j]
+        for k in range(j + 1, p):
+            gain[k] += column[k] * here
+            below += column[k] * row_x[k]
+        gain[j] += column[j] * here + below
+    var = 0.0
+    terms = 0.0
+    for j in range(p):
+        if drifting:
+            gain[j] = kept * gain[j] + added[j] * row_x[j]
+        var += row_x[j] * gain[j]
+        terms += kept * cov[j * p + j] * row_x[j] * row_x[j]
+    if var < cancelled * terms:
+        seen.digits_lost = True
+        return seen
+    input_var = 0.0
+    if x_var != cython.NULL:
+        for k in range(d):
+            marginal = kept * cov[(bias + k) * (p + 1)] + (added[bias + k] if drifting else 0.0)
+            input_var += x_var[k] * (mean[bias + k] * mean[bias + k] + marginal)
+    before.assign(state)
+    if site == cython.NULL:
+        score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, var, input_var, y)
+    else:
+        for k in range(N_SITE):
+            own_site[k] = site[k]
+        score, information, ratio = learn_site(rule.likelihood, state, pre_mean, var, input_var, y, own_site)
+    if not isfinite(score):
+        return seen
+    if ratio < cancelled:
+        state.assign(before)
+        seen.digits_lost = True
+        return seen
+    for k in range(0 if site == cython.NULL else N_SITE):
+        site[k] = own_site[k]
+    for j in range(p):
+        mean[j] += score * gain[j]
+        step = information * gain[j]
+        column = cov + j * p
+        column[j] = kept * column[j] + (added[j] if drifting else 0.0) - step * gain[j]
+        for k in range(j + 1, p):
+            column[k] = kept * column[k] - step * gain[k]
+    seen.learned = True
+    seen.pre_mean = pre_mean
+    seen.pre_var = var + input_var
+    return seen
+
+
 def rows_dense(X, X_var, y, rule, state, wander, cancelled, mean, cov, out, sites):
     """Learn rows into the lower triangle of ``C`` itself, in Fortran order.
 
     Returns the rows learned, and whether it stopped there because ``C`` would lose its digits.
     """
     n: cython.Py_ssize_t = X.shape[0]
-    d: cython.Py_ssize_t = X.shape[1]
-    p: cython.Py_ssize_t = mean.shape[0]
-    bias: cython.Py_ssize_t = rule.bias
     i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    kept: cython.double = wander.kept
-    added = wander.added
-    drifting: cython.bint = added.shape[0] > 0
     uncertain: cython.bint = X_var.shape[0] > 0
     learned: cython.Py_ssize_t = n
     digits_lost: cython.bint = False
-    space = np.empty((2, p), dtype=np.asarray(mean).dtype)
-    view: Real[:, ::1] = space
-    x = cython.address(view[0, 0])
-    gain = cython.address(view[1, 0])
+    scratch = np.empty(2 * mean.shape[0], dtype=np.asarray(mean).dtype)
+    space: Real[::1] = scratch
     before: LearningState = state.copy()
-    site: cython.double[N_SITE]  # written only if the row is learned here
     with cython.nogil:
         for i in range(n):
-            if not _load(x, cython.address(X[i, 0]), d, rule.bias) or not isfinite(y[i]):
+            seen = learn_row_dense(
+                cython.address(X[i, 0]),
+                cython.address(X_var[i, 0]) if uncertain else cython.NULL,
+                X.shape[1],
+                y[i],
+                rule,
+                state,
+                before,
+                wander,
+                cancelled,
+                cython.address(mean[0]),
+                cython.address(cov[0, 0]),
+                cython.address(space[0]),
+                cython.address(sites[i, 0]) if sites.shape[0] else cython.NULL,
+            )
+            if not seen.learned:
                 learned = i
+                digits_lost = seen.digits_lost
                 break
-            pre_mean = 0.0
-            for j in range(p):
-                gain[j] = 0.0
-                pre_mean += mean[j] * x[j]
-            for j in range(p):
-                column = cython.address(cov[0, j])
-                below = 0.0
-                here = x[j]
-                for k in range(j + 1, p):
-                    gain[k] += column[k] * here
-                    below += column[k] * x[k]
-                gain[j] += column[j] * here + below
-            var = 0.0
-            terms = 0.0
-            for j in range(p):
-                if drifting:
-                    gain[j] = kept * gain[j] + added[j] * x[j]
-                var += x[j] * gain[j]
-                terms += kept * cov[j, j] * x[j] * x[j]
-            if var < cancelled * terms:
-                learned = i
-                digits_lost = True
-                break
-            input_var = 0.0
-            if uncertain:
-                for k in range(d):
-                    marginal = kept * cov[bias + k, bias + k] + (added[bias + k] if drifting else 0.0)
-                    input_var += X_var[i, k] * (mean[bias + k] * mean[bias + k] + marginal)
-            before.assign(state)
-            if sites.shape[0]:
-                for k in range(N_SITE):
-                    site[k] = sites[i, k]
-                score, information, ratio = learn_site(rule.likelihood, state, pre_mean, var, input_var, y[i], site)
-            else:
-                score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, var, input_var, y[i])
-            if not isfinite(score):
-                learned = i
-                break
-            if ratio < cancelled:
-                state.assign(before)
-                learned = i
-                digits_lost = True
-                break
-            for k in range(N_SITE if sites.shape[0] else 0):
-                sites[i, k] = site[k]
             if out.shape[0]:
-                out[i, 0] = pre_mean
-                out[i, 1] = var + input_var
+                out[i, 0] = seen.pre_mean
+                out[i, 1] = seen.pre_var
                 out[i, 2] = before.noise
                 out[i, 3] = state.log_density
                 out[i, 4] = state.trust.distrust
-            for j in range(p):
-                mean[j] += score * gain[j]
-                step = information * gain[j]
-                column = cython.address(cov[0, j])
-                column[j] = kept * column[j] + (added[j] if drifting else 0.0) - step * gain[j]
-                for k in range(j + 1, p):
-                    column[k] = kept * column[k] - step * gain[k]
             if state.trust.is_alarmed() and sites.shape[0] == 0:
                 learned = i + 1
                 break
@@ -548,7 +690,7 @@ def rows_diagonal(X, X_var, y, rule, state, wander, mean, variance, out):
 
 def _wandered(variance, kept, added, n):
     """A variance after ``n`` times ``variance <- kept variance + added``."""
-    if kept == 1.0:
+    if kept == 1.0 or n == 0.0:
         return variance + added * n
     faded = expm1(n * log1p(kept - 1.0))  # kept^n - 1
     return variance + variance * faded + added * faded / (kept - 1.0)

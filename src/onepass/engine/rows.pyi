@@ -3,6 +3,7 @@ from typing import Any
 from onepass._typing import FloatArray
 from onepass.engine.matches import CompiledLikelihood
 from onepass.engine.step import LearningState
+from onepass.engine.switching import Switching
 
 class RowRule:
     likelihood: CompiledLikelihood
@@ -26,6 +27,21 @@ class RowLearner:
     def __init__(self, rule: RowRule, state: LearningState, mean: FloatArray, root: FloatArray) -> None: ...
     def __call__(self, x: FloatArray, y: Any) -> bool: ...
     def predict(self, x: FloatArray) -> tuple[Any, float, float] | None: ...
+
+class DenseRowLearner(RowLearner):
+    def __init__(
+        self,
+        rule: RowRule,
+        state: LearningState,
+        wander: Wander,
+        cancelled: float,
+        mean: FloatArray,
+        cov: FloatArray,
+    ) -> None: ...
+
+class RowMixture:
+    def __init__(self, learners: list[RowLearner], switching: Switching) -> None: ...
+    def __call__(self, x: FloatArray, y: Any) -> bool: ...
 
 def rows_root(
     X: FloatArray,

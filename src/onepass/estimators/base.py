@@ -24,6 +24,7 @@ from onepass.estimators.batch import Batch, PredictedRows, as_dense, is_sparse
 from onepass.estimators.files import SavableEstimator
 from onepass.estimators.inputs import SCALES
 from onepass.estimators.scaling import Scaling, warn_of_scales
+from onepass.models.drift import AUTO, as_drift
 from onepass.models.ensemble import Ensemble
 from onepass.models.perceptron import Prediction
 from onepass.models.weighting import FadingWeights
@@ -49,6 +50,7 @@ class OnePassEstimator(SavableEstimator):
     passes: int
     refine: str
     forgetting: float
+    drift: float | str
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Forget everything, then learn the rows in their order, and again as often as ``passes`` says.
@@ -143,9 +145,20 @@ class OnePassEstimator(SavableEstimator):
             pairs = zip(self._ensembles, part.targets.T, strict=True)
             seen = [ensemble.predict_score_learn(part.rows, column) for ensemble, column in pairs]
             moments = self._predicted([prediction for prediction, _ in seen])
-            parts.append(PredictedRows(*moments, np.sum([logs for _, logs in seen], axis=0) - self._log_scale))
+            densities = np.sum([logs for _, logs in seen], axis=0) - self._log_scale
+            parts.append(PredictedRows(*moments, densities, self._changes(len(densities))))
         self._n_rows += len(batch)
         return PredictedRows.joined(parts)
+
+    def _changes(self, n_rows: int) -> FloatArray:
+        """For each of the rows that the models have just learned, the probability that the weights had changed."""
+        if self.drift != AUTO:
+            return np.zeros(n_rows)
+        each = [
+            ensemble.weights @ [member.change_probability_ for member in ensemble.members]
+            for ensemble in self._ensembles
+        ]
+        return np.asarray(np.max(each, axis=0))
 
     def _check_warm(self) -> None:
         if self.standardize and (not self.__sklearn_is_fitted__() or self._n_rows < self.warm_up):
@@ -162,6 +175,10 @@ class OnePassEstimator(SavableEstimator):
                 "prior_scale='auto' weighs what one pass predicted: pass a number, or passes=1, "
                 f"got passes={self.passes}"
             )
+        if as_drift(self.drift) == AUTO and self.passes > 1:
+            raise ValueError(
+                f"drift='auto' weighs what one pass predicted: pass a rate, or passes=1, got passes={self.passes}"
+            )
 
     def _learning_options(self, passes: int) -> dict[str, Any]:
         """Options of the models' ``learn``."""
@@ -170,7 +187,7 @@ class OnePassEstimator(SavableEstimator):
         refine = self.refine
         if refine == "auto":
             full = self._ensembles[0].members[0].covariance == "full"
-            refine = "ep" if full and self.forgetting == 1.0 else "reuse"
+            refine = "ep" if full and self.forgetting == 1.0 and self.drift == 0.0 else "reuse"
         return {"passes": passes, "refine": refine}
 
     # The state before the first row, and during the warm-up.
@@ -265,7 +282,7 @@ class OnePassEstimator(SavableEstimator):
         return self._in_chunks(self._checked_rows(X), _CHUNK)
 
     def _member_predictions(self, ensemble: Ensemble, chunks: list[Any]) -> Prediction:
-        """What each member predicts for rows in chunks, ``(members, n, ...)``."""
+        """What each component of an ensemble predicts for rows in chunks, ``(components, n, ...)``."""
         parts = [ensemble.member_predictions(rows) for rows in chunks]
         return Prediction(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
 
@@ -281,6 +298,13 @@ class OnePassEstimator(SavableEstimator):
         check_is_fitted(self)
         weights = np.array([ensemble.weights for ensemble in self._ensembles])
         return np.asarray(weights[0] if len(weights) == 1 else weights)
+
+    @property
+    def drift_(self) -> Any:
+        """The probability of each rate of drift, now; a list of such dictionaries for several outputs."""
+        check_is_fitted(self)
+        found = [_mean_of(ensemble.weights, [one.drift_ for one in ensemble.members]) for ensemble in self._ensembles]
+        return found[0] if len(found) == 1 else found
 
     @property
     def log_evidence_(self) -> float:
@@ -301,3 +325,8 @@ class OnePassEstimator(SavableEstimator):
     def _log_scale(self) -> float:
         """By how much a standardised target's log density is larger than the target's own."""
         return float(np.log(self._target_scaling.scale).sum())
+
+
+def _mean_of(weights: FloatArray, shares: list[dict[float, float]]) -> dict[float, float]:
+    """Mean of shares of the same rates."""
+    return {rate: float(weights @ [own[rate] for own in shares]) for rate in shares[0]}

@@ -55,6 +55,8 @@ class PredictedRows(NamedTuple):
     """The variance that more data would not take away."""
     log_density: FloatArray
     """Log density (or probability) of each target, ``(n,)``."""
+    change_probability: FloatArray
+    """With ``drift="auto"`` the probability, given the row, that the weights had just changed, ``(n,)``; else 0."""
 
     @classmethod
     def joined(cls, parts: "list[PredictedRows]") -> "PredictedRows":

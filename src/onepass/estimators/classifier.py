@@ -141,10 +141,10 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         return mean, np.column_stack([var, var]), np.column_stack([noise, noise])
 
     def _mixture_parts(self, X: Any) -> tuple[FloatArray, Prediction]:
-        """The members' weights, and what each of them predicts, ``(k, n)`` or ``(k, n, K)``."""
+        """The components' weights, and what each of them predicts, ``(k, n)`` or ``(k, n, K)``."""
         rows = list(self._rows(X))
         (ensemble,) = self._ensembles
-        return ensemble.weights, self._member_predictions(ensemble, rows)
+        return ensemble.component_weights, self._member_predictions(ensemble, rows)
 
     def _log_sides(self, weights: FloatArray, parts: Prediction) -> FloatArray:
         """Log probabilities of both classes; all links being odd around 1/2, each keeps its digits in its own tail."""
@@ -189,6 +189,10 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         All correlations between weights, or none: for very many features.
     forgetting : float
         In (0, 1]; below 1 the past fades, for classes that drift.
+    drift : float or "auto"
+        How fast the weights move: before each row their belief goes this share of the way back to the prior, in [0, 1].
+        ``"auto"`` has several rates learn side by side, weighed row by row by how well each predicts; it takes about
+        six times as long, and needs ``passes=1``.
     passes : int
         How often ``fit`` goes through its rows; ``partial_fit`` does once. One is online learning; five make intervals
         right where one pass over few rows leaves them too narrow, and the order of the rows unimportant.
@@ -213,6 +217,8 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     log_evidence_ : float
         Sum of the log probabilities of all labels, each before it was learned; with ``standardize=True`` without those
         of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
+    drift_ : dict
+        The probability of each rate of drift, now; for several outputs a list of such.
     n_seen_ : int
         Rows learned.
 
@@ -235,6 +241,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         fit_intercept: bool = True,
         covariance: str = "full",
         forgetting: float = 1.0,
+        drift: float | str = 0.0,
         passes: int = 1,
         refine: str = "auto",
         standardize: bool = False,
@@ -246,6 +253,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         self.fit_intercept = fit_intercept
         self.covariance = covariance
         self.forgetting = forgetting
+        self.drift = drift
         self.passes = passes
         self.refine = refine
         self.standardize = standardize
@@ -300,6 +308,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
                 cov=prior_variances(self.n_features_in_, int(self.fit_intercept), scale, self.intercept_scale),
                 covariance=self.covariance,
                 forgetting=self.forgetting,
+                drift=self.drift,
             )
         if not self.fit_intercept:
             raise ValueError("fit_intercept=False is for two classes; the softmax of more has a bias")
@@ -312,4 +321,5 @@ class BayesianPerceptronClassifier(OnePassClassifier):
             prior_scale=scale,
             intercept_scale=self.intercept_scale,
             forgetting=self.forgetting,
+            drift=self.drift,
         )

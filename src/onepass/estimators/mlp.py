@@ -60,6 +60,7 @@ class _Networks(OnePassEstimator):
             "intercept_scale": self.intercept_scale,
             "seed": self.random_state or 0,
             "forgetting": self.forgetting,
+            "drift": self.drift,
         }
 
     def _restored_ensemble(self, number: int, members: list[Any], arrays: Arrays) -> Ensemble:
@@ -99,6 +100,10 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         overconfident. By default the first where that is possible.
     forgetting : float
         In (0, 1]; below 1 the past fades, for classes that drift.
+    drift : float or "auto"
+        How fast the weights move: before each row their belief goes this share of the way back to the prior, in [0, 1].
+        ``"auto"`` has several rates learn side by side, weighed row by row by how well each predicts; it takes about
+        six times as long, and needs ``passes=1``.
     standardize : bool
         Standardise the inputs by mean and standard deviation of the first ``warm_up`` rows. The statistics are then
         frozen.
@@ -112,6 +117,8 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
     log_evidence_ : float
         Sum of the log probabilities of all labels, each before it was learned; with ``standardize=True`` without those
         of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
+    drift_ : dict
+        The probability of each rate of drift, now; for several outputs a list of such.
     n_seen_ : int
         Rows learned.
 
@@ -136,6 +143,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         passes: int = 1,
         refine: str = "auto",
         forgetting: float = 1.0,
+        drift: float | str = 0.0,
         standardize: bool = True,
         warm_up: int = 100,
         random_state: int | None = 0,
@@ -149,6 +157,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         self.passes = passes
         self.refine = refine
         self.forgetting = forgetting
+        self.drift = drift
         self.standardize = standardize
         self.warm_up = warm_up
         self.random_state = random_state
@@ -198,6 +207,10 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         overconfident. By default the first where that is possible.
     forgetting : float
         In (0, 1]; below 1 the past fades, for relations that drift.
+    drift : float or "auto"
+        How fast the weights move: before each row their belief goes this share of the way back to the prior, in [0, 1].
+        ``"auto"`` has several rates learn side by side, weighed row by row by how well each predicts; it takes about
+        six times as long, and needs ``passes=1``.
     standardize : bool
         Standardise inputs, and targets that are no counts, by mean and standard deviation of the first ``warm_up``
         rows. The statistics are then frozen.
@@ -213,6 +226,8 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
     log_evidence_ : float
         Sum of the log predictive densities of all rows, each before it was learned; with ``standardize=True`` without
         those of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
+    drift_ : dict
+        The probability of each rate of drift, now; for several outputs a list of such.
     n_seen_ : int
         Rows learned.
 
@@ -239,6 +254,7 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         passes: int = 1,
         refine: str = "auto",
         forgetting: float = 1.0,
+        drift: float | str = 0.0,
         standardize: bool = True,
         warm_up: int = 100,
         random_state: int | None = 0,
@@ -254,6 +270,7 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         self.passes = passes
         self.refine = refine
         self.forgetting = forgetting
+        self.drift = drift
         self.standardize = standardize
         self.warm_up = warm_up
         self.random_state = random_state

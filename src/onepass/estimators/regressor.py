@@ -36,7 +36,10 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     observation: str
     noise: Any
 
-    _former_arguments: ClassVar[dict[str, Any]] = {"intercept_scale": None, "observation": "gaussian"}
+    _former_arguments: ClassVar[dict[str, Any]] = {
+        **OnePassEstimator._former_arguments,
+        "observation": "gaussian",
+    }
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -88,7 +91,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
             rows = list(self._rows(X))
             parts = [self._log_rates(self._member_predictions(ensemble, rows)) for ensemble in self._ensembles]
             sides = [
-                count_interval(ensemble.weights, part, level)
+                count_interval(ensemble.component_weights, part, level)
                 for ensemble, part in zip(self._ensembles, parts, strict=True)
             ]
             low, high = (self._shaped(np.column_stack(side)) for side in zip(*sides, strict=True))
@@ -104,8 +107,8 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     def _target_mixture(self, ensemble: Ensemble, rows: list[Any]) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Weights, means and standard deviations of the Gaussians that new targets, standardised, are a mixture of."""
         parts = self._member_predictions(ensemble, rows)
-        uncertain = np.array([self._log_noise_var(member) for member in ensemble.members])
-        return noise_mixture(ensemble.weights, parts.mean, parts.var, parts.noise_var, uncertain)
+        uncertain = np.array([self._log_noise_var(part) for _, part in ensemble.components])
+        return noise_mixture(ensemble.component_weights, parts.mean, parts.var, parts.noise_var, uncertain)
 
     def _log_noise_var(self, member: Any) -> float:
         """Variance of the belief about the log of a model's noise, where its predictions leave that out."""
@@ -181,7 +184,9 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     def _mixture_parts(self, X: Any) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
         """For each output the members' weights, means and variances of a new target, standardised: ``(k, n)``."""
         rows = list(self._rows(X))
-        predicted = [(ensemble.weights, self._member_predictions(ensemble, rows)) for ensemble in self._ensembles]
+        predicted = [
+            (ensemble.component_weights, self._member_predictions(ensemble, rows)) for ensemble in self._ensembles
+        ]
         return [(weights, parts.mean, parts.var + parts.noise_var) for weights, parts in predicted]
 
     def _moments(self, X: Any) -> tuple[FloatArray, FloatArray]:
@@ -231,6 +236,10 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         All correlations between weights, or none: for very many features.
     forgetting : float
         In (0, 1]; below 1 the past fades, for relations that drift.
+    drift : float or "auto"
+        How fast the weights move: before each row their belief goes this share of the way back to the prior, in [0, 1].
+        ``"auto"`` has several rates learn side by side, weighed row by row by how well each predicts; it takes about
+        six times as long, and needs ``passes=1``.
     passes : int
         How often ``fit`` goes through its rows; ``partial_fit`` does once. One is online learning; five make intervals
         right where one pass over few rows leaves them too narrow, and the order of the rows unimportant.
@@ -257,6 +266,8 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     log_evidence_ : float
         Sum of the log predictive densities of all rows, each before it was learned; with ``standardize=True`` without
         those of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
+    drift_ : dict
+        The probability of each rate of drift, now; for several outputs a list of such.
     n_seen_ : int
         Rows learned.
 
@@ -284,6 +295,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         fit_intercept: bool = True,
         covariance: str = "full",
         forgetting: float = 1.0,
+        drift: float | str = 0.0,
         passes: int = 1,
         refine: str = "auto",
         standardize: bool = False,
@@ -297,6 +309,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         self.fit_intercept = fit_intercept
         self.covariance = covariance
         self.forgetting = forgetting
+        self.drift = drift
         self.passes = passes
         self.refine = refine
         self.standardize = standardize
@@ -332,6 +345,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
             noise=noise,
             covariance=self.covariance,
             forgetting=self.forgetting,
+            drift=self.drift,
         )
 
     @property

@@ -19,6 +19,8 @@ _MODULES = {
     "BayesianPerceptron": "onepass.models.perceptron",
     "BayesianPerceptronClassifier": "onepass.estimators",
     "BayesianPerceptronRegressor": "onepass.estimators",
+    "DriftingNetwork": "onepass.models.drifting",
+    "DriftingPerceptron": "onepass.models.drifting",
     "KalmanNetwork": "onepass.models.kalman_network",
     "PerceptronClassifier": "onepass.integrations.river",
     "PerceptronFleet": "onepass.models.fleet",

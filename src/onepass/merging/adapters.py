@@ -48,12 +48,14 @@ class Adapter(Protocol):
 def adapter_for(cls: type) -> Adapter:
     """Find the adapter of a model's class; a TypeError if its models can't be merged."""
     names = sorted(name for adapter in ADAPTERS for name in adapter.classes)
+    _refuse_hypotheses(cls.__name__)
     if cls.__name__ not in names or savable(cls.__name__) is not cls:
         raise TypeError(f"prior must be one of {', '.join(names)}, got {cls.__name__}")
     return _adapter_named(cls.__name__)
 
 
 def _adapter_named(name: str) -> Adapter:
+    _refuse_hypotheses(name)
     return next(adapter for adapter in ADAPTERS if name in adapter.classes)
 
 
@@ -209,6 +211,13 @@ class EstimatorAdapter:
 
 
 ADAPTERS: tuple[Adapter, ...] = (PerceptronAdapter(), NetworkAdapter(), EstimatorAdapter())
+
+
+def _refuse_hypotheses(name: str) -> None:
+    if name in savable_names("onepass.models.drifting"):
+        raise ValueError(
+            "drift='auto' weighs rates of drift row after row, and shards have no common order of rows; use drift=0"
+        )
 
 
 def _refuse_drift(parameters: Parameters) -> None:

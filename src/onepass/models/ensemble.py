@@ -6,7 +6,6 @@ follow from predictions alone, without validation data. `Ensemble` is what all o
 has the rules for the weights; `BayesianCommittee` makes an ensemble of networks with different seeds and priors.
 """
 
-import copy
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
@@ -21,10 +20,11 @@ from scipy.special import logsumexp
 from onepass._cores import available_cores
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_generator, as_rows, as_share
-from onepass.engine.vector_matches import NoiseState
+from onepass.files.registry import savable
 from onepass.files.state import Arrays, Parameters, as_number
 from onepass.likelihoods.counts import COUNT_NAMES, count_interval
 from onepass.likelihoods.mixtures import mixture_moments, mixture_quantile
+from onepass.models.mixing import snapshot, stacked
 from onepass.models.network import BayesianNetwork
 from onepass.models.network.learning import RowScores
 from onepass.models.network.priors import NetworkPrior
@@ -65,6 +65,17 @@ class Ensemble:
         return self._weighting.weights.copy()
 
     @property
+    def components(self) -> list[tuple[float, Any]]:
+        """The models that the mixture is made of, with their weights: members, or the hypotheses that these weigh."""
+        pairs = zip(self._weighting.weights.tolist(), self.members, strict=True)
+        return [(weight * own, part) for weight, member in pairs for own, part in member.hypotheses]
+
+    @property
+    def component_weights(self) -> FloatArray:
+        """Weight of each of the `components`, ``(components,)``."""
+        return np.array([weight for weight, _ in self.components])
+
+    @property
     def weighting_arrays(self) -> Arrays:
         """What the weights follow from, by the names that files have for it."""
         return self._weighting.arrays
@@ -97,18 +108,19 @@ class Ensemble:
             predictions, densities = zip(*map(methodcaller("_predict_then_learn", X, y), self.members), strict=True)
             if len(self.members) == 1:
                 return predictions[0], densities[0]
-            mixture, log_densities = self._mixture(_stacked(predictions)), np.array(densities)
+            log_densities = np.array(densities)
+            mixture = self._mixture(self._weighting.weights, stacked(predictions))
             scores = self._mixture_density(log_densities)
             self._weigh(log_densities)
         return mixture, scores
 
     def predict(self, X: Any) -> Prediction:
         """Moments of the mixture; what the members disagree about counts as not knowing."""
-        return self._mixture(self.member_predictions(X))
+        return self._mixture(self.component_weights, self.member_predictions(X))
 
     def member_predictions(self, X: Any) -> Prediction:
-        """What each member predicts, along a first axis: ``(members, ...)``."""
-        return _stacked([member.predict(X) for member in self.members])
+        """What each of the `components` predicts, along a first axis: ``(components, ...)``."""
+        return stacked([part.predict(X) for _, part in self.components])
 
     @property
     def _evidences(self) -> list[float]:
@@ -127,35 +139,23 @@ class Ensemble:
     @contextmanager
     def _all_or_none(self) -> Iterator[None]:
         """Go back to the members and weights from before if something can't be learned."""
-        before, weighting = [_snapshot(member) for member in self.members], self._weighting
+        before, weighting = [snapshot(member) for member in self.members], self._weighting
         try:
             yield
         except BaseException:  # Ctrl-C too leaves no member ahead of the others
             self.members, self._weighting = before, weighting
             raise
 
-    def _mixture(self, parts: Prediction) -> Prediction:
-        """Moments of the mixture of what the members predict, ``(members, ...)``."""
-        weights = self._weighting.weights
+    def _mixture(self, weights: FloatArray, parts: Prediction) -> Prediction:
+        """Moments of the mixture of predictions, ``(k, ...)``, of these weights."""
         mean, var = mixture_moments(weights, parts.mean, parts.var)
         pre_mean, pre_var = mixture_moments(weights, parts.pre_mean, parts.pre_var)
-        noise_var = self._mixture_noise(parts, mean, var)
+        noise_var = self._mixture_noise(weights, parts, mean, var)
         return Prediction(*(column[()] for column in (mean, var, pre_mean, pre_var, noise_var)))
 
-    def _mixture_noise(self, parts: Prediction, mean: FloatArray, var: FloatArray) -> FloatArray:
+    def _mixture_noise(self, weights: FloatArray, parts: Prediction, mean: FloatArray, var: FloatArray) -> FloatArray:
         """Variance of the noise, given the mixture's mean and variance."""
-        return np.asarray(np.tensordot(self._weighting.weights, parts.noise_var, axes=1))
-
-
-def _stacked(predictions: Sequence[Prediction]) -> Prediction:
-    return Prediction(*(np.array(parts) for parts in zip(*predictions, strict=True)))
-
-
-def _snapshot(member: Any) -> Any:
-    """Copy what learning changes; a copy shares everything else with its original."""
-    twin = copy.copy(member)
-    twin._state = member._state.copy()
-    return twin
+        return np.asarray(np.tensordot(weights, parts.noise_var, axes=1))
 
 
 class BayesianCommittee(Ensemble):
@@ -244,8 +244,8 @@ class BayesianCommittee(Ensemble):
             return self.members[0]._predict_then_learn(X, y)
         with self._all_or_none():
             predictions, scores = zip(*(member._predict_score_learn(X, y, 1.0) for member in self.members), strict=True)
-            parts = self._with_noise(_stacked(predictions))
-            mixture = self._mixture(parts)
+            parts = self._with_noise(stacked(predictions))
+            mixture = self._mixture(self._weighting.weights, parts)
             each = [Prediction(*columns) for columns in zip(*parts, strict=True)]
             logs = [
                 member._densities_of(part, y, own) for member, part, own in zip(self.members, each, scores, strict=True)
@@ -255,13 +255,13 @@ class BayesianCommittee(Ensemble):
         return mixture, density
 
     def member_predictions(self, X: Any) -> Prediction:
-        """What each member contributes to the mixture, along a first axis: ``(members, ...)``."""
-        return _stacked([member._predict_with(self._noise_of(member), X) for member in self.members])
+        """What each of the `components` contributes to the mixture, along a first axis: ``(components, ...)``."""
+        return stacked([part._predict_with(self._noise_scale, X) for _, part in self.components])
 
-    def _noise_of(self, member: BayesianNetwork) -> NoiseState:
-        """The noise of a member in the mixture: members whose scales differ say how uncertain these are."""
-        noise = member._state.noise
-        return noise.widened() if len(self.members) == 1 else noise.with_noise_times(self._weighting.noise_scale)
+    @property
+    def _noise_scale(self) -> FloatArray | None:
+        """What the members' noise is multiplied by; members whose scales differ say how uncertain these are."""
+        return None if len(self.members) == 1 else self._weighting.noise_scale
 
     def _weigh_by_scores(self, scores: Sequence[RowScores]) -> None:
         """Update the weights, and the mixture's noise where the members learn theirs."""
@@ -293,7 +293,8 @@ class BayesianCommittee(Ensemble):
             return 1
         if self.workers is not None:
             return self.workers
-        numbers = sum(values.size for values in first._structure.arrays(first._state.belief).values())
+        beliefs = [part._state.belief for _, part in first.hypotheses]
+        numbers = sum(values.size for belief in beliefs for values in first._structure.arrays(belief).values())
         return available_cores() if n_rows * numbers >= _WORTH_THREADS else 1
 
     def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
@@ -304,15 +305,16 @@ class BayesianCommittee(Ensemble):
                 f"a committee's interval is for numbers, got observation={self.members[0].observation!r}; use predict"
             )
         parts = self.member_predictions(X)
+        weights = self.component_weights
         if self.members[0].observation in COUNT_NAMES:
-            return count_interval(self._weighting.weights, parts, level)
-        weights, stds = self._weighting.weights, np.sqrt(parts.var + parts.noise_var)
+            return count_interval(weights, parts, level)
+        stds = np.sqrt(parts.var + parts.noise_var)
         low, high = (mixture_quantile(weights, parts.mean, stds, 0.5 + side * level / 2)[()] for side in (-1, 1))
         return low, high
 
     def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Log density (or probability) of a target, per row."""
-        logs = [member._log_predictive_with(self._noise_of(member), X, y) for member in self.members]
+        logs = [member._log_predictive_with(self._noise_scale, X, y) for member in self.members]
         return self._mixture_density(np.array(logs))[()]
 
     def sample_output(self, X: ArrayLike, n: int, rng: np.random.Generator | int) -> FloatArray:
@@ -343,7 +345,7 @@ class BayesianCommittee(Ensemble):
         """Make the committee that `export_state` described; it continues exactly as that one would."""
         count = np.array([as_number(parameters["count"], "count")])
         members = [
-            BayesianNetwork.from_state(
+            _kind_of(own).from_state(
                 own, {name.split(".", 1)[1]: values for name, values in arrays.items() if name.startswith(f"{k}.")}
             )
             for k, own in enumerate(parameters["members"])
@@ -357,11 +359,19 @@ class BayesianCommittee(Ensemble):
         factor = self._weighting.noise_scale
         return parts._replace(noise_var=parts.noise_var * (factor if factor.size > 1 else factor[0]))
 
-    def _mixture_noise(self, parts: Prediction, mean: FloatArray, var: FloatArray) -> FloatArray:
+    def _mixture_noise(self, weights: FloatArray, parts: Prediction, mean: FloatArray, var: FloatArray) -> FloatArray:
         """Variance of the noise; of labels and classes it is what their own variance leaves."""
         if self.members[0].observation in ("gaussian", *COUNT_NAMES):
-            return super()._mixture_noise(parts, mean, var)
+            return super()._mixture_noise(weights, parts, mean, var)
         return np.maximum(mean * (1.0 - mean) - var, 0.0)
+
+
+def _kind_of(parameters: Parameters) -> type[BayesianNetwork]:
+    """The class of a member, which a network of one rate of drift does not name."""
+    kind = savable(parameters.get("class", BayesianNetwork.__name__))
+    if not issubclass(kind, BayesianNetwork):
+        raise ValueError(f"a member can't be a {kind.__name__}")
+    return kind
 
 
 def _variant(prior: NetworkPrior, k: int) -> NetworkPrior:

@@ -52,6 +52,7 @@ from onepass.files.state import (
     sized,
 )
 from onepass.likelihoods import Counts, Gaussian, Likelihood, as_likelihood
+from onepass.models.drift import DriftChoice
 
 __all__ = ["BayesianPerceptron", "Prediction"]
 
@@ -96,7 +97,7 @@ class _State:
         return _State(self.belief.copy(), self.progress.copy())
 
 
-class BayesianPerceptron:
+class BayesianPerceptron(DriftChoice):
     """A perceptron ``y = f(x'w) + noise`` whose weights are a Gaussian belief.
 
     Parameters
@@ -135,12 +136,14 @@ class BayesianPerceptron:
     forgetting : float
         In (0, 1]. Below 1 the past fades, for weights that drift: a row counts ``forgetting`` to the power of its age,
         while the prior always counts in full, so that no direction becomes less certain than before the first row, and
-        inputs that are always zero change nothing. The steps are taken every ``0.125 / (1 - forgetting)`` rows, or every
-        ``p / 16`` with a large full covariance. Rows of later passes count as rows.
-    drift : float
-        In [0, 1). The rate at which the weights move: before each row by this share of the prior's variance, the
+        inputs that are always zero change nothing. The steps are taken every ``0.25 / (1 - forgetting)`` rows, or every
+        ``p / 8`` with a large full covariance. Rows of later passes count as rows.
+    drift : float or "auto"
+        In [0, 1]. The rate at which the weights move: before each row by this share of the prior's variance, the
         covariance becomes ``(1 - drift) C + drift C_0``, and the mean stays. So the belief never becomes vaguer than
-        the prior.
+        the prior. ``"auto"`` has models of the rates 0, 1e-5, 1e-3, 1e-2, 0.1 and 1 learn side by side, at six times
+        the work. They are weighed row by row by what each predicts, where the rate may change at any time, and
+        predictions are those of the mixture; needs ``passes=1``.
     process_noise : float or (p,) array
         Variance added to every weight before each row, for weights that wander.
     dtype : {"float64", "float32"}
@@ -182,7 +185,7 @@ class BayesianPerceptron:
         covariance: str = "full",
         outliers: float = 0.0,
         forgetting: float = 1.0,
-        drift: float = 0.0,
+        drift: float | str = 0.0,
         process_noise: ArrayLike = 0.0,
         dtype: str = "float64",
         kernel: str = "auto",
@@ -195,7 +198,7 @@ class BayesianPerceptron:
         self.update = self._likelihood.choose_update(update, self.activation)
         self.outliers = outliers
         self.forgetting = as_share(forgetting, "forgetting")
-        self.drift = as_fraction(drift, "drift")
+        self.drift = as_fraction(drift, "drift", "or 'auto'")
         self.kernel = one_of(renamed_kernel(kernel, engine), ("auto", "rows", "blocks", "reference"), "kernel")
         size = self.n_features + self.bias
         self.process_noise = as_variances(process_noise, size, "process_noise")
@@ -253,7 +256,7 @@ class BayesianPerceptron:
     @property
     def observation(self) -> Likelihood:
         """The likelihood, with its noise as it is now."""
-        return self._likelihood.with_noise(self._state.progress.noise, self.log_noise_var)
+        return self._likelihood.with_noise(self.noise, self.log_noise_var)
 
     @property
     def log_noise_var(self) -> float:
@@ -482,6 +485,8 @@ class BayesianPerceptron:
         state = self._state
         if self.kernel != "reference":
             state.belief.prepare(self._plan, len(targets))
+            if self._plan.drifts:
+                self.__dict__.pop("_one_row", None)  # the form of the belief may change
         before: _State | None = None
         # The kernels look at a row, in double precision, before they write anything of it: one row needs no way back.
         changed_first = self._plan.drifts or self._forgetting.is_due(state.progress.n_seen)
@@ -549,11 +554,11 @@ class BayesianPerceptron:
     def _one_row(self) -> RowLearner | None:
         """The fast path for one row; None where there is none."""
         belief = self._state.belief
-        if self.kernel == "reference" or not isinstance(belief, FullGaussian) or not belief.keeps_root(self._plan):
+        if self.kernel == "reference" or not isinstance(belief, FullGaussian):
             return None
         if belief.mean.dtype != np.float64 or self._likelihood.kalman is None:  # one in Python does its own checks
             return None
-        return RowLearner(self._plan.rule, self._state.progress, belief.mean, belief.use_square_root())
+        return belief.row_learner(self._plan, self._state.progress)
 
     @cached_property
     def _forgetting(self) -> Forgetting:
@@ -565,7 +570,8 @@ class BayesianPerceptron:
     def _plan(self) -> RowPlan:
         """What the belief needs to know to learn rows."""
         forgetting, rule = self._forgetting, RowRule(self._matcher, self.bias)
-        if forgetting.period and FullGaussian.is_small(forgetting.size, self.kernel):
+        full = isinstance(self._state.belief, FullGaussian)
+        if full and forgetting.period and FullGaussian.is_small(forgetting.size, self.kernel):
             priors = pack_root(self._prior)[None]
             rule = RowRule(self._matcher, self.bias, forgetting.period, forgetting.keep, priors)
         return RowPlan(

@@ -77,6 +77,10 @@ def _estimator_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
     yield "prior", weights + ("" if intercept is None else f", {intercept:g} of the intercept")
     if estimator.forgetting < 1.0:
         yield "forgetting", f"{estimator.forgetting:g}: the past fades"
+    if estimator.drift == "auto":
+        yield "drift", "several rates side by side, weighed row by row"
+    elif estimator.drift:
+        yield "drift", f"{estimator.drift:g} of the way back to the prior before each row"
 
 
 def _noise_choice(model: "TabularModel") -> tuple[str, str]:

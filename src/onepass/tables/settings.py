@@ -27,6 +27,7 @@ class Settings:
     covariance: str | None = None
     noise: float | None = None  # None: learned
     forgetting: float = 1.0
+    drift: float | str = 0.0
     prior_scale: float | str = 1.0
     intercept_scale: float | None = None  # None: the estimator's default
     seed: int = 0
@@ -38,6 +39,7 @@ def make_estimator(n_features: int, target: Target, settings: Settings) -> Any:
     options: dict[str, Any] = {
         "prior_scale": settings.prior_scale,
         "forgetting": settings.forgetting,
+        "drift": settings.drift,
         "standardize": False,  # the encoding has done so
     }
     for name in ("activation", "intercept_scale"):

@@ -13,7 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_fraction, as_generator, as_nonnegative, as_positive, as_rows, as_seed, as_share, one_of
+from onepass._validation import (
+    as_count,
+    as_fraction,
+    as_generator,
+    as_nonnegative,
+    as_positive,
+    as_rows,
+    as_seed,
+    as_share,
+    one_of,
+)
 from onepass.activations import as_activation
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import Forgetting
@@ -21,6 +31,7 @@ from onepass.beliefs.structures import make_structure
 from onepass.engine.vector_matches import NoiseState, widening
 from onepass.files.state import as_number, as_tally, check_definite, check_network
 from onepass.likelihoods.outputs import OutputLikelihood, choose_outputs, noise_models, output_names
+from onepass.models.drift import DriftChoice
 from onepass.models.network.learning import Learner, Pass, RowScores, State
 from onepass.models.network.priors import (
     NetworkPrior,
@@ -39,7 +50,7 @@ def _default_prior(likelihood: type[OutputLikelihood], n_hidden: int) -> Network
     return choose_count_prior(n_hidden) if likelihood.is_count else choose_prior(likelihood.is_numeric, n_hidden)
 
 
-class BayesianNetwork:
+class BayesianNetwork(DriftChoice):
     """A neural network whose weights are a Gaussian belief, learned in closed form.
 
     Made for inputs and numeric targets of about unit scale: standardise them.
@@ -76,13 +87,15 @@ class BayesianNetwork:
         Of the prior's means, and of the order of the rows in passes after the first.
     forgetting : float
         In (0, 1]. Below 1 the past fades: a row counts ``forgetting`` to the power of its age, while the prior always
-        counts in full, as in `BayesianPerceptron`. The steps are taken every ``0.125 / (1 - forgetting)`` rows, or every
-        ``p / 16`` where the largest block of the covariance has so many weights ``p``, and before the batch that such a
+        counts in full, as in `BayesianPerceptron`. The steps are taken every ``0.25 / (1 - forgetting)`` rows, or every
+        ``p / 8`` where the largest block of the covariance has so many weights ``p``, and before the batch that such a
         row is in. Rows of later passes count as rows.
-    drift : float
-        In [0, 1). The rate at which the weights move: before each row by this share of the prior's variance, the
+    drift : float or "auto"
+        In [0, 1]. The rate at which the weights move: before each row by this share of the prior's variance, the
         covariance becomes ``(1 - drift) C + drift C_0``, and the mean stays. So the belief never becomes vaguer than
-        the prior.
+        the prior. ``"auto"`` has models of the rates 0, 1e-5, 1e-3, 1e-2, 0.1 and 1 learn side by side, at six times
+        the work. They are weighed row by row by what each predicts, where the rate may change at any time, and
+        predictions are those of the mixture; needs ``passes=1``.
     calibrate : bool or "auto"
         Scale the predictive variance by what the errors of the rows turned out to be, each before it was learned. By
         default where the noise is learned and there is a hidden layer: a linearised network's own variance is somewhat
@@ -116,7 +129,7 @@ class BayesianNetwork:
         seed: int = 0,
         outliers: float = 0.0,
         forgetting: float = 1.0,
-        drift: float = 0.0,
+        drift: float | str = 0.0,
         calibrate: bool | Literal["auto"] = "auto",
         dtype: str = "float64",
         kernel: str = "auto",
@@ -137,7 +150,7 @@ class BayesianNetwork:
         self._likelihood = kind(self.n_outputs, self.prior.log_noise)
         self.outliers = outliers
         self.forgetting = as_share(forgetting, "forgetting")
-        self.drift = as_fraction(drift, "drift")
+        self.drift = as_fraction(drift, "drift", "or 'auto'")
         self.prior_scale = as_nonnegative(prior_scale, "prior_scale")
         self.intercept_scale = None if intercept_scale is None else as_positive(intercept_scale, "intercept_scale")
         self.seed = as_seed(seed)
@@ -215,10 +228,11 @@ class BayesianNetwork:
         For counts the means are the rates. Where the log rate has a variance above 4, as far from the data, mean and
         variances are those of a rate with a variance of 4, as its own would be those of its tail alone.
         """
-        return self._predict_with(self._state.noise.widened(), X)
+        return self._predict_with(None, X)
 
-    def _predict_with(self, noise: NoiseState, X: ArrayLike) -> Prediction:
-        """Predict, with a noise and scale that may differ from what was learned."""
+    def _predict_with(self, noise_scale: FloatArray | None, X: ArrayLike) -> Prediction:
+        """Predict, with the noise that it has in a mixture: see `_noise_in`."""
+        noise = self._noise_in(noise_scale)
         rows, single = as_rows(X, self.n_features)
         with np.errstate(over="ignore", invalid="ignore"):
             means, covs = self._output_moments(rows)
@@ -289,9 +303,13 @@ class BayesianNetwork:
 
     def _predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> tuple[Prediction, FloatArray]:
         """Predict every row just before learning it, and give the log density that was predicted for it, too."""
-        weight = self._state.noise.scale_weight + np.arange(len(as_rows(X, self.n_features)[0]))[:, None]
-        prediction, scores = self._predict_score_learn(X, y, widening(weight) if self.calibrate else 1.0)
+        prediction, scores = self._predict_score_learn(X, y, self._widening(X))
         return prediction, self._densities_of(prediction, y, scores)
+
+    def _widening(self, X: ArrayLike) -> FloatArray | float:
+        """By how much the scale of rows is widened when they are predicted one after the other."""
+        weight = self._state.noise.scale_weight + np.arange(len(as_rows(X, self.n_features)[0]))[:, None]
+        return widening(weight) if self.calibrate else 1.0
 
     def _densities_of(self, prediction: Prediction, y: ArrayLike, scores: RowScores) -> FloatArray:
         """Log densities ``(n,)`` of targets under what was predicted: of numbers the Gaussian with these moments."""
@@ -327,13 +345,18 @@ class BayesianNetwork:
 
     def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Log density (or probability) of a target, per row."""
-        return self._log_predictive_with(self._state.noise.widened(), X, y)
+        return self._log_predictive_with(None, X, y)
 
-    def _log_predictive_with(self, noise: NoiseState, X: ArrayLike, y: ArrayLike) -> Any:
-        """Log density of a target, with a noise and scale that may differ from what was learned."""
+    def _log_predictive_with(self, noise_scale: FloatArray | None, X: ArrayLike, y: ArrayLike) -> Any:
+        """Log density of a target, with the noise that it has in a mixture: see `_noise_in`."""
         rows, targets, single = self._pairs(X, y)
-        logs = self._likelihood.log_densities(*self._output_moments(rows), targets, noise)
+        logs = self._likelihood.log_densities(*self._output_moments(rows), targets, self._noise_in(noise_scale))
         return float(logs[0]) if single else logs
+
+    def _noise_in(self, noise_scale: FloatArray | None) -> NoiseState:
+        """The noise multiplied by the scale ``(K,)`` of a mixture, or alone (None), with scales widened by few rows."""
+        noise = self._state.noise
+        return noise.widened() if noise_scale is None else noise.with_noise_times(noise_scale)
 
     def sample_weights(self, n: int, rng: np.random.Generator | int) -> FloatArray:
         """Draw ``n`` vectors of all weights from the posterior, ``(n, p)``."""
@@ -502,7 +525,9 @@ class BayesianNetwork:
         if self.forgetting < 1.0:
             raise ValueError(f"refine='ep' needs forgetting=1, got {self.forgetting:g}; use refine='reuse'")
         if self.drift:
-            raise ValueError(f"refine='ep' needs weights that don't drift, got drift={self.drift:g}; use refine='reuse'")
+            raise ValueError(
+                f"refine='ep' needs weights that don't drift, got drift={self.drift:g}; use refine='reuse'"
+            )
         if batch > 1:
             raise ValueError(f"refine='ep' removes rows one by one and needs batch=1, got {batch}")
 

@@ -1,0 +1,42 @@
+"""The choice of how the weights drift, which a model makes when it is made: ``drift="auto"`` is a class of its own.
+
+A model of one rate of drift knows nothing of several. Where the rate is ``"auto"``, `DriftChoice` makes a model of
+`onepass.models.drifting` in its place, and it gives both what lets others treat them alike.
+"""
+
+from typing import Any, Self
+
+from onepass._validation import as_fraction
+from onepass.files.registry import savable
+
+__all__ = ["AUTO", "DriftChoice", "as_drift"]
+
+AUTO = "auto"
+_SEVERAL_RATES = {"BayesianPerceptron": "DriftingPerceptron", "BayesianNetwork": "DriftingNetwork"}
+
+
+def as_drift(drift: Any) -> float | str:
+    """Check a rate of drift, in [0, 1], or ``"auto"``."""
+    return AUTO if isinstance(drift, str) and drift == AUTO else as_fraction(drift, "drift", f"or {AUTO!r}")
+
+
+class DriftChoice:
+    """A model whose argument ``drift`` is a rate, or ``"auto"``."""
+
+    drift: Any
+
+    def __new__(cls, *_: Any, drift: Any = 0.0, **__: Any) -> Self:
+        """Make a model of several rates in place of one where the rate is ``"auto"``."""
+        several = _SEVERAL_RATES.get(cls.__name__) if isinstance(drift, str) and drift == AUTO else None
+        made: Self = object.__new__(cls if several is None else savable(several))
+        return made
+
+    @property
+    def hypotheses(self) -> list[tuple[float, Any]]:
+        """The models that predict as a mixture, each with its weight: this one alone."""
+        return [(1.0, self)]
+
+    @property
+    def drift_(self) -> dict[float, float]:
+        """The probability of each rate of drift, now: with a rate that was given, of this one."""
+        return {float(self.drift): 1.0}

@@ -1,0 +1,446 @@
+"""Models for ``drift="auto"``: several rates of drift compete, and predictions are those of their mixture.
+
+Each hypothesis is a whole model with a rate of drift of its own, from weights that never move to weights that return to
+the prior before every row. They learn the same rows and are weighed by the density that each predicted for a row before
+it learned it. Before each row any of them may take over (`onepass.engine.switching`), so that the mixture follows a
+stream that changes the pace of its changes, and its evidence is a proper one: the product of its predictive densities.
+
+`Drifting` is all that does not depend on the kind of model; `DriftingPerceptron` and `DriftingNetwork` are what
+``BayesianPerceptron(..., drift="auto")`` and ``BayesianNetwork(..., drift="auto")`` make.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit, logsumexp
+
+from onepass._typing import FloatArray
+from onepass._validation import as_count, as_generator, as_share
+from onepass.engine.rows import RowMixture
+from onepass.engine.step import RECORD_SIZE, SITE_SIZE
+from onepass.engine.switching import Switching
+from onepass.files.state import Arrays, Parameters, as_number, nested, sized, under
+from onepass.likelihoods import Bernoulli, Counts
+from onepass.likelihoods.counts import count_interval, log_normal
+from onepass.likelihoods.mixtures import mixture_moments, mixture_quantile, noise_mixture
+from onepass.models.drift import AUTO
+from onepass.models.mixing import snapshot, stacked
+from onepass.models.network import BayesianNetwork
+from onepass.models.network.learning import RowScores
+from onepass.models.perceptron import BayesianPerceptron, Inputs, Prediction
+
+__all__ = ["RATES", "Drifting", "DriftingNetwork", "DriftingPerceptron", "Hypotheses"]
+
+RATES = (0.0, 1e-5, 1e-3, 1e-2, 1e-1, 1.0)
+"""Rates of drift that compete."""
+_SWITCHING = 0.002  # probability that another rate takes over before a row
+_FAST = np.array([rate >= 0.1 for rate in RATES])  # rates at which the past is as good as forgotten after a few rows
+
+
+@dataclass
+class Hypotheses:
+    """All that learning changes: the models, their weights, and the evidence of their mixture."""
+
+    members: list[Any]
+    switching: Switching
+
+    @classmethod
+    def start(cls, members: list[Any]) -> "Hypotheses":
+        """Weigh all models the same."""
+        return cls(members, Switching(np.full(len(members), 1.0 / len(members)), _SWITCHING))
+
+    @property
+    def weights(self) -> FloatArray:
+        """Weight of each model when the next row is predicted, ``(K,)``."""
+        return self.switching.weights
+
+    def copy(self) -> "Hypotheses":
+        """Make an independent copy."""
+        return Hypotheses([snapshot(member) for member in self.members], self.switching.copy())
+
+
+class Drifting:
+    """What models of several rates of drift share; a subclass names the model of one rate."""
+
+    _plain: ClassVar[Any]
+    _state: Any
+    n_features: int
+
+    def __init__(self, *args: Any, drift: str = AUTO, **options: Any) -> None:
+        super().__init__(*args, **options)  # for the settings; what is learned is in the hypotheses
+        self.drift = drift
+        self._state = Hypotheses.start([self._plain(*args, drift=rate, **options) for rate in RATES])
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace(", n_seen=", f", drift={AUTO!r}, n_seen=")
+
+    @property
+    def hypotheses(self) -> list[tuple[float, Any]]:
+        """The models of one rate each, with the weights with which the next row is predicted."""
+        return list(zip(self._state.weights.tolist(), self._state.members, strict=True))
+
+    @property
+    def drift_(self) -> dict[float, float]:
+        """The probability of each rate of drift, now."""
+        return dict(zip(RATES, self._state.weights.tolist(), strict=True))
+
+    @property
+    def change_probability_(self) -> FloatArray:
+        """For each row of the last call that learned: the probability, given the row, that the weights just changed.
+
+        That is of rates of a tenth or more, under which hardly anything learned before still counts; ``(n,)``.
+        """
+        return np.asarray(self._state.switching.posterior[:, _FAST].sum(axis=1))
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean of the weights, ``(p,)``."""
+        return np.asarray(self._average(member.mean for member in self._state.members))
+
+    @property
+    def log_evidence(self) -> float:
+        """Sum of the log predictive densities of all rows learned, each before it was learned."""
+        return float(self._state.switching.log_evidence)
+
+    @property
+    def n_seen(self) -> int:
+        """Number of rows learned."""
+        return int(self._state.members[0].n_seen)
+
+    def predict(self, X: Any, **options: Any) -> Prediction:
+        """Moments of the mixture; what the hypotheses disagree about counts as not knowing."""
+        return _mixture(self._state.weights, self._predictions(X, **options))
+
+    def learn(self, X: Any, y: ArrayLike, *, passes: int = 1, refine: str = "reuse", **options: Any) -> Self:
+        """Let every hypothesis learn the rows, and weigh them row by row: all rows or none.
+
+        The arguments are those of a model of one rate, but rows are learned in one pass: the weights rest on
+        predictions of rows that have not been learned yet.
+        """
+        self._check_passes(passes)
+        self._together(lambda member: self._learned(member, X, y, **options))
+        return self
+
+    def predict_then_learn(self, X: Any, y: ArrayLike, **options: Any) -> Prediction:
+        """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone."""
+        return self._predict_then_learn(X, y, **options)[0]
+
+    def interval(self, X: Any, level: float = 0.95, **options: Any) -> tuple[Any, Any]:
+        """Central interval that holds with probability ``level``: quantiles of the mixture.
+
+        Of a new target, or for labels of their probability.
+        """
+        as_share(level, "level", open_above=True)
+        parts = self._predictions(X, **options)
+        return self._interval_of(self._state.weights, parts, level)
+
+    def log_predictive(self, X: Any, y: ArrayLike, **options: Any) -> Any:
+        """Log density (or probability) of each target under the mixture, before it is learned."""
+        logs = np.array([member.log_predictive(X, y, **options) for member in self._state.members])
+        return _log_mixture(self._state.weights, logs)[()]
+
+    def sample_weights(self, n: int, rng: np.random.Generator | int) -> FloatArray:
+        """Draw ``n`` weight vectors, ``(n, p)``: a hypothesis by its weight each time, then weights from its belief."""
+        return self._drawn_by_weight(n, rng, lambda member, count, own: member.sample_weights(count, own))
+
+    def sample_output(self, X: Any, n: int, rng: np.random.Generator | int) -> FloatArray:
+        """Draw ``n`` functions as `sample_weights` draws weights, and give their outputs: ``(n,)`` or ``(n, rows)``."""
+        return self._drawn_by_weight(n, rng, lambda member, count, own: member.sample_output(X, count, own))
+
+    def export_state(self) -> tuple[Parameters, Arrays]:
+        """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
+        exported = [member.export_state() for member in self._state.members]
+        parameters = {
+            "class": type(self).__name__,
+            "log_evidence": self._state.switching.log_evidence,
+            "rates": list(RATES),
+            "members": [own for own, _ in exported],
+        }
+        arrays: Arrays = {"weights": self._state.weights}
+        for k, (_, numbers) in enumerate(exported):
+            arrays |= nested(str(k), numbers)
+        return parameters, arrays
+
+    @classmethod
+    def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
+        """Make the model that `export_state` described; it goes on learning bit for bit as that one would."""
+        if list(parameters["rates"]) != list(RATES) or len(parameters["members"]) != len(RATES):
+            raise ValueError(f"rates of drift must be {list(RATES)}, got {str(parameters['rates'])[:80]}")
+        members = [cls._plain.from_state(own, under(str(k), arrays)) for k, own in enumerate(parameters["members"])]
+        if any(member.drift != rate for member, rate in zip(members, RATES, strict=True)):
+            raise ValueError("each hypothesis must have its own rate of drift")
+        weights = np.array(sized(arrays, "weights", (len(RATES),)))
+        if (weights < 0.0).any() or abs(weights.sum() - 1.0) > 1e-6:
+            raise ValueError("the weights of hypotheses must be shares of 1")
+        return cls.of(members, weights, as_number(parameters["log_evidence"], "log_evidence"))
+
+    @classmethod
+    def of(cls, members: list[Any], weights: FloatArray, log_evidence: float) -> Self:
+        """Make a model of hypotheses that have learned already."""
+        model = object.__new__(cls)
+        model.__dict__.update(members[0].__dict__)  # the settings that all of them have
+        model.__dict__.pop("_one_row", None)
+        model.drift, model._state = AUTO, Hypotheses(members, Switching(weights, _SWITCHING, log_evidence))
+        return model
+
+    def with_members(self, members: list[Any]) -> Self:
+        """Make a model of other hypotheses, with the weights and the evidence of this one."""
+        return self.of(members, self._state.weights, self.log_evidence)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)  # each member sees to its own arrays
+
+    # What depends on the kind of model.
+
+    def _learned(self, member: Any, X: Any, y: ArrayLike, **options: Any) -> FloatArray:
+        """Let a member learn; the log densities by which it is weighed, ``(n,)``."""
+        raise NotImplementedError
+
+    def _predict_then_learn(self, X: Any, y: ArrayLike, **options: Any) -> tuple[Prediction, FloatArray]:
+        """Predict every row just before learning it, and give the log density that it had, too."""
+        raise NotImplementedError
+
+    def _interval_of(self, weights: FloatArray, parts: Prediction, level: float) -> tuple[Any, Any]:
+        raise NotImplementedError
+
+    # What does not.
+
+    def _check_passes(self, passes: int) -> None:
+        if as_count(passes, "passes") > 1:
+            raise ValueError(
+                f"drift='auto' weighs rates of drift by what one pass predicted and needs passes=1, got "
+                f"passes={passes}; for more passes give drift as a number"
+            )
+
+    def _together(self, learned: Callable[[Any], FloatArray]) -> tuple[FloatArray, FloatArray]:
+        """Let all members learn, or none; weights before each row, ``(K, n)``, and log densities of the mixture."""
+        before = self._state.copy()
+        try:
+            densities = np.array([learned(member) for member in self._state.members])
+            weights, mixture = self._state.switching.learn(densities)
+        except BaseException:  # Ctrl-C too leaves no hypothesis ahead of the others
+            self._state = before
+            raise
+        finally:
+            self.__dict__.pop("_one_row", None)  # it refers to the beliefs from before
+        return weights.T, mixture
+
+    def _predicting(
+        self, learned: Callable[[Any], tuple[Prediction, FloatArray]]
+    ) -> tuple[FloatArray, Prediction, FloatArray]:
+        """The same where members predict too; what the mixture predicted stands between these two."""
+        seen: list[Prediction] = []
+
+        def scored(member: Any) -> FloatArray:
+            prediction, densities = learned(member)
+            seen.append(prediction)
+            return densities
+
+        weights, mixture = self._together(scored)
+        parts = stacked(seen)
+        return weights, _mixture(weights if parts.mean.ndim > 1 else weights[:, 0], parts), mixture
+
+    def _predictions(self, X: Any, **options: Any) -> Prediction:
+        """What each hypothesis predicts, along a first axis: ``(K, ...)``."""
+        return stacked([member.predict(X, **options) for member in self._state.members])
+
+    def _average(self, values: Any) -> Any:
+        """Mean over the hypotheses."""
+        return sum(weight * value for weight, value in zip(self._state.weights, values, strict=True))
+
+    def _drawn_by_weight(self, n: int, rng: Any, draw: Callable[[Any, int, Any], FloatArray]) -> FloatArray:
+        generator = as_generator(rng)
+        weights = self._state.weights
+        counts = generator.multinomial(as_count(n, "n"), weights / weights.sum())
+        pairs = zip(self._state.members, counts, strict=True)
+        draws = [draw(member, int(count), generator) for member, count in pairs if count]
+        return np.asarray(generator.permutation(np.concatenate(draws)))
+
+
+class DriftingPerceptron(Drifting, BayesianPerceptron):
+    """A perceptron whose rate of drift is learned: what ``drift="auto"`` makes of `BayesianPerceptron`."""
+
+    _plain = BayesianPerceptron
+
+    @property
+    def cov(self) -> FloatArray:
+        """Covariance of the weights under the mixture; with ``covariance="diagonal"`` its diagonal."""
+        members, mean = self._state.members, self.mean
+        gaps = [member.mean - mean for member in members]
+        own = [member.cov for member in members]
+        if own[0].ndim == 1:
+            return np.asarray(self._average(cov + gap**2 for cov, gap in zip(own, gaps, strict=True)))
+        return np.asarray(self._average(cov + np.outer(gap, gap) for cov, gap in zip(own, gaps, strict=True)))
+
+    @property
+    def covariance(self) -> str:
+        """``"full"`` or ``"diagonal"``."""
+        return str(self._state.members[0].covariance)
+
+    @property
+    def noise(self) -> float:
+        """Variance of the Gaussian noise, or dispersion of counts, as it is now; a fixed variance may be set anew."""
+        return float(self._average(member.noise for member in self._state.members))
+
+    @noise.setter
+    def noise(self, value: float) -> None:
+        for member in self._state.members:
+            member.noise = value
+
+    @property
+    def log_noise_var(self) -> float:
+        """Variance of the belief about the log of a learned noise; else 0."""
+        members = self._state.members
+        if not any(member.log_noise_var for member in members):
+            return 0.0
+        logs = np.log([member.noise for member in members])
+        own = np.array([member.log_noise_var for member in members])
+        return float(mixture_moments(self._state.weights, logs, own)[1])
+
+    def learn(self, X: Inputs, y: ArrayLike, **options: Any) -> Self:  # type: ignore[override]
+        """Let every hypothesis learn the rows as `BayesianPerceptron.learn` does, but in one pass: all rows or none."""
+        if not options and type(X) is np.ndarray and X.ndim == 1 and self._one_row is not None and self._one_row(X, y):
+            return self
+        return super().learn(X, y, **options)
+
+    @cached_property
+    def _one_row(self) -> RowMixture | None:  # type: ignore[override]
+        """The fast path for one row; None where there is none."""
+        learners = [member._one_row for member in self._state.members]
+        return None if None in learners else RowMixture(learners, self._state.switching)
+
+    def _learned(self, member: Any, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None) -> FloatArray:
+        rows, row_vars, targets, _ = member._pairs(X, y, X_var)
+        record = np.empty((len(targets), RECORD_SIZE))
+        member._learn(rows, row_vars, targets, record, np.empty((0, SITE_SIZE)))
+        return record[:, 3]
+
+    def _predict_then_learn(self, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None) -> Any:
+        return self._predicting(lambda member: member._predict_then_learn(X, y, X_var))[1:]
+
+    def _interval_of(self, weights: FloatArray, parts: Prediction, level: float) -> tuple[Any, Any]:
+        flat = Prediction(*(part.reshape(len(weights), -1) for part in parts))
+        low, high = (side.reshape(parts.mean.shape[1:])[()] for side in self._limits(weights, flat, level))
+        return low, high
+
+    def _limits(self, weights: FloatArray, parts: Prediction, level: float) -> tuple[FloatArray, FloatArray]:
+        """Limits of the interval, ``(n,)`` each, from predictions ``(K, n)``."""
+        if isinstance(self._likelihood, Counts):
+            log_rates = parts
+            if self._likelihood.exact(self.activation) is None:
+                pre_mean, pre_var = log_normal(parts.mean, parts.var)
+                log_rates = parts._replace(pre_mean=pre_mean, pre_var=pre_var)
+            return count_interval(weights, log_rates, level)
+        if isinstance(self._likelihood, Bernoulli):
+            low, high = _central(weights, parts.pre_mean, np.sqrt(parts.pre_var), level)
+            return self.activation(low), self.activation(high)
+        uncertain = np.array([member.log_noise_var for member in self._state.members])
+        return _central(*noise_mixture(weights, parts.mean, parts.var, parts.noise_var, uncertain), level)
+
+
+class DriftingNetwork(Drifting, BayesianNetwork):
+    """A network whose rate of drift is learned: what ``drift="auto"`` makes of `BayesianNetwork`."""
+
+    _plain = BayesianNetwork
+
+    @property
+    def cov(self) -> Any:
+        """Covariance of the weights under the most probable rate: its blocks, or the variances ``(p,)``."""
+        return self._state.members[int(np.argmax(self._state.weights))].cov
+
+    @property
+    def weights(self) -> list[FloatArray]:
+        """Mean weights of each layer, ``(n_out, n_in + 1)``, the bias last."""
+        return [layer.copy() for layer in self._structure.layout.layers(self.mean)]
+
+    @property
+    def weight_variances(self) -> list[FloatArray]:
+        """Variances of the weights of each layer, in the shape of `weights`."""
+        layers = zip(*(member.weights for member in self._state.members), strict=True)
+        variances = zip(*(member.weight_variances for member in self._state.members), strict=True)
+        pairs = zip(layers, variances, strict=True)
+        return [mixture_moments(self._state.weights, np.array(mean), np.array(var))[1] for mean, var in pairs]
+
+    @property
+    def noise_var(self) -> FloatArray:
+        """Variance of the noise of each output as it is now, ``(K,)``; of negative binomial counts their dispersion."""
+        return np.asarray(self._average(member.noise_var for member in self._state.members))
+
+    def learning(
+        self, X: ArrayLike, y: ArrayLike, *, passes: int = 1, refine: str = "reuse", batch: int = 1
+    ) -> Iterator[RowScores]:
+        """Learn as `learn` does, and yield how well each row was predicted before it was learned."""
+        self._check_passes(passes)
+        yield RowScores(self._together(lambda member: self._learned(member, X, y, batch=batch))[1])
+
+    def _predict_with(self, noise_scale: FloatArray | None, X: ArrayLike) -> Prediction:
+        parts = [member._predict_with(noise_scale, X) for member in self._state.members]
+        return _mixture(self._state.weights, stacked(parts))
+
+    def _log_predictive_with(self, noise_scale: FloatArray | None, X: ArrayLike, y: ArrayLike) -> Any:
+        logs = [member._log_predictive_with(noise_scale, X, y) for member in self._state.members]
+        return _log_mixture(self._state.weights, np.array(logs))[()]
+
+    def _learned(self, member: Any, X: ArrayLike, y: ArrayLike, *, batch: int = 1) -> FloatArray:
+        (scores,) = member.learning(X, y, batch=batch)
+        densities: FloatArray = scores.log_densities
+        return densities
+
+    def _predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> tuple[Prediction, FloatArray]:
+        predicted: list[FloatArray] = []  # which the calibration widens while it rests on few rows
+
+        def learned(member: Any) -> tuple[Prediction, FloatArray]:
+            prediction, scores = member._predict_score_learn(X, y, member._widening(X))
+            predicted.append(member._densities_of(prediction, y, scores))
+            return prediction, scores.log_densities
+
+        weights, mixture, _ = self._predicting(learned)
+        return mixture, _log_mixture(weights, np.array(predicted))
+
+    def _predict_score_learn(
+        self, X: ArrayLike, y: ArrayLike, widened: FloatArray | float
+    ) -> tuple[Prediction, RowScores]:
+        def learned(member: Any) -> tuple[Prediction, FloatArray]:
+            prediction, scores = member._predict_score_learn(X, y, widened)
+            return prediction, scores.log_densities
+
+        _, prediction, densities = self._predicting(learned)
+        return prediction, RowScores(densities)
+
+    def _interval_of(self, weights: FloatArray, parts: Prediction, level: float) -> tuple[Any, Any]:
+        if self._likelihood.is_count:
+            return count_interval(weights, parts, level)
+        if self._likelihood.is_numeric:
+            return _central(weights, parts.mean, np.sqrt(parts.var + parts.noise_var), level)
+        low, high = _central(weights, parts.pre_mean, np.sqrt(parts.pre_var), level)
+        return expit(low), expit(high)
+
+
+def _central(weights: FloatArray, means: FloatArray, stds: FloatArray, level: float) -> tuple[Any, Any]:
+    """Limits of the central interval of mixtures of Gaussians."""
+    low, high = (mixture_quantile(weights, means, stds, 0.5 + side * level / 2)[()] for side in (-1, 1))
+    return low, high
+
+
+def _mixture(weights: FloatArray, parts: Prediction) -> Prediction:
+    """Moments of the mixture of predictions ``(K, ...)``, with weights ``(K,)``, or ``(K, n)`` of each row."""
+    weights = weights.reshape(*weights.shape, *[1] * (parts.mean.ndim - weights.ndim))
+    # Summed one hypothesis after the other, so that a row's result does not depend on the rows beside it.
+    mean, pre_mean, noise_var = (_sum(weights * part) for part in (parts.mean, parts.pre_mean, parts.noise_var))
+    var = _sum(weights * (parts.var + (parts.mean - mean) ** 2))
+    pre_var = _sum(weights * (parts.pre_var + (parts.pre_mean - pre_mean) ** 2))
+    return Prediction(*(np.asarray(column)[()] for column in (mean, var, pre_mean, pre_var, noise_var)))
+
+
+def _sum(terms: FloatArray) -> Any:
+    return sum(terms[1:], start=terms[0])
+
+
+def _log_mixture(weights: FloatArray, log_densities: FloatArray) -> FloatArray:
+    """Log density of the mixture from those of its parts, ``(K, ...)``."""
+    weights = weights.reshape(*weights.shape, *[1] * (log_densities.ndim - weights.ndim))
+    return np.asarray(logsumexp(log_densities, b=weights, axis=0))

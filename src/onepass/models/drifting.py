@@ -127,7 +127,8 @@ class Drifting:
 
     def predict_then_learn(self, X: Any, y: ArrayLike, **options: Any) -> Prediction:
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone."""
-        return self._predict_then_learn(X, y, **options)[0]
+        prediction: Prediction = self._predict_then_learn(X, y, **options)[0]
+        return prediction
 
     def interval(self, X: Any, level: float = 0.95, **options: Any) -> tuple[Any, Any]:
         """Central interval that holds with probability ``level``: quantiles of the mixture.
@@ -196,13 +197,10 @@ class Drifting:
 
     # What depends on the kind of model.
 
-    def _learned(self, member: Any, X: Any, y: ArrayLike, **options: Any) -> FloatArray:
-        """Let a member learn; the log densities by which it is weighed, ``(n,)``."""
-        raise NotImplementedError
-
-    def _predict_then_learn(self, X: Any, y: ArrayLike, **options: Any) -> tuple[Prediction, FloatArray]:
-        """Predict every row just before learning it, and give the log density that it had, too."""
-        raise NotImplementedError
+    _learned: Any
+    """``(member, X, y)``: let a member learn; the log densities by which it is weighed, ``(n,)``."""
+    _predict_then_learn: Any
+    """``(X, y)``: predict every row just before learning it, and give the log density that it had, too."""
 
     def _interval_of(self, weights: FloatArray, parts: Prediction, level: float) -> tuple[Any, Any]:
         raise NotImplementedError
@@ -301,7 +299,7 @@ class DriftingPerceptron(Drifting, BayesianPerceptron):
         own = np.array([member.log_noise_var for member in members])
         return float(mixture_moments(self._state.weights, logs, own)[1])
 
-    def learn(self, X: Inputs, y: ArrayLike, **options: Any) -> Self:  # type: ignore[override]
+    def learn(self, X: Inputs, y: ArrayLike, **options: Any) -> Self:
         """Let every hypothesis learn the rows as `BayesianPerceptron.learn` does, but in one pass: all rows or none."""
         if not options and type(X) is np.ndarray and X.ndim == 1 and self._one_row is not None and self._one_row(X, y):
             return self

@@ -1,0 +1,248 @@
+"""Models with ``drift="auto"``: mixtures of rates, against each rate on its own and against each other."""
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import expit, logsumexp
+
+import onepass
+from onepass import BayesianCommittee, BayesianNetwork, BayesianPerceptron
+from onepass._typing import FloatArray
+from onepass.models.drifting import RATES
+
+MODELS = [
+    pytest.param(lambda drift: BayesianPerceptron(3, drift=drift), id="labels"),
+    pytest.param(lambda drift: BayesianPerceptron(3, "linear", noise="learn", drift=drift), id="numbers"),
+    pytest.param(lambda drift: BayesianPerceptron(3, "exp", drift=drift), id="counts"),
+    pytest.param(lambda drift: BayesianPerceptron(3, covariance="diagonal", drift=drift), id="diagonal"),
+    pytest.param(lambda drift: BayesianNetwork(3, (4,), observation="bernoulli", drift=drift), id="network labels"),
+    pytest.param(lambda drift: BayesianNetwork(3, (4,), drift=drift), id="network numbers"),
+    pytest.param(lambda drift: BayesianNetwork(3, (), 3, observation="categorical", drift=drift), id="classes"),
+]
+
+
+def stream(model: Any, n: int = 120, seed: int = 0) -> tuple[FloatArray, FloatArray]:
+    """Rows whose first weight changes its sign in the middle, with targets as the model takes them."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    a = X @ [1.0, -1.0, 0.5] * np.where(np.arange(n) < n // 2, 1.0, -1.0)
+    name = str(getattr(model.observation, "name", model.observation))
+    if name == "gaussian":
+        return X, a + 0.1 * rng.normal(size=n)
+    if name in ("poisson", "negative_binomial"):
+        return X, rng.poisson(np.exp(a)).astype(float)
+    if name == "categorical":
+        return X, np.digitize(a, [-0.5, 0.5]).astype(float)
+    return X, (rng.uniform(size=n) < expit(a)).astype(float)
+
+
+def densities_one_by_one(model: Any, X: FloatArray, y: FloatArray) -> list[float]:
+    """Log density of each row, as a model of one rate tells it: what its evidence grows by, or a network's scores."""
+    found = []
+    for i in range(len(y)):
+        before = model.log_evidence
+        if isinstance(model, BayesianNetwork):
+            (scores,) = model.learning(X[i : i + 1], y[i : i + 1])
+            found.append(float(scores.log_densities[0]))
+        else:
+            model.learn(X[i], y[i])
+            found.append(model.log_evidence - before)
+    return found
+
+
+@pytest.mark.parametrize("make", MODELS)
+def test_it_is_the_switching_mixture_of_its_rates(make: Any) -> None:
+    model = make("auto")
+    X, y = stream(model)
+    seen, densities = model._predict_then_learn(X, y)
+    means = np.array([make(rate).predict_then_learn(X, y).mean for rate in RATES])
+    logs = np.array([densities_one_by_one(make(rate), X, y) for rate in RATES])
+    weights = np.full(len(RATES), 1.0 / len(RATES))
+    evidence = 0.0
+    for i in range(len(y)):
+        np.testing.assert_allclose(seen.mean[i], np.tensordot(weights, means[:, i], 1), rtol=1e-6, atol=1e-9)
+        evidence += logsumexp(logs[:, i], b=weights)
+        weights = weights * np.exp(logs[:, i] - logs[:, i].max())
+        weights = 0.998 * weights / weights.sum() + 0.002 / len(RATES)
+    np.testing.assert_allclose(list(model.drift_.values()), weights, rtol=1e-5)
+    assert model.log_evidence == pytest.approx(evidence, rel=1e-8)
+    assert tuple(model.drift_) == RATES
+    assert densities.shape == model.change_probability_.shape == (len(y),)
+    assert model.n_seen == len(y)
+
+
+@pytest.mark.parametrize("make", MODELS)
+def test_results_do_not_depend_on_how_calls_divide_the_rows(make: Any) -> None:
+    whole, parts, single = make("auto"), make("auto"), make("auto")
+    X, y = stream(whole)
+    expected = whole.predict_then_learn(X, y)
+    seen = [parts.predict_then_learn(X[i : i + 17], y[i : i + 17]) for i in range(0, len(y), 17)]
+    for column, own in zip(expected, zip(*seen, strict=True), strict=True):
+        np.testing.assert_allclose(np.concatenate(own), column, rtol=1e-9, atol=1e-12)
+    for i in range(len(y)):
+        single.learn(X[i], y[i])
+    for other in (parts, single):
+        np.testing.assert_allclose(list(other.drift_.values()), list(whole.drift_.values()), rtol=1e-8)
+        np.testing.assert_allclose(other.mean, whole.mean, rtol=1e-8, atol=1e-12)
+        assert other.log_evidence == pytest.approx(whole.log_evidence, rel=1e-10)
+        assert other.n_seen == whole.n_seen
+
+
+def test_one_row_is_learned_the_fast_way_and_the_same() -> None:
+    fast, slow = BayesianPerceptron(3, drift="auto"), BayesianPerceptron(3, drift="auto")
+    X, y = stream(fast)
+    for i in range(len(y)):
+        fast.learn(X[i], y[i])
+        slow.learn(X[i : i + 1], y[i : i + 1])
+    assert fast._one_row is not None
+    np.testing.assert_allclose(fast.mean, slow.mean, rtol=1e-10)
+    np.testing.assert_allclose(fast.cov, slow.cov, rtol=1e-10)
+    np.testing.assert_array_equal(fast.change_probability_, slow.change_probability_)
+    fast.learn(X, y)  # and the fast way still knows what rows learned together left behind
+    slow.learn(X, y)
+    fast.learn(X[0], y[0])
+    slow.learn(X[:1], y[:1])
+    np.testing.assert_allclose(fast.mean, slow.mean, rtol=1e-10)
+
+
+@pytest.mark.parametrize("make", MODELS[:1] + MODELS[4:5] + MODELS[6:])
+def test_probabilities_of_all_labels_add_up_to_one(make: Any) -> None:
+    model = make("auto")
+    X, y = stream(model)
+    model.learn(X, y)
+    labels = range(3 if model.predict(X).mean.ndim > 1 else 2)
+    total = sum(np.exp(model.log_predictive(X, np.full(len(X), float(label)))) for label in labels)
+    np.testing.assert_allclose(total, 1.0, rtol=2e-3 if len(labels) > 2 else 1e-9)
+    if len(labels) == 2:
+        np.testing.assert_allclose(np.exp(model.log_predictive(X, np.ones(len(X)))), model.predict(X).mean, rtol=1e-6)
+
+
+@pytest.mark.parametrize("make", MODELS)
+def test_files_copies_and_pickles_go_on_bit_for_bit(make: Any, tmp_path: Path) -> None:
+    model = make("auto")
+    X, y = stream(model)
+    model.learn(X[:60], y[:60])
+    onepass.save(model, tmp_path / "model.safetensors")
+    twins = [onepass.load(tmp_path / "model.safetensors"), copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
+    model.learn(X[60:], y[60:])
+    for twin in twins:
+        assert type(twin) is type(model)
+        assert twin.n_seen == 60
+        twin.learn(X[60:], y[60:])
+        np.testing.assert_array_equal(twin.mean, model.mean)
+        assert twin.log_evidence == model.log_evidence
+        assert twin.drift_ == model.drift_
+        assert repr(twin) == repr(model)
+
+
+@pytest.mark.parametrize("make", MODELS[1:2] + MODELS[5:6])
+def test_all_rows_are_learned_or_none(make: Any) -> None:
+    model = make("auto")
+    X, y = stream(model)
+    model.learn(X, y)
+    model.learn(X[0], y[0])
+    before = (model.mean, model.log_evidence, model.drift_, model.n_seen)
+    for rows, targets in ((np.vstack([X[:3], np.full((1, 3), 1e200)]), y[:4]), (np.full(3, 1e200), 1.0)):
+        with pytest.raises(ValueError, match="overflow"):
+            model.learn(rows, targets)
+        np.testing.assert_array_equal(model.mean, before[0])
+        assert (model.log_evidence, model.drift_, model.n_seen) == before[1:]
+    model.learn(X[0], y[0])
+
+
+@pytest.mark.parametrize("make", MODELS)
+def test_intervals_draws_and_moments_are_the_mixtures(make: Any) -> None:
+    model = make("auto")
+    X, y = stream(model)
+    model.learn(X, y)
+    low, high = model.interval(X[:5], 0.8)
+    assert (low <= high).all()
+    one_low, one_high = model.interval(X[0], 0.8)
+    np.testing.assert_allclose([one_low, one_high], [low[0], high[0]], rtol=1e-9)
+    drawn = model.sample_weights(4000, 0)
+    np.testing.assert_allclose(drawn.mean(axis=0), model.mean, atol=0.1 + 0.1 * np.abs(model.mean).max())
+    outputs = model.sample_output(X[:2], 50, 0)
+    assert outputs.shape[:2] == (50, 2)
+    if isinstance(model, BayesianPerceptron):
+        variances = model.cov if model.covariance == "diagonal" else np.diag(model.cov)
+        np.testing.assert_allclose(drawn.var(axis=0), variances, rtol=0.25)
+
+
+def test_the_interval_holds_the_share_of_the_mixture_that_it_says() -> None:
+    model = BayesianPerceptron(3, "linear", noise=0.04, drift="auto")
+    X, y = stream(model, n=64)
+    model.learn(X, y)
+    low, high = model.interval(X[0], 0.9)
+    grid = np.linspace(low, high, 4001)
+    densities = np.exp(model.log_predictive(np.tile(X[0], (len(grid), 1)), grid))
+    assert np.trapezoid(densities, grid) == pytest.approx(0.9, abs=1e-4)
+
+
+def test_a_jump_is_noticed_and_nothing_is_where_there_is_none() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    y = X @ [1.0, -1.0, 0.5] + 0.1 * rng.normal(size=600)
+    y[400:] += 3.0 * X[400:, 0]
+    model = BayesianPerceptron(3, "linear", noise="learn", drift="auto")
+    model.learn(X, y)
+    changes = model.change_probability_
+    assert (changes[50:400] < 0.2).all()
+    assert changes[400:404].max() > 0.9
+
+
+def test_a_committee_may_drift(tmp_path: Path) -> None:
+    committee = BayesianCommittee(3, (4,), members=2, drift="auto")
+    X, y = stream(committee.members[0])
+    committee.learn(X[:60], y[:60])
+    onepass.save(committee, tmp_path / "model.safetensors")
+    twin = onepass.load(tmp_path / "model.safetensors")
+    for each in (committee, twin):
+        each.predict_then_learn(X[60:], y[60:])
+    np.testing.assert_array_equal(twin.predict(X).mean, committee.predict(X).mean)
+    assert np.isfinite(committee.log_predictive(X, y)).all()
+    low, high = committee.interval(X)
+    assert (low < high).all()
+
+
+@pytest.mark.parametrize("make", [MODELS[0], MODELS[4]])
+def test_more_passes_are_refused(make: Any) -> None:
+    model = make("auto")
+    X, y = stream(model)
+    with pytest.raises(ValueError, match=r"drift='auto'.*passes=1, got passes=2"):
+        model.learn(X, y, passes=2)
+
+
+@pytest.mark.parametrize("kind", [BayesianPerceptron, BayesianNetwork])
+def test_a_rate_that_is_none_is_refused(kind: Any) -> None:
+    with pytest.raises(ValueError, match=r"drift must be a number in \[0, 1\] or 'auto', got 1.5"):
+        kind(3, drift=1.5)
+    with pytest.raises(TypeError, match=r"or 'auto', got 'fast'"):
+        kind(3, drift="fast")
+
+
+def test_one_rate_is_believed_in_where_it_is_given() -> None:
+    assert BayesianPerceptron(3, drift=0.1).drift_ == {0.1: 1.0}
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_a_rate_of_one_returns_to_the_prior_before_every_row(covariance: str) -> None:
+    variances = np.array([4.0, 1.0, 2.0, 0.5])
+    model = BayesianPerceptron(3, "linear", noise=0.1, cov=variances, covariance=covariance, drift=1.0)
+    X, y = stream(model, n=40)
+    model.learn(X, y)
+    mean = BayesianPerceptron(3, "linear", noise=0.1, cov=variances, covariance=covariance, drift=1.0)
+    mean.learn(X[:-1], y[:-1])
+    last = BayesianPerceptron(3, "linear", noise=0.1, mean=mean.mean, cov=variances, covariance=covariance)
+    last.learn(X[-1:], y[-1:])
+    np.testing.assert_allclose(model.mean, last.mean, rtol=1e-10)
+    np.testing.assert_allclose(model.cov, last.cov, rtol=1e-10, atol=1e-12)
+
+
+def test_merging_refuses_it() -> None:
+    prior = BayesianPerceptron(3, drift="auto")
+    with pytest.raises(ValueError, match="drift='auto'.*no common order"):
+        onepass.merge(prior, [copy.deepcopy(prior)])

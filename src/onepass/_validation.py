@@ -155,6 +155,14 @@ def as_fraction(value: Any, name: str, hint: str = "") -> float:
     return number
 
 
+def as_outliers(value: Any) -> float:
+    """``value`` as a share of rows that are not to be trusted: from 0 on, and fewer than half."""
+    number = as_fraction(value, "outliers")
+    if number >= 0.5:
+        raise ValueError(f"outliers must be below 0.5, got {number:g}: most rows have to be trusted")
+    return number
+
+
 def as_count(value: Any, name: str) -> int:
     """``value`` as a whole number of at least one."""
     if isinstance(value, bool) or not isinstance(value, Integral):

@@ -16,7 +16,10 @@ __all__ = ["ALARMED", "CANCELLED", "DIGITS_LOST", "block_size", "learn_block"]
 
 _BLAS = {np.dtype(np.float64): (dsymm, dtrsm, dsyrk), np.dtype(np.float32): (ssymm, strsm, ssyrk)}
 # Below these shares of its own terms a variance has lost so many digits that ``C`` itself can't hold it.
-DIGITS_LOST, ALARMED = LOST, STOPPED  # why no row of a block was learned: the alarm is raised by one that is not the last
+DIGITS_LOST, ALARMED = (
+    LOST,
+    STOPPED,
+)  # why no row of a block was learned: the alarm is raised by one that is not the last
 CANCELLED = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-3}
 
 
@@ -70,6 +73,7 @@ def block_scalars(
                 out[i, 2] = noise
                 out[i, 3] = state.log_density
                 out[i, 4] = state.trust.distrust
+                out[i, 5] = state.trust.suspicion
             scores[i] = score * growth[i]
             informations[i] = information * growth[i]
             for k in range(i + 1, b):

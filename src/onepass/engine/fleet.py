@@ -62,6 +62,7 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
                 out[i, 2] = noise
                 out[i, 3] = state.log_density
                 out[i, 4] = state.trust.distrust
+                out[i, 5] = state.trust.suspicion
     rule.likelihood.raise_pending()
     return learned
 

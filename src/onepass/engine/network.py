@@ -67,7 +67,6 @@ def _learn_rows(work, shape, rule, noise, sites, mean, cov, space, signals, old,
         if removed and (not isfinite(density) or not isfinite(_magnitude(space, match.score))):
             return t
         work.densities[i] = density
-        work.distrust[i] = noise.trust.distrust
         if work.keeps_record:
             rule.likelihood.describe(signals.mean, space.cov, noise, cython.address(work.record[i, 0, 0]), match)
         if not removed:
@@ -76,6 +75,8 @@ def _learn_rows(work, shape, rule, noise, sites, mean, cov, space, signals, old,
             _keep_site(i, shape, sites, mean, space, signals, match)
         step(shape, mean, cov, space, match)
         rule.likelihood.update_noise(signals.mean, space.cov, target, noise, work.noise_gain, work.noise_bound)
+        work.trust[0, i] = noise.trust.distrust
+        work.trust[1, i] = noise.trust.suspicion
         if work.is_first and noise.trust.is_alarmed():
             return t + 1
     return n_rows

@@ -173,7 +173,6 @@ def match_in_turn(
                 matched = t
                 break
             work.densities[i] = density
-            work.distrust[i] = noise.trust.distrust
             if work.keeps_record:
                 rule.likelihood.describe(
                     cython.address(mean[0]), cython.address(cov[0]), noise, cython.address(work.record[i, 0, 0]), match
@@ -195,6 +194,8 @@ def match_in_turn(
             rule.likelihood.update_noise(
                 cython.address(mean[0]), cython.address(cov[0]), target, noise, work.noise_gain, work.noise_bound
             )
+            work.trust[0, i] = noise.trust.distrust
+            work.trust[1, i] = noise.trust.suspicion
     return matched
 
 

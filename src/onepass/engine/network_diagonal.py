@@ -60,12 +60,13 @@ def _learn_rows(work, shape, rule, noise, mean, variance, space, signals, match)
         if not isfinite(total):
             return t
         work.densities[i] = density
-        work.distrust[i] = noise.trust.distrust
         if work.keeps_record:
             rule.likelihood.describe(signals.mean, space.cov, noise, cython.address(work.record[i, 0, 0]), match)
         _gather(shape, signals, match, space)
         _step(shape, signals, space, mean, variance)
         rule.likelihood.update_noise(signals.mean, space.cov, target, noise, work.noise_gain, work.noise_bound)
+        work.trust[0, i] = noise.trust.distrust
+        work.trust[1, i] = noise.trust.suspicion
         if work.is_first and noise.trust.is_alarmed():
             return t + 1
     return n_rows

@@ -27,7 +27,8 @@ cdef class TrainingPass:
     cdef const double[:, ::1] rows
     cdef const double[:, ::1] targets
     cdef const Py_ssize_t[::1] order
-    cdef double[::1] densities, distrust
+    cdef double[::1] densities
+    cdef double[:, ::1] trust
     cdef double[:, :, ::1] record
     cdef readonly double noise_gain, noise_bound
     cdef readonly bint keeps_record, is_first

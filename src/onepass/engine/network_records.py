@@ -87,15 +87,16 @@ class TrainingPass:
     ----------
     rows, targets : (n, d) and (n, columns) arrays
     order : of the rows
-    densities, distrust : receive the log density of each target, and how far it was distrusted, (n,)
+    densities : receives the log density of each target, (n,)
+    trust : receives how far each row was distrusted, and the log odds of a jump after it, (2, n)
     record : receives what each row was predicted from, (n, 5, K), see `VectorLikelihood.describe`, or None
     is_first : whether these rows are new; then learning stops after a row that raises an alarm, see `outliers`
     noise_gain, noise_bound : of the noise's learning, see `onepass.engine.vector_matches.VectorLikelihood.learn_noise`
     """
 
-    def __init__(self, rows, targets, order, densities, distrust, record, is_first, noise_gain, noise_bound):
+    def __init__(self, rows, targets, order, densities, trust, record, is_first, noise_gain, noise_bound):
         self.rows, self.targets = np.ascontiguousarray(rows), np.ascontiguousarray(targets)
-        self.densities, self.distrust, self.is_first = densities, distrust, is_first
+        self.densities, self.trust, self.is_first = densities, trust, is_first
         self.order = np.ascontiguousarray(order, dtype=np.intp)
         self.keeps_record = record is not None
         self.record = np.empty((0, 5, 1)) if record is None else record

@@ -42,7 +42,7 @@ class TrainingPass:
         targets: FloatArray,
         order: Any,
         densities: FloatArray,
-        distrust: FloatArray,
+        trust: FloatArray,
         record: FloatArray | None,
         is_first: bool,
         noise_gain: float,

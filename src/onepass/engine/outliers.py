@@ -12,10 +12,12 @@ covariance of its prior, from which a few rows lead to the new truth.
 import cython
 import numpy as np
 from cython.cimports.libc.math import INFINITY, log
+from scipy.special import expit
 
 # Times the noise variance: the components of targets that are not trusted, and how an outlier's share is divided.
 SCALES = (10.0, 1e2, 1e4, 1e6, 1e8)
 _DIVISION = (0.4, 0.2, 0.2, 0.1, 0.1)
+TRUST_SIZE = N_TRUST  # numbers of a `Trust`
 _START_WEIGHT = 20.0  # rows that the shares count as before the first
 # The shares after a jump of the truth, of unknown size: of numbers, and of labels, classes and counts.
 _AFTER_JUMP = ((0.1, 0.35, 0.25, 0.2, 0.05, 0.05), (0.5, 0.5, 0.0, 0.0, 0.0, 0.0))
@@ -36,6 +38,11 @@ def _fill():
 
 
 _fill()
+
+
+def jump_probability(suspicion):
+    """Probability of a jump of the truth, from the log odds that rows have added to those before any."""
+    return expit(np.asarray(suspicion) - _LIMIT)
 
 
 class Trust:

@@ -3,7 +3,9 @@ from collections.abc import Sequence
 from onepass._typing import FloatArray
 
 SCALES: tuple[float, ...]
-N_TRUST: int
+TRUST_SIZE: int
+
+def jump_probability(suspicion: FloatArray) -> FloatArray: ...
 
 class Trust:
     active: bool

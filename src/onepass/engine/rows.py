@@ -1,8 +1,8 @@
 """The row kernels: one compiled loop over the rows for each form of the belief.
 
 Every kernel returns the number of rows it learned: all of them; or up to the one that raised an alarm, see `outliers`,
-which the caller answers; or the index of the first that is not finite, of which nothing was written. ``out``, if it is not empty, receives mean, variance, noise, log density and distrust of each row
-before its update. ``sites``, if they are not empty, are what each row contributed, ``(n, 4)``, see `step.learn_site`. The belief
+which the caller answers; or the index of the first that is not finite, of which nothing was written. ``out``, if it is not empty, receives mean, variance, noise and log density of each row before
+its update, how far it was distrusted, and the log odds of a jump after it. ``sites``, if they are not empty, are what each row contributed, ``(n, 4)``, see `step.learn_site`. The belief
 may be in single or double precision.
 """
 
@@ -503,6 +503,7 @@ def rows_root(X, X_var, y, rule, state, mean, root, forgets, out, sites):
                 out[i, 2] = noise
                 out[i, 3] = state.log_density
                 out[i, 4] = state.trust.distrust
+                out[i, 5] = state.trust.suspicion
             if state.trust.is_alarmed() and sites.shape[0] == 0:
                 learned = i + 1
                 break
@@ -624,6 +625,7 @@ def rows_dense(X, X_var, y, rule, state, wander, cancelled, mean, cov, out, site
                 out[i, 2] = before.noise
                 out[i, 3] = state.log_density
                 out[i, 4] = state.trust.distrust
+                out[i, 5] = state.trust.suspicion
             if state.trust.is_alarmed() and sites.shape[0] == 0:
                 learned = i + 1
                 break
@@ -673,6 +675,7 @@ def rows_diagonal(X, X_var, y, rule, state, wander, mean, variance, out):
                 out[i, 2] = noise
                 out[i, 3] = state.log_density
                 out[i, 4] = state.trust.distrust
+                out[i, 5] = state.trust.suspicion
             if drifting:
                 for j in range(p):
                     variance[j] = kept * variance[j] + added[j]
@@ -751,6 +754,7 @@ def rows_sparse(data, indices, indptr, y, rule, state, wander, mean, variance, o
                 out[i, 2] = noise
                 out[i, 3] = state.log_density
                 out[i, 4] = state.trust.distrust
+                out[i, 5] = state.trust.suspicion
             if bias:
                 gain = variance[0]
                 mean[0] += score * gain

@@ -7,7 +7,7 @@ cdef enum:
     N_VAGUE = 61
     N_ROUGH = 15
     N_SITE = 4
-    N_RECORD = 5
+    N_RECORD = 6
     N_NUMBERS = 5
 
 cdef struct Tilt:

@@ -21,7 +21,9 @@ from cython.cimports.onepass.engine.outliers import SOON, Trust
 NOISE_FLOOR = 1e-12
 NOISE_START, NOISE_START_WEIGHT = 0.1, 2.0 / 9.0  # before the first row its log has a standard deviation of 3
 SITE_SIZE = N_SITE  # numbers of a row's site
-RECORD_SIZE = N_RECORD  # mean, variance, noise, log density and distrust of a row from before its update
+# Mean, variance, noise and log density of a row from before its update, its distrust, the log odds of a jump after it.
+RECORD_SIZE = N_RECORD
+STATE_SIZE = N_NUMBERS  # of the numbers of a `LearningState`, without those of its trust
 # Where each number stands in `LearningState.to_array`.
 NOISE, NOISE_WEIGHT, NOISE_WINDOW, LOG_EVIDENCE, N_SEEN = range(5)
 _LOWEST = cython.declare(cython.double, float(np.log(NOISE_FLOOR)))

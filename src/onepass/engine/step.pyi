@@ -12,6 +12,7 @@ NOISE_START: float
 NOISE_START_WEIGHT: float
 SITE_SIZE: int
 RECORD_SIZE: int
+STATE_SIZE: int
 
 class LearningState:
     noise: float

@@ -257,27 +257,28 @@ class VectorLikelihood:
             as_array(out.shift, self.size),
         )
 
-    def log_densities(
+    def score_rows(
         self,
         means: cython.const[cython.double][:, ::1],
         covs: cython.const[cython.double][:, :, ::1],
         targets: cython.const[cython.double][:, ::1],
         state: NoiseState,
     ):
-        """Log density of each row's target, ``(n,)``."""
-        result = np.empty(means.shape[0])
-        densities: cython.double[::1] = result
+        """Log density of each row's target, and how far it is distrusted, ``(2, n)``."""
+        result = np.empty((2, means.shape[0]))
+        scores: cython.double[:, ::1] = result
         out = VectorMatch(self.size)
         i: cython.Py_ssize_t
         with cython.nogil:
             for i in range(means.shape[0]):
-                densities[i] = self.match(
+                scores[0, i] = self.match(
                     cython.address(means[i, 0]),
                     cython.address(covs[i, 0, 0]),
                     cython.address(targets[i, 0]),
                     state,
                     out,
                 )
+                scores[1, i] = state.trust.distrust
         return result
 
     def records(

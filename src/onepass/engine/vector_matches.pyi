@@ -1,6 +1,7 @@
 from typing import Self
 
 from onepass._typing import FloatArray
+from onepass.engine.outliers import Trust
 
 SCALE_START_WEIGHT: float
 SCALE_GAIN: float
@@ -11,11 +12,18 @@ class NoiseState:
     noise_weight: FloatArray
     scale: FloatArray
     scale_weight: FloatArray
+    trust: Trust
     def __init__(
-        self, noise: FloatArray, noise_weight: FloatArray, scale: FloatArray, scale_weight: FloatArray
+        self,
+        noise: FloatArray,
+        noise_weight: FloatArray,
+        scale: FloatArray,
+        scale_weight: FloatArray,
+        trust: Trust | None = ...,
     ) -> None: ...
     @staticmethod
-    def start(n_outputs: int, noise: float | None, calibrate: bool) -> NoiseState: ...
+    def start(n_outputs: int, noise: float | None, calibrate: bool, outliers: float = ...) -> NoiseState: ...
+    def begin_anew(self) -> None: ...
     def restart_calibration(self) -> None: ...
     def widened(self) -> NoiseState: ...
     def with_noise_times(self, factor: FloatArray) -> NoiseState: ...
@@ -33,9 +41,7 @@ class VectorLikelihood:
     def moment_match(
         self, mean: FloatArray, cov: FloatArray, target: FloatArray, state: NoiseState
     ) -> tuple[float, FloatArray, FloatArray, FloatArray, FloatArray]: ...
-    def log_densities(
-        self, means: FloatArray, covs: FloatArray, targets: FloatArray, state: NoiseState
-    ) -> FloatArray: ...
+    def score_rows(self, means: FloatArray, covs: FloatArray, targets: FloatArray, state: NoiseState) -> FloatArray: ...
     def records(self, means: FloatArray, covs: FloatArray, state: NoiseState) -> FloatArray: ...
     def learn_noise(
         self, mean: FloatArray, cov: FloatArray, target: FloatArray, state: NoiseState, gain: float, bound: float

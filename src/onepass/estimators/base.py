@@ -145,20 +145,13 @@ class OnePassEstimator(SavableEstimator):
             pairs = zip(self._ensembles, part.targets.T, strict=True)
             seen = [ensemble.predict_score_learn(part.rows, column) for ensemble, column in pairs]
             moments = self._predicted([prediction for prediction, _ in seen])
-            densities = np.sum([logs for _, logs in seen], axis=0) - self._log_scale
-            parts.append(PredictedRows(*moments, densities, self._changes(len(densities))))
+            densities, outliers, changes = (
+                np.array(own) for own in zip(*(scores[:3] for _, scores in seen), strict=True)
+            )
+            log_density = densities.sum(axis=0) - self._log_scale
+            parts.append(PredictedRows(*moments, log_density, outliers.max(axis=0), changes.max(axis=0)))
         self._n_rows += len(batch)
         return PredictedRows.joined(parts)
-
-    def _changes(self, n_rows: int) -> FloatArray:
-        """For each of the rows that the models have just learned, the probability that the weights had changed."""
-        if self.drift != AUTO:
-            return np.zeros(n_rows)
-        each = [
-            ensemble.weights @ [member.change_probability_ for member in ensemble.members]
-            for ensemble in self._ensembles
-        ]
-        return np.asarray(np.max(each, axis=0))
 
     def _check_warm(self) -> None:
         if self.standardize and (not self.__sklearn_is_fitted__() or self._n_rows < self.warm_up):

@@ -55,8 +55,10 @@ class PredictedRows(NamedTuple):
     """The variance that more data would not take away."""
     log_density: FloatArray
     """Log density (or probability) of each target, ``(n,)``."""
+    outlier_probability: FloatArray
+    """With ``outliers`` the probability that the target is not to be trusted, ``(n,)``; else 0."""
     change_probability: FloatArray
-    """With ``drift="auto"`` the probability, given the row, that the weights had just changed, ``(n,)``; else 0."""
+    """With ``outliers`` or ``drift="auto"`` the probability, given the row, that the truth has changed, ``(n,)``; else 0."""
 
     @classmethod
     def joined(cls, parts: "list[PredictedRows]") -> "PredictedRows":

@@ -30,7 +30,8 @@ from onepass.beliefs.base import Belief
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.structures import STRUCTURES
-from onepass.engine.step import NOISE_START, NOISE_START_WEIGHT, LearningState
+from onepass.engine.outliers import TRUST_SIZE, Trust
+from onepass.engine.step import NOISE_START, NOISE_START_WEIGHT, STATE_SIZE, LearningState
 from onepass.likelihoods import Bernoulli, Gaussian, Likelihood, NegativeBinomial, Poisson
 from onepass.likelihoods.outputs import choose_outputs
 
@@ -183,9 +184,21 @@ def check_network(parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> N
         _not_negative(sized(arrays, "prior_variances", (size,), dtype), "prior_variances")
 
 
-def decode_learning_state(running: np.ndarray) -> LearningState:
+def decode_trust(numbers: np.ndarray, outliers: float) -> Trust:
+    """Make the trust in targets again, of which this share were outliers at first, if it is one."""
+    size = TRUST_SIZE if outliers else 0
+    if numbers.shape != (size,):
+        raise ValueError(f"trust has shape {numbers.shape} where ({size},) was expected")
+    if np.isnan(numbers).any() or (numbers < 0.0).any() or np.isinf(numbers[:-1]).any() or not numbers[:1].all():
+        raise ValueError("trust holds numbers that are not finite, or negative")
+    return Trust(numbers)
+
+
+def decode_learning_state(running: np.ndarray, outliers: float = 0.0) -> LearningState:
     """Make the state of learning again, if it is one."""
-    state = LearningState.from_array(running)
+    if running.dtype != np.float64 or running.ndim != 1 or len(running) < STATE_SIZE:
+        raise ValueError(f"running has shape {running.shape} where ({STATE_SIZE},) was expected")
+    state = LearningState(*running[:STATE_SIZE].tolist(), decode_trust(running[STATE_SIZE:], outliers))
     if (state.noise, state.noise_weight, state.n_seen) == _UNSCALED_START:
         state.noise, state.noise_weight = NOISE_START, NOISE_START_WEIGHT
     finite = [state.noise, state.noise_weight, state.log_evidence, state.n_seen]

@@ -79,6 +79,21 @@ class Likelihood:
     def check(self, y: FloatArray) -> None:
         """Raise a ValueError for targets that are impossible; by default every finite number is allowed."""
 
+    def log_outlier_density(self, y: float) -> float:
+        """Log density of a target that is not to be trusted, whatever the output; one in Python defines it.
+
+        Only models with ``outliers`` above 0 need it.
+        """
+        raise NotImplementedError(f"{type(self).__name__} needs a method log_outlier_density(y) for outliers above 0")
+
+    def check_outliers(self, outliers: float) -> None:
+        """Raise a ValueError where it is not defined what a target is that is not to be trusted."""
+        if outliers and self._in_python and type(self).log_outlier_density is Likelihood.log_outlier_density:
+            raise ValueError(
+                f"outliers={outliers:g} needs a method log_outlier_density(y) of {type(self).__name__}: the log density of "
+                "a target that is not to be trusted; or pass outliers=0"
+            )
+
     def check_activation(self, activation: Activation) -> None:
         """Raise a ValueError for an activation that does not fit, such as one that is negative for counts."""
 

@@ -146,9 +146,9 @@ class OutputLikelihood:
         mean, cov, target = (np.ascontiguousarray(values, dtype=np.float64) for values in (mean, cov, target))
         return OutputMatch(*self.compiled.moment_match(mean, cov, target, noise))
 
-    def log_densities(self, means: FloatArray, covs: FloatArray, targets: FloatArray, noise: NoiseState) -> FloatArray:
+    def score_rows(self, means: FloatArray, covs: FloatArray, targets: FloatArray, noise: NoiseState) -> FloatArray:
         """Log density (or probability) of each row's target, ``(n,)``."""
-        return np.asarray(self.compiled.log_densities(means, covs, targets, noise))
+        return np.asarray(self.compiled.score_rows(means, covs, targets, noise))
 
     def predictive(self, mean: FloatArray, var: FloatArray, noise: FloatArray, scale: FloatArray) -> Predictive:
         """What is predicted from the compiled ``records``, each ``(n, K)``."""
@@ -202,12 +202,13 @@ class GaussianNumbers(OutputLikelihood):
     compiled_class: ClassVar[type[VectorLikelihood]] = GaussianOutputs
     is_numeric = True
 
-    def log_densities(self, means: FloatArray, covs: FloatArray, targets: FloatArray, noise: NoiseState) -> FloatArray:
-        """Log density of each row's target, all variances times the predictive scale."""
+    def score_rows(self, means: FloatArray, covs: FloatArray, targets: FloatArray, noise: NoiseState) -> FloatArray:
+        """Scores with all variances times the predictive scale."""
         scaled = noise.copy()
         scaled.noise[:] *= noise.scale
+        scaled.scale[:] = 1.0
         root = np.sqrt(noise.scale)
-        return np.asarray(self.compiled.log_densities(means, covs * np.outer(root, root), targets, scaled))
+        return np.asarray(self.compiled.score_rows(means, covs * np.outer(root, root), targets, scaled))
 
     def predictive(self, mean: FloatArray, var: FloatArray, noise: FloatArray, scale: FloatArray) -> Predictive:
         """The outputs' own moments, all variances times the predictive scale."""
@@ -234,13 +235,13 @@ class HeteroscedasticNumbers(GaussianNumbers):
         """With the prior of the log noise, which bounds what is predicted of it."""
         return HeteroscedasticOutputs(self.n_outputs, *log_noise)
 
-    def log_densities(self, means: FloatArray, covs: FloatArray, targets: FloatArray, noise: NoiseState) -> FloatArray:
-        """Log density of each row's target, all variances times the predictive scale."""
+    def score_rows(self, means: FloatArray, covs: FloatArray, targets: FloatArray, noise: NoiseState) -> FloatArray:
+        """Scores with all variances times the predictive scale."""
         n = self.n_outputs
         root, shifted = np.ones(2 * n), means.copy()
         root[:n] = np.sqrt(noise.scale)
         shifted[:, n:] += np.log(noise.scale)
-        return np.asarray(self.compiled.log_densities(shifted, covs * np.outer(root, root), targets, noise))
+        return np.asarray(self.compiled.score_rows(shifted, covs * np.outer(root, root), targets, noise))
 
 
 class _Labels(OutputLikelihood):
@@ -371,4 +372,4 @@ class PoissonCounts(NegativeBinomialCounts):
                 f"noise is for observation='gaussian' or {NegativeBinomial.name!r}, got noise={noise!r} with "
                 f"observation={self.name!r}"
             )
-        return super().start_noise(0.0, calibrate)
+        return super().start_noise(0.0, calibrate, outliers)

@@ -21,17 +21,15 @@ from scipy.special import expit, logsumexp
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_generator, as_share
 from onepass.engine.rows import RowMixture
-from onepass.engine.step import RECORD_SIZE, SITE_SIZE
 from onepass.engine.switching import Switching
 from onepass.files.state import Arrays, Parameters, as_number, nested, sized, under
 from onepass.likelihoods import Bernoulli, Counts
 from onepass.likelihoods.counts import count_interval, log_normal
 from onepass.likelihoods.mixtures import mixture_moments, mixture_quantile, noise_mixture
 from onepass.models.drift import AUTO
-from onepass.models.mixing import snapshot, stacked
+from onepass.models.mixing import mixed_scores, snapshot, stacked
 from onepass.models.network import BayesianNetwork
-from onepass.models.network.learning import RowScores
-from onepass.models.perceptron import BayesianPerceptron, Inputs, Prediction
+from onepass.models.perceptron import BayesianPerceptron, Inputs, Prediction, RowScores
 
 __all__ = ["RATES", "Drifting", "DriftingNetwork", "DriftingPerceptron", "Hypotheses"]
 
@@ -89,14 +87,6 @@ class Drifting:
         return dict(zip(RATES, self._state.weights.tolist(), strict=True))
 
     @property
-    def change_probability_(self) -> FloatArray:
-        """For each row of the last call that learned: the probability, given the row, that the weights just changed.
-
-        That is of rates of a tenth or more, under which hardly anything learned before still counts; ``(n,)``.
-        """
-        return np.asarray(self._state.switching.posterior[:, _FAST].sum(axis=1))
-
-    @property
     def mean(self) -> FloatArray:
         """Mean of the weights, ``(p,)``."""
         return np.asarray(self._average(member.mean for member in self._state.members))
@@ -125,10 +115,12 @@ class Drifting:
         self._together(lambda member: self._learned(member, X, y, **options))
         return self
 
-    def predict_then_learn(self, X: Any, y: ArrayLike, **options: Any) -> Prediction:
-        """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone."""
-        prediction: Prediction = self._predict_then_learn(X, y, **options)[0]
-        return prediction
+    def predict_then_learn(
+        self, X: Any, y: ArrayLike, *, return_outlier_probability: bool = False, **options: Any
+    ) -> Any:
+        """Predict every row just before learning it: see the model of one rate."""
+        prediction, scores = self._predict_then_learn(X, y, **options)
+        return (prediction, scores.outliers) if return_outlier_probability else prediction
 
     def interval(self, X: Any, level: float = 0.95, **options: Any) -> tuple[Any, Any]:
         """Central interval that holds with probability ``level``: quantiles of the mixture.
@@ -141,8 +133,15 @@ class Drifting:
 
     def log_predictive(self, X: Any, y: ArrayLike, **options: Any) -> Any:
         """Log density (or probability) of each target under the mixture, before it is learned."""
-        logs = np.array([member.log_predictive(X, y, **options) for member in self._state.members])
-        return _log_mixture(self._state.weights, logs)[()]
+        return self._scores(X, y, **options)[0]
+
+    def outlier_probability(self, X: Any, y: ArrayLike, **options: Any) -> Any:
+        """Probability that each target is not to be trusted, by what is believed now; 0 with ``outliers=0``."""
+        return self._scores(X, y, **options)[1]
+
+    def _scores(self, X: Any, y: ArrayLike, **options: Any) -> tuple[Any, Any]:
+        """Log density of each target, and the probability that it is not to be trusted."""
+        return mixed_scores(self._state.weights, [part._scores(X, y, **options) for part in self._state.members])
 
     def sample_weights(self, n: int, rng: np.random.Generator | int) -> FloatArray:
         """Draw ``n`` weight vectors, ``(n, p)``: a hypothesis by its weight each time, then weights from its belief."""
@@ -198,9 +197,9 @@ class Drifting:
     # What depends on the kind of model.
 
     _learned: Any
-    """``(member, X, y)``: let a member learn; the log densities by which it is weighed, ``(n,)``."""
+    """``(member, X, y)``: let a member learn; the scores by which it is weighed."""
     _predict_then_learn: Any
-    """``(X, y)``: predict every row just before learning it, and give the log density that it had, too."""
+    """``(X, y)``: predict every row just before learning it, and say how well."""
 
     def _interval_of(self, weights: FloatArray, parts: Prediction, level: float) -> tuple[Any, Any]:
         raise NotImplementedError
@@ -214,33 +213,36 @@ class Drifting:
                 f"passes={passes}; for more passes give drift as a number"
             )
 
-    def _together(self, learned: Callable[[Any], FloatArray]) -> tuple[FloatArray, FloatArray]:
-        """Let all members learn, or none; weights before each row, ``(K, n)``, and log densities of the mixture."""
+    def _together(self, learned: Callable[[Any], RowScores]) -> tuple[FloatArray, RowScores]:
+        """Let all members learn, or none; weights before each row, ``(K, n)``, and the scores of the mixture."""
         before = self._state.copy()
         try:
-            densities = np.array([learned(member) for member in self._state.members])
-            weights, mixture = self._state.switching.learn(densities)
+            scores = [learned(member) for member in self._state.members]
+            weights, mixture = self._state.switching.learn(np.array([own.log_densities for own in scores]))
         except BaseException:  # Ctrl-C too leaves no hypothesis ahead of the others
             self._state = before
             raise
         finally:
             self.__dict__.pop("_one_row", None)  # it refers to the beliefs from before
-        return weights.T, mixture
+        after = self._state.switching.posterior.T
+        outliers, jumps = (_sum(after * np.array(own)) for own in list(zip(*scores, strict=True))[1:3])
+        # At a fast rate hardly anything that was learned before still counts.
+        return weights.T, RowScores(mixture, outliers, np.maximum(jumps, after[_FAST].sum(axis=0)))
 
     def _predicting(
-        self, learned: Callable[[Any], tuple[Prediction, FloatArray]]
-    ) -> tuple[FloatArray, Prediction, FloatArray]:
+        self, learned: Callable[[Any], tuple[Prediction, RowScores]]
+    ) -> tuple[FloatArray, Prediction, RowScores]:
         """The same where members predict too; what the mixture predicted stands between these two."""
         seen: list[Prediction] = []
 
-        def scored(member: Any) -> FloatArray:
-            prediction, densities = learned(member)
+        def scored(member: Any) -> RowScores:
+            prediction, scores = learned(member)
             seen.append(prediction)
-            return densities
+            return scores
 
-        weights, mixture = self._together(scored)
+        weights, scores = self._together(scored)
         parts = stacked(seen)
-        return weights, _mixture(weights if parts.mean.ndim > 1 else weights[:, 0], parts), mixture
+        return weights, _mixture(weights if parts.mean.ndim > 1 else weights[:, 0], parts), scores
 
     def _predictions(self, X: Any, **options: Any) -> Prediction:
         """What each hypothesis predicts, along a first axis: ``(K, ...)``."""
@@ -311,11 +313,9 @@ class DriftingPerceptron(Drifting, BayesianPerceptron):
         learners = [member._one_row for member in self._state.members]
         return None if None in learners else RowMixture(learners, self._state.switching)
 
-    def _learned(self, member: Any, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None) -> FloatArray:
-        rows, row_vars, targets, _ = member._pairs(X, y, X_var)
-        record = np.empty((len(targets), RECORD_SIZE))
-        member._learn(rows, row_vars, targets, record, np.empty((0, SITE_SIZE)))
-        return record[:, 3]
+    def _learned(self, member: Any, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None) -> RowScores:
+        scores: RowScores = member._score_then_learn(X, y, X_var)[1]
+        return scores
 
     def _predict_then_learn(self, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None) -> Any:
         return self._predicting(lambda member: member._predict_then_learn(X, y, X_var))[1:]
@@ -373,41 +373,32 @@ class DriftingNetwork(Drifting, BayesianNetwork):
     ) -> Iterator[RowScores]:
         """Learn as `learn` does, and yield how well each row was predicted before it was learned."""
         self._check_passes(passes)
-        yield RowScores(self._together(lambda member: self._learned(member, X, y, batch=batch))[1])
+        yield self._together(lambda member: self._learned(member, X, y, batch=batch))[1]
 
     def _predict_with(self, noise_scale: FloatArray | None, X: ArrayLike) -> Prediction:
         parts = [member._predict_with(noise_scale, X) for member in self._state.members]
         return _mixture(self._state.weights, stacked(parts))
 
-    def _log_predictive_with(self, noise_scale: FloatArray | None, X: ArrayLike, y: ArrayLike) -> Any:
-        logs = [member._log_predictive_with(noise_scale, X, y) for member in self._state.members]
-        return _log_mixture(self._state.weights, np.array(logs))[()]
-
-    def _learned(self, member: Any, X: ArrayLike, y: ArrayLike, *, batch: int = 1) -> FloatArray:
+    def _learned(self, member: Any, X: ArrayLike, y: ArrayLike, *, batch: int = 1) -> RowScores:
         (scores,) = member.learning(X, y, batch=batch)
-        densities: FloatArray = scores.log_densities
-        return densities
+        own: RowScores = scores
+        return own
 
-    def _predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> tuple[Prediction, FloatArray]:
+    def _predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> tuple[Prediction, RowScores]:
         predicted: list[FloatArray] = []  # which the calibration widens while it rests on few rows
 
-        def learned(member: Any) -> tuple[Prediction, FloatArray]:
+        def learned(member: Any) -> tuple[Prediction, RowScores]:
             prediction, scores = member._predict_score_learn(X, y, member._widening(X))
             predicted.append(member._densities_of(prediction, y, scores))
-            return prediction, scores.log_densities
+            return prediction, scores
 
-        weights, mixture, _ = self._predicting(learned)
-        return mixture, _log_mixture(weights, np.array(predicted))
+        weights, mixture, scores = self._predicting(learned)
+        return mixture, scores._replace(log_densities=_log_mixture(weights, np.array(predicted)))
 
     def _predict_score_learn(
         self, X: ArrayLike, y: ArrayLike, widened: FloatArray | float
     ) -> tuple[Prediction, RowScores]:
-        def learned(member: Any) -> tuple[Prediction, FloatArray]:
-            prediction, scores = member._predict_score_learn(X, y, widened)
-            return prediction, scores.log_densities
-
-        _, prediction, densities = self._predicting(learned)
-        return prediction, RowScores(densities)
+        return self._predicting(lambda member: member._predict_score_learn(X, y, widened))[1:]
 
     def _interval_of(self, weights: FloatArray, parts: Prediction, level: float) -> tuple[Any, Any]:
         if self._likelihood.is_count:

@@ -24,11 +24,10 @@ from onepass.files.registry import savable
 from onepass.files.state import Arrays, Parameters, as_number
 from onepass.likelihoods.counts import COUNT_NAMES, count_interval
 from onepass.likelihoods.mixtures import mixture_moments, mixture_quantile
-from onepass.models.mixing import snapshot, stacked
+from onepass.models.mixing import mixed_scores, snapshot, stacked
 from onepass.models.network import BayesianNetwork
-from onepass.models.network.learning import RowScores
 from onepass.models.network.priors import NetworkPrior
-from onepass.models.perceptron import Prediction
+from onepass.models.perceptron import Prediction, RowScores
 from onepass.models.weighting import WEIGHTINGS, RuleWeights, Weighting
 
 __all__ = ["WEIGHTINGS", "BayesianCommittee", "Ensemble"]
@@ -94,29 +93,42 @@ class Ensemble:
             self.members[0].learn(X, y, **options)
             return self
         with self._all_or_none():
-            _, densities = zip(*map(methodcaller("_predict_then_learn", X, y), self.members), strict=True)
-            self._weigh(np.array(densities))
+            _, scores = zip(*map(methodcaller("_predict_then_learn", X, y), self.members), strict=True)
+            self._weigh(np.array([own.log_densities for own in scores]))
         return self
 
-    def predict_then_learn(self, X: Any, y: Any) -> Prediction:
-        """Predict every row just before learning it; members count as they did before the first of them."""
-        return self.predict_score_learn(X, y)[0]
+    def predict_then_learn(self, X: Any, y: Any, *, return_outlier_probability: bool = False) -> Any:
+        """Predict every row just before learning it; members count as they did before the first of them.
 
-    def predict_score_learn(self, X: Any, y: Any) -> tuple[Prediction, FloatArray]:
-        """Predict every row just before learning it, and give its log density under the mixture, too."""
+        Returns the `Prediction` or, with ``return_outlier_probability``, a pair: the prediction, and for each row the
+        probability that its target was not to be trusted, ``(n,)``.
+        """
+        prediction, scores = self.predict_score_learn(X, y)
+        return (prediction, scores.outliers) if return_outlier_probability else prediction
+
+    def predict_score_learn(self, X: Any, y: Any) -> tuple[Prediction, RowScores]:
+        """Predict every row just before learning it, and say how well the mixture did."""
         with self._all_or_none() if len(self.members) > 1 else nullcontext():
-            predictions, densities = zip(*map(methodcaller("_predict_then_learn", X, y), self.members), strict=True)
+            predictions, scores = zip(*map(methodcaller("_predict_then_learn", X, y), self.members), strict=True)
             if len(self.members) == 1:
-                return predictions[0], densities[0]
-            log_densities = np.array(densities)
+                return predictions[0], scores[0]
+            log_densities = np.array([own.log_densities for own in scores])
             mixture = self._mixture(self._weighting.weights, stacked(predictions))
-            scores = self._mixture_density(log_densities)
+            mixed = self._mixed_scores(scores, log_densities)
             self._weigh(log_densities)
-        return mixture, scores
+        return mixture, mixed
 
     def predict(self, X: Any) -> Prediction:
         """Moments of the mixture; what the members disagree about counts as not knowing."""
         return self._mixture(self.component_weights, self.member_predictions(X))
+
+    def outlier_probability(self, X: Any, y: Any) -> Any:
+        """Probability that each target is not to be trusted, by what is believed now."""
+        return self._scores(X, y)[1]
+
+    def _scores(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Log density of each target, and the probability that it is not to be trusted."""
+        return mixed_scores(self._weighting.weights, [member._scores(X, y) for member in self.members])
 
     def member_predictions(self, X: Any) -> Prediction:
         """What each of the `components` predicts, along a first axis: ``(components, ...)``."""
@@ -131,6 +143,14 @@ class Ensemble:
         weights = self.weights.reshape(-1, *[1] * (log_densities.ndim - 1))
         with np.errstate(divide="ignore"):  # a member may have lost all weight
             return np.asarray(logsumexp(log_densities + np.log(weights), axis=0))
+
+    def _mixed_scores(self, scores: Sequence[RowScores], log_densities: FloatArray) -> RowScores:
+        """The mixture's scores from those of its members, and the log densities ``(members, n)`` that they had."""
+        outliers, changes = (
+            self._weighting.weights @ np.array(own)
+            for own in list(zip(*(part[:3] for part in scores), strict=True))[1:]
+        )
+        return RowScores(self._mixture_density(log_densities), outliers, changes)
 
     def _weigh(self, log_densities: FloatArray) -> None:
         """Update the weights by the log densities ``(members, n)`` of new rows."""
@@ -238,8 +258,8 @@ class BayesianCommittee(Ensemble):
                 self._weigh_by_scores(scores)
         return self
 
-    def predict_score_learn(self, X: Any, y: Any) -> tuple[Prediction, FloatArray]:
-        """Predict every row just before learning it, and give its log density under the mixture, too."""
+    def predict_score_learn(self, X: Any, y: Any) -> tuple[Prediction, RowScores]:
+        """Predict every row just before learning it, and say how well the mixture did."""
         if len(self.members) == 1:
             return self.members[0]._predict_then_learn(X, y)
         with self._all_or_none():
@@ -250,9 +270,9 @@ class BayesianCommittee(Ensemble):
             logs = [
                 member._densities_of(part, y, own) for member, part, own in zip(self.members, each, scores, strict=True)
             ]
-            density = self._mixture_density(np.array(logs))
+            mixed = self._mixed_scores(scores, np.array(logs))
             self._weigh_by_scores(scores)
-        return mixture, density
+        return mixture, mixed
 
     def member_predictions(self, X: Any) -> Prediction:
         """What each of the `components` contributes to the mixture, along a first axis: ``(components, ...)``."""
@@ -314,8 +334,11 @@ class BayesianCommittee(Ensemble):
 
     def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Log density (or probability) of a target, per row."""
-        logs = [member._log_predictive_with(self._noise_scale, X, y) for member in self.members]
-        return self._mixture_density(np.array(logs))[()]
+        return self._scores(X, y)[0]
+
+    def _scores(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, Any]:
+        scores = [member._scores(X, y, noise_scale=self._noise_scale) for member in self.members]
+        return mixed_scores(self._weighting.weights, scores)
 
     def sample_output(self, X: ArrayLike, n: int, rng: np.random.Generator | int) -> FloatArray:
         """Draw ``n`` networks, each from a member drawn by weight, and give their outputs."""

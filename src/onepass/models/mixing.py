@@ -5,15 +5,26 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 
+from onepass._typing import FloatArray
 from onepass.models.perceptron import Prediction
 
-__all__ = ["snapshot", "stacked"]
+__all__ = ["mixed_scores", "snapshot", "stacked"]
 
 
 def stacked(predictions: Sequence[Prediction]) -> Prediction:
     """Put what several models predict along a first axis."""
     return Prediction(*(np.array(parts) for parts in zip(*predictions, strict=True)))
+
+
+def mixed_scores(weights: FloatArray, scores: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
+    """Log density of a mixture, and how far it distrusts a target, from those of its parts."""
+    logs, distrust = (np.array(column) for column in zip(*scores, strict=True))
+    with np.errstate(divide="ignore"):  # a part may have lost all weight
+        joint = logs + np.log(weights).reshape(-1, *[1] * (logs.ndim - 1))
+    mixture = logsumexp(joint, axis=0)
+    return mixture[()], (np.exp(joint - mixture) * distrust).sum(axis=0)[()]
 
 
 def snapshot(member: Any) -> Any:

@@ -23,6 +23,7 @@ from onepass._validation import (
     as_fraction,
     as_generator,
     as_nonnegative,
+    as_outliers,
     as_rows,
     as_share,
     as_sparse_rows,
@@ -37,7 +38,7 @@ from onepass.beliefs.forgetting import Forgetting
 from onepass.beliefs.full import FullGaussian, pack_root
 from onepass.beliefs.prior import as_prior, independent_prior
 from onepass.beliefs.rows import RowPlan, Rows
-from onepass.engine.outliers import Trust
+from onepass.engine.outliers import Trust, jump_probability
 from onepass.engine.rows import RowLearner, RowRule
 from onepass.engine.step import RECORD_SIZE, SITE_SIZE, LearningState, learn_scalar, learn_with_site, score_rows
 from onepass.files.state import (
@@ -54,7 +55,7 @@ from onepass.files.state import (
 from onepass.likelihoods import Counts, Gaussian, Likelihood, as_likelihood
 from onepass.models.drift import DriftChoice
 
-__all__ = ["BayesianPerceptron", "Prediction"]
+__all__ = ["BayesianPerceptron", "Prediction", "RowScores"]
 
 Inputs: TypeAlias = Any  # anything that NumPy makes an array of, or a SciPy sparse matrix
 
@@ -84,6 +85,24 @@ class Prediction(NamedTuple):
     def aleatoric(self) -> Any:
         """The part that no data will."""
         return self.noise_var
+
+
+class RowScores(NamedTuple):
+    """How well each row was predicted before it was learned, ``(n,)`` each, and how it was taken.
+
+    The last two, ``(n, K)``, are of networks that learn their noise.
+    """
+
+    log_densities: FloatArray
+    """Of the targets."""
+    outliers: FloatArray
+    """Probability that the target is not to be trusted."""
+    changes: FloatArray
+    """Probability, given the row, that the truth has just changed."""
+    ratios: FloatArray | None = None
+    """Squared errors over their predicted variances."""
+    noise_shares: FloatArray | None = None
+    """Of the noise in these variances."""
 
 
 @dataclass
@@ -133,6 +152,12 @@ class BayesianPerceptron(DriftChoice):
         The moments of sigmoid and tanh: near-exact, or as the paper approximates them.
     covariance : {"full", "diagonal"}
         Keep all correlations between weights, or only their variances: for very many features, and sparse rows.
+    outliers : float
+        Share of the targets that are not to be trusted, in [0, 0.5): sensors that spike, labels that are wrong. 0 trusts
+        all of them; above 0 the share is learned, from this start. A number may then have a noise of 10 to 10⁸ times
+        the variance, a label may be flipped, a count may be any: each row counts as far as it is believed. Predictions
+        are of targets that can be trusted. After a jump of the truth, when one row after the other is distrusted, the
+        belief returns to the prior's covariance and learns the new truth in a few rows.
     forgetting : float
         In (0, 1]. Below 1 the past fades, for weights that drift: a row counts ``forgetting`` to the power of its age,
         while the prior always counts in full, so that no direction becomes less certain than before the first row, and
@@ -196,7 +221,7 @@ class BayesianPerceptron(DriftChoice):
         self.activation = as_activation(activation, moments)
         self._likelihood, progress = as_likelihood(observation, noise, noise_window, self.activation)
         self.update = self._likelihood.choose_update(update, self.activation)
-        self.outliers = outliers
+        self.outliers = as_outliers(outliers)
         self.forgetting = as_share(forgetting, "forgetting")
         self.drift = as_fraction(drift, "drift", "or 'auto'")
         self.kernel = one_of(renamed_kernel(kernel, engine), ("auto", "rows", "blocks", "reference"), "kernel")
@@ -208,6 +233,7 @@ class BayesianPerceptron(DriftChoice):
         self._start = _fingerprint(prior)
         if progress.learns_noise and isinstance(self._likelihood, Gaussian):
             progress.noise *= _output_variance(self.activation, prior.marginal_variances()[self.bias :])
+        self._likelihood.check_outliers(self.outliers)
         progress.trust = Trust.start(self.outliers)
         self._state = _State(prior, progress)
 
@@ -352,19 +378,39 @@ class BayesianPerceptron(DriftChoice):
                 "refine='reuse', or passes=1"
             )
 
-    def predict_then_learn(self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Prediction:
-        """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone."""
-        return self._predict_then_learn(X, y, X_var)[0]
+    def predict_then_learn(
+        self,
+        X: Inputs,
+        y: ArrayLike,
+        *,
+        X_var: ArrayLike | None = None,
+        return_outlier_probability: bool = False,
+    ) -> Any:
+        """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone.
+
+        Returns the `Prediction` or, with ``return_outlier_probability``, a pair: the prediction, and for each row the
+        probability that its target was not to be trusted, ``(n,)``.
+        """
+        prediction, scores = self._predict_then_learn(X, y, X_var)
+        return (prediction, scores.outliers) if return_outlier_probability else prediction
 
     def _predict_then_learn(
         self, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None
-    ) -> tuple[Prediction, FloatArray]:
-        """Predict every row just before learning it, and give the log density that it had, too."""
+    ) -> tuple[Prediction, RowScores]:
+        """Predict every row just before learning it, and say how well."""
+        record, scores, single = self._score_then_learn(X, y, X_var)
+        pre_mean, pre_var, noise = record[:3]
+        return self._prediction(pre_mean, pre_var, self._likelihood.with_noise(noise), single), scores
+
+    def _score_then_learn(
+        self, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None
+    ) -> tuple[FloatArray, RowScores, bool]:
+        """Score every row just before learning it; also what it was predicted from, and whether there is but one."""
         rows, row_vars, targets, single = self._pairs(X, y, X_var)
         record = np.empty((len(targets), RECORD_SIZE))
         self._learn(rows, row_vars, targets, record, np.empty((0, SITE_SIZE)))
-        pre_mean, pre_var, noise, densities, _ = record.T.copy()
-        return self._prediction(pre_mean, pre_var, self._likelihood.with_noise(noise), single), densities
+        columns = record.T.copy()
+        return columns, RowScores(columns[3], columns[4], jump_probability(columns[5])), single
 
     def interval(self, X: Inputs, level: float = 0.95, *, X_var: ArrayLike | None = None) -> tuple[Any, Any]:
         """Central interval that holds with probability ``level``: of a new target, or for labels of their probability.
@@ -380,9 +426,21 @@ class BayesianPerceptron(DriftChoice):
 
     def log_predictive(self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Any:
         """Log density (or probability) of each target before it is learned: the surprise, negated."""
+        return self._scores(X, y, X_var=X_var)[0]
+
+    def outlier_probability(self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Any:
+        """Probability that each target is not to be trusted, by what is believed now; 0 with ``outliers=0``.
+
+        For labels it is the probability that the label is wrong.
+        """
+        return self._scores(X, y, X_var=X_var)[1]
+
+    def _scores(self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None) -> tuple[Any, Any]:
+        """Log density of each target, and the probability that it is not to be trusted."""
         rows, row_vars, targets, single = self._pairs(X, y, X_var)
         belief = self._pre_activation(rows, row_vars)
-        return _one_or_many(score_rows(self._matcher, self._state.progress, *belief, targets)[0], single)
+        scores = score_rows(self._matcher, self._state.progress, *belief, targets)
+        return _one_or_many(scores[0], single), _one_or_many(scores[1], single)
 
     def sample_weights(self, n: int, rng: np.random.Generator | int) -> FloatArray:
         """Draw ``n`` weight vectors from the posterior, ``(n, p)``."""
@@ -407,6 +465,7 @@ class BayesianPerceptron(DriftChoice):
             "bias": bool(self.bias),
             "observation": encode_likelihood(self._likelihood),
             "update": self.update,
+            "outliers": self.outliers,
             "forgetting": self.forgetting,
             "drift": self.drift,
             "engine": self.kernel,
@@ -416,7 +475,7 @@ class BayesianPerceptron(DriftChoice):
         arrays["running"] = self._state.progress.to_array()
         arrays["prior_variances"] = self._prior.marginal_variances()
         arrays["process_noise"] = self.process_noise.copy()
-        if self.forgetting < 1.0 or self.drift > 0.0:
+        if self.forgetting < 1.0 or self.drift > 0.0 or self.outliers > 0.0:
             arrays["prior_mean"] = self._prior.mean.copy()
             if isinstance(self._prior, FullGaussian):
                 arrays["prior_root"] = self._prior.to_root().copy()
@@ -435,12 +494,13 @@ class BayesianPerceptron(DriftChoice):
             process_noise=sized(arrays, "process_noise", (size,)),
             dtype=str(belief.mean.dtype),
             kernel=parameters["engine"],
-            drift=parameters.get("drift", 0.0),  # which older files don't have
+            outliers=parameters.get("outliers", 0.0),  # which older files don't have, nor the next
+            drift=parameters.get("drift", 0.0),
             **{name: parameters[name] for name in ("bias", "observation", "update", "forgetting")},
         )
         model._prior = decode_prior(arrays, size, belief.mean.dtype)
         model._start = str(parameters.get("start", ""))[:32]  # which older files don't name
-        model._state = _State(belief, decode_learning_state(sized(arrays, "running", (5,))))
+        model._state = _State(belief, decode_learning_state(arrays["running"], model.outliers))
         return model
 
     def __getstate__(self) -> dict[str, Any]:
@@ -542,7 +602,8 @@ class BayesianPerceptron(DriftChoice):
                 self._matcher.raise_pending()
                 if len(rows.record):
                     progress = self._state.progress
-                    rows.record[i] = (*seen, noise, progress.log_density, progress.trust.distrust)
+                    trust = progress.trust
+                    rows.record[i] = (*seen, noise, progress.log_density, trust.distrust, trust.suspicion)
         return len(rows)
 
     @cached_property

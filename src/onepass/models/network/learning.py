@@ -17,14 +17,17 @@ from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import Forgetting
 from onepass.beliefs.structures import Structure
 from onepass.engine.network_records import NetworkRule, TrainingPass
+from onepass.engine.outliers import jump_probability
 from onepass.engine.vector_matches import SCALE_CLIP, NoiseState, site_removal
 from onepass.likelihoods.outputs import OutputLikelihood
 from onepass.models.network.propagation import Signals, propagate
+from onepass.models.perceptron import RowScores
 
-__all__ = ["Learner", "Pass", "RowScores", "State"]
+__all__ = ["Learner", "Pass", "State"]
 
 # While rows are new, early ones fade from the noise's estimate: their errors came of the network's own ignorance.
 _FIRST_GAIN, _LATER_GAIN = 3.0, 1.0
+_NO_SHARE = 1e-9  # of the noise in a variance, as good as none
 
 
 class _Site(NamedTuple):
@@ -49,14 +52,6 @@ class State:
         return State(self.belief.copy(), self.noise.copy(), self.evidence, self.seen)
 
 
-class RowScores(NamedTuple):
-    """How well each row of a pass was predicted before it was learned; the last two only with a learned noise."""
-
-    log_densities: FloatArray  # of the targets, (n,)
-    ratios: FloatArray | None = None  # squared errors over their predicted variances, (n, K)
-    noise_shares: FloatArray | None = None  # of the noise in these variances, (n, K)
-
-
 @dataclass(frozen=True)
 class Pass:
     """One pass over rows: inputs and targets, and the memory for what each row was predicted to be."""
@@ -68,19 +63,27 @@ class Pass:
     batch: int  # rows that make one step
     sites: Any  # refine="ep": what each row contributed, which is removed before the row is learned again; else None
     densities: FloatArray  # (n,)
-    distrust: FloatArray  # (n,)
+    trust: FloatArray  # how far each row was distrusted, and the log odds of a jump after it, (2, n)
     record: FloatArray | None = None  # what rows were predicted from, (n, 5, K)
+    is_scaled: bool = False  # whether the densities are those with the predictive scale
 
     @property
     def scores(self) -> RowScores:
         """How well the rows were predicted, by the predictive scale of each moment."""
+        outliers = self.trust[0]
+        seen = RowScores(self.densities, outliers, jump_probability(self.trust[1]))
         if self.record is None:
-            return RowScores(self.densities)
+            return seen
         mean, var, noise, scale, _ = self.record.swapaxes(0, 1)
         ratios = np.minimum((self.targets - mean) ** 2 / (scale * (var + noise)), SCALE_CLIP)
-        # What the scale changes in the log density of a Gaussian; clipped as in the scale, for one wild row.
-        scaled = self.densities + 0.5 * ((scale - 1.0) * ratios - np.log(scale)).sum(axis=1)
-        return RowScores(scaled, ratios, noise / (var + noise))
+        densities = self.densities
+        if not self.is_scaled:
+            # What the scale changes in the log density of a Gaussian; clipped as in the scale, for one wild row.
+            densities = densities + 0.5 * ((scale - 1.0) * ratios - np.log(scale)).sum(axis=1)
+        # A row that is not trusted says nothing about the noise.
+        trusted = outliers[:, None] < 0.5
+        shares = np.where(trusted, noise / (var + noise), _NO_SHARE)
+        return seen._replace(log_densities=densities, ratios=np.where(trusted, ratios, 1.0), noise_shares=shares)
 
     @property
     def noise_learning(self) -> tuple[float, float]:
@@ -124,7 +127,7 @@ class Learner:
             state.noise.begin_anew()
 
     def _learn_compiled(self, state: State, work: Pass, start: int, stop: int) -> int:
-        given = (work.rows, work.targets, work.order[start:stop], work.densities, work.distrust, work.record)
+        given = (work.rows, work.targets, work.order[start:stop], work.densities, work.trust, work.record)
         passed = TrainingPass(*given, work.number == 0 and work.sites is None, *work.noise_learning)
         return self.structure.learn(state.belief, state.noise, self._rule, passed, work.batch, work.sites)
 
@@ -172,7 +175,7 @@ class Learner:
             h = match.precision @ jacobian @ belief.mean + match.shift
             work.sites[i] = _Site(signals, match.precision, h)
         belief.step(gain, jacobian, match.score, match.information)
-        self.likelihood.compiled.learn_noise(mean, cov, target, noise, *work.noise_learning)
+        self._learn_noise(state, work, i, mean, cov)
 
     def _learn_together(self, state: State, work: Pass, taken: Any) -> None:
         """Learn several rows as one step: all linearised at the belief before the first of them.
@@ -196,14 +199,19 @@ class Learner:
             through = np.eye(len(joint))[:, own] - information @ joint[:, own]
             score += through @ match.score
             information += through @ match.information @ through.T
-            self.likelihood.compiled.learn_noise(mean, cov, work.targets[i], state.noise, *work.noise_learning)
+            self._learn_noise(state, work, i, mean, cov)
         belief.step(gains, jacobian, score, information)
+
+    def _learn_noise(self, state: State, work: Pass, i: int, mean: FloatArray, cov: FloatArray) -> None:
+        noise = state.noise
+        self.likelihood.compiled.learn_noise(mean, cov, work.targets[i], noise, *work.noise_learning)
+        work.trust[:, i] = noise.trust.distrust, noise.trust.suspicion
 
     def _write_down(
         self, state: State, work: Pass, i: int, mean: FloatArray, cov: FloatArray, log_density: float
     ) -> None:
         """Record the prediction of a row."""
-        work.densities[i], work.distrust[i] = log_density, state.noise.trust.distrust
+        work.densities[i] = log_density
         if work.record is not None:
             work.record[i] = self.likelihood.compiled.records(mean[None], cov[None], state.noise)[0]
 

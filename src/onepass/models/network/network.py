@@ -5,7 +5,7 @@ Construction, prediction, saving and loading. `learning` has the update of the b
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -18,6 +18,7 @@ from onepass._validation import (
     as_fraction,
     as_generator,
     as_nonnegative,
+    as_outliers,
     as_positive,
     as_rows,
     as_seed,
@@ -29,10 +30,10 @@ from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import Forgetting
 from onepass.beliefs.structures import make_structure
 from onepass.engine.vector_matches import NoiseState, widening
-from onepass.files.state import as_number, as_tally, check_definite, check_network
+from onepass.files.state import as_number, as_tally, check_definite, check_network, decode_trust
 from onepass.likelihoods.outputs import OutputLikelihood, choose_outputs, noise_models, output_names
 from onepass.models.drift import DriftChoice
-from onepass.models.network.learning import Learner, Pass, RowScores, State
+from onepass.models.network.learning import Learner, Pass, State
 from onepass.models.network.priors import (
     NetworkPrior,
     PriorScales,
@@ -41,7 +42,7 @@ from onepass.models.network.priors import (
     start_weights,
 )
 from onepass.models.network.propagation import linear_response, output_moments, parts_of_rows, propagate
-from onepass.models.perceptron import Prediction, renamed_kernel
+from onepass.models.perceptron import Prediction, RowScores, renamed_kernel
 
 __all__ = ["BayesianNetwork"]
 
@@ -85,6 +86,9 @@ class BayesianNetwork(DriftChoice):
         between any two. By default the prior has one, which ``prior_scale`` multiplies.
     seed : int
         Of the prior's means, and of the order of the rows in passes after the first.
+    outliers : float
+        Share of the targets that are not to be trusted, in [0, 0.5), as for `BayesianPerceptron`; 0 trusts all of them.
+        A row is trusted or not as a whole, with all its outputs.
     forgetting : float
         In (0, 1]. Below 1 the past fades: a row counts ``forgetting`` to the power of its age, while the prior always
         counts in full, as in `BayesianPerceptron`. The steps are taken every ``0.25 / (1 - forgetting)`` rows, or every
@@ -148,7 +152,7 @@ class BayesianNetwork(DriftChoice):
         kind = choose_outputs(self.observation, self.noise)
         self.prior = _default_prior(kind, len(self.hidden)) if prior is None else prior
         self._likelihood = kind(self.n_outputs, self.prior.log_noise)
-        self.outliers = outliers
+        self.outliers = as_outliers(outliers)
         self.forgetting = as_share(forgetting, "forgetting")
         self.drift = as_fraction(drift, "drift", "or 'auto'")
         self.prior_scale = as_nonnegative(prior_scale, "prior_scale")
@@ -287,9 +291,9 @@ class BayesianNetwork(DriftChoice):
             if number:
                 order = np.random.default_rng([self.seed, self.n_seen, number]).permutation(len(rows))
                 self._state.noise.restart_calibration()
-            densities, distrust = np.empty((2, len(rows)))
+            densities, trust = np.empty(len(rows)), np.zeros((2, len(rows)))
             record = np.empty((len(rows), 5, self.n_outputs)) if records else None
-            work = Pass(rows, targets, order, number, batch, sites, densities, distrust, record)
+            work = Pass(rows, targets, order, number, batch, sites, densities, trust, record, self.outliers > 0.0)
             with self._all_or_none(before):
                 self._check_learned(self._learner.run(self._state, work), before, work)
             if number == 0:
@@ -297,14 +301,19 @@ class BayesianNetwork(DriftChoice):
                 self._state.seen += len(rows)
             yield work
 
-    def predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> Prediction:
-        """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone."""
-        return self._predict_then_learn(X, y)[0]
+    def predict_then_learn(self, X: ArrayLike, y: ArrayLike, *, return_outlier_probability: bool = False) -> Any:
+        """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone.
 
-    def _predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> tuple[Prediction, FloatArray]:
-        """Predict every row just before learning it, and give the log density that was predicted for it, too."""
+        Returns the `Prediction` or, with ``return_outlier_probability``, a pair: the prediction, and for each row the
+        probability that its target was not to be trusted, ``(n,)``.
+        """
+        prediction, scores = self._predict_then_learn(X, y)
+        return (prediction, scores.outliers) if return_outlier_probability else prediction
+
+    def _predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> tuple[Prediction, RowScores]:
+        """Predict every row just before learning it, and say how well."""
         prediction, scores = self._predict_score_learn(X, y, self._widening(X))
-        return prediction, self._densities_of(prediction, y, scores)
+        return prediction, scores._replace(log_densities=self._densities_of(prediction, y, scores))
 
     def _widening(self, X: ArrayLike) -> FloatArray | float:
         """By how much the scale of rows is widened when they are predicted one after the other."""
@@ -325,13 +334,14 @@ class BayesianNetwork(DriftChoice):
         """Predict every row just before learning it, its scale ``widened`` by so much, and say how well too."""
         rows, targets, single = self._pairs(X, y)
         before = self._state.copy()
-        record, (densities, distrust) = np.empty((len(rows), 5, self.n_outputs)), np.empty((2, len(rows)))
-        work = Pass(rows, targets, np.arange(len(rows)), 0, 1, None, densities, distrust, record)
+        densities, trust = np.empty(len(rows)), np.zeros((2, len(rows)))
+        record = np.empty((len(rows), 5, self.n_outputs))
+        work = Pass(rows, targets, np.arange(len(rows)), 0, 1, None, densities, trust, record, self.outliers > 0.0)
         with self._all_or_none(before):
             self._check_learned(self._learner.run(self._state, work), before, work)
         self._state.evidence += float(densities.sum())
         self._state.seen += len(rows)
-        scores = work.scores if self._scores_errors else RowScores(densities)
+        scores = work.scores if self._scores_errors else replace(work, record=None).scores
         record[:, 3] *= widened
         return self._prediction(record, single), scores
 
@@ -345,13 +355,23 @@ class BayesianNetwork(DriftChoice):
 
     def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Log density (or probability) of a target, per row."""
-        return self._log_predictive_with(None, X, y)
+        return self._scores(X, y)[0]
 
-    def _log_predictive_with(self, noise_scale: FloatArray | None, X: ArrayLike, y: ArrayLike) -> Any:
-        """Log density of a target, with the noise that it has in a mixture: see `_noise_in`."""
+    def outlier_probability(self, X: ArrayLike, y: ArrayLike) -> Any:
+        """Probability that each target is not to be trusted, by what is believed now; 0 with ``outliers=0``.
+
+        For labels and classes it is the probability that the label is wrong.
+        """
+        return self._scores(X, y)[1]
+
+    def _scores(self, X: ArrayLike, y: ArrayLike, noise_scale: FloatArray | None = None) -> tuple[Any, Any]:
+        """Log density of a target and the probability that it is not to be trusted, per row.
+
+        With the noise that it has in a mixture: see `_noise_in`.
+        """
         rows, targets, single = self._pairs(X, y)
-        logs = self._likelihood.log_densities(*self._output_moments(rows), targets, self._noise_in(noise_scale))
-        return float(logs[0]) if single else logs
+        scores = self._likelihood.score_rows(*self._output_moments(rows), targets, self._noise_in(noise_scale))
+        return (float(scores[0, 0]), float(scores[1, 0])) if single else (scores[0], scores[1])
 
     def _noise_in(self, noise_scale: FloatArray | None) -> NoiseState:
         """The noise multiplied by the scale ``(K,)`` of a mixture, or alone (None), with scales widened by few rows."""
@@ -402,6 +422,7 @@ class BayesianNetwork(DriftChoice):
             "prior_scale",
             "intercept_scale",
             "seed",
+            "outliers",
             "forgetting",
             "drift",
             "calibrate",
@@ -419,8 +440,11 @@ class BayesianNetwork(DriftChoice):
             "n_seen": self._state.seen,
         }
         arrays = {name: values.copy() for name, values in self._structure.arrays(self._state.belief).items()}
-        if self.forgetting < 1.0 or self.drift > 0.0:
+        if self.forgetting < 1.0 or self.drift > 0.0 or self.outliers > 0.0:
             arrays |= {"prior_mean": self._prior.mean.copy(), "prior_variances": self._prior.cov}
+        trust = self._state.noise.trust
+        if trust.active:
+            arrays["trust"] = trust.to_array()
         return parameters, {**arrays, "scales": self._state.noise.to_array()}
 
     @classmethod
@@ -434,6 +458,7 @@ class BayesianNetwork(DriftChoice):
         for name, values in network._structure.arrays(state.belief).items():
             values[...] = arrays[name]
         state.noise.assign(arrays["scales"])
+        state.noise.trust = decode_trust(arrays.get("trust", np.empty(0)), network.outliers)
         if "prior_mean" in arrays:  # older files have that of their constructor's arguments
             network._prior = DiagonalGaussian(arrays["prior_mean"], arrays["prior_variances"])
         network._structure.check(state.belief, check_definite)

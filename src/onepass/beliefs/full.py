@@ -219,7 +219,7 @@ class FullGaussian:
         return int(rows_root(rows.X, rows.X_var, rows.y, *belief, forgets, rows.record, rows.sites))
 
     def _learn_drifting(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
-        """Drift on a root is a factorisation per row, and of a prior with correlations a matrix: slow, rarely needed."""
+        """Drift on a root, or towards a prior with correlations, is a factorisation or a sum per row: rarely needed."""
         for i in range(len(rows)):
             before, row, learned = self.copy(), rows.part(i, i + 1), 0
             if plan.drift:

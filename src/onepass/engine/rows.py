@@ -76,6 +76,7 @@ def forget_root(p, rule, prior, mean, root, packed, space):
     k: cython.Py_ssize_t
     half: cython.Py_ssize_t = p * (p + 1) // 2
     fade = 1.0 - rule.keep
+    root_fade = sqrt(fade)
     ratio = space
     factor = space + half
     gap = space + 2 * half
@@ -83,11 +84,11 @@ def forget_root(p, rule, prior, mean, root, packed, space):
     for j in range(p):
         gap[j] = prior[j] - mean[j]
     for j in range(p - 1, -1, -1):  # R0'^-1 (m0 - m)
-        r0 = prior + p + j * (j + 1) // 2
-        gap[j] = gap[j] / r0[j] if r0[j] != 0.0 else 0.0
+        prior_row = prior + p + j * (j + 1) // 2
+        gap[j] = gap[j] / prior_row[j] if prior_row[j] != 0.0 else 0.0
         if rule.coupled:
             for k in range(j):
-                gap[k] -= r0[k] * gap[j]
+                gap[k] -= prior_row[k] * gap[j]
     for i in range(p):
         r = root + (i * (i + 1) // 2 if packed else i * p)
         s = ratio + i * (i + 1) // 2
@@ -95,35 +96,35 @@ def forget_root(p, rule, prior, mean, root, packed, space):
             s[k] = r[k]
         pull[i] = 0.0
         for j in range(i, -1, -1):
-            r0 = prior + p + j * (j + 1) // 2
-            s[j] = s[j] / r0[j] if r0[j] != 0.0 else 0.0
+            prior_row = prior + p + j * (j + 1) // 2
+            s[j] = s[j] / prior_row[j] if prior_row[j] != 0.0 else 0.0
             pull[i] += s[j] * gap[j]
             if rule.coupled:
                 for k in range(j):
-                    s[k] -= s[j] * r0[k]
+                    s[k] -= s[j] * prior_row[k]
+        for k in range(i + 1):
+            s[k] *= root_fade
     for i in range(p):
-        s = ratio + i * (i + 1) // 2
+        _factor_row(i, rule.keep, ratio, factor)
         low = factor + i * (i + 1) // 2
         r = root + (i * (i + 1) // 2 if packed else i * p)
-        for j in range(i + 1):
-            other = ratio + j * (j + 1) // 2
-            above = factor + j * (j + 1) // 2
-            product = 0.0
-            taken = 0.0
-            for k in range(j):
-                product += s[k] * other[k]
-                taken += low[k] * above[k]
-            entry = fade * (product + s[j] * other[j]) - taken
-            if j < i:
-                low[j] = entry / above[j]
-            else:
-                low[i] = sqrt(max(rule.keep + entry, rule.keep))
-        for j in range(i):
-            r_new = root + (j * (j + 1) // 2 if packed else j * p)
-            weight = low[j]
+        whole: cython.Py_ssize_t = i - i % 4
+        for j in range(0, whole, 4):  # four rows at a time
+            r0 = root + (j * (j + 1) // 2 if packed else j * p)
+            r1 = r0 + (j + 1 if packed else p)
+            r2 = r1 + (j + 2 if packed else p)
+            r3 = r2 + (j + 3 if packed else p)
             for k in range(j + 1):
-                r[k] -= weight * r_new[k]
-            pull[i] -= weight * pull[j]
+                r[k] -= low[j] * r0[k] + low[j + 1] * r1[k] + low[j + 2] * r2[k] + low[j + 3] * r3[k]
+            r[j + 1] -= low[j + 1] * r1[j + 1] + low[j + 2] * r2[j + 1] + low[j + 3] * r3[j + 1]
+            r[j + 2] -= low[j + 2] * r2[j + 2] + low[j + 3] * r3[j + 2]
+            r[j + 3] -= low[j + 3] * r3[j + 3]
+        for j in range(whole, i):
+            r0 = root + (j * (j + 1) // 2 if packed else j * p)
+            for k in range(j + 1):
+                r[k] -= low[j] * r0[k]
+        for j in range(i):
+            pull[i] -= low[j] * pull[j]
         inverse = 1.0 / low[i]
         for k in range(i + 1):
             r[k] *= inverse
@@ -132,6 +133,53 @@ def forget_root(p, rule, prior, mean, root, packed, space):
         r = root + (i * (i + 1) // 2 if packed else i * p)
         for k in range(i + 1):
             mean[k] += fade * pull[i] * r[k]
+
+
+def _factor_row(i, keep, ratio, factor):
+    """Row ``i`` of the Cholesky factor of ``k I + S S'``, both packed, four columns at a time."""
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    m: cython.Py_ssize_t
+    entries: cython.double[4]
+    s = ratio + i * (i + 1) // 2
+    low = factor + i * (i + 1) // 2
+    for j in range(0, i + 1, 4):
+        s0 = ratio + j * (j + 1) // 2
+        f0 = factor + j * (j + 1) // 2
+        columns: cython.Py_ssize_t = min(4, i + 1 - j)
+        if columns == 4:
+            s1 = s0 + j + 1
+            s2 = s1 + j + 2
+            s3 = s2 + j + 3
+            f1 = f0 + j + 1
+            f2 = f1 + j + 2
+            f3 = f2 + j + 3
+            e0 = 0.0
+            e1 = 0.0
+            e2 = 0.0
+            e3 = 0.0
+            for k in range(j):
+                e0 += s[k] * s0[k] - low[k] * f0[k]
+                e1 += s[k] * s1[k] - low[k] * f1[k]
+                e2 += s[k] * s2[k] - low[k] * f2[k]
+                e3 += s[k] * s3[k] - low[k] * f3[k]
+            entries[0] = e0
+            entries[1] = e1
+            entries[2] = e2
+            entries[3] = e3
+        else:
+            for m in range(columns):
+                e0 = 0.0
+                for k in range(j):
+                    e0 += s[k] * ratio[(j + m) * (j + m + 1) // 2 + k] - low[k] * factor[(j + m) * (j + m + 1) // 2 + k]
+                entries[m] = e0
+        for m in range(columns):  # the rest, whose own entries the one before had to be known for
+            s0 = ratio + (j + m) * (j + m + 1) // 2
+            f0 = factor + (j + m) * (j + m + 1) // 2
+            e0 = entries[m] + s[j + m] * s0[j + m]
+            for k in range(j, j + m):
+                e0 += s[k] * s0[k] - low[k] * f0[k]
+            low[j + m] = e0 / f0[j + m] if j + m < i else sqrt(max(keep + e0, keep))
 
 
 def _store(p, mean, root, packed, saved):

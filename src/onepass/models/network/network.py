@@ -443,12 +443,18 @@ class BayesianNetwork:
 
     @cached_property
     def _learner(self) -> Learner:
-        return Learner(*self._learner_settings, compiled=self.kernel != "reference")
+        return Learner(**self._learner_settings, compiled=self.kernel != "reference")
 
     @property
-    def _learner_settings(self) -> tuple[Any, ...]:
-        forgetting = Forgetting(self.forgetting, int(np.diff(self._structure.cuts).max()))
-        return self._structure, self._likelihood, self.activation, forgetting, self.drift, self._prior
+    def _learner_settings(self) -> dict[str, Any]:
+        return {
+            "structure": self._structure,
+            "likelihood": self._likelihood,
+            "activation": self.activation,
+            "forgetting": Forgetting(self.forgetting, int(np.diff(self._structure.cuts).max())),
+            "drift": self.drift,
+            "prior": self._prior,
+        }
 
     @property
     def _is_safe(self) -> bool:

@@ -424,6 +424,25 @@ def test_files_that_know_only_the_variances_load() -> None:
         assert old.drift == 0.0
 
 
+@pytest.mark.parametrize("fading", [{"forgetting": 0.9}, {"drift": 0.01}], ids=str)
+def test_single_precision_fades_as_double_does(fading: dict[str, Any]) -> None:
+    X, y = rows(100, 3)
+    for form in PERCEPTRONS:
+        single, double = (
+            BayesianPerceptron(3, "linear", noise=0.1, dtype=dtype, **form, **fading).learn(X, y)
+            for dtype in ("float32", "float64")
+        )
+        assert single.cov.dtype == np.float32
+        np.testing.assert_allclose(single.mean, double.mean, atol=1e-4)
+        np.testing.assert_allclose(single.cov, double.cov, atol=1e-4)
+    for structure in STRUCTURES:
+        networks = [
+            BayesianNetwork(3, (4,), noise=0.1, covariance=structure, dtype=dtype, **fading).learn(X, y)
+            for dtype in ("float32", "float64")
+        ]
+        np.testing.assert_allclose(networks[0].mean, networks[1].mean, atol=1e-3)
+
+
 def test_no_drift_changes_no_bit() -> None:
     X, y = rows(60, 3)
     for form in PERCEPTRONS:

@@ -283,7 +283,7 @@ class FullGaussian:
                 self._dense += share * prior.cov
             return
         prior_root = np.diag(np.sqrt(prior.variance)) if isinstance(prior, DiagonalGaussian) else prior.to_root()
-        self._root = _stacked(np.sqrt(1.0 - share) * self.use_square_root(), np.sqrt(share) * prior_root)
+        self._root = _stacked((1.0 - share) ** 0.5 * self.use_square_root(), share**0.5 * prior_root)
 
     def diffuse(self, process_noise: FloatArray) -> None:
         """Let the weights wander: add ``process_noise`` to their variances."""

@@ -459,7 +459,8 @@ class BayesianNetwork:
     @property
     def _is_safe(self) -> bool:
         """Whether a row that can't be learned is found before anything of it is written."""
-        return self._learner.compiled and self.forgetting == 1.0 and not self.drift and self.dtype == "float64"
+        changed_first = self.drift > 0.0 or self._learner.forgetting.is_due(self._state.seen)
+        return self._learner.compiled and not changed_first and self.dtype == "float64"
 
     @property
     def _scores_errors(self) -> bool:

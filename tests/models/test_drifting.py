@@ -58,7 +58,8 @@ def densities_one_by_one(model: Any, X: FloatArray, y: FloatArray) -> list[float
 def test_it_is_the_switching_mixture_of_its_rates(make: Any) -> None:
     model = make("auto")
     X, y = stream(model)
-    seen, densities = model._predict_then_learn(X, y)
+    seen, scores = model._predict_then_learn(X, y)
+    densities = scores.log_densities
     means = np.array([make(rate).predict_then_learn(X, y).mean for rate in RATES])
     logs = np.array([densities_one_by_one(make(rate), X, y) for rate in RATES])
     weights = np.full(len(RATES), 1.0 / len(RATES))
@@ -71,7 +72,7 @@ def test_it_is_the_switching_mixture_of_its_rates(make: Any) -> None:
     np.testing.assert_allclose(list(model.drift_.values()), weights, rtol=1e-5)
     assert model.log_evidence == pytest.approx(evidence, rel=1e-8)
     assert tuple(model.drift_) == RATES
-    assert densities.shape == model.change_probability_.shape == (len(y),)
+    assert densities.shape == scores.changes.shape == (len(y),)
     assert model.n_seen == len(y)
 
 
@@ -101,7 +102,6 @@ def test_one_row_is_learned_the_fast_way_and_the_same() -> None:
     assert fast._one_row is not None
     np.testing.assert_allclose(fast.mean, slow.mean, rtol=1e-10)
     np.testing.assert_allclose(fast.cov, slow.cov, rtol=1e-10)
-    np.testing.assert_array_equal(fast.change_probability_, slow.change_probability_)
     fast.learn(X, y)  # and the fast way still knows what rows learned together left behind
     slow.learn(X, y)
     fast.learn(X[0], y[0])
@@ -188,8 +188,7 @@ def test_a_jump_is_noticed_and_nothing_is_where_there_is_none() -> None:
     y = X @ [1.0, -1.0, 0.5] + 0.1 * rng.normal(size=600)
     y[400:] += 3.0 * X[400:, 0]
     model = BayesianPerceptron(3, "linear", noise="learn", drift="auto")
-    model.learn(X, y)
-    changes = model.change_probability_
+    changes = model._predict_then_learn(X, y)[1].changes
     assert (changes[50:400] < 0.2).all()
     assert changes[400:404].max() > 0.9
 

@@ -24,7 +24,7 @@ from cython.cimports.onepass.engine.moments import (
     CompiledActivation,
     PiecewiseMoments,
 )
-from cython.cimports.onepass.engine.outliers import N_WAYS, N_WIDE, NOISE_SCALES, Trust
+from cython.cimports.onepass.engine.outliers import N_WAYS, N_WIDE, NOISE_SCALES
 from cython.cimports.onepass.engine.special import (
     FEW_HERMITE,
     FEW_HERMITE_WEIGHTS,

@@ -30,9 +30,9 @@ class Workspace:
 
 
 def learn_blocks(work, shape, rule, noise, sites, mean, cov):
-    """Learn a pass, in place; return the number of rows learned: all, up to one that raised an alarm, or before one that
-    is not finite.
+    """Learn a pass, in place; return the number of rows learned.
 
+    They are all, those up to one that raised an alarm, see `outliers`, or those before one that is not finite.
     ``sites`` stores the contribution of each row; once they are filled, a row's contribution is removed before the row
     is learned again.
     """

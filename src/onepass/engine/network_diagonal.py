@@ -25,7 +25,7 @@ class DiagonalWorkspace:
 
 
 def learn_diagonal(work, shape, rule, noise, mean, variance):
-    """Learn a pass in place; returns the number of rows learned, fewer than all if one is not finite or raised an alarm."""
+    """Learn a pass in place; returns the number of rows learned, fewer if one is not finite or raised an alarm."""
     space = DiagonalWorkspace(shape)
     signals = Signals(shape)
     match = VectorMatch(shape.n_outputs)

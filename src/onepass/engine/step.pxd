@@ -27,7 +27,7 @@ cdef Tilt _tilt(
     CompiledLikelihood likelihood, double mean, double var, double y, double log_noise, double std
 ) noexcept nogil
 cpdef (double, double, double) learn_scalar(
-    CompiledLikelihood likelihood, LearningState state, double mean, double var, double wide, double input_var, double y
+    CompiledLikelihood likelihood, LearningState state, double mean, double var, double input_var, double y
 ) noexcept nogil
 cdef (double, double, double) learn_site(
     CompiledLikelihood likelihood, LearningState state, double mean, double var, double input_var, double y, double* site

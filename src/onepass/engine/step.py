@@ -179,17 +179,16 @@ def _tilt(likelihood, mean, var, y, log_noise, std):
     )
 
 
-def learn_scalar(likelihood, state, mean, var, wide, input_var, y):
+def learn_scalar(likelihood, state, mean, var, input_var, y):
     """Learn all of a row but the weights; return the score, information and variance ratio of the belief's step.
 
-    ``var`` is the variance of ``J'w``, ``wide`` that variance after forgetting in the row's own direction,
-    ``input_var`` the variance that uncertain inputs add. A row that can't be learned gives NaN and changes nothing.
+    ``var`` is the variance of ``J'w``, ``input_var`` the variance that uncertain inputs add. A row that can't be learned gives NaN and changes nothing.
 
     An unknown noise and the weights are not independent, as beliefs kept apart pretend: if the noise is larger than
     expected, so are the errors of the weights. So the weights are learned with a noise that is a little larger than
     expected, by less and less as more is known of it: weights learned with too small a noise would stay wrong for good.
     """
-    total = wide + input_var
+    total = var + input_var
     noise = state.noise
     noise_weight = state.noise_weight
     learns_noise: cython.bint = noise_weight > 0.0
@@ -212,7 +211,7 @@ def learn_scalar(likelihood, state, mean, var, wide, input_var, y):
     score = match.score
     information = match.information
     ratio = match.variance_ratio + information * input_var
-    if not (isfinite(wide) and isfinite(score * wide) and isfinite(score + information + ratio + log_z)):
+    if not (isfinite(var) and isfinite(score * var) and isfinite(score + information + ratio + log_z)):
         return NAN, NAN, NAN
     if not isfinite(noise + noise_weight):
         return NAN, NAN, NAN
@@ -224,9 +223,6 @@ def learn_scalar(likelihood, state, mean, var, wide, input_var, y):
     if doubts:
         state.trust.note(doubt.shares, doubt.blank)
         state.trust.learn()
-    if wide != var:
-        growth = wide / var
-        return score * growth, information * growth * growth - (growth - 1.0) / var, ratio * growth
     return score, information, ratio
 
 
@@ -249,7 +245,7 @@ def learn_site(likelihood, state, mean, var, input_var, y, site):
         return _learn_again(likelihood, state, mean, var, input_var, y, site)
     weight = state.noise_weight
     log_noise = log(state.noise) if weight > 0.0 else 0.0
-    score, information, ratio = learn_scalar(likelihood, state, mean, var, var, input_var, y)
+    score, information, ratio = learn_scalar(likelihood, state, mean, var, input_var, y)
     site[0] = information / ratio
     site[1] = (score + information * mean) / ratio
     site[2] = 0.5 * (state.noise_weight - weight)

@@ -45,7 +45,6 @@ def learn_scalar(
     state: LearningState,
     mean: float,
     var: float,
-    wide: float,
     input_var: float,
     y: float,
 ) -> tuple[float, float, float]: ...

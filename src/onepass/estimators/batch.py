@@ -58,7 +58,7 @@ class PredictedRows(NamedTuple):
     outlier_probability: FloatArray
     """With ``outliers`` the probability that the target is not to be trusted, ``(n,)``; else 0."""
     change_probability: FloatArray
-    """With ``outliers`` or ``drift="auto"`` the probability, given the row, that the truth has changed, ``(n,)``; else 0."""
+    """With ``outliers`` or ``drift="auto"`` the probability that the truth has just changed, ``(n,)``; else 0."""
 
     @classmethod
     def joined(cls, parts: "list[PredictedRows]") -> "PredictedRows":

@@ -36,7 +36,7 @@ from onepass.beliefs.base import Belief
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import Forgetting
 from onepass.beliefs.full import FullGaussian, pack_root
-from onepass.beliefs.prior import as_prior, independent_prior
+from onepass.beliefs.prior import as_prior, plainest
 from onepass.beliefs.rows import RowPlan, Rows
 from onepass.engine.outliers import Trust, jump_probability
 from onepass.engine.rows import RowLearner, RowRule
@@ -229,7 +229,7 @@ class BayesianPerceptron(DriftChoice):
         self.process_noise = as_variances(process_noise, size, "process_noise")
         one_of(covariance, ("full", "diagonal"), "covariance")
         prior = as_prior(mean, cov, size, covariance, one_of(dtype, ("float64", "float32"), "dtype"))
-        self._prior = independent_prior(prior)
+        self._prior = plainest(prior)
         self._start = _fingerprint(prior)
         if progress.learns_noise and isinstance(self._likelihood, Gaussian):
             progress.noise *= _output_variance(self.activation, prior.marginal_variances()[self.bias :])
@@ -531,7 +531,7 @@ class BayesianPerceptron(DriftChoice):
         # (17), restated as score, information and variance ratio of the belief's step; of the variance only
         # the weights' own part can be learned away.
         if site is None:
-            step = learn_scalar(self._matcher, state.progress, pre_mean, seen.var, seen.var, input_var, y)
+            step = learn_scalar(self._matcher, state.progress, pre_mean, seen.var, input_var, y)
         else:
             step = learn_with_site(self._matcher, state.progress, pre_mean, seen.var, input_var, y, site)
         belief.rank_one_step(seen, *step)  # (22)

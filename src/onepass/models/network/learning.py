@@ -18,6 +18,7 @@ from onepass.beliefs.forgetting import Forgetting
 from onepass.beliefs.structures import Structure
 from onepass.engine.network_records import NetworkRule, TrainingPass
 from onepass.engine.outliers import jump_probability
+from onepass.engine.threads import threads_for
 from onepass.engine.vector_matches import SCALE_CLIP, NoiseState, site_removal
 from onepass.likelihoods.outputs import OutputLikelihood
 from onepass.models.network.propagation import Signals, propagate
@@ -68,6 +69,11 @@ class Pass:
     is_scaled: bool = False  # whether the densities are those with the predictive scale
 
     @property
+    def is_new(self) -> bool:
+        """Whether the rows are learned for the first time, and not to be learned again."""
+        return self.number == 0 and self.sites is None
+
+    @property
     def scores(self) -> RowScores:
         """How well the rows were predicted, by the predictive scale of each moment."""
         outliers = self.trust[0]
@@ -107,13 +113,16 @@ class Learner:
         """Learn a pass into the state, in place; return the number of rows learned."""
         n_rows = len(work.order)
         learn = self._learn_compiled if self.compiled else self._learn_by_reference
-        for segment in self.forgetting.segments(state.seen + work.number * n_rows, n_rows, work.batch):
+        before = state.seen + max(work.number - 1, 0) * n_rows  # the first pass is among those seen when others follow
+        for segment in self.forgetting.segments(before, n_rows, work.batch):
             if segment.steps:
-                with np.errstate(over="ignore", invalid="ignore"):  # answered by the check of what was learned
+                # What is not finite is found by the check of what was learned.
+                with threads_for(len(self.prior.mean)), np.errstate(over="ignore", invalid="ignore"):
                     state.belief.forget(self.forgetting.keep**segment.steps, self.prior)
             learned = segment.start
             while learned < segment.stop:
-                self._answer_alarm(state)
+                if work.is_new:
+                    self._answer_alarm(state)
                 more = learn(state, work, learned, segment.stop)
                 learned += more
                 if more == 0 or (learned < segment.stop and not state.noise.trust.is_alarmed()):
@@ -128,7 +137,7 @@ class Learner:
 
     def _learn_compiled(self, state: State, work: Pass, start: int, stop: int) -> int:
         given = (work.rows, work.targets, work.order[start:stop], work.densities, work.trust, work.record)
-        passed = TrainingPass(*given, work.number == 0 and work.sites is None, *work.noise_learning)
+        passed = TrainingPass(*given, work.is_new, *work.noise_learning)
         return self.structure.learn(state.belief, state.noise, self._rule, passed, work.batch, work.sites)
 
     def _learn_by_reference(self, state: State, work: Pass, start: int, stop: int) -> int:
@@ -141,7 +150,7 @@ class Learner:
                     self._learn_row(state, work, taken[0])
                 else:
                     self._learn_together(state, work, taken)
-                if work.number == 0 and work.sites is None and state.noise.trust.is_alarmed():
+                if work.is_new and state.noise.trust.is_alarmed():
                     return first + len(taken) - start
         return stop - start
 

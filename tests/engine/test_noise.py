@@ -27,7 +27,7 @@ def densities(name: str, update: str, noises: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(("name", "update"), [("softplus", "kalman"), ("tanh", "kalman"), ("relu", "adf")])
 def test_a_row_moves_the_log_noise_to_its_posterior(name: str, update: str, weight: float) -> None:
     state = LearningState(0.3, weight)
-    learn_scalar(Gaussian(0.3).compiled(as_activation(name), update), state, MEAN, VAR, VAR, 0.0, Y)
+    learn_scalar(Gaussian(0.3).compiled(as_activation(name), update), state, MEAN, VAR, 0.0, Y)
     log_noise = np.log(0.3) + np.sqrt(2.0 / weight) * np.linspace(-9.0, 9.0, 4001)
     prior = np.exp(-0.25 * weight * (log_noise - np.log(0.3)) ** 2)
     density = densities(name, update, np.exp(log_noise)) * prior / prior.sum()
@@ -61,7 +61,7 @@ def test_a_row_learned_again_and_again_has_the_moments_of_its_joint_posterior(we
 def test_a_window_bounds_what_the_noise_rests_on() -> None:
     compiled = Gaussian(0.3).compiled(as_activation("linear"), "adf")
     state = LearningState(0.3, 5.0, 5.0)
-    learn_scalar(compiled, state, MEAN, 1e-6, 1e-6, 0.0, MEAN + 0.5)
+    learn_scalar(compiled, state, MEAN, 1e-6, 0.0, MEAN + 0.5)
     assert state.noise_weight == 5.0
 
 
@@ -69,7 +69,7 @@ def test_one_wild_row_has_a_bounded_weight() -> None:
     """Under Gaussian noise a residual of a hundred deviations would fix the noise for good."""
     compiled = Gaussian(1.0).compiled(as_activation("linear"), "adf")
     state = LearningState(1.0, 50.0)
-    learn_scalar(compiled, state, 0.0, 1e-6, 1e-6, 0.0, 100.0)
+    learn_scalar(compiled, state, 0.0, 1e-6, 0.0, 100.0)
     assert state.noise_weight <= 52.0
     assert state.noise < 10.0
 

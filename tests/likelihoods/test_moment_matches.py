@@ -318,7 +318,7 @@ def residuals(state: LearningState, values: list[float], var: float = 1e-12) -> 
     """Learn targets so far from what a known linear output predicts."""
     linear = Gaussian(1.0).compiled(as_activation("linear"), "adf")
     for value in values:
-        learn_scalar(linear, state, 0.0, var, var, 0.0, value)
+        learn_scalar(linear, state, 0.0, var, 0.0, value)
 
 
 def test_learned_noise_follows_its_samples() -> None:

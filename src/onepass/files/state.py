@@ -198,7 +198,8 @@ def decode_learning_state(running: np.ndarray, outliers: float = 0.0) -> Learnin
     """Make the state of learning again, if it is one."""
     if running.dtype != np.float64 or running.ndim != 1 or len(running) < STATE_SIZE:
         raise ValueError(f"running has shape {running.shape} where ({STATE_SIZE},) was expected")
-    state = LearningState(*running[:STATE_SIZE].tolist(), decode_trust(running[STATE_SIZE:], outliers))
+    trust = decode_trust(running[STATE_SIZE:], outliers)
+    state = LearningState.from_array(np.concatenate([running[:STATE_SIZE], trust.to_array()]))
     if (state.noise, state.noise_weight, state.n_seen) == _UNSCALED_START:
         state.noise, state.noise_weight = NOISE_START, NOISE_START_WEIGHT
     finite = [state.noise, state.noise_weight, state.log_evidence, state.n_seen]

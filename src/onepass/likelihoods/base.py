@@ -90,8 +90,8 @@ class Likelihood:
         """Raise a ValueError where it is not defined what a target is that is not to be trusted."""
         if outliers and self._in_python and type(self).log_outlier_density is Likelihood.log_outlier_density:
             raise ValueError(
-                f"outliers={outliers:g} needs a method log_outlier_density(y) of {type(self).__name__}: the log density "
-                "of a target that is not to be trusted; or pass outliers=0"
+                f"outliers={outliers:g} needs a method log_outlier_density(y) of {type(self).__name__}: the log "
+                "density of a target that is not to be trusted; or pass outliers=0"
             )
 
     def check_activation(self, activation: Activation) -> None:

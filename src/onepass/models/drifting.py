@@ -139,7 +139,7 @@ class Drifting:
         """Probability that each target is not to be trusted, by what is believed now; 0 with ``outliers=0``."""
         return self._scores(X, y, **options)[1]
 
-    def _scores(self, X: Any, y: ArrayLike, **options: Any) -> tuple[Any, Any]:
+    def _scores(self, X: Any, y: ArrayLike, **options: Any) -> Any:
         """Log density of each target, and the probability that it is not to be trusted."""
         return mixed_scores(self._state.weights, [part._scores(X, y, **options) for part in self._state.members])
 

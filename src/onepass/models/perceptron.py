@@ -153,8 +153,8 @@ class BayesianPerceptron(DriftChoice):
     covariance : {"full", "diagonal"}
         Keep all correlations between weights, or only their variances: for very many features, and sparse rows.
     outliers : float
-        Share of the targets that are not to be trusted, in [0, 0.5): sensors that spike, labels that are wrong. 0 trusts
-        all of them; above 0 the share is learned, from this start. A number may then have a noise of 10 to 10⁸ times
+        Share of the targets that are not to be trusted, in [0, 0.5): sensors that spike, labels that are wrong. 0
+        trusts all of them; above 0 the share is learned, from this start. A number may then have a noise of 10 to 10⁸ times
         the variance, a label may be flipped, a count may be any: each row counts as far as it is believed. Predictions
         are of targets that can be trusted. After a jump of the truth, when one row after the other is distrusted, the
         belief returns to the prior's covariance and learns the new truth in a few rows.
@@ -555,10 +555,8 @@ class BayesianPerceptron(DriftChoice):
             before = state.copy()
         rows = Rows(X, targets, np.empty((0, 0)) if row_vars is None else row_vars, record, sites)
         try:
-            if self.kernel == "reference":
-                learned = self._learn_by_reference(rows)
-            else:
-                learned = self._learn_by_kernels(rows)
+            learn = self._learn_by_reference if self.kernel == "reference" else self._learn_by_kernels
+            learned = learn(rows)
             if learned < len(targets) or not (before is None or state.belief.is_finite()):
                 raise ValueError(
                     f"X and y overflow {state.belief.mean.dtype}: their largest magnitudes are "

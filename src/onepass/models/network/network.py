@@ -364,7 +364,7 @@ class BayesianNetwork(DriftChoice):
         """
         return self._scores(X, y)[1]
 
-    def _scores(self, X: ArrayLike, y: ArrayLike, noise_scale: FloatArray | None = None) -> tuple[Any, Any]:
+    def _scores(self, X: Any, y: ArrayLike, *, noise_scale: FloatArray | None = None) -> tuple[Any, Any]:
         """Log density of a target and the probability that it is not to be trusted, per row.
 
         With the noise that it has in a mixture: see `_noise_in`.

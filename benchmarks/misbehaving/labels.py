@@ -19,7 +19,7 @@ from benchmarks.real_data import sets as real
 from onepass import BayesianMLPClassifier, BayesianPerceptronClassifier
 from onepass._typing import FloatArray
 
-__all__ = ["log_losses", "outcomes"]
+__all__ = ["BATCH", "NETWORK", "PERCEPTRON", "log_losses", "outcomes"]
 
 SPLITS = 20
 SHARE = 0.1
@@ -38,35 +38,28 @@ def outcomes(study: Study) -> list[Outcome]:
     }
     found = []
     for name, ((X, y), learners) in tasks.items():
-        runs = [log_losses(X, y, seed, learners, study.without()) for seed in range(study.size(SPLITS, 1))]
+        runs = [log_losses(X, y, seed, SHARE, study.without()) for seed in range(study.size(SPLITS, 1))]
         losses = {learner: float(np.mean([run[learner] for run in runs])) for learner in runs[0]}
-        found += [
-            Outcome(
-                f"{name}, {learner}: log-loss", losses[learner], losses[BATCH], BATCH, None, f"<= {losses[BATCH]:.4f}"
+        batch = losses[BATCH]
+        for learner in learners:
+            found.append(
+                Outcome(f"{name}, {learner}: log-loss", losses[learner], batch, BATCH, None, f"<= {batch:.4f}")
             )
-            for learner in learners
-        ]
     return found
 
 
-def log_losses(
-    X: FloatArray, y: FloatArray, seed: int, learners: list[str], settings: dict[str, Any]
-) -> dict[str, float]:
-    """Of ours and of the batch fit, on one split."""
-    train, test, labels, truth = train_test_split(X, y, test_size=0.3, random_state=seed, stratify=y)
+def log_losses(X: FloatArray, y: FloatArray, seed: int, share: float, settings: dict[str, Any]) -> dict[str, float]:
+    """Of ours and of the batch fit, on one split, a share of its training labels flipped."""
+    train, test, right, truth = train_test_split(X, y, test_size=0.3, random_state=seed, stratify=y)
     scaler = StandardScaler().fit(train)
     rows, test = scaler.transform(train), scaler.transform(test)
-    flipped = np.where(np.random.default_rng(seed).random(len(labels)) < SHARE, 1 - labels, labels)
-    ours: dict[str, Any] = {
+    flipped = np.where(np.random.default_rng(seed).random(len(right)) < share, 1 - right, right)
+    models: dict[str, Any] = {
         PERCEPTRON: BayesianPerceptronClassifier(**settings),
         NETWORK: BayesianMLPClassifier(standardize=False, **settings),
+        BATCH: LogisticRegressionCV(
+            scoring="neg_log_loss", max_iter=2000, l1_ratios=(0.0,), use_legacy_attributes=False
+        ),
     }
-    models = {learner: ours[learner] for learner in learners} | {BATCH: _batch()}
-    return {
-        name: class_scores(truth, model.fit(rows, flipped).predict_proba(test))["log-loss"]
-        for name, model in models.items()
-    }
-
-
-def _batch() -> Any:
-    return LogisticRegressionCV(scoring="neg_log_loss", max_iter=2000, l1_ratios=(0.0,), use_legacy_attributes=False)
+    probabilities = {name: model.fit(rows, flipped).predict_proba(test) for name, model in models.items()}
+    return {name: class_scores(truth, found)["log-loss"] for name, found in probabilities.items()}

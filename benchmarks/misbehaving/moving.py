@@ -1,10 +1,10 @@
 """Boundaries that move: made streams of labels, ours against the best fixed forgetting, known in hindsight.
 
 Turning is the first experiment of Duran-Martin et al., "BONE" (2024): inputs uniform in [-3, 3]^2, weights of length
-10 that turn by 5 degrees a step, 720 steps, logistic labels, no intercept; published is their best, tuned. In the
-other streams three inputs are Gaussian: the sign of the largest weight flips every 1,000 rows, all weights wander slowly, or nothing moves.
-A fourth input that is always zero must change nothing. The figure is the accuracy of predicting a row before learning
-it, the mean over seeds; the fixed rate is the one of ours with the highest accuracy over all seeds.
+10 that turn by 5 degrees a step, 720 steps, logistic labels, no intercept; published is their best, tuned. In the other
+streams three inputs are Gaussian: the sign of the largest weight flips every 1,000 rows, all weights wander slowly, or
+nothing moves. A fourth input that is always zero must change nothing. The figure is the accuracy of predicting a row
+before learning it, the mean over seeds; the fixed rate is the one of ours with the highest accuracy over all seeds.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,9 +25,11 @@ __all__ = [
     "best_fixed",
     "flipping",
     "flips",
+    "gaussian",
     "still",
     "turning",
     "turns",
+    "uniform",
     "walking",
 ]
 

@@ -21,7 +21,7 @@ from onepass import (
 )
 from onepass.evaluation.metrics import MeanAbsoluteError, NumberPredictions, RootMeanSquaredError
 
-__all__ = ["notes", "ours", "outcomes"]
+__all__ = ["network", "notes", "ours", "outcomes", "perceptron", "score"]
 
 QUICK_ROWS = 200
 
@@ -53,26 +53,27 @@ def notes() -> list[str]:
 
 def ours(stream: Stream, settings: dict[str, Any]) -> dict[str, peers.Scores]:
     """Scores of a perceptron and of a network with the library's defaults but for the settings."""
-    models: dict[str, Any]
+    models = {"perceptron": perceptron(stream, settings), "network": network(stream, settings)}
+    return {name: score(stream, model) for name, model in models.items()}
+
+
+def perceptron(stream: Stream, settings: dict[str, Any]) -> Any:
+    """One for the stream's targets."""
+    return BayesianPerceptronClassifier(**settings) if stream.n_classes else BayesianPerceptronRegressor(**settings)
+
+
+def network(stream: Stream, settings: dict[str, Any]) -> Any:
+    """One for the stream's targets; its features are standardised already."""
+    kind: Any = BayesianMLPClassifier if stream.n_classes else BayesianMLPRegressor
+    return kind(standardize=False, **settings)
+
+
+def score(stream: Stream, model: Any) -> peers.Scores:
+    """Scores of predicting every row before learning it."""
     if stream.n_classes:
-        models = {
-            "perceptron": BayesianPerceptronClassifier(**settings),
-            "network": BayesianMLPClassifier(standardize=False, **settings),
-        }
-        return {name: _class_scores(stream, model) for name, model in models.items()}
-    models = {
-        "perceptron": BayesianPerceptronRegressor(**settings),
-        "network": BayesianMLPRegressor(standardize=False, **settings),
-    }
-    return {name: _number_scores(stream.with_standardized_targets(), model) for name, model in models.items()}
-
-
-def _class_scores(stream: Stream, model: Any) -> peers.Scores:
-    predicted = model.predict_then_learn(stream.X, stream.y, classes=range(stream.n_classes))
-    return peers.class_scores(stream.y, predicted.mean)
-
-
-def _number_scores(stream: Stream, model: Any) -> peers.Scores:
+        predicted = model.predict_then_learn(stream.X, stream.y, classes=range(stream.n_classes))
+        return peers.class_scores(stream.y, predicted.mean)
+    stream = stream.with_standardized_targets()
     predicted = model.predict_then_learn(stream.X, stream.targets)
     rows = NumberPredictions(stream.y[1:], (predicted.mean * stream.scale + stream.centre)[1:])
     densities = predicted.log_density - np.log(stream.scale)

@@ -1,6 +1,5 @@
 """River's one-pass models: linear ones by SGD, and Hoeffding trees, which have no step size; they learn row by row."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,10 @@ _RATES = (0.1, 0.03, 0.01, 0.003, 0.3, 1.0)
 _CONSTANT = "constant"  # the name of a feature that is 1
 
 
-def linear(n_classes: int, rates: Sequence[float] = _RATES) -> TunedBaseline:
-    """Linear, logistic or softmax regression, with step sizes to choose from, the one to begin with first."""
+def linear(n_classes: int) -> TunedBaseline:
+    """Linear, logistic or softmax regression."""
     candidates = []
-    for rate in rates:
+    for rate in _RATES:
         model: Any
         if n_classes > 2:
             model = linear_model.SoftmaxRegression(optim.SGD(rate))

@@ -60,11 +60,6 @@ class TunedBaseline:
         """The setting with the lowest progressive loss so far."""
         return self._best.setting
 
-    @property
-    def candidates(self) -> tuple[Candidate, ...]:
-        """Those that have not dropped out."""
-        return tuple(self._candidates)
-
     def predict(self, X: FloatArray) -> FloatArray:
         """Predict with the best setting so far."""
         return self._usable(self._best.predict(X))

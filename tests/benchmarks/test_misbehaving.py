@@ -100,7 +100,7 @@ def test_every_stream_has_scores_of_others() -> None:
 
 
 def test_the_tasks_for_choices_can_be_measured() -> None:
-    X, truth = choices.regression("sine", 0)
+    _, truth = choices.regression("sine", 0)
     assert truth.std() == pytest.approx(1.0)
     wild = np.abs(choices.contaminated(truth, "many spikes", 0) - truth) > 5 * choices.NOISE
     assert 0.1 < wild.mean() < 0.25

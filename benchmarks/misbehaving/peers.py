@@ -1,13 +1,14 @@
-"""What others reach on the streams: River's adaptive forests and trees, SGD with tuned steps, and the last label.
+"""What others reach on the streams: River's adaptive forests and trees, linear models by SGD, the last label.
 
 They take minutes, so that their scores are kept in benchmarks/misbehaving.json; ``python -m benchmarks.misbehaving
---data FOLDER --peers`` measures them again. Everything that is left to choose is chosen in their favour: besides the
-step size with the best progressive loss so far there stands the best one in hindsight, probabilities are mixed with
-even odds by the share that turned out best, errors have the Gaussian density that fits them best in hindsight, and
-regressors learn the targets as they are and standardised.
+--data FOLDER --peers`` measures them again. Everything that is left to choose is chosen in their favour: SGD and
+AdaGrad have many pairs of step sizes, of which the one with the best progressive loss so far predicts; probabilities
+are mixed with even odds by the share that turned out best; errors have the Gaussian density that fits them best in
+hindsight; and regressors learn the targets as they are and standardised.
 """
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,12 @@ FILE = Path(__file__).parents[1] / "misbehaving.json"
 COMMAND = "python -m benchmarks.misbehaving --data FOLDER --peers"
 CLASSIFIERS: tuple[Any, ...] = (forest.ARFClassifier, tree.HoeffdingAdaptiveTreeClassifier)
 REGRESSORS: tuple[Any, ...] = (forest.ARFRegressor, tree.HoeffdingAdaptiveTreeRegressor)
-STEPS = (0.1, 0.03, 0.01, 0.003, 0.3, 1.0, 3.0, 10.0)
-INTERCEPT_STEPS = (1.0, 10.0, 30.0, 100.0)  # over those of the weights; River's users choose both
+OPTIMISERS: dict[Any, tuple[float, ...]] = {
+    optim.SGD: (0.1, 0.03, 0.01, 0.003, 0.3, 1.0, 3.0, 10.0),
+    optim.AdaGrad: (0.1, 0.3, 1.0, 3.0),
+}
+"""Of the weights, with their step sizes, the one to begin with first."""
+INTERCEPT_STEPS = (0.1, 0.01, 0.03, 0.3, 1.0, 3.0, 10.0)
 SHARES = (0.0, 0.001, 0.01, 0.03, 0.1)  # of even odds, in probabilities of others
 LAST = "the last label"
 HINDSIGHT = "in hindsight"
@@ -97,8 +102,8 @@ class _Kept:
 
 
 def _steps(stream: Stream) -> dict[str, Scores]:
-    """SGD with the step that was best so far, and with those that turned out best."""
-    kept = [_Kept(_sgd(stream.n_classes, rate, rate * factor)) for factor in INTERCEPT_STEPS for rate in STEPS]
+    """Linear models with the steps that were best so far, and with those that turned out best."""
+    kept = [_Kept(one) for one in _linear_models(stream.n_classes)]
     tuned = TunedBaseline("SGD", stream.n_classes, kept)
     found = {"SGD, tuned on the way": _score(stream, tuned.predict_then_learn(stream.X, stream.targets))}
     each = {one.setting: _score(stream, one.guesses) for one in kept if _is_sound(one.guesses)}
@@ -108,15 +113,18 @@ def _steps(stream: Stream) -> dict[str, Scores]:
     return found
 
 
+def _linear_models(n_classes: int) -> Iterator[RiverModel]:
+    kind = linear_model.LogisticRegression if n_classes else linear_model.LinearRegression
+    for step in INTERCEPT_STEPS:
+        for optimiser, rates in OPTIMISERS.items():
+            for rate in rates:
+                setting = f"{optimiser.__name__}({rate:g}, intercept {step:g})"
+                yield RiverModel(setting, kind(optimiser(rate), intercept_lr=step), n_classes)
+
+
 def _is_sound(guesses: FloatArray) -> bool:
     """Whether a setting went on to the end, and to numbers."""
     return len(guesses) > 0 and bool(np.isfinite(guesses).all())
-
-
-def _sgd(n_classes: int, rate: float, intercept_rate: float) -> RiverModel:
-    kind = linear_model.LogisticRegression if n_classes else linear_model.LinearRegression
-    model = kind(optim.SGD(rate), intercept_lr=intercept_rate)
-    return RiverModel(f"SGD({rate:g}, intercept {intercept_rate:g})", model, n_classes)
 
 
 def _last(stream: Stream) -> FloatArray:

@@ -9,7 +9,7 @@ from river import tree as trees
 from onepass._typing import FloatArray
 from onepass.evaluation.baselines.tuned import TunedBaseline
 
-__all__ = ["linear", "tree"]
+__all__ = ["RiverModel", "linear", "tree"]
 
 _RATES = (0.1, 0.03, 0.01, 0.003, 0.3, 1.0)
 _CONSTANT = "constant"  # the name of a feature that is 1
@@ -26,17 +26,19 @@ def linear(n_classes: int) -> TunedBaseline:
             model = linear_model.LogisticRegression(optim.SGD(rate), intercept_lr=rate)
         else:
             model = linear_model.LinearRegression(optim.SGD(rate), intercept_lr=rate)
-        candidates.append(_Model(f"SGD({rate:g})", model, n_classes))
+        candidates.append(RiverModel(f"SGD({rate:g})", model, n_classes))
     return TunedBaseline(f"River {type(model).__name__}", n_classes, candidates)
 
 
 def tree(n_classes: int) -> TunedBaseline:
     """Hoeffding tree."""
     model = trees.HoeffdingTreeClassifier() if n_classes else trees.HoeffdingTreeRegressor()
-    return TunedBaseline(f"River {type(model).__name__}", n_classes, [_Model("defaults", model, n_classes)])
+    return TunedBaseline(f"River {type(model).__name__}", n_classes, [RiverModel("defaults", model, n_classes)])
 
 
-class _Model:
+class RiverModel:
+    """Any of River's classifiers of classes 0 to ``n_classes - 1``, or its regressors, as a `Candidate`."""
+
     def __init__(self, setting: str, model: Any, n_classes: int) -> None:
         self.setting = setting
         self._model, self._n_classes = model, n_classes
@@ -44,9 +46,11 @@ class _Model:
         self._more = {_CONSTANT: 1.0} if isinstance(model, linear_model.SoftmaxRegression) else {}
 
     def predict(self, X: FloatArray) -> FloatArray:
+        """Predict row by row."""
         return np.array([self._predicted(self._named(row)) for row in X.tolist()])
 
     def predict_then_learn(self, X: FloatArray, y: FloatArray) -> FloatArray:
+        """Predict each row before it is learned."""
         found = []
         for row, target in zip(X.tolist(), y.tolist(), strict=True):
             x = self._named(row)

@@ -149,6 +149,14 @@ def test_every_choice_is_told_in_one_line(data: Path) -> None:
             {"noise": "variance 4, as given", "forgetting": "0.999"},
         ),
         (
+            ["clicks.csv", "--target", "age", "--ignore", "kind", "--drift", "auto"],
+            {"drift": "several rates side by side"},
+        ),
+        (
+            ["clicks.csv", "--target", "age", "--ignore", "kind", "--drift", "0.01"],
+            {"drift": "0.01 of the way back to the prior"},
+        ),
+        (
             ["clicks.csv", "--target", "age", "--hidden", "4,3", "--activation", "tanh", "--covariance", "diagonal"],
             {"model": "network 8-4-3-1", "activation": "tanh", "covariance": "diagonal"},
         ),

@@ -615,6 +615,21 @@ def test_labels_that_were_not_declared_are_rejected(run: Run, data: Path, tmp_pa
         ),
         (["fit", "-", "--target", "price", "--model", "{out}", "--engine", "dask"], 2, "can't be shared out"),
         (
+            ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--drift", "1.5"],
+            2,
+            "neither a rate from 0 to 1 nor 'auto'",
+        ),
+        (
+            ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--drift", "auto", "--passes", "2"],
+            2,
+            "--passes is for a drift of one rate",
+        ),
+        (
+            ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--drift", "auto", "--executor", "dask"],
+            2,
+            "--drift is for one process",
+        ),
+        (
             ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--delimiter", "ab"],
             2,
             "not one character",

@@ -199,3 +199,19 @@ def test_a_huge_value_of_a_feature_never_met_says_nothing() -> None:
     model.learn_one({"known": 1.0}, True)
     assert model.predict_proba_one({"new": 1e200})[True] == pytest.approx(0.5, abs=0.01)
     assert PerceptronRegressor().predict_one({"new": 1e200}, with_dist=True).sigma > 1e100
+
+
+def test_forgetting_does_not_mind_features_that_come_late() -> None:
+    """Columns kept in reserve are at their prior, and stay there whatever is forgotten."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(120, 12))
+    for column in range(12):
+        X[: 8 * column, column] = 0.0
+    y = X @ rng.normal(size=12) + rng.normal(0, 0.1, 120)
+    model = PerceptronRegressor(noise=0.1, forgetting=0.95)
+    for x, target in zip(X, y, strict=True):
+        model.learn_one({f"x{k}": value for k, value in enumerate(x) if value}, target)
+    variances = [100.0**2] + 12 * [1.0]
+    whole = BayesianPerceptron(12, "linear", noise=0.1, cov=variances, forgetting=0.95).learn(X, y)
+    assert model.log_evidence == pytest.approx(whole.log_evidence, rel=1e-10)
+    np.testing.assert_allclose(list(model.weights.values()), whole.mean[1:], atol=1e-10)

@@ -93,7 +93,7 @@ def test_all_forms_of_a_full_covariance_forget_the_same(p: int, prior: str) -> N
     X, y = rows(120, p - 1)
     X /= np.sqrt(p)
     y = (y > 0).astype(float)
-    given_prior = {"cov": np.linspace(0.5, 2.0, p) if prior == "variances" else mixed_covariance(p)}
+    given_prior: dict[str, Any] = {"cov": np.linspace(0.5, 2.0, p) if prior == "variances" else mixed_covariance(p)}
     given_prior["mean"] = np.linspace(-1.0, 1.0, p)
     make = {
         kernel: BayesianPerceptron(p - 1, forgetting=0.95, kernel=kernel, **given_prior)
@@ -102,6 +102,7 @@ def test_all_forms_of_a_full_covariance_forget_the_same(p: int, prior: str) -> N
     for model in make.values():
         model.learn(X, y)
     dense = BayesianPerceptron(p - 1, forgetting=0.95, **given_prior)
+    assert isinstance(dense._state.belief, FullGaussian)
     dense._state.belief.use_covariance()
     for x, target in zip(X, y, strict=True):
         dense.learn(x, target)
@@ -324,7 +325,8 @@ def test_drift_of_sparse_rows_is_made_up_later(drift: float) -> None:
 
 def test_a_linear_network_drifts_and_forgets_as_a_perceptron_does() -> None:
     X, y = rows(70, 3)
-    for fading in ({"drift": 0.05}, {"forgetting": 0.9}):
+    fadings: list[dict[str, Any]] = [{"drift": 0.05}, {"forgetting": 0.9}]
+    for fading in fadings:
         perceptron = BayesianPerceptron(3, "linear", noise=0.1, **fading).learn(X, y)
         for kernel in ("auto", "reference"):
             network = BayesianNetwork(3, (), noise=0.1, kernel=kernel, **fading).learn(X, y)
@@ -340,7 +342,8 @@ def test_networks_fade_compiled_as_in_the_reference(hidden: tuple[int, ...], str
     if structure == "diagonal" and batch > 1:
         return
     X, y = rows(60, 4)
-    for fading in ({"forgetting": 0.95}, {"drift": 0.01}, {"forgetting": 0.98, "drift": 0.001}):
+    fadings: list[dict[str, Any]] = [{"forgetting": 0.95}, {"drift": 0.01}, {"forgetting": 0.98, "drift": 0.001}]
+    for fading in fadings:
         ours, reference = (
             BayesianNetwork(4, hidden, covariance=structure, kernel=kernel, **fading).learn(X, y, passes=2, batch=batch)
             for kernel in ("auto", "reference")
@@ -421,17 +424,38 @@ def test_files_that_know_only_the_variances_load() -> None:
         assert old.drift == 0.0
 
 
+@pytest.mark.parametrize("fading", [{"forgetting": 0.9}, {"drift": 0.01}], ids=str)
+def test_single_precision_fades_as_double_does(fading: dict[str, Any]) -> None:
+    X, y = rows(100, 3)
+    for form in PERCEPTRONS:
+        single, double = (
+            BayesianPerceptron(3, "linear", noise=0.1, dtype=dtype, **form, **fading).learn(X, y)
+            for dtype in ("float32", "float64")
+        )
+        assert single.cov.dtype == np.float32
+        np.testing.assert_allclose(single.mean, double.mean, atol=1e-4)
+        np.testing.assert_allclose(single.cov, double.cov, atol=1e-4)
+    for structure in STRUCTURES:
+        networks = [
+            BayesianNetwork(3, (4,), noise=0.1, covariance=structure, dtype=dtype, **fading).learn(X, y)
+            for dtype in ("float32", "float64")
+        ]
+        np.testing.assert_allclose(networks[0].mean, networks[1].mean, atol=1e-3)
+
+
 def test_no_drift_changes_no_bit() -> None:
     X, y = rows(60, 3)
     for form in PERCEPTRONS:
-        plain, none = (BayesianPerceptron(3, "linear", **form, **d).learn(X, y) for d in ({}, {"drift": 0.0}))
+        plain = BayesianPerceptron(3, "linear", **form).learn(X, y)
+        none = BayesianPerceptron(3, "linear", drift=0.0, **form).learn(X, y)
         np.testing.assert_array_equal(plain.mean, none.mean)
     assert "prior_mean" not in BayesianPerceptron(3).export_state()[1]
 
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.0, np.nan])
 def test_drift_is_checked(wrong: float) -> None:
-    for make in (BayesianPerceptron, BayesianNetwork):
+    kinds: list[Any] = [BayesianPerceptron, BayesianNetwork]
+    for make in kinds:
         with pytest.raises(ValueError, match=r"drift must be in \[0, 1\)"):
             make(2, drift=wrong)
         with pytest.raises(TypeError, match="drift must be a number"):

@@ -1,9 +1,9 @@
 """When the past is forgotten, and what is left of a covariance then.
 
-Forgetting with the share ``f`` makes a row of age ``n`` count ``f^n``, while the prior always counts in full: of the
-precision ``P`` and of ``h = P m``, ``P <- f P + (1 - f) P0`` and ``h <- f h + (1 - f) h0`` before each row. No direction
-then becomes less certain than it was before the first row, and a weight that no row tells of stays at its prior. Since
-such a step takes a factorisation it is taken once in a `period` of rows, for all of these rows.
+Forgetting with the share ``f`` makes a row of age ``n`` count ``f^n``, while the prior always counts in full: the
+precision ``P`` and ``h = P m`` become ``f P + (1 - f) P0`` and ``f h + (1 - f) h0`` before each row. No direction then
+becomes less certain than it was before the first row, and a weight that no row tells of stays at its prior. Since such
+a step takes a factorisation it is taken once in a `Forgetting.period` of rows, for all of these rows.
 """
 
 from collections.abc import Iterator
@@ -21,8 +21,8 @@ from onepass._typing import FloatArray
 
 __all__ = ["Forgetting", "Segment", "fade_blocks", "fade_root", "fade_triangle", "lowered", "prior_gap"]
 
-# Share of the window 1 / (1 - f) that passes between two steps, and weights whose factorisation one row pays for. Smaller
-# shares were not better: flips and slow walks of a boundary were learned equally well from 0.001 to 0.5.
+# Share of the window 1 / (1 - f) that passes between two steps, and weights whose factorisation one row pays for.
+# Smaller shares were not better: flips and slow walks of a boundary were learned equally well from 0.001 to 0.5.
 _STAIR, _WEIGHTS_PER_ROW = 0.25, 8
 _SMALL = 64  # weights of blocks that are worth inverting together
 
@@ -120,7 +120,7 @@ def fade_blocks(blocks: FloatArray, towards: FloatArray, gaps: FloatArray, keep:
     size = blocks.shape[1]
     if size >= _SMALL:
         given = zip(blocks, towards, gaps, strict=True)
-        return np.stack([fade_triangle(block.T, *rest, keep, lower=0) for block, *rest in given])
+        return np.stack([fade_triangle(block.T, own, gap, keep, lower=0) for block, own, gap in given])
     unit = np.sqrt(towards)
     inverse_unit = lowered(unit)
     whole = np.tril(blocks) + np.tril(blocks, -1).swapaxes(1, 2)

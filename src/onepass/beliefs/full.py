@@ -228,7 +228,7 @@ class FullGaussian:
         return int(rows_root(rows.X, rows.X_var, rows.y, *belief, forgets, rows.record, rows.sites))
 
     def _learn_drifting(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
-        """Drift on a root is a factorisation per row, and of a prior with correlations a matrix: slow, rarely needed."""
+        """Drift on a root, or towards a prior with correlations, is a factorisation or a sum per row: rarely needed."""
         for i in range(len(rows)):
             before, row, learned = self.copy(), rows.part(i, i + 1), 0
             if plan.drift:
@@ -294,7 +294,7 @@ class FullGaussian:
                 self._dense += share * prior.cov
             return
         prior_root = np.diag(np.sqrt(prior.variance)) if isinstance(prior, DiagonalGaussian) else prior.to_root()
-        self._root = _stacked(np.sqrt(1.0 - share) * self.use_square_root(), np.sqrt(share) * prior_root)
+        self._root = _stacked((1.0 - share) ** 0.5 * self.use_square_root(), share**0.5 * prior_root)
 
     def diffuse(self, process_noise: FloatArray) -> None:
         """Let the weights wander: add ``process_noise`` to their variances."""

@@ -5,16 +5,17 @@ from numpy.typing import ArrayLike
 
 from onepass._typing import FloatArray
 from onepass._validation import as_covariance, as_floats, as_variances
-from onepass.beliefs.base import Belief
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
 
-__all__ = ["as_prior", "independent_prior", "prior_variances"]
+__all__ = ["as_prior", "plainest", "prior_variances"]
 
 _MANY = 30_000  # weights: a full covariance of 7 GB
 
 
-def as_prior(mean: ArrayLike | None, cov: ArrayLike | None, size: int, covariance: str, dtype: str) -> Belief:
+def as_prior(
+    mean: ArrayLike | None, cov: ArrayLike | None, size: int, covariance: str, dtype: str
+) -> FullGaussian | DiagonalGaussian:
     """Check a user's prior and make it the belief to start with; zero mean and unit variances by default."""
     prior_mean = np.zeros(size) if mean is None else as_floats(mean, "mean")
     if prior_mean.shape != (size,):
@@ -35,8 +36,8 @@ def as_prior(mean: ArrayLike | None, cov: ArrayLike | None, size: int, covarianc
     return form(prior_mean.astype(dtype), given.astype(dtype))
 
 
-def independent_prior(prior: Belief) -> Belief:
-    """An independent copy of a prior, as a diagonal where its weights are independent."""
+def plainest(prior: FullGaussian | DiagonalGaussian) -> FullGaussian | DiagonalGaussian:
+    """Copy a prior, as a diagonal where its weights are independent: what is forgotten towards."""
     if isinstance(prior, FullGaussian) and not np.tril(prior.to_root(), -1).any():
         return DiagonalGaussian(prior.mean, prior.marginal_variances())
     return prior.copy()

@@ -39,7 +39,7 @@ class RowPlan:
         """Variances that are added before each row, by drift and process noise, ``(p,)`` or empty."""
         if not self.drift:
             return self.process_noise
-        added = self.drift * self.prior.marginal_variances().astype(np.float64)
+        added: FloatArray = self.drift * np.asarray(self.prior.marginal_variances(), dtype=np.float64)
         return added + self.process_noise if len(self.process_noise) else added
 
     @cached_property

@@ -124,7 +124,7 @@ def learn_block(rows, y, rule, state, kept, added, mean, cov, out, sites):
             scaled = np.asfortranarray(steps[:, part] * np.sqrt(sign * informations[part]).astype(cov.dtype))
             syrk(-sign, scaled, beta=1.0, c=cov, lower=1, overwrite_c=1)
     if len(added):
-        cov[np.diag_indices(len(mean))] += times[-1] * added
+        cov[np.diag_indices(len(mean))] += times[b - 1] * added
         if kept != 1.0:
-            cov *= growth[-1]
+            cov *= growth[b - 1]
     return b

@@ -65,6 +65,7 @@ cdef Py_ssize_t scratch_size(RowRule rule, Py_ssize_t p) noexcept nogil
 cdef void forget_root(
     Py_ssize_t p, RowRule rule, const double* prior, Real* mean, Real* root, bint packed, Real* space
 ) noexcept nogil
+cdef void _factor_row(Py_ssize_t i, double keep, const Real* ratio, Real* factor, Real* pivot) noexcept nogil
 cdef void _store(Py_ssize_t p, const Real* mean, const Real* root, bint packed, Real* saved) noexcept nogil
 cdef void _restore(Py_ssize_t p, Real* mean, Real* root, bint packed, const Real* saved) noexcept nogil
 cdef double _wandered(double variance, double kept, double added, double n) noexcept nogil

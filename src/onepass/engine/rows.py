@@ -63,7 +63,7 @@ def _is_coupled(priors):
 
 def scratch_size(rule, p):
     """Numbers that `learn_row_root` needs room for: four rows, and to forget the prior's share and a way back."""
-    return 4 * p if rule.priors.shape[0] == 0 else 7 * p + 3 * (p * (p + 1) // 2)
+    return 4 * p if rule.priors.shape[0] == 0 else 9 * p + 3 * (p * (p + 1) // 2)
 
 
 def forget_root(p, rule, prior, mean, root, packed, space):
@@ -77,62 +77,122 @@ def forget_root(p, rule, prior, mean, root, packed, space):
     k: cython.Py_ssize_t
     half: cython.Py_ssize_t = p * (p + 1) // 2
     fade = 1.0 - rule.keep
+    root_fade = sqrt(fade)
     ratio = space
     factor = space + half
     gap = space + 2 * half
     pull = gap + p
+    inverse = pull + p  # of the diagonal of R0
+    pivot = inverse + p  # inverses of the diagonal of L
     for j in range(p):
         gap[j] = prior[j] - mean[j]
     for j in range(p - 1, -1, -1):  # R0'^-1 (m0 - m)
-        r0 = prior + p + j * (j + 1) // 2
-        gap[j] = gap[j] / r0[j] if r0[j] != 0.0 else 0.0
+        prior_row = prior + p + j * (j + 1) // 2
+        inverse[j] = 1.0 / prior_row[j] if prior_row[j] != 0.0 else 0.0
+        gap[j] *= inverse[j]
         if rule.coupled:
             for k in range(j):
-                gap[k] -= r0[k] * gap[j]
+                gap[k] -= prior_row[k] * gap[j]
     for i in range(p):
         r = root + (i * (i + 1) // 2 if packed else i * p)
         s = ratio + i * (i + 1) // 2
         for k in range(i + 1):
             s[k] = r[k]
-        pull[i] = 0.0
-        for j in range(i, -1, -1):
-            r0 = prior + p + j * (j + 1) // 2
-            s[j] = s[j] / r0[j] if r0[j] != 0.0 else 0.0
-            pull[i] += s[j] * gap[j]
-            if rule.coupled:
+        if rule.coupled:
+            for j in range(i, 0, -1):
+                prior_row = prior + p + j * (j + 1) // 2
                 for k in range(j):
-                    s[k] -= s[j] * r0[k]
+                    s[k] -= s[j] * inverse[j] * prior_row[k]
+        total = 0.0
+        for k in range(i + 1):
+            s[k] *= inverse[k]
+            total += s[k] * gap[k]
+            s[k] *= root_fade
+        pull[i] = total
     for i in range(p):
-        s = ratio + i * (i + 1) // 2
+        _factor_row(i, rule.keep, ratio, factor, pivot)
         low = factor + i * (i + 1) // 2
         r = root + (i * (i + 1) // 2 if packed else i * p)
-        for j in range(i + 1):
-            other = ratio + j * (j + 1) // 2
-            above = factor + j * (j + 1) // 2
-            product = 0.0
-            taken = 0.0
-            for k in range(j):
-                product += s[k] * other[k]
-                taken += low[k] * above[k]
-            entry = fade * (product + s[j] * other[j]) - taken
-            if j < i:
-                low[j] = entry / above[j]
-            else:
-                low[i] = sqrt(max(rule.keep + entry, rule.keep))
-        for j in range(i):
-            r_new = root + (j * (j + 1) // 2 if packed else j * p)
-            weight = low[j]
+        whole: cython.Py_ssize_t = i - i % 4
+        for j in range(0, whole, 4):  # four rows at a time
+            r0 = root + (j * (j + 1) // 2 if packed else j * p)
+            r1 = r0 + (j + 1 if packed else p)
+            r2 = r1 + (j + 2 if packed else p)
+            r3 = r2 + (j + 3 if packed else p)
+            w0 = low[j]
+            w1 = low[j + 1]
+            w2 = low[j + 2]
+            w3 = low[j + 3]
             for k in range(j + 1):
-                r[k] -= weight * r_new[k]
-            pull[i] -= weight * pull[j]
-        inverse = 1.0 / low[i]
+                r[k] -= w0 * r0[k] + w1 * r1[k] + w2 * r2[k] + w3 * r3[k]
+            r[j + 1] -= w1 * r1[j + 1] + w2 * r2[j + 1] + w3 * r3[j + 1]
+            r[j + 2] -= w2 * r2[j + 2] + w3 * r3[j + 2]
+            r[j + 3] -= w3 * r3[j + 3]
+        for j in range(whole, i):
+            r0 = root + (j * (j + 1) // 2 if packed else j * p)
+            w0 = low[j]
+            for k in range(j + 1):
+                r[k] -= w0 * r0[k]
+        total = pull[i]
+        for j in range(i):
+            total -= low[j] * pull[j]
+        scale = pivot[i]
         for k in range(i + 1):
-            r[k] *= inverse
-        pull[i] *= inverse
+            r[k] *= scale
+        pull[i] = total * scale
     for i in range(p):
         r = root + (i * (i + 1) // 2 if packed else i * p)
+        w0 = fade * pull[i]
         for k in range(i + 1):
-            mean[k] += fade * pull[i] * r[k]
+            mean[k] += w0 * r[k]
+
+
+def _factor_row(i, keep, ratio, factor, pivot):
+    """Row ``i`` of the Cholesky factor of ``k I + S S'``, packed as ``S`` is, and the inverse of its last entry."""
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    m: cython.Py_ssize_t
+    entries: cython.double[4]
+    s = ratio + i * (i + 1) // 2
+    low = factor + i * (i + 1) // 2
+    for j in range(0, i + 1, 4):  # four columns at a time
+        s0 = ratio + j * (j + 1) // 2
+        f0 = factor + j * (j + 1) // 2
+        columns: cython.Py_ssize_t = min(4, i + 1 - j)
+        if columns == 4:
+            s1 = s0 + j + 1
+            s2 = s1 + j + 2
+            s3 = s2 + j + 3
+            f1 = f0 + j + 1
+            f2 = f1 + j + 2
+            f3 = f2 + j + 3
+            e0 = 0.0
+            e1 = 0.0
+            e2 = 0.0
+            e3 = 0.0
+            for k in range(j):
+                e0 += s[k] * s0[k] - low[k] * f0[k]
+                e1 += s[k] * s1[k] - low[k] * f1[k]
+                e2 += s[k] * s2[k] - low[k] * f2[k]
+                e3 += s[k] * s3[k] - low[k] * f3[k]
+            entries[0] = e0
+            entries[1] = e1
+            entries[2] = e2
+            entries[3] = e3
+        else:
+            for m in range(columns):
+                e0 = 0.0
+                for k in range(j):
+                    e0 += s[k] * ratio[(j + m) * (j + m + 1) // 2 + k] - low[k] * factor[(j + m) * (j + m + 1) // 2 + k]
+                entries[m] = e0
+        for m in range(columns):  # the rest, whose own entries the one before had to be known for
+            s0 = ratio + (j + m) * (j + m + 1) // 2
+            f0 = factor + (j + m) * (j + m + 1) // 2
+            e0 = entries[m] + s[j + m] * s0[j + m]
+            for k in range(j, j + m):
+                e0 += s[k] * s0[k] - low[k] * f0[k]
+            low[j + m] = e0 * pivot[j + m] if j + m < i else sqrt(max(keep + e0, keep))
+    pivot[i] = 1.0 / low[i]
 
 
 def _store(p, mean, root, packed, saved):
@@ -193,7 +253,7 @@ def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, prior, scrat
     if not _load(row_x, x, d, rule.bias) or y * 0.0 != 0.0:
         return seen
     forgets: cython.bint = prior != cython.NULL and state.n_seen > 0.0 and fmod(state.n_seen, rule.period) == 0.0
-    saved = scratch + 6 * p + p * (p + 1)
+    saved = scratch + 8 * p + p * (p + 1)
     if forgets:
         _store(p, mean, root, packed, saved)
         forget_root(p, rule, prior, mean, root, packed, scratch + 4 * p)

@@ -138,7 +138,7 @@ def decode_belief(data: Any, arrays: Mapping[str, np.ndarray], size: int) -> Bel
     return FullGaussian.from_arrays(mean, dense=np.asfortranarray(lower), needs_square_root=data["fragile"])
 
 
-def decode_prior(arrays: Mapping[str, np.ndarray], size: int, dtype: Any) -> Belief:
+def decode_prior(arrays: Mapping[str, np.ndarray], size: int, dtype: Any) -> FullGaussian | DiagonalGaussian:
     """Make the prior of a perceptron again; files of models that don't forget, and older ones, have its variances only.
 
     The mean of such a prior is taken to be zero.

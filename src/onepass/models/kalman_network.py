@@ -88,7 +88,7 @@ class KalmanNetwork(BayesianNetwork):
 
     @cached_property
     def _learner(self) -> Learner:
-        return KalmanLearner(*self._learner_settings, compiled=False)
+        return KalmanLearner(**self._learner_settings, compiled=False)
 
     @property
     def _neurons(self) -> NeuronBlocks:

@@ -35,7 +35,7 @@ from onepass.beliefs.base import Belief
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import Forgetting
 from onepass.beliefs.full import FullGaussian, pack_root
-from onepass.beliefs.prior import as_prior, independent_prior
+from onepass.beliefs.prior import as_prior, plainest
 from onepass.beliefs.rows import RowPlan, Rows
 from onepass.engine.rows import RowLearner, RowRule
 from onepass.engine.step import RECORD_SIZE, SITE_SIZE, LearningState, learn_scalar, learn_with_site, log_densities
@@ -201,7 +201,7 @@ class BayesianPerceptron(DriftChoice):
         self.process_noise = as_variances(process_noise, size, "process_noise")
         one_of(covariance, ("full", "diagonal"), "covariance")
         prior = as_prior(mean, cov, size, covariance, one_of(dtype, ("float64", "float32"), "dtype"))
-        self._prior = independent_prior(prior)
+        self._prior = plainest(prior)
         self._start = _fingerprint(prior)
         if progress.learns_noise and isinstance(self._likelihood, Gaussian):
             progress.noise *= _output_variance(self.activation, prior.marginal_variances()[self.bias :])

@@ -102,20 +102,19 @@ class Learner:
     def run(self, state: State, work: Pass) -> int:
         """Learn a pass into the state, in place; return the number of rows learned."""
         n_rows = len(work.order)
-        learn = self._learn_compiled if self.compiled else self._learn_by_reference
         for segment in self.forgetting.segments(state.seen + work.number * n_rows, n_rows, work.batch):
             if segment.steps:
                 with np.errstate(over="ignore", invalid="ignore"):  # answered by the check of what was learned
                     state.belief.forget(self.forgetting.keep**segment.steps, self.prior)
-            learned = learn(state, work, segment)
+            if self.compiled:
+                order = work.order[segment.start : segment.stop]
+                passed = TrainingPass(work.rows, work.targets, order, work.densities, work.record, *work.noise_learning)
+                learned = self.structure.learn(state.belief, state.noise, self._rule, passed, work.batch, work.sites)
+            else:
+                learned = self._learn_by_reference(state, work, segment)
             if learned < segment.stop - segment.start:
                 return segment.start + learned
         return n_rows
-
-    def _learn_compiled(self, state: State, work: Pass, segment: Segment) -> int:
-        order = work.order[segment.start : segment.stop]
-        passed = TrainingPass(work.rows, work.targets, order, work.densities, work.record, *work.noise_learning)
-        return self.structure.learn(state.belief, state.noise, self._rule, passed, work.batch, work.sites)
 
     def _learn_by_reference(self, state: State, work: Pass, segment: Segment) -> int:
         with np.errstate(over="ignore", invalid="ignore"):  # answered by the check of what was learned

@@ -456,17 +456,24 @@ class BayesianNetwork(DriftChoice):
 
     @cached_property
     def _learner(self) -> Learner:
-        return Learner(*self._learner_settings, compiled=self.kernel != "reference")
+        return Learner(**self._learner_settings, compiled=self.kernel != "reference")
 
     @property
-    def _learner_settings(self) -> tuple[Any, ...]:
-        forgetting = Forgetting(self.forgetting, int(np.diff(self._structure.cuts).max()))
-        return self._structure, self._likelihood, self.activation, forgetting, self.drift, self._prior
+    def _learner_settings(self) -> dict[str, Any]:
+        return {
+            "structure": self._structure,
+            "likelihood": self._likelihood,
+            "activation": self.activation,
+            "forgetting": Forgetting(self.forgetting, int(np.diff(self._structure.cuts).max())),
+            "drift": self.drift,
+            "prior": self._prior,
+        }
 
     @property
     def _is_safe(self) -> bool:
         """Whether a row that can't be learned is found before anything of it is written."""
-        return self._learner.compiled and self.forgetting == 1.0 and not self.drift and self.dtype == "float64"
+        changed_first = self.drift > 0.0 or self._learner.forgetting.is_due(self._state.seen)
+        return self._learner.compiled and not changed_first and self.dtype == "float64"
 
     @property
     def _scores_errors(self) -> bool:

@@ -625,7 +625,7 @@ def test_labels_that_were_not_declared_are_rejected(run: Run, data: Path, tmp_pa
             "--passes is for a drift of one rate",
         ),
         (
-            ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--drift", "auto", "--executor", "dask"],
+            ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--drift", "0.1", "--engine", "dask"],
             2,
             "--drift is for one process",
         ),

@@ -368,6 +368,21 @@ def test_networks_fade_the_same_however_rows_come(structure: str, fading: dict[s
             np.testing.assert_array_equal(mine, theirs)
 
 
+@pytest.mark.parametrize("kernel", ["auto", "reference"])
+def test_rows_of_later_passes_count_as_rows(kernel: str) -> None:
+    """Rows that are all the same, so that their order does not matter."""
+    X, y = np.ones((7, 2)), np.ones(7)
+    perceptrons = [BayesianPerceptron(2, "linear", noise=0.1, forgetting=0.9, kernel=kernel) for _ in range(2)]
+    networks = [BayesianNetwork(2, (), noise=0.1, forgetting=0.9, kernel=kernel) for _ in range(2)]
+    pairs: list[Any] = [perceptrons, networks]
+    for once, thrice in pairs:
+        once.learn(X, y).learn(X, y).learn(X, y)
+        thrice.learn(X, y, passes=3, refine="reuse")
+        np.testing.assert_allclose(thrice.mean, once.mean, rtol=1e-12)
+        np.testing.assert_allclose(thrice.cov, once.cov, rtol=1e-9)
+        assert thrice.n_seen == 7
+
+
 @pytest.mark.parametrize("fading", [{"forgetting": 0.9}, {"drift": 0.01}], ids=str)
 @pytest.mark.parametrize("form", PERCEPTRONS, ids=str)
 def test_a_refused_row_leaves_a_fading_belief_as_it_was(form: dict[str, Any], fading: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import Forgetting, Segment
 from onepass.beliefs.structures import Structure
 from onepass.engine.network_records import NetworkRule, TrainingPass
+from onepass.engine.threads import threads_for
 from onepass.engine.vector_matches import SCALE_CLIP, NoiseState, site_removal
 from onepass.likelihoods.outputs import OutputLikelihood
 from onepass.models.network.propagation import Signals, propagate
@@ -102,9 +103,11 @@ class Learner:
     def run(self, state: State, work: Pass) -> int:
         """Learn a pass into the state, in place; return the number of rows learned."""
         n_rows = len(work.order)
-        for segment in self.forgetting.segments(state.seen + work.number * n_rows, n_rows, work.batch):
+        before = state.seen + max(work.number - 1, 0) * n_rows  # the first pass is among those seen when others follow
+        for segment in self.forgetting.segments(before, n_rows, work.batch):
             if segment.steps:
-                with np.errstate(over="ignore", invalid="ignore"):  # answered by the check of what was learned
+                # What is not finite is found by the check of what was learned.
+                with threads_for(len(self.prior.mean)), np.errstate(over="ignore", invalid="ignore"):
                     state.belief.forget(self.forgetting.keep**segment.steps, self.prior)
             if self.compiled:
                 order = work.order[segment.start : segment.stop]

@@ -31,12 +31,15 @@ from onepass.models.mixing import mixed_scores, snapshot, stacked
 from onepass.models.network import BayesianNetwork
 from onepass.models.perceptron import BayesianPerceptron, Inputs, Prediction, RowScores
 
-__all__ = ["RATES", "Drifting", "DriftingNetwork", "DriftingPerceptron", "Hypotheses"]
+__all__ = ["HYPOTHESES", "Drifting", "DriftingNetwork", "DriftingPerceptron", "Hypotheses"]
 
-RATES = (0.0, 1e-5, 1e-3, 1e-2, 1e-1, 1.0)
-"""Rates of drift that compete."""
+HYPOTHESES: dict[float | str, dict[str, float]] = {
+    **{rate: {"drift": rate} for rate in (0.0, 1e-5, 1e-3, 1e-2, 1e-1)},
+    "prior": {"forgetting": 0.8},
+}
+"""What competes, by its name in `drift_`: rates of drift, and a quick return to the prior, its mean too."""
 _SWITCHING = 0.002  # probability that another rate takes over before a row
-_FAST = np.array([rate >= 0.1 for rate in RATES])  # rates at which the past is as good as forgotten after a few rows
+_FAST = np.array([name in (0.1, "prior") for name in HYPOTHESES])  # under which a few rows are all that counts
 
 
 @dataclass
@@ -71,7 +74,12 @@ class Drifting:
     def __init__(self, *args: Any, drift: str = AUTO, **options: Any) -> None:
         super().__init__(*args, **options)  # for the settings; what is learned is in the hypotheses
         self.drift = drift
-        self._state = Hypotheses.start([self._plain(*args, drift=rate, **options) for rate in RATES])
+        if options.get("forgetting", 1.0) != 1.0:
+            raise ValueError(
+                f"drift={AUTO!r} finds out how fast the past fades and needs forgetting=1, got "
+                f"forgetting={options['forgetting']!r}"
+            )
+        self._state = Hypotheses.start([self._plain(*args, **{**options, **own}) for own in HYPOTHESES.values()])
 
     def __repr__(self) -> str:
         return super().__repr__().replace(", n_seen=", f", drift={AUTO!r}, n_seen=")
@@ -82,9 +90,9 @@ class Drifting:
         return list(zip(self._state.weights.tolist(), self._state.members, strict=True))
 
     @property
-    def drift_(self) -> dict[float, float]:
-        """The probability of each rate of drift, now."""
-        return dict(zip(RATES, self._state.weights.tolist(), strict=True))
+    def drift_(self) -> dict[float | str, float]:
+        """The probability of each rate of drift, and of a quick return to the ``"prior"``, now."""
+        return dict(zip(HYPOTHESES, self._state.weights.tolist(), strict=True))
 
     @property
     def mean(self) -> FloatArray:
@@ -157,7 +165,7 @@ class Drifting:
         parameters = {
             "class": type(self).__name__,
             "log_evidence": self._state.switching.log_evidence,
-            "rates": list(RATES),
+            "hypotheses": list(HYPOTHESES),
             "members": [own for own, _ in exported],
         }
         arrays: Arrays = {"weights": self._state.weights}
@@ -168,12 +176,14 @@ class Drifting:
     @classmethod
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
         """Make the model that `export_state` described; it goes on learning bit for bit as that one would."""
-        if list(parameters["rates"]) != list(RATES) or len(parameters["members"]) != len(RATES):
-            raise ValueError(f"rates of drift must be {list(RATES)}, got {str(parameters['rates'])[:80]}")
+        names = list(HYPOTHESES)
+        if list(parameters["hypotheses"]) != names or len(parameters["members"]) != len(names):
+            raise ValueError(f"the hypotheses of drift must be {names}, got {str(parameters['hypotheses'])[:80]}")
         members = [cls._plain.from_state(own, under(str(k), arrays)) for k, own in enumerate(parameters["members"])]
-        if any(member.drift != rate for member, rate in zip(members, RATES, strict=True)):
+        pairs = zip(members, HYPOTHESES.values(), strict=True)
+        if any(getattr(member, name) != value for member, own in pairs for name, value in own.items()):
             raise ValueError("each hypothesis must have its own rate of drift")
-        weights = np.array(sized(arrays, "weights", (len(RATES),)))
+        weights = np.array(sized(arrays, "weights", (len(names),)))
         if (weights < 0.0).any() or abs(weights.sum() - 1.0) > 1e-6:
             raise ValueError("the weights of hypotheses must be shares of 1")
         return cls.of(members, weights, as_number(parameters["log_evidence"], "log_evidence"))

@@ -3,8 +3,9 @@
 The protocol is that of Duran-Martin et al., "Outlier-robust Kalman filtering through generalised Bayes" (2024): the
 first tenth of a file is dropped, the rest shuffled, inputs and targets are brought to 0..1 by the first tenth of the
 shuffled rows, and a network of 20 ReLU units predicts every row before it learns it, in one pass. The random numbers
-are those of the authors' programs, so that the rows of a run are the published ones. Our network is made for standardised
-rows, so what it learns is standardised by the same first tenth; errors are in units of 0..1. The figure is the
+are those of the authors' programs, so that the rows of a run are the published ones. Our network is made for
+standardised rows, so what it learns is standardised by the same first tenth; errors are in units of 0..1. The figure is
+the
 square root of the median squared error, corrupted targets included (they are above the median anyway), and of that the
 median over the runs. Published are that paper's WoLF-TMD with tuned thresholds, and its best rival. On the same data
 without outliers the two figures say what caution costs: our errors over those of the same network with outliers=0.
@@ -63,8 +64,8 @@ class Run(NamedTuple):
 
 
 def published_run(data: FloatArray, number: int) -> Run:
-    """Rows in random order without the first tenth of the file, brought to 0..1 by the first of them, some corrupted."""
-    rng = np.random.RandomState(FIRST_SEED + number)  # noqa: NPY002 - the published rows
+    """Rows in random order without the first tenth of the file, brought to 0..1 by the first of them."""
+    rng = np.random.RandomState(FIRST_SEED + number)  # of the published rows
     n = len(data) // 10
     rows = data[n:][rng.choice(len(data) - n, size=len(data) - n, replace=False)]
     low, extent = rows[:n].min(axis=0), np.ptp(rows[:n], axis=0)

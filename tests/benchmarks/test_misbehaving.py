@@ -48,14 +48,13 @@ def test_targets_are_standardised_by_those_before_them_alone() -> None:
 
 def test_a_tenth_of_the_targets_is_wild_and_the_rest_as_it_was() -> None:
     data = np.random.default_rng(0).normal(size=(1000, 3))
-    rows = robust.scaled_rows(data, 0)
-    assert len(rows) == 900
-    assert rows[:100].min(axis=0).tolist() == [0.0] * 3
-    np.testing.assert_allclose(rows[:100].max(axis=0), 1.0)
-    y = robust.corrupted(rows[:, -1], 0)
-    wild = y != rows[:, -1]
+    run = robust.published_run(data, 0)
+    assert len(run.X) == 900
+    assert run.X[:100].min(axis=0).tolist() == [0.0] * 2
+    np.testing.assert_allclose(run.X[:100].max(axis=0), 1.0)
+    wild = run.corrupted != run.clean
     assert 0.07 < wild.mean() < 0.13
-    assert set(y[wild]) == {-50.0, 50.0}
+    assert set(run.corrupted[wild]) == {-50.0, 50.0}
 
 
 def test_a_sign_flips_and_a_column_of_zeros_leaves_the_rest_alone() -> None:

@@ -12,16 +12,16 @@ from scipy.special import expit, logsumexp
 import onepass
 from onepass import BayesianCommittee, BayesianNetwork, BayesianPerceptron
 from onepass._typing import FloatArray
-from onepass.models.drifting import RATES
+from onepass.models.drifting import HYPOTHESES
 
 MODELS = [
-    pytest.param(lambda drift: BayesianPerceptron(3, drift=drift), id="labels"),
-    pytest.param(lambda drift: BayesianPerceptron(3, "linear", noise="learn", drift=drift), id="numbers"),
-    pytest.param(lambda drift: BayesianPerceptron(3, "exp", drift=drift), id="counts"),
-    pytest.param(lambda drift: BayesianPerceptron(3, covariance="diagonal", drift=drift), id="diagonal"),
-    pytest.param(lambda drift: BayesianNetwork(3, (4,), observation="bernoulli", drift=drift), id="network labels"),
-    pytest.param(lambda drift: BayesianNetwork(3, (4,), drift=drift), id="network numbers"),
-    pytest.param(lambda drift: BayesianNetwork(3, (), 3, observation="categorical", drift=drift), id="classes"),
+    pytest.param(lambda **own: BayesianPerceptron(3, **own), id="labels"),
+    pytest.param(lambda **own: BayesianPerceptron(3, "linear", noise="learn", **own), id="numbers"),
+    pytest.param(lambda **own: BayesianPerceptron(3, "exp", **own), id="counts"),
+    pytest.param(lambda **own: BayesianPerceptron(3, covariance="diagonal", **own), id="diagonal"),
+    pytest.param(lambda **own: BayesianNetwork(3, (4,), observation="bernoulli", **own), id="network labels"),
+    pytest.param(lambda **own: BayesianNetwork(3, (4,), **own), id="network numbers"),
+    pytest.param(lambda **own: BayesianNetwork(3, (), 3, observation="categorical", **own), id="classes"),
 ]
 
 
@@ -56,29 +56,29 @@ def densities_one_by_one(model: Any, X: FloatArray, y: FloatArray) -> list[float
 
 @pytest.mark.parametrize("make", MODELS)
 def test_it_is_the_switching_mixture_of_its_rates(make: Any) -> None:
-    model = make("auto")
+    model = make(drift="auto")
     X, y = stream(model)
     seen, scores = model._predict_then_learn(X, y)
     densities = scores.log_densities
-    means = np.array([make(rate).predict_then_learn(X, y).mean for rate in RATES])
-    logs = np.array([densities_one_by_one(make(rate), X, y) for rate in RATES])
-    weights = np.full(len(RATES), 1.0 / len(RATES))
+    means = np.array([make(**own).predict_then_learn(X, y).mean for own in HYPOTHESES.values()])
+    logs = np.array([densities_one_by_one(make(**own), X, y) for own in HYPOTHESES.values()])
+    weights = np.full(len(HYPOTHESES), 1.0 / len(HYPOTHESES))
     evidence = 0.0
     for i in range(len(y)):
         np.testing.assert_allclose(seen.mean[i], np.tensordot(weights, means[:, i], 1), rtol=1e-6, atol=1e-9)
         evidence += logsumexp(logs[:, i], b=weights)
         weights = weights * np.exp(logs[:, i] - logs[:, i].max())
-        weights = 0.998 * weights / weights.sum() + 0.002 / len(RATES)
+        weights = 0.998 * weights / weights.sum() + 0.002 / len(HYPOTHESES)
     np.testing.assert_allclose(list(model.drift_.values()), weights, rtol=1e-5)
     assert model.log_evidence == pytest.approx(evidence, rel=1e-8)
-    assert tuple(model.drift_) == RATES
+    assert list(model.drift_) == list(HYPOTHESES)
     assert densities.shape == scores.changes.shape == (len(y),)
     assert model.n_seen == len(y)
 
 
 @pytest.mark.parametrize("make", MODELS)
 def test_results_do_not_depend_on_how_calls_divide_the_rows(make: Any) -> None:
-    whole, parts, single = make("auto"), make("auto"), make("auto")
+    whole, parts, single = make(drift="auto"), make(drift="auto"), make(drift="auto")
     X, y = stream(whole)
     expected = whole.predict_then_learn(X, y)
     seen = [parts.predict_then_learn(X[i : i + 17], y[i : i + 17]) for i in range(0, len(y), 17)]
@@ -112,7 +112,7 @@ def test_one_row_is_learned_the_fast_way_and_the_same() -> None:
 
 @pytest.mark.parametrize("make", MODELS[:1] + MODELS[4:5] + MODELS[6:])
 def test_probabilities_of_all_labels_add_up_to_one(make: Any) -> None:
-    model = make("auto")
+    model = make(drift="auto")
     X, y = stream(model)
     model.learn(X, y)
     labels = range(3 if model.predict(X).mean.ndim > 1 else 2)
@@ -124,7 +124,7 @@ def test_probabilities_of_all_labels_add_up_to_one(make: Any) -> None:
 
 @pytest.mark.parametrize("make", MODELS)
 def test_files_copies_and_pickles_go_on_bit_for_bit(make: Any, tmp_path: Path) -> None:
-    model = make("auto")
+    model = make(drift="auto")
     X, y = stream(model)
     model.learn(X[:60], y[:60])
     onepass.save(model, tmp_path / "model.safetensors")
@@ -142,7 +142,7 @@ def test_files_copies_and_pickles_go_on_bit_for_bit(make: Any, tmp_path: Path) -
 
 @pytest.mark.parametrize("make", MODELS[1:2] + MODELS[5:6])
 def test_all_rows_are_learned_or_none(make: Any) -> None:
-    model = make("auto")
+    model = make(drift="auto")
     X, y = stream(model)
     model.learn(X, y)
     model.learn(X[0], y[0])
@@ -157,7 +157,7 @@ def test_all_rows_are_learned_or_none(make: Any) -> None:
 
 @pytest.mark.parametrize("make", MODELS)
 def test_intervals_draws_and_moments_are_the_mixtures(make: Any) -> None:
-    model = make("auto")
+    model = make(drift="auto")
     X, y = stream(model)
     model.learn(X, y)
     low, high = model.interval(X[:5], 0.8)
@@ -210,7 +210,7 @@ def test_a_committee_may_drift(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("make", [MODELS[0], MODELS[4]])
 def test_more_passes_are_refused(make: Any) -> None:
-    model = make("auto")
+    model = make(drift="auto")
     X, y = stream(model)
     with pytest.raises(ValueError, match=r"drift='auto'.*passes=1, got passes=2"):
         model.learn(X, y, passes=2)

@@ -23,7 +23,7 @@ __all__ = ["Forgetting", "Segment", "fade_blocks", "fade_root", "fade_triangle",
 
 # Share of the window 1 / (1 - f) that passes between two steps, and weights whose factorisation one row pays for.
 # Smaller shares were not better: flips and slow walks of a boundary were learned equally well from 0.001 to 0.5.
-_STAIR, _WEIGHTS_PER_ROW = 0.25, 8
+_STAIR, _WEIGHTS_PER_ROW = 0.25, 3
 _SMALL = 64  # weights of blocks that are worth inverting together
 
 

@@ -6,6 +6,7 @@ cimport cython
 cdef enum:
     N_VAGUE = 61
     N_ROUGH = 15
+    N_FEW = 7
     N_SITE = 4
     N_RECORD = 6
     N_NUMBERS = 5

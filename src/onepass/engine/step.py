@@ -39,16 +39,19 @@ _MOST_INFORMATION = cython.declare(cython.double, 1.0)
 _SITE_MARGIN = cython.declare(cython.double, 1e-6)
 # Sites go this share of the way to their new values: going all of it, noise and weights of few rows can overshoot.
 _DAMPING = cython.declare(cython.double, 0.7)
+_FAMILIAR = cython.declare(cython.double, 0.6)  # one that is moderate
 # Nodes of the log noise, in standard deviations: many evenly spaced ones while it is vague, so that they are no further
-# apart than a residual's own resolution; Gauss-Hermite's two once it is known.
-_NODES = cython.declare(cython.double[78])
-_LOG_WEIGHTS = cython.declare(cython.double[78])
+# apart than a residual's own resolution; Gauss-Hermite's seven, then two, as it becomes known.
+_NODES = cython.declare(cython.double[85])
+_LOG_WEIGHTS = cython.declare(cython.double[85])
 
 
 def _fill_nodes():
+    even = [np.linspace(-5.5, 5.5, N_VAGUE), np.linspace(-5.0, 5.0, N_ROUGH)]
+    rules = [(nodes, np.exp(-0.5 * nodes**2)) for nodes in even]
+    rules += [np.polynomial.hermite_e.hermegauss(count) for count in (N_FEW, 2)]
     start = 0
-    for nodes in (np.linspace(-5.5, 5.5, N_VAGUE), np.linspace(-5.0, 5.0, N_ROUGH), np.array([-1.0, 1.0])):
-        weights = np.exp(-0.5 * nodes**2)
+    for nodes, weights in rules:
         for i, (node, weight) in enumerate(zip(nodes, weights / weights.sum(), strict=True)):
             _NODES[start + i], _LOG_WEIGHTS[start + i] = node, np.log(weight)
         start += len(nodes)
@@ -132,8 +135,17 @@ def _tilt(likelihood, mean, var, y, log_noise, std):
     matches: Match[62]
     shares: cython.double[62]
     known: cython.bint = std < _KNOWN
-    start: cython.Py_ssize_t = N_VAGUE + N_ROUGH if known else N_VAGUE if std < 1.0 else 0
-    n: cython.Py_ssize_t = 2 if known else N_ROUGH if std < 1.0 else N_VAGUE
+    start: cython.Py_ssize_t = 0
+    n: cython.Py_ssize_t = N_VAGUE
+    if known:
+        start = N_VAGUE + N_ROUGH + N_FEW
+        n = 2
+    elif std < _FAMILIAR:
+        start = N_VAGUE + N_ROUGH
+        n = N_FEW
+    elif std < 1.0:
+        start = N_VAGUE
+        n = N_ROUGH
     i: cython.Py_ssize_t
     for i in range(n):
         noises[i] = exp(min(max(log_noise + std * _NODES[start + i], _LOWEST), _HIGHEST))
@@ -182,8 +194,8 @@ def _tilt(likelihood, mean, var, y, log_noise, std):
 def learn_scalar(likelihood, state, mean, var, input_var, y):
     """Learn all of a row but the weights; return the score, information and variance ratio of the belief's step.
 
-    ``var`` is the variance of ``J'w``, ``input_var`` the variance that uncertain inputs add. A row that can't be learned
-    gives NaN and changes nothing.
+    ``var`` is the variance of ``J'w``, ``input_var`` the variance that uncertain inputs add. A row that can't be
+    learned gives NaN and changes nothing.
 
     An unknown noise and the weights are not independent, as beliefs kept apart pretend: if the noise is larger than
     expected, so are the errors of the weights. So the weights are learned with a noise that is a little larger than

@@ -55,7 +55,7 @@ class _NamedFeatures:
         return self._perceptron.n_seen
 
     @property
-    def drift_(self) -> dict[float, float]:
+    def drift_(self) -> dict[float | str, float]:
         """The probability of each rate of drift, now."""
         return self._perceptron.drift_
 

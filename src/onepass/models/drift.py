@@ -37,6 +37,6 @@ class DriftChoice:
         return [(1.0, self)]
 
     @property
-    def drift_(self) -> dict[float, float]:
+    def drift_(self) -> dict[float | str, float]:
         """The probability of each rate of drift, now: with a rate that was given, of this one."""
         return {float(self.drift): 1.0}

@@ -10,6 +10,7 @@ stream that changes the pace of its changes, and its evidence is a proper one: t
 """
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logsumexp
 
+from onepass._cores import available_cores
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_generator, as_share
 from onepass.engine.rows import RowMixture
@@ -27,7 +29,7 @@ from onepass.likelihoods import Bernoulli, Counts
 from onepass.likelihoods.counts import count_interval, log_normal
 from onepass.likelihoods.mixtures import mixture_moments, mixture_quantile, noise_mixture
 from onepass.models.drift import AUTO
-from onepass.models.mixing import mixed_scores, snapshot, stacked
+from onepass.models.mixing import WORTH_THREADS, mixed_scores, snapshot, stacked
 from onepass.models.network import BayesianNetwork
 from onepass.models.perceptron import BayesianPerceptron, Inputs, Prediction, RowScores
 
@@ -95,6 +97,11 @@ class Drifting:
         return dict(zip(HYPOTHESES, self._state.weights.tolist(), strict=True))
 
     @property
+    def belief_size(self) -> int:
+        """Numbers of all covariances, which say what learning a row costs."""
+        return sum(member.belief_size for member in self._state.members)
+
+    @property
     def mean(self) -> FloatArray:
         """Mean of the weights, ``(p,)``."""
         return np.asarray(self._average(member.mean for member in self._state.members))
@@ -120,7 +127,7 @@ class Drifting:
         predictions of rows that have not been learned yet.
         """
         self._check_passes(passes)
-        self._together(lambda member: self._learned(member, X, y, **options))
+        self._together(y, lambda member: (None, self._learned(member, X, y, **options)))
         return self
 
     def predict_then_learn(
@@ -223,11 +230,17 @@ class Drifting:
                 f"passes={passes}; for more passes give drift as a number"
             )
 
-    def _together(self, learned: Callable[[Any], RowScores]) -> tuple[FloatArray, RowScores]:
-        """Let all members learn, or none; weights before each row, ``(K, n)``, and the scores of the mixture."""
+    def _together(
+        self, y: ArrayLike, learned: Callable[[Any], tuple[Any, RowScores]]
+    ) -> tuple[FloatArray, list[Any], RowScores]:
+        """Let all members learn, or none.
+
+        Returned are the weights before each row, ``(K, n)``, what each member gave beside its scores, and the scores of
+        the mixture.
+        """
         before = self._state.copy()
         try:
-            scores = [learned(member) for member in self._state.members]
+            given, scores = zip(*self._side_by_side(len(np.atleast_1d(y)), learned), strict=True)
             weights, mixture = self._state.switching.learn(np.array([own.log_densities for own in scores]))
         except BaseException:  # Ctrl-C too leaves no hypothesis ahead of the others
             self._state = before
@@ -237,22 +250,24 @@ class Drifting:
         after = self._state.switching.posterior.T
         outliers, jumps = (_sum(after * np.array(own)) for own in list(zip(*scores, strict=True))[1:3])
         # At a fast rate hardly anything that was learned before still counts.
-        return weights.T, RowScores(mixture, outliers, np.maximum(jumps, after[_FAST].sum(axis=0)))
+        return weights.T, list(given), RowScores(mixture, outliers, np.maximum(jumps, after[_FAST].sum(axis=0)))
+
+    def _side_by_side(
+        self, n_rows: int, learned: Callable[[Any], tuple[Any, RowScores]]
+    ) -> list[tuple[Any, RowScores]]:
+        """What members give as they learn; they are independent, so that threads change nothing."""
+        members = self._state.members
+        if n_rows * self.belief_size < WORTH_THREADS or members[0].kernel == "reference":
+            return [learned(member) for member in members]
+        with ThreadPoolExecutor(available_cores()) as pool:
+            return list(pool.map(learned, members))
 
     def _predicting(
-        self, learned: Callable[[Any], tuple[Prediction, RowScores]]
-    ) -> tuple[FloatArray, Prediction, RowScores]:
-        """The same where members predict too; what the mixture predicted stands between these two."""
-        seen: list[Prediction] = []
-
-        def scored(member: Any) -> RowScores:
-            prediction, scores = learned(member)
-            seen.append(prediction)
-            return scores
-
-        weights, scores = self._together(scored)
-        parts = stacked(seen)
-        return weights, _mixture(weights if parts.mean.ndim > 1 else weights[:, 0], parts), scores
+        self, y: ArrayLike, learned: Callable[[Any], tuple[Prediction, RowScores]]
+    ) -> tuple[Prediction, RowScores]:
+        """The same where members predict: what the mixture predicted, and its scores."""
+        weights, predictions, scores = self._together(y, learned)
+        return _mixture_before(weights, predictions), scores
 
     def _predictions(self, X: Any, **options: Any) -> Prediction:
         """What each hypothesis predicts, along a first axis: ``(K, ...)``."""
@@ -328,7 +343,7 @@ class DriftingPerceptron(Drifting, BayesianPerceptron):
         return scores
 
     def _predict_then_learn(self, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None) -> Any:
-        return self._predicting(lambda member: member._predict_then_learn(X, y, X_var))[1:]
+        return self._predicting(y, lambda member: member._predict_then_learn(X, y, X_var))
 
     def _interval_of(self, weights: FloatArray, parts: Prediction, level: float) -> tuple[Any, Any]:
         flat = Prediction(*(part.reshape(len(weights), -1) for part in parts))
@@ -383,7 +398,7 @@ class DriftingNetwork(Drifting, BayesianNetwork):
     ) -> Iterator[RowScores]:
         """Learn as `learn` does, and yield how well each row was predicted before it was learned."""
         self._check_passes(passes)
-        yield self._together(lambda member: self._learned(member, X, y, batch=batch))[1]
+        yield self._together(y, lambda member: (None, self._learned(member, X, y, batch=batch)))[2]
 
     def _predict_with(self, noise_scale: FloatArray | None, X: ArrayLike) -> Prediction:
         parts = [member._predict_with(noise_scale, X) for member in self._state.members]
@@ -395,20 +410,20 @@ class DriftingNetwork(Drifting, BayesianNetwork):
         return own
 
     def _predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> tuple[Prediction, RowScores]:
-        predicted: list[FloatArray] = []  # which the calibration widens while it rests on few rows
-
-        def learned(member: Any) -> tuple[Prediction, RowScores]:
+        def learned(member: Any) -> tuple[tuple[Prediction, FloatArray], RowScores]:
             prediction, scores = member._predict_score_learn(X, y, member._widening(X))
-            predicted.append(member._densities_of(prediction, y, scores))
-            return prediction, scores
+            # The calibration widens these densities while it rests on few rows.
+            return (prediction, member._densities_of(prediction, y, scores)), scores
 
-        weights, mixture, scores = self._predicting(learned)
-        return mixture, scores._replace(log_densities=_log_mixture(weights, np.array(predicted)))
+        weights, given, scores = self._together(y, learned)
+        predictions, densities = zip(*given, strict=True)
+        mixture = _mixture_before(weights, list(predictions))
+        return mixture, scores._replace(log_densities=_log_mixture(weights, np.array(densities)))
 
     def _predict_score_learn(
         self, X: ArrayLike, y: ArrayLike, widened: FloatArray | float
     ) -> tuple[Prediction, RowScores]:
-        return self._predicting(lambda member: member._predict_score_learn(X, y, widened))[1:]
+        return self._predicting(y, lambda member: member._predict_score_learn(X, y, widened))
 
     def _interval_of(self, weights: FloatArray, parts: Prediction, level: float) -> tuple[Any, Any]:
         if self._likelihood.is_count:
@@ -433,6 +448,12 @@ def _mixture(weights: FloatArray, parts: Prediction) -> Prediction:
     var = _sum(weights * (parts.var + (parts.mean - mean) ** 2))
     pre_var = _sum(weights * (parts.pre_var + (parts.pre_mean - pre_mean) ** 2))
     return Prediction(*(np.asarray(column)[()] for column in (mean, var, pre_mean, pre_var, noise_var)))
+
+
+def _mixture_before(weights: FloatArray, predictions: list[Prediction]) -> Prediction:
+    """The mixture of predictions with the weights before each row, ``(K, n)``; of one row, if that is what they are."""
+    parts = stacked(predictions)
+    return _mixture(weights if parts.mean.ndim > 1 else weights[:, 0], parts)
 
 
 def _sum(terms: FloatArray) -> Any:

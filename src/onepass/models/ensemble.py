@@ -24,7 +24,7 @@ from onepass.files.registry import savable
 from onepass.files.state import Arrays, Parameters, as_number
 from onepass.likelihoods.counts import COUNT_NAMES, count_interval
 from onepass.likelihoods.mixtures import mixture_moments, mixture_quantile
-from onepass.models.mixing import mixed_scores, snapshot, stacked
+from onepass.models.mixing import WORTH_THREADS, mixed_scores, snapshot, stacked
 from onepass.models.network import BayesianNetwork
 from onepass.models.network.priors import NetworkPrior
 from onepass.models.perceptron import Prediction, RowScores
@@ -41,8 +41,6 @@ _VARIANTS = (
     (1.0, 1.0, 0.6, 0.6, False),
     (1.0, 1.0, 1.5, 2.0, False),
 )
-# Numbers of a member's covariance times rows from which on a pass (some milliseconds) is worth a thread's start.
-_WORTH_THREADS = 10_000_000
 
 
 class Ensemble:
@@ -313,9 +311,7 @@ class BayesianCommittee(Ensemble):
             return 1
         if self.workers is not None:
             return self.workers
-        beliefs = [part._state.belief for _, part in first.hypotheses]
-        numbers = sum(values.size for belief in beliefs for values in first._structure.arrays(belief).values())
-        return available_cores() if n_rows * numbers >= _WORTH_THREADS else 1
+        return available_cores() if n_rows * len(self.members) * first.belief_size >= WORTH_THREADS else 1
 
     def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
         """Central interval of a new target: quantiles of the mixture."""

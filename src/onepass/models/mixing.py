@@ -10,7 +10,10 @@ from scipy.special import logsumexp
 from onepass._typing import FloatArray
 from onepass.models.perceptron import Prediction
 
-__all__ = ["mixed_scores", "snapshot", "stacked"]
+__all__ = ["WORTH_THREADS", "mixed_scores", "snapshot", "stacked"]
+
+WORTH_THREADS = 10_000_000
+"""Numbers of all members' covariances times rows from which on learning (some milliseconds) is worth threads."""
 
 
 def stacked(predictions: Sequence[Prediction]) -> Prediction:

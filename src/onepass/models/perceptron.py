@@ -154,21 +154,21 @@ class BayesianPerceptron(DriftChoice):
         Keep all correlations between weights, or only their variances: for very many features, and sparse rows.
     outliers : float
         Share of the targets that are not to be trusted, in [0, 0.5): sensors that spike, labels that are wrong. 0
-        trusts all of them; above 0 the share is learned, from this start. A number may then have a noise of 10 to 10⁸ times
-        the variance, a label may be flipped, a count may be any: each row counts as far as it is believed. Predictions
-        are of targets that can be trusted. After a jump of the truth, when one row after the other is distrusted, the
-        belief returns to the prior's covariance and learns the new truth in a few rows.
+        trusts all of them; above 0 the share is learned, from this start. A number may then have a noise of 10 to 10⁸
+        times the variance, a label may be flipped, a count may be any: each row counts as far as it is believed.
+        Predictions are of targets that can be trusted. After a jump of the truth, when one row after the other is
+        distrusted, the belief returns to the prior's covariance and learns the new truth in a few rows.
     forgetting : float
         In (0, 1]. Below 1 the past fades, for weights that drift: a row counts ``forgetting`` to the power of its age,
         while the prior always counts in full, so that no direction becomes less certain than before the first row, and
         inputs that are always zero change nothing. The steps are taken every ``0.25 / (1 - forgetting)`` rows, or every
-        ``p / 8`` with a large full covariance. Rows of later passes count as rows.
+        ``p / 3`` with a large full covariance. Rows of later passes count as rows.
     drift : float or "auto"
         In [0, 1]. The rate at which the weights move: before each row by this share of the prior's variance, the
         covariance becomes ``(1 - drift) C + drift C_0``, and the mean stays. So the belief never becomes vaguer than
-        the prior. ``"auto"`` has models of the rates 0, 1e-5, 1e-3, 1e-2, 0.1 and 1 learn side by side, at six times
-        the work. They are weighed row by row by what each predicts, where the rate may change at any time, and
-        predictions are those of the mixture; needs ``passes=1``.
+        the prior. ``"auto"`` lets several hypotheses learn side by side, at six times the work: the rates 0, 1e-5, 1e-3,
+        1e-2 and 0.1, and ``forgetting=0.8``, a quick return to the prior. They are weighed row by row by what each
+        predicts, where another one may take over at any time, and predictions are those of the mixture; needs ``passes=1``.
     process_noise : float or (p,) array
         Variance added to every weight before each row, for weights that wander.
     dtype : {"float64", "float32"}
@@ -185,7 +185,7 @@ class BayesianPerceptron(DriftChoice):
         Sum of the log predictive densities of all rows, each before it was learned: the higher, the better prior,
         activation and features suit the data.
     drift_ : dict
-        The probability of each rate of drift, now.
+        The probability of each rate of drift and, with ``drift="auto"``, of a quick return to the ``"prior"``, now.
 
     Examples
     --------
@@ -259,6 +259,12 @@ class BayesianPerceptron(DriftChoice):
     def covariance(self) -> str:
         """``"full"`` or ``"diagonal"``."""
         return "diagonal" if isinstance(self._state.belief, DiagonalGaussian) else "full"
+
+    @property
+    def belief_size(self) -> int:
+        """Numbers of the covariance, which say what learning a row costs."""
+        p = self.n_features + self.bias
+        return p if isinstance(self._state.belief, DiagonalGaussian) else p * p
 
     @property
     def log_evidence(self) -> float:
@@ -557,8 +563,17 @@ class BayesianPerceptron(DriftChoice):
             before = state.copy()
         rows = Rows(X, targets, np.empty((0, 0)) if row_vars is None else row_vars, record, sites)
         try:
-            learn = self._learn_by_reference if self.kernel == "reference" else self._learn_by_kernels
-            learned = learn(rows)
+            learned = 0
+            while True:
+                if not len(sites):  # what rows contributed could not be removed any more
+                    self._answer_alarm(state)
+                part = rows.part(learned, len(rows))
+                if self.kernel == "reference":
+                    learned += self._learn_by_reference(part)
+                else:
+                    learned += state.belief.learn(self._plan, state.progress, part)
+                if learned == len(rows) or not state.progress.trust.is_alarmed():
+                    break
             if learned < len(targets) or not (before is None or state.belief.is_finite()):
                 raise ValueError(
                     f"X and y overflow {state.belief.mean.dtype}: their largest magnitudes are "
@@ -573,15 +588,6 @@ class BayesianPerceptron(DriftChoice):
         self._state = before
         self.__dict__.pop("_one_row", None)  # it refers to the belief that failed
 
-    def _learn_by_kernels(self, rows: Rows) -> int:
-        state, learned = self._state, 0
-        while True:
-            self._answer_alarm(state)
-            part = rows.part(learned, len(rows))
-            learned += state.belief.learn(self._plan, state.progress, part)
-            if learned == len(rows) or not state.progress.trust.is_alarmed() or len(rows.sites):
-                return learned
-
     def _answer_alarm(self, state: _State) -> None:
         """Return to the prior's covariance if too many rows in a row were distrusted: the truth has jumped."""
         if state.progress.trust.is_alarmed():
@@ -595,8 +601,6 @@ class BayesianPerceptron(DriftChoice):
                 x = np.concatenate([np.ones(self.bias), dense[i]])
                 x_var = np.concatenate([np.zeros(self.bias), rows.X_var[i]]) if len(rows.X_var) else None
                 site = rows.sites[i] if len(rows.sites) else None
-                if site is None:
-                    self._answer_alarm(self._state)
                 noise = self._state.progress.noise
                 seen = self._learn_row(self._state, x, target, x_var, site)
                 self._matcher.raise_pending()
@@ -604,6 +608,8 @@ class BayesianPerceptron(DriftChoice):
                     progress = self._state.progress
                     trust = progress.trust
                     rows.record[i] = (*seen, noise, progress.log_density, trust.distrust, trust.suspicion)
+                if site is None and self._state.progress.trust.is_alarmed():
+                    return i + 1
         return len(rows)
 
     @cached_property

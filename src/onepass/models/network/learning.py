@@ -112,7 +112,6 @@ class Learner:
     def run(self, state: State, work: Pass) -> int:
         """Learn a pass into the state, in place; return the number of rows learned."""
         n_rows = len(work.order)
-        learn = self._learn_compiled if self.compiled else self._learn_by_reference
         before = state.seen + max(work.number - 1, 0) * n_rows  # the first pass is among those seen when others follow
         for segment in self.forgetting.segments(before, n_rows, work.batch):
             if segment.steps:
@@ -123,7 +122,14 @@ class Learner:
             while learned < segment.stop:
                 if work.is_new:
                     self._answer_alarm(state)
-                more = learn(state, work, learned, segment.stop)
+                if self.compiled:
+                    order = work.order[learned : segment.stop]
+                    given = (work.rows, work.targets, order, work.densities, work.trust, work.record, work.is_new)
+                    passed = TrainingPass(*given, *work.noise_learning)
+                    how = (self._rule, passed, work.batch, work.sites)
+                    more = self.structure.learn(state.belief, state.noise, *how)
+                else:
+                    more = self._learn_by_reference(state, work, learned, segment.stop)
                 learned += more
                 if more == 0 or (learned < segment.stop and not state.noise.trust.is_alarmed()):
                     return learned
@@ -134,11 +140,6 @@ class Learner:
         if state.noise.trust.is_alarmed():
             state.belief.drift(1.0, self.prior)
             state.noise.begin_anew()
-
-    def _learn_compiled(self, state: State, work: Pass, start: int, stop: int) -> int:
-        given = (work.rows, work.targets, work.order[start:stop], work.densities, work.trust, work.record)
-        passed = TrainingPass(*given, work.is_new, *work.noise_learning)
-        return self.structure.learn(state.belief, state.noise, self._rule, passed, work.batch, work.sites)
 
     def _learn_by_reference(self, state: State, work: Pass, start: int, stop: int) -> int:
         with np.errstate(over="ignore", invalid="ignore"):  # answered by the check of what was learned

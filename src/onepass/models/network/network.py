@@ -97,9 +97,9 @@ class BayesianNetwork(DriftChoice):
     drift : float or "auto"
         In [0, 1]. The rate at which the weights move: before each row by this share of the prior's variance, the
         covariance becomes ``(1 - drift) C + drift C_0``, and the mean stays. So the belief never becomes vaguer than
-        the prior. ``"auto"`` has models of the rates 0, 1e-5, 1e-3, 1e-2, 0.1 and 1 learn side by side, at six times
-        the work. They are weighed row by row by what each predicts, where the rate may change at any time, and
-        predictions are those of the mixture; needs ``passes=1``.
+        the prior. ``"auto"`` lets several hypotheses learn side by side, at six times the work: the rates 0, 1e-5, 1e-3,
+        1e-2 and 0.1, and ``forgetting=0.8``, a quick return to the prior. They are weighed row by row by what each
+        predicts, where another one may take over at any time, and predictions are those of the mixture; needs ``passes=1``.
     calibrate : bool or "auto"
         Scale the predictive variance by what the errors of the rows turned out to be, each before it was learned. By
         default where the noise is learned and there is a hidden layer: a linearised network's own variance is somewhat
@@ -207,6 +207,11 @@ class BayesianNetwork(DriftChoice):
         Of negative binomial counts their dispersion.
         """
         return np.array(self._state.noise.noise)
+
+    @property
+    def belief_size(self) -> int:
+        """Numbers of the covariance, which say what learning a row costs."""
+        return self._structure.n_numbers((self.n_features, *self.hidden, self._likelihood.size))
 
     @property
     def log_evidence(self) -> float:

@@ -163,7 +163,7 @@ def test_intervals_draws_and_moments_are_the_mixtures(make: Any) -> None:
     low, high = model.interval(X[:5], 0.8)
     assert (low <= high).all()
     one_low, one_high = model.interval(X[0], 0.8)
-    np.testing.assert_allclose([one_low, one_high], [low[0], high[0]], rtol=1e-9)
+    np.testing.assert_allclose([one_low, one_high], [low[0], high[0]], rtol=1e-8)
     drawn = model.sample_weights(4000, 0)
     np.testing.assert_allclose(drawn.mean(axis=0), model.mean, atol=0.1 + 0.1 * np.abs(model.mean).max())
     outputs = model.sample_output(X[:2], 50, 0)

@@ -23,6 +23,7 @@ from onepass._cores import available_cores
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_generator, as_share
 from onepass.engine.rows import RowMixture
+from onepass.engine.step import RECORD_SIZE, SITE_SIZE
 from onepass.engine.switching import Switching
 from onepass.files.state import Arrays, Parameters, as_number, nested, sized, under
 from onepass.likelihoods import Bernoulli, Counts
@@ -31,7 +32,7 @@ from onepass.likelihoods.mixtures import mixture_moments, mixture_quantile, nois
 from onepass.models.drift import AUTO
 from onepass.models.mixing import WORTH_THREADS, mixed_scores, snapshot, stacked
 from onepass.models.network import BayesianNetwork
-from onepass.models.perceptron import BayesianPerceptron, Inputs, Prediction, RowScores
+from onepass.models.perceptron import BayesianPerceptron, Inputs, Prediction, RowScores, row_scores
 
 __all__ = ["HYPOTHESES", "Drifting", "DriftingNetwork", "DriftingPerceptron", "Hypotheses"]
 
@@ -339,8 +340,10 @@ class DriftingPerceptron(Drifting, BayesianPerceptron):
         return None if None in learners else RowMixture(learners, self._state.switching)
 
     def _learned(self, member: Any, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None) -> RowScores:
-        scores: RowScores = member._score_then_learn(X, y, X_var)[1]
-        return scores
+        rows, row_vars, targets, _ = member._pairs(X, y, X_var)
+        record = np.empty((len(targets), RECORD_SIZE))
+        member._learn(rows, row_vars, targets, record, np.empty((0, SITE_SIZE)))
+        return row_scores(record)
 
     def _predict_then_learn(self, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None) -> Any:
         return self._predicting(y, lambda member: member._predict_then_learn(X, y, X_var))

@@ -166,9 +166,10 @@ class BayesianPerceptron(DriftChoice):
     drift : float or "auto"
         In [0, 1]. The rate at which the weights move: before each row by this share of the prior's variance, the
         covariance becomes ``(1 - drift) C + drift C_0``, and the mean stays. So the belief never becomes vaguer than
-        the prior. ``"auto"`` lets several hypotheses learn side by side, at six times the work: the rates 0, 1e-5, 1e-3,
-        1e-2 and 0.1, and ``forgetting=0.8``, a quick return to the prior. They are weighed row by row by what each
-        predicts, where another one may take over at any time, and predictions are those of the mixture; needs ``passes=1``.
+        the prior. ``"auto"`` lets several hypotheses learn side by side, at six times the work: the rates 0, 1e-5,
+        1e-3, 1e-2 and 0.1, and ``forgetting=0.8``, a quick return to the prior. They are weighed row by row by what
+        each predicts, where another one may take over at any time, and
+        predictions are those of the mixture; needs ``passes=1``.
     process_noise : float or (p,) array
         Variance added to every weight before each row, for weights that wander.
     dtype : {"float64", "float32"}
@@ -185,7 +186,8 @@ class BayesianPerceptron(DriftChoice):
         Sum of the log predictive densities of all rows, each before it was learned: the higher, the better prior,
         activation and features suit the data.
     drift_ : dict
-        The probability of each rate of drift and, with ``drift="auto"``, of a quick return to the ``"prior"``, now.
+        The probability of each rate of drift and, with ``drift="auto"``, of a quick return to the
+        ``"prior"``, now.
 
     Examples
     --------
@@ -406,19 +408,11 @@ class BayesianPerceptron(DriftChoice):
         self, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None
     ) -> tuple[Prediction, RowScores]:
         """Predict every row just before learning it, and say how well."""
-        record, scores, single = self._score_then_learn(X, y, X_var)
-        pre_mean, pre_var, noise = record[:3]
-        return self._prediction(pre_mean, pre_var, self._likelihood.with_noise(noise), single), scores
-
-    def _score_then_learn(
-        self, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None
-    ) -> tuple[FloatArray, RowScores, bool]:
-        """Score every row just before learning it; also what it was predicted from, and whether there is but one."""
         rows, row_vars, targets, single = self._pairs(X, y, X_var)
         record = np.empty((len(targets), RECORD_SIZE))
         self._learn(rows, row_vars, targets, record, np.empty((0, SITE_SIZE)))
-        columns = record.T.copy()
-        return columns, RowScores(columns[3], columns[4], jump_probability(columns[5])), single
+        pre_mean, pre_var, noise = record[:, :3].T.copy()
+        return self._prediction(pre_mean, pre_var, self._likelihood.with_noise(noise), single), row_scores(record)
 
     def interval(self, X: Inputs, level: float = 0.95, *, X_var: ArrayLike | None = None) -> tuple[Any, Any]:
         """Central interval that holds with probability ``level``: of a new target, or for labels of their probability.
@@ -700,6 +694,12 @@ class BayesianPerceptron(DriftChoice):
         output = likelihood.output_moments(self.activation, pre_mean, pre_var)
         columns = (output.mean, output.var, pre_mean, pre_var, likelihood.noise_var(output))
         return Prediction(*(_one_or_many(column, single) for column in columns))
+
+
+def row_scores(record: FloatArray) -> RowScores:
+    """The scores of rows from what the kernels have recorded of them."""
+    densities, outliers, suspicion = record[:, 3:].T.copy()
+    return RowScores(densities, outliers, jump_probability(suspicion))
 
 
 def renamed_kernel(kernel: str, engine: str | None) -> str:

@@ -5,8 +5,8 @@
 
 FOLDER has the regression sets in ``uci`` and the streams in ``streams``; without it the sections that need it measure
 what comes with the libraries. ``--plain`` leaves our settings out, to see what they are worth; ``--quick`` takes a few
-rows, to see that everything runs. ``--write`` writes docs/misbehaving-results.md; ``--peers`` measures others
-again, in a few minutes.
+rows, to see that everything runs. ``--write`` writes docs/misbehaving-results.md and the picture of docs/misbehaving.md;
+``--peers`` measures others again, in a few minutes.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
-from benchmarks.misbehaving import jumps, labels, long_run, moving, peers, prequential, robust
+from benchmarks.misbehaving import jumps, labels, long_run, moving, peers, picture, prequential, robust
 from benchmarks.misbehaving.sources import streams
 from benchmarks.misbehaving.study import OURS, Outcome, Study, table
 from benchmarks.trust import explanation
@@ -24,6 +24,7 @@ from benchmarks.trust import explanation
 __all__ = ["SECTIONS", "Section", "page"]
 
 PAGE = Path(__file__).parents[2] / "docs" / "misbehaving-results.md"
+PICTURE = PAGE.parent / "images" / "misbehaving.png"
 INTRODUCTION = f"""\
 # Streams that misbehave: all figures
 
@@ -111,6 +112,7 @@ def main() -> None:
         print(f"\n{SECTIONS[name].title}\n", *table(found[name]), sep="\n", flush=True)
     if options.write:
         PAGE.write_text(page(found, prequential.notes()))
+        PICTURE.write_bytes(picture.draw())
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ def test_forgetting_is_weighted_ridge_regression(forgetting: float, kernel: str,
 def test_the_steps_of_a_large_covariance_are_further_apart() -> None:
     assert Forgetting(0.9, 160).period == 53
     assert Forgetting(0.999, 160).period == 250
-    assert Forgetting(0.9, 160).keep == 0.9**20
+    assert Forgetting(0.9, 160).keep == 0.9**53
     assert Forgetting(1.0, 160).period == 0
 
 

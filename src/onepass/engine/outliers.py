@@ -18,6 +18,7 @@ from scipy.special import expit
 SCALES = (10.0, 1e2, 1e4, 1e6, 1e8)
 _DIVISION = (0.4, 0.2, 0.2, 0.1, 0.1)
 TRUST_SIZE = N_TRUST  # numbers of a `Trust`
+TRUST_COUNTS = N_WAYS  # of which so many are counts
 _START_WEIGHT = 20.0  # rows that the shares count as before the first
 # The shares after a jump of the truth, of unknown size: of numbers, and of labels, classes and counts.
 _AFTER_JUMP = ((0.1, 0.35, 0.25, 0.2, 0.05, 0.05), (0.5, 0.5, 0.0, 0.0, 0.0, 0.0))
@@ -75,7 +76,12 @@ class Trust:
         if outliers == 0.0:
             return Trust()
         shares = np.array([1.0 - outliers, *(outliers * np.array(_DIVISION))])
-        return Trust([*(_START_WEIGHT * shares), 0.0, INFINITY])
+        return Trust.after(_START_WEIGHT * shares)
+
+    @staticmethod
+    def after(counts):
+        """Before the next row, if so many were trusted, and so many by each way of not being so."""
+        return Trust([*counts, 0.0, INFINITY])
 
     @property
     def shares(self):
@@ -144,6 +150,22 @@ class Trust:
             self.counts[i] = other.counts[i]
         self.suspicion = other.suspicion
         self.calm = other.calm
+
+    def read(self, numbers):
+        """Take over the numbers that `write` wrote."""
+        i: cython.Py_ssize_t
+        for i in range(N_WAYS):
+            self.counts[i] = numbers[i]
+        self.suspicion = numbers[N_WAYS]
+        self.calm = numbers[N_WAYS + 1]
+
+    def write(self, numbers):
+        """Write the numbers that `to_array` gives."""
+        i: cython.Py_ssize_t
+        for i in range(N_WAYS):
+            numbers[i] = self.counts[i]
+        numbers[N_WAYS] = self.suspicion
+        numbers[N_WAYS + 1] = self.calm
 
     def copy(self):
         """Make an independent copy."""

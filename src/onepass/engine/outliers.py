@@ -24,9 +24,13 @@ _START_WEIGHT = 20.0  # rows that the shares count as before the first
 _AFTER_JUMP = ((0.1, 0.35, 0.25, 0.2, 0.05, 0.05), (0.5, 0.5, 0.0, 0.0, 0.0, 0.0))
 _LEAST_SHARE = 0.02  # that is expected of rows not to be trusted, however few there were
 _LIMIT = cython.declare(cython.double, 12.0)  # log odds of a jump that raise the alarm
+# So many times more probable after a jump than without one is a number that is not trusted, at least, while most are:
+# rows after a jump are counted too, and soon there would seem to be so many outliers that more are no surprise.
+_LEAST_RATIO = cython.declare(cython.double, 3.0)
+_MOST = cython.declare(cython.double, 2.0 / 3.0)
 NOISE_SCALES = cython.declare(cython.double[5])
 _LEAST = cython.declare(cython.double[6])
-_JUMPED = cython.declare(cython.double[2][6])
+_JUMPED = cython.declare(cython.double[12])  # those of numbers, then the others
 
 
 def _fill():
@@ -35,7 +39,7 @@ def _fill():
         _LEAST[i + 1] = _LEAST_SHARE * _DIVISION[i]
     for kind in range(2):
         for i in range(N_WAYS):
-            _JUMPED[kind][i] = _AFTER_JUMP[kind][i]
+            _JUMPED[kind * N_WAYS + i] = _AFTER_JUMP[kind][i]
 
 
 _fill()
@@ -111,10 +115,13 @@ class Trust:
         total = 0.0
         for i in range(N_WAYS):
             total += self.counts[i]
+        jumped = cython.address(_JUMPED[N_WAYS if self.blank else 0])
         # The row's density if the truth has jumped over that if it has not.
+        least = 0.0 if self.blank or self.counts[0] < _MOST * total else _LEAST_RATIO
         ratio = 0.0
         for i in range(N_WAYS):
-            ratio += self.last[i] * _JUMPED[self.blank][i] / max(self.counts[i] / total, _LEAST[i])
+            times = jumped[i] / max(self.counts[i] / total, _LEAST[i])
+            ratio += self.last[i] * (times if i == 0 else max(times, least))
             self.counts[i] += self.last[i]
         self.suspicion = max(self.suspicion + log(ratio), 0.0)
         self.calm += 1.0

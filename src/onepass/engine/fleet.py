@@ -2,21 +2,23 @@
 
 Each perceptron is one record of ``HEAD + p + p (p + 1)/2`` numbers: noise, evidence and number of rows, the index of
 its prior and the time of its last row; then the mean of the weights; then the lower triangle of the covariance's root,
-row after row. The root stays packed, without the zeros above its diagonal (half a gigabyte for a million perceptrons),
+row after row. Where not every target is trusted, the numbers of a `Trust` follow. The root stays packed, without the zeros above its diagonal (half a gigabyte for a million perceptrons),
 while the kernel of a single perceptron updates it.
 """
 
 import cython
 import numpy as np
+from cython.cimports.libc.string import memcpy
+from cython.cimports.onepass.engine.outliers import N_TRUST, Trust
 from cython.cimports.onepass.engine.rows import learn_row_root, scratch_size
-from cython.cimports.onepass.engine.step import LearningState
+from cython.cimports.onepass.engine.step import LearningState, score_row
 
 
 def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
     """Learn rows, each into the record of its slot, in the given order.
 
-    Returns the number of rows learned, fewer than all if one can't be. ``out`` receives mean, variance, noise and
-    log density from before each row, if it has room for them.
+    Returns the number of rows learned, fewer than all if one can't be. ``out`` receives mean, variance, noise and log
+    density from before each row, its distrust and the log odds of a jump after it, if it has room for them.
     """
     d: cython.Py_ssize_t = X.shape[1]
     p: cython.Py_ssize_t = d + rule.bias
@@ -24,16 +26,17 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
     i: cython.Py_ssize_t
     learned: cython.Py_ssize_t = order.shape[0]
     space: cython.double[::1] = np.empty(scratch_size(rule, p))
-    state: LearningState = LearningState(noise_window=noise_window)
+    state: LearningState = _state_of(noise_window, records.shape[1] - _trust_place(p))
     with cython.nogil:
         for n in range(order.shape[0]):
             i = order[n]
             record = cython.address(records[slots[i], 0])
-            noise = record[AT_NOISE]
-            state.noise = noise
-            state.noise_weight = record[AT_NOISE_WEIGHT]
-            state.log_evidence = record[AT_EVIDENCE]
-            state.n_seen = record[AT_SEEN]
+            prior = _prior_of(rule, record)
+            _read(record, p, state)
+            if state.trust.is_alarmed():
+                _return_to_prior(record, p, prior)
+                state.begin_anew()
+            noise = state.noise
             seen = learn_row_root(
                 cython.address(X[i, 0]),
                 cython.NULL,
@@ -44,17 +47,14 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
                 record + HEAD,
                 record + HEAD + p,
                 True,
-                _prior_of(rule, record[AT_PRIOR]),
+                prior if rule.period else cython.NULL,
                 cython.address(space[0]),
                 cython.NULL,
             )
             if not seen.learned:
                 learned = n
                 break
-            record[AT_NOISE] = state.noise
-            record[AT_NOISE_WEIGHT] = state.noise_weight
-            record[AT_EVIDENCE] = state.log_evidence
-            record[AT_SEEN] = state.n_seen
+            _write(record, p, state)
             record[AT_TOUCHED] = clock
             if out.shape[0]:
                 out[i, 0] = seen.pre_mean
@@ -67,11 +67,46 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
     return learned
 
 
-def _prior_of(rule, which):
-    """What a key's forgetting goes towards, or NULL."""
+def _prior_of(rule, record):
+    """What a key's forgetting goes towards, and what it returns to after an alarm; or NULL."""
     if rule.priors.shape[0] == 0:
         return cython.NULL
-    return cython.address(rule.priors[cython.cast(cython.Py_ssize_t, which), 0])
+    return cython.address(rule.priors[cython.cast(cython.Py_ssize_t, record[AT_PRIOR]), 0])
+
+
+def _trust_place(p):
+    """Where the numbers of a record's trust stand, if it has them."""
+    return HEAD + p + p * (p + 1) // 2
+
+
+def _state_of(noise_window, n_trust):
+    """A state to read records into, which have so many numbers for their trust."""
+    return LearningState(noise_window=noise_window, trust=Trust(np.ones(n_trust)))
+
+
+def _read(record, p, state):
+    """Take a key's running quantities from its record."""
+    state.noise = record[AT_NOISE]
+    state.noise_weight = record[AT_NOISE_WEIGHT]
+    state.log_evidence = record[AT_EVIDENCE]
+    state.n_seen = record[AT_SEEN]
+    if state.trust.active:
+        state.trust.read(record + _trust_place(p))
+
+
+def _write(record, p, state):
+    """Put a key's running quantities into its record."""
+    record[AT_NOISE] = state.noise
+    record[AT_NOISE_WEIGHT] = state.noise_weight
+    record[AT_EVIDENCE] = state.log_evidence
+    record[AT_SEEN] = state.n_seen
+    if state.trust.active:
+        state.trust.write(record + _trust_place(p))
+
+
+def _return_to_prior(record, p, prior):
+    """Give a key the covariance of its prior."""
+    memcpy(record + HEAD + p, prior + p, (p * (p + 1) // 2) * cython.sizeof(cython.double))
 
 
 def project_fleet(X, slots, bias, records, prior):
@@ -103,6 +138,22 @@ def project_fleet(X, slots, bias, records, prior):
             out[i, 0] = mean
             out[i, 1] = var
             out[i, 2] = record[AT_NOISE]
+    return result
+
+
+def distrust_fleet(X, y, slots, rule, records, prior):
+    """Probability that each target is not to be trusted, ``(n,)``; slot -1 is the prior's record."""
+    p: cython.Py_ssize_t = X.shape[1] + rule.bias
+    i: cython.Py_ssize_t
+    result = np.empty(X.shape[0])
+    out: cython.double[::1] = result
+    seen: cython.double[:, ::1] = project_fleet(X, slots, rule.bias, records, prior)
+    state: LearningState = _state_of(np.inf, records.shape[1] - _trust_place(p))
+    with cython.nogil:
+        for i in range(X.shape[0]):
+            _read(cython.address(records[slots[i], 0]) if slots[i] >= 0 else cython.address(prior[0]), p, state)
+            _, out[i] = score_row(rule.likelihood, state, seen[i, 0], seen[i, 1], y[i])
+    rule.likelihood.raise_pending()
     return result
 
 

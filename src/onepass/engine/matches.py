@@ -156,7 +156,7 @@ class NoiseLikelihood(CompiledLikelihood):
         k: cython.Py_ssize_t
         for k in range(N_WIDE):
             noises[k] = noise * NOISE_SCALES[k]
-        noises[N_WIDE - 1] = max(noises[N_WIDE - 1], min(_WIDEST * y * y, 1e300))
+        noises[N_WIDE - 1] = max(noises[N_WIDE - 1], min(_WIDEST * y * y, 1e307))
         self.match_noises(mean, var, y, N_WIDE, noises, cython.address(matches[1]))
         matches[0] = usual
         doubt.blank = False
@@ -170,18 +170,20 @@ class NoiseLikelihood(CompiledLikelihood):
         for k in range(N_WAYS):
             total += trust.counts[k]
             doubt.shares[k] = exp(doubt.shares[k] - top)
-            mass += doubt.shares[k]
-            score += doubt.shares[k] * matches[k].score
+            if doubt.shares[k] > 0.0:  # the score of a target that can't be may be infinite
+                mass += doubt.shares[k]
+                score += doubt.shares[k] * matches[k].score
         score /= mass
         information = 0.0
         ratio = 0.0
         scatter = 0.0
         for k in range(N_WAYS):
             doubt.shares[k] /= mass
-            gap = matches[k].score - score
-            information += doubt.shares[k] * matches[k].information
-            ratio += doubt.shares[k] * matches[k].variance_ratio
-            scatter += doubt.shares[k] * gap * gap
+            if doubt.shares[k] > 0.0:
+                gap = matches[k].score - score
+                information += doubt.shares[k] * matches[k].information
+                ratio += doubt.shares[k] * matches[k].variance_ratio
+                scatter += doubt.shares[k] * gap * gap
         doubt.match = Match(top + log(mass / total), score, information - scatter, ratio + var * scatter)
         return doubt
 
@@ -444,7 +446,7 @@ class KalmanNoise(NoiseLikelihood):
         mu, var_y, slope = self.activation.at(mean, var)
         for i in range(n):
             total = max(var_y + noises[i], _TINY)
-            log_z = -0.5 * (log(total) + _LOG_2PI + (y - mu) * (y - mu) / total)
+            log_z = -0.5 * (log(total) + _LOG_2PI + min((y - mu) * ((y - mu) / total), 1e300))
             matches[i] = _kalman(mean, var, y, mu, var_y, slope, noises[i], log_z, _TINY)
 
 

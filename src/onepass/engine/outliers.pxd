@@ -23,3 +23,5 @@ cdef class Trust:
     cpdef bint is_alarmed(self) noexcept nogil
     cpdef double calm_down(self) noexcept nogil
     cpdef void assign(self, Trust other) noexcept nogil
+    cdef void read(self, const double* numbers) noexcept nogil
+    cdef void write(self, double* numbers) noexcept nogil

@@ -18,14 +18,19 @@ from scipy.special import expit
 SCALES = (10.0, 1e2, 1e4, 1e6, 1e8)
 _DIVISION = (0.4, 0.2, 0.2, 0.1, 0.1)
 TRUST_SIZE = N_TRUST  # numbers of a `Trust`
+TRUST_COUNTS = N_WAYS  # of which so many are counts
 _START_WEIGHT = 20.0  # rows that the shares count as before the first
 # The shares after a jump of the truth, of unknown size: of numbers, and of labels, classes and counts.
 _AFTER_JUMP = ((0.1, 0.35, 0.25, 0.2, 0.05, 0.05), (0.5, 0.5, 0.0, 0.0, 0.0, 0.0))
 _LEAST_SHARE = 0.02  # that is expected of rows not to be trusted, however few there were
 _LIMIT = cython.declare(cython.double, 12.0)  # log odds of a jump that raise the alarm
+# So many times more probable after a jump than without one is a number that is not trusted, at least, while most are:
+# rows after a jump are counted too, and soon there would seem to be so many outliers that more are no surprise.
+_LEAST_RATIO = cython.declare(cython.double, 3.0)
+_MOST = cython.declare(cython.double, 2.0 / 3.0)
 NOISE_SCALES = cython.declare(cython.double[5])
 _LEAST = cython.declare(cython.double[6])
-_JUMPED = cython.declare(cython.double[2][6])
+_JUMPED = cython.declare(cython.double[12])  # those of numbers, then the others
 
 
 def _fill():
@@ -34,7 +39,7 @@ def _fill():
         _LEAST[i + 1] = _LEAST_SHARE * _DIVISION[i]
     for kind in range(2):
         for i in range(N_WAYS):
-            _JUMPED[kind][i] = _AFTER_JUMP[kind][i]
+            _JUMPED[kind * N_WAYS + i] = _AFTER_JUMP[kind][i]
 
 
 _fill()
@@ -75,7 +80,12 @@ class Trust:
         if outliers == 0.0:
             return Trust()
         shares = np.array([1.0 - outliers, *(outliers * np.array(_DIVISION))])
-        return Trust([*(_START_WEIGHT * shares), 0.0, INFINITY])
+        return Trust.after(_START_WEIGHT * shares)
+
+    @staticmethod
+    def after(counts):
+        """Before the next row, if so many were trusted, and so many by each way of not being so."""
+        return Trust([*counts, 0.0, INFINITY])
 
     @property
     def shares(self):
@@ -105,10 +115,13 @@ class Trust:
         total = 0.0
         for i in range(N_WAYS):
             total += self.counts[i]
+        jumped = cython.address(_JUMPED[N_WAYS if self.blank else 0])
         # The row's density if the truth has jumped over that if it has not.
+        least = 0.0 if self.blank or self.counts[0] < _MOST * total else _LEAST_RATIO
         ratio = 0.0
         for i in range(N_WAYS):
-            ratio += self.last[i] * _JUMPED[self.blank][i] / max(self.counts[i] / total, _LEAST[i])
+            times = jumped[i] / max(self.counts[i] / total, _LEAST[i])
+            ratio += self.last[i] * (times if i == 0 else max(times, least))
             self.counts[i] += self.last[i]
         self.suspicion = max(self.suspicion + log(ratio), 0.0)
         self.calm += 1.0
@@ -144,6 +157,22 @@ class Trust:
             self.counts[i] = other.counts[i]
         self.suspicion = other.suspicion
         self.calm = other.calm
+
+    def read(self, numbers):
+        """Take over the numbers that `write` wrote."""
+        i: cython.Py_ssize_t
+        for i in range(N_WAYS):
+            self.counts[i] = numbers[i]
+        self.suspicion = numbers[N_WAYS]
+        self.calm = numbers[N_WAYS + 1]
+
+    def write(self, numbers):
+        """Write the numbers that `to_array` gives."""
+        i: cython.Py_ssize_t
+        for i in range(N_WAYS):
+            numbers[i] = self.counts[i]
+        numbers[N_WAYS] = self.suspicion
+        numbers[N_WAYS + 1] = self.calm
 
     def copy(self):
         """Make an independent copy."""

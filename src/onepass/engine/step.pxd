@@ -38,6 +38,9 @@ cdef (double, double, double) _learn_again(
 ) noexcept nogil
 cdef (double, double) _learned_noise(Tilt tilt, double log_noise, double weight, double trusted) noexcept nogil
 cdef double _towards(double old, double new) noexcept nogil
+cdef (double, double) score_row(
+    CompiledLikelihood likelihood, LearningState state, double mean, double var, double y
+) noexcept nogil
 cpdef object score_rows(
     CompiledLikelihood likelihood, LearningState state, const double[::1] mean, const double[::1] var, const double[::1] y
 )

@@ -330,22 +330,25 @@ def learn_with_site(
     return learn_site(likelihood, state, mean, var, input_var, y, cython.address(view[0]))
 
 
+def score_row(likelihood, state, mean, var, y):
+    """Log density that `learn_scalar` would score a target with, and how far it would distrust it."""
+    if state.noise_weight > 0.0:
+        match = _tilt(likelihood, mean, var, y, log(state.noise), sqrt(2.0 / state.noise_weight)).match
+    else:
+        match = likelihood.match(mean, var, y, state.noise)
+    if not state.trust.active:
+        return match.log_z, 0.0
+    doubt = likelihood.doubt(match, mean, var, y, state.noise, state.trust)
+    return doubt.match.log_z, 1.0 - doubt.shares[0]
+
+
 def score_rows(likelihood, state, mean, var, y):
-    """Log density that `learn_scalar` would score each target with, and how far it would distrust it, ``(2, n)``."""
-    result = np.zeros((2, mean.shape[0]))
+    """See `score_row`; for all rows, ``(2, n)``."""
+    result = np.empty((2, mean.shape[0]))
     out: cython.double[:, ::1] = result
     i: cython.Py_ssize_t
     with cython.nogil:
         for i in range(mean.shape[0]):
-            if state.noise_weight > 0.0:
-                std = sqrt(2.0 / state.noise_weight)
-                match = _tilt(likelihood, mean[i], var[i], y[i], log(state.noise), std).match
-            else:
-                match = likelihood.match(mean[i], var[i], y[i], state.noise)
-            if state.trust.active:
-                doubt = likelihood.doubt(match, mean[i], var[i], y[i], state.noise, state.trust)
-                match = doubt.match
-                out[1, i] = 1.0 - doubt.shares[0]
-            out[0, i] = match.log_z
+            out[0, i], out[1, i] = score_row(likelihood, state, mean[i], var[i], y[i])
     likelihood.raise_pending()
     return result

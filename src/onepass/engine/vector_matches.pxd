@@ -67,6 +67,10 @@ cdef class NoisyNumbers(VectorLikelihood):
         self, double expected, double square, double total, NoiseState state, Py_ssize_t k
     ) noexcept nogil
 
+    cdef double log_share(
+        self, Py_ssize_t way, double log_z, const double* mean, const double* target, NoiseState state, VectorMatch out
+    ) noexcept nogil
+
     cdef double calibrated(
         self, double log_z, const double* mean, const double* target, NoiseState state, VectorMatch out
     ) noexcept nogil

@@ -13,7 +13,7 @@ One class per likelihood; the one of classes stands in `class_matches`. Nothing 
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import INFINITY, exp, log, sqrt
+from cython.cimports.libc.math import INFINITY, exp, isfinite, log, sqrt
 from cython.cimports.onepass.engine.count_matches import count_match, learn_dispersion
 from cython.cimports.onepass.engine.gumbel import N_TERMS
 from cython.cimports.onepass.engine.matches import blank_shares, sigmoid_label
@@ -38,6 +38,9 @@ _HIGH = cython.declare(cython.double, LOG_NOISE_BOUNDS[1])
 _FARTHEST = cython.declare(cython.double, 10.0)  # errors count as at most so many deviations under the widest noise
 _LEAST_RATIO = cython.declare(cython.double, 0.1)  # one row leaves at least this share of the variance of a log noise
 _LEAST_VARIANCE = cython.declare(cython.double, 1e-8)  # below it a log noise counts as known
+_LARGEST = cython.declare(cython.double, 1e294)  # of variances and squares: over the least noise it is within float64
+# Times the variance: the most that the square of an error counts where targets may not be trusted.
+_FARTHEST_NEAR = cython.declare(cython.double, 1e6)
 _NODES = cython.declare(cython.double[43])  # in standard deviations of the log noise
 _LOG_WEIGHTS = cython.declare(cython.double[43])
 _nodes = np.linspace(-7.0, 7.0, N_NODES)
@@ -370,8 +373,10 @@ class NoisyNumbers(VectorLikelihood):
         widest = NOISE_SCALES[N_WAYS - 2]
         for k in range(self.n_outputs):
             noise = self.expected_noise(mean, cov, state, k)
-            widest = max(widest, min(_WIDEST * target[k] * target[k] / noise, 1e200))
-        top = log(state.trust.counts[0]) + self.calibrated(log_z, mean, target, state, out)
+            widest = max(widest, min(_WIDEST * target[k] * target[k], _LARGEST) / noise)
+        for k in range(self.n_outputs):
+            widest = min(widest, _LARGEST / self.expected_noise(mean, cov, state, k))
+        top = self.log_share(0, log_z, mean, target, state, out)
         shares[0] = top
         total = state.trust.counts[0]
         mass = 1.0
@@ -382,13 +387,13 @@ class NoisyNumbers(VectorLikelihood):
         for k in range(1, N_WAYS):
             state.factor = NOISE_SCALES[k - 1] if k < N_WAYS - 1 else widest
             log_z = self.match_trusted(mean, cov, target, state, out)
-            shares[k] = log(state.trust.counts[k]) + self.calibrated(log_z, mean, target, state, out)
+            shares[k] = self.log_share(k, log_z, mean, target, state, out)
             total += state.trust.counts[k]
             keep = 1.0
             if shares[k] > top:
                 keep = exp(top - shares[k])
                 top = shares[k]
-            own = exp(shares[k] - top)
+            own = exp(shares[k] - top) if shares[k] > -INFINITY else 0.0
             mass = keep * mass + own
             for i in range(size):
                 out.mixed_score[i] = _add(keep, out.mixed_score[i], own, out.score[i])
@@ -408,6 +413,11 @@ class NoisyNumbers(VectorLikelihood):
         fill_site(size, cov, out)
         return top + log(mass / total)
 
+    def log_share(self, way, log_z, mean, target, state, out):
+        """Log of a way's share in the density, but for a constant; a square may be beyond float64."""
+        found = log(state.trust.counts[way]) + self.calibrated(log_z, mean, target, state, out)
+        return found if isfinite(found) else -INFINITY
+
     def calibrated(self, log_z, mean, target, state, out):
         """The log density of a match if all variances are multiplied by the predictive scale."""
         return log_z
@@ -424,6 +434,8 @@ class NoisyNumbers(VectorLikelihood):
             expected = self.expected_noise(mean, cov, state, k)
             total = cov[k * self.size + k] + expected
             square = (target[k] - mean[k]) * (target[k] - mean[k])
+            if state.trust.active:  # next to nothing of what is far off may still be much
+                square = min(square, _FARTHEST_NEAR * total)
             if state.noise_weight_of[k] > 0.0:
                 information, change = self.noise_change(expected, square, total, state, k)
                 weight = min(state.noise_weight_of[k] + near * information, bound)
@@ -460,7 +472,7 @@ class GaussianOutputs(NoisyNumbers):
             error = target[0] - mean[0]
             out.score[0] = error / total
             out.information[0] = 1.0 / total
-            return -0.5 * (_LOG_2PI + log(total) + error * error / total)
+            return -0.5 * (_LOG_2PI + log(total) + error * (error / total))
         for i in range(n * n):
             out.first[i] = cov[i]
         for k in range(n):
@@ -547,7 +559,7 @@ def match_pair(error, f_var, cross, a_var, log_noise):
     both = mixed - b * information
     # Beyond the limit all is as under the widest noise.
     return PairMatch(
-        top + log(mass) - 0.5 * (error - near) * (error + near) / widest,
+        top + log(mass) - min(0.5 * (error - near) * ((error + near) / widest), _LARGEST),
         score,
         away / std - b * score,
         information,

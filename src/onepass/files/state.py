@@ -42,10 +42,12 @@ __all__ = [
     "as_tally",
     "check_definite",
     "check_network",
+    "checked_trusts",
     "decode_activation",
     "decode_belief",
     "decode_learning_state",
     "decode_prior",
+    "decode_trust",
     "encode_activation",
     "encode_likelihood",
     "nested",
@@ -186,12 +188,20 @@ def check_network(parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> N
 
 def decode_trust(numbers: np.ndarray, outliers: float) -> Trust:
     """Make the trust in targets again, of which this share were outliers at first, if it is one."""
+    return Trust(checked_trusts(np.asarray(numbers)[None], 1, outliers)[0])
+
+
+def checked_trusts(numbers: np.ndarray, n: int, outliers: float) -> FloatArray:
+    """Copy the numbers of ``n`` trusts in targets, of which this share were outliers at first, if they are such."""
     size = TRUST_SIZE if outliers else 0
-    if numbers.shape != (size,):
-        raise ValueError(f"trust has shape {numbers.shape} where ({size},) was expected")
-    if np.isnan(numbers).any() or (numbers < 0.0).any() or np.isinf(numbers[:-1]).any() or not numbers[:1].all():
+    if numbers.shape != (n, size):
+        raise ValueError(f"trust has shape {numbers.shape[1:]} where ({size},) was expected")
+    if numbers.dtype != np.float64:
+        raise ValueError(f"trust has dtype {numbers.dtype} where float64 was expected")
+    # Only the rows since the last alarm may be infinite; and some rows were trusted, if before the first.
+    if not (np.isfinite(numbers[:, :-1]).all() and (numbers >= 0.0).all() and numbers[:, :1].all()):
         raise ValueError("trust holds numbers that are not finite, or negative")
-    return Trust(numbers)
+    return np.array(numbers)
 
 
 def decode_learning_state(running: np.ndarray, outliers: float = 0.0) -> LearningState:

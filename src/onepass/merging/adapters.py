@@ -14,7 +14,8 @@ import numpy as np
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.structures import Structure, make_structure
-from onepass.engine.step import LOG_EVIDENCE, N_SEEN, NOISE, NOISE_WEIGHT, NOISE_WINDOW
+from onepass.engine.outliers import Trust
+from onepass.engine.step import LOG_EVIDENCE, N_SEEN, NOISE, NOISE_WEIGHT, NOISE_WINDOW, STATE_SIZE
 from onepass.engine.vector_matches import NoiseState
 from onepass.files.registry import savable, savable_names
 from onepass.files.state import Arrays, Parameters, decode_belief, nested, under
@@ -74,6 +75,7 @@ class PerceptronAdapter:
             "covariance": parameters["belief"]["form"],
             "dtype": str(arrays["mean"].dtype),
             "noise": float(running[NOISE]) if fixed else "learn",
+            "outliers": parameters["outliers"],
             "prior": parameters["start"],
         }
 
@@ -87,8 +89,8 @@ class PerceptronAdapter:
             raise ValueError("noise_window favours the last rows, which shards don't have in common; leave it out")
         belief = decode_belief(parameters["belief"], arrays, len(arrays["mean"]))
         assert isinstance(belief, (FullGaussian, DiagonalGaussian))
-        noise = running[[NOISE]], running[[NOISE_WEIGHT]]
-        return [Snapshot((belief,), float(running[LOG_EVIDENCE]), float(running[N_SEEN]), *noise)]
+        noise, trust = (running[[NOISE]], running[[NOISE_WEIGHT]]), Trust(running[STATE_SIZE:])
+        return [Snapshot((belief,), float(running[LOG_EVIDENCE]), float(running[N_SEEN]), *noise, trust)]
 
     def write(self, parameters: Parameters, arrays: Arrays, snapshots: list[Snapshot]) -> tuple[Parameters, Arrays]:
         """Replace the belief in a perceptron's state."""
@@ -98,7 +100,8 @@ class PerceptronAdapter:
         running = arrays["running"].copy()
         running[NOISE], running[NOISE_WEIGHT] = snapshot.means[0], snapshot.weights[0]
         running[LOG_EVIDENCE], running[N_SEEN] = snapshot.evidence, snapshot.rows
-        kept = {name: arrays[name] for name in ("prior_variances", "process_noise")}
+        running[STATE_SIZE:] = snapshot.trust.to_array()
+        kept = {name: array for name, array in arrays.items() if name.startswith("prior_") or name == "process_noise"}
         numbers = {name: array.astype(dtype) for name, array in numbers.items()}
         return {**parameters, "belief": data}, {**kept, **numbers, "running": running}
 
@@ -124,7 +127,8 @@ class NetworkAdapter:
         means = np.concatenate([noise.noise, noise.scale])
         weights = np.concatenate([noise.noise_weight, noise.scale_weight])
         counts = (parameters["log_evidence"], parameters["n_seen"])
-        return [Snapshot(structure.parts(belief), *counts, means, weights)]
+        trust = Trust(arrays.get("trust", ()))
+        return [Snapshot(structure.parts(belief), *counts, means, weights, trust)]
 
     def write(self, parameters: Parameters, arrays: Arrays, snapshots: list[Snapshot]) -> tuple[Parameters, Arrays]:
         """Replace the belief in a network's state."""
@@ -137,7 +141,10 @@ class NetworkAdapter:
         scales = NoiseState(noise, noise_weight, scale, scale_weight).to_array()
         counts = {"log_evidence": snapshot.evidence, "n_seen": round(snapshot.rows)}
         numbers = {name: values.astype(dtype) for name, values in numbers.items()}
-        return {**parameters, **counts}, {**numbers, "scales": scales}
+        kept = {name: array for name, array in arrays.items() if name.startswith("prior_")}
+        if snapshot.trust.active:
+            kept["trust"] = snapshot.trust.to_array()
+        return {**parameters, **counts}, {**kept, **numbers, "scales": scales}
 
 
 @dataclass(frozen=True)

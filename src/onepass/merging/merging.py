@@ -17,7 +17,14 @@ import numpy as np
 from onepass.files.state import Arrays, Parameters
 from onepass.merging.adapters import adapter_for
 from onepass.merging.sites import Site
-from onepass.merging.snapshots import Snapshot, apply_change, change_between, diverged_without_rows, pool_means
+from onepass.merging.snapshots import (
+    Snapshot,
+    apply_change,
+    change_between,
+    diverged_without_rows,
+    jumped_between,
+    pool_means,
+)
 
 __all__ = ["Merging", "merge"]
 
@@ -37,6 +44,8 @@ def merge(prior: Any, models: Iterable[Any]) -> Any:
     - ``n_seen``: the sum of the rows that each model learned since the prior.
     - ``noise="learn"``: the mean of the models' estimates, each weighted by its rows since the prior. The same holds
       for a network's predictive scale and for the weights of an estimator's ``prior_scale="auto"``.
+    - ``outliers``: the shares of targets that were trusted count the rows of all models. A model that had an alarm
+      raises a ValueError: it has returned to the prior's covariance, so its change is no sum over rows.
     - ``log_evidence``: not the sum of the models' own, since each model saw its rows without knowing those of the
       others. The sum is corrected in closed form by how well the beliefs agree, which gives the evidence of all rows:
       exact where the merged belief is, else the approximation of expectation propagation.
@@ -46,8 +55,8 @@ def merge(prior: Any, models: Iterable[Any]) -> Any:
     prior : BayesianPerceptron, BayesianNetwork or a fitted perceptron or network estimator
         The model that all others are copies of; it may have learned rows before.
     models : list (or any iterable) of models of the same class and settings
-        Copies of the prior that learned more rows. Forgetting, process noise and a noise window raise a ValueError:
-        they give more weight to the last rows, and rows of different models have no order.
+        Copies of the prior that learned more rows. Forgetting, drift, process noise and a noise window raise a
+        ValueError: they give more weight to the last rows, and rows of different models have no order.
 
     Examples
     --------
@@ -118,6 +127,12 @@ class Merging:
                 f"{name} has learned no more rows than its prior but believes something else, "
                 "so it did not start from it"
             )
+        if any(map(jumped_between, before, after)):
+            raise ValueError(
+                f"{name} had an alarm: so many of its rows could not be trusted that it took the truth for changed and "
+                "returned to the prior's covariance, after which what it learned is no sum of what rows say. Learn all "
+                "rows in one model, let the prior learn more rows first, or use outliers=0"
+            )
         return Site(tuple(map(change_between, before, after, self._centres)))
 
     def merged(self, total: Site) -> Any:
@@ -138,7 +153,7 @@ class Merging:
         own = [pool_means(prior, change) for prior, change in zip(self._prior, site.changes, strict=True)]
         return self._model(
             [
-                replace(snapshot, means=all_.means, weights=one.weights, rows=all_.rows)
+                replace(snapshot, means=all_.means, weights=one.weights, rows=all_.rows)  # the trust is the cavity's
                 for snapshot, all_, one in zip(snapshots, pooled, own, strict=True)
             ]
         )

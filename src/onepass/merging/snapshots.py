@@ -14,8 +14,18 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
+from onepass.engine.outliers import TRUST_COUNTS, Trust
 
-__all__ = ["Block", "Change", "Snapshot", "apply_change", "change_between", "diverged_without_rows", "pool_means"]
+__all__ = [
+    "Block",
+    "Change",
+    "Snapshot",
+    "apply_change",
+    "change_between",
+    "diverged_without_rows",
+    "jumped_between",
+    "pool_means",
+]
 
 Block = FullGaussian | DiagonalGaussian
 
@@ -34,6 +44,8 @@ class Snapshot:
     """Running means beside the belief, such as a learned noise, ``(t,)``."""
     weights: FloatArray
     """Total weight of the rows behind each running mean, ``(t,)``; 0 for one that is fixed."""
+    trust: Trust
+    """Which targets are to be trusted, and whether the truth has jumped."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +64,14 @@ class Change:
     """Weight added to each running mean, ``(t,)``."""
     weighted_means: FloatArray
     """The running means times these weights, ``(t,)``."""
+    trusted: FloatArray
+    """Number of rows by whether, and in which way not, they were trusted; ``(0,)`` where all are."""
 
     def numbers(self) -> Iterator[FloatArray]:
         """Go through all arrays in a fixed order."""
         yield from self.precisions
         yield from self.precision_means
-        yield from (self.evidence, self.rows, self.weights, self.weighted_means)
+        yield from (self.evidence, self.rows, self.weights, self.weighted_means, self.trusted)
 
     def with_numbers(self, numbers: Sequence[Any]) -> "Change":
         """Make a change of the same shapes from arrays in the order of `numbers`."""
@@ -80,6 +94,7 @@ def change_between(before: Snapshot, after: Snapshot, centres: Sequence[FloatArr
         np.asarray(after.rows - before.rows),
         weights,
         weights * after.means,
+        _counts(after.trust) - _counts(before.trust),
     )
 
 
@@ -98,10 +113,25 @@ def apply_change(prior: Snapshot, change: Change, centres: Sequence[FloatArray])
 
 
 def pool_means(prior: Snapshot, change: Change) -> Snapshot:
-    """Add the rows and running means of a change to a snapshot, and leave its Gaussian as it is."""
+    """Add the rows and running means of a change to a snapshot, and leave its Gaussian as it is.
+
+    Whether the truth may have jumped just before the last row is nothing that changes have in common: that begins anew.
+    """
     some = change.weights > 0.0
     means = np.where(some, change.weighted_means / np.where(some, change.weights, 1.0), prior.means)
-    return replace(prior, rows=prior.rows + float(change.rows), means=means, weights=prior.weights + change.weights)
+    rows, weights = prior.rows + float(change.rows), prior.weights + change.weights
+    trust = Trust.after(_counts(prior.trust) + change.trusted) if prior.trust.active else prior.trust
+    return replace(prior, rows=rows, means=means, weights=weights, trust=trust)
+
+
+def jumped_between(before: Snapshot, after: Snapshot) -> bool:
+    """Whether an alarm was raised between the snapshots, and the belief returned, or will, to the prior's covariance."""
+    expected = before.trust.calm + (after.rows - before.rows)
+    return after.trust.is_alarmed() or bool(after.trust.calm != expected)
+
+
+def _counts(trust: Trust) -> FloatArray:
+    return trust.to_array()[:TRUST_COUNTS]
 
 
 def diverged_without_rows(before: Snapshot, after: Snapshot) -> bool:

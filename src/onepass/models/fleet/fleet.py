@@ -18,10 +18,11 @@ from onepass._typing import FloatArray
 from onepass._validation import as_count, as_rows, as_targets
 from onepass.activations import Activation
 from onepass.beliefs.full import FullGaussian
-from onepass.engine.fleet import learn_fleet, project_fleet
+from onepass.engine.fleet import distrust_fleet, learn_fleet, project_fleet
+from onepass.engine.outliers import TRUST_COUNTS, Trust
 from onepass.engine.rows import RowRule
 from onepass.engine.step import RECORD_SIZE
-from onepass.files.state import Arrays, Parameters, as_tally, sized
+from onepass.files.state import Arrays, Parameters, as_tally, checked_trusts, sized
 from onepass.models.fleet.keys import Keys, as_keys, decode_keys, encode_keys, parts_of, take_keys
 from onepass.models.fleet.population import fit_population
 from onepass.models.fleet.records import (
@@ -33,6 +34,7 @@ from onepass.models.fleet.records import (
     check_records,
     make_record,
     record_width,
+    trusts_of,
 )
 from onepass.models.fleet.store import RecordStore
 from onepass.models.fleet.template import Template, pack, restore_noise, restore_prior
@@ -54,7 +56,7 @@ class PerceptronFleet:
     ----------
     n_features : int
         Length of an input row, without the bias. Intended for few features: memory and time grow with the square.
-    activation, bias, mean, cov, observation, noise, noise_window, update, moments, forgetting :
+    activation, bias, mean, cov, observation, noise, noise_window, update, moments, outliers, forgetting :
         As for `BayesianPerceptron`; ``mean`` and ``cov`` are the prior of every new key.
     capacity : int, optional
         Maximum number of keys in memory. Beyond it, those learned longest ago are evicted to ``spill``; they come back
@@ -85,6 +87,7 @@ class PerceptronFleet:
         noise_window: int | None = None,
         update: str = "auto",
         moments: str = "exact",
+        outliers: float = 0.0,
         forgetting: float = 1.0,
         capacity: int | None = None,
         spill: str | PathLike[str] | None = None,
@@ -100,6 +103,7 @@ class PerceptronFleet:
             noise_window=noise_window,
             update=update,
             moments=moments,
+            outliers=outliers,
             forgetting=forgetting,
         )
         self._start_from(prior)
@@ -110,17 +114,19 @@ class PerceptronFleet:
         self.n_features, self.activation, self._bias = prior.n_features, prior.activation, prior.bias
         self._likelihood = prior.observation
         self._template = Template.of(prior)
-        self._store = RecordStore(record_width(self._template.size))
-        self._set_priors(pack(prior)[None])
+        record = pack(prior)
+        self._store = RecordStore(len(record))
+        self._set_priors(record[None])
         self._clock = 0  # calls of learn, by which keys are evicted
 
     def _set_priors(self, priors: FloatArray) -> None:
         """Set all priors that keys have started from, the current one last."""
         self._priors = priors
-        settings, forgetting = self._template.settings, self._template.forgetting
-        matcher = self._likelihood.compiled(self.activation, settings["update"])
-        fading = (forgetting.period, forgetting.keep, priors[:, HEAD:]) if forgetting.period else ()
-        self._rule = RowRule(matcher, self._bias, *fading)
+        template, forgetting = self._template, self._template.forgetting
+        matcher = self._likelihood.compiled(self.activation, template.settings["update"])
+        beliefs = priors[:, HEAD : record_width(template.size)]
+        needed = beliefs if forgetting.period or template.outliers else None  # an alarm leads back to them
+        self._rule = RowRule(matcher, self._bias, forgetting.period, forgetting.keep, needed)
 
     def __len__(self) -> int:
         return len(self._store)
@@ -204,9 +210,15 @@ class PerceptronFleet:
         if weight > 0.0:
             noise = np.average(records[:, AT_NOISE], weights=records[:, AT_NOISE_WEIGHT])
             weight = _POPULATION_NOISE_WEIGHT
-        record = make_record(mean, FullGaussian(mean, cov).to_root(), noise, weight)
+        record = make_record(mean, FullGaussian(mean, cov).to_root(), noise, weight, self._pooled_trust(records))
         record[AT_PRIOR] = len(self._priors)
         return self._template.unpack(record, record)
+
+    def _pooled_trust(self, records: FloatArray) -> FloatArray:
+        """The trust of a new key, by the shares of all rows of these; it counts as much as before any row."""
+        counts = trusts_of(records, self._template.size)[:, :TRUST_COUNTS].sum(axis=0)
+        start = Trust.start(self._template.outliers).to_array()[:TRUST_COUNTS]
+        return Trust.after(counts / counts.sum() * start.sum()).to_array() if len(counts) else counts
 
     # Learning and predicting.
 
@@ -228,9 +240,34 @@ class PerceptronFleet:
         slots, records = self._store.find(as_keys(keys, len(rows)))
         return self._prediction(project_fleet(rows, slots, self._bias, records, self._priors[-1]), single)
 
-    def predict_then_learn(self, keys: Any, X: Any, y: ArrayLike) -> Prediction:
-        """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone."""
-        return self._prediction(*self._learn(keys, X, y, recording=True))
+    def outlier_probability(self, keys: Any, X: Any, y: ArrayLike) -> Any:
+        """Probability that each target is not to be trusted, by what its key believes now; 0 with ``outliers=0``.
+
+        For labels it is the probability that the label is wrong. A key that was never learned believes the prior.
+
+        Examples
+        --------
+        >>> fleet = PerceptronFleet(1, "linear", noise=0.1, outliers=0.05)
+        >>> fleet = fleet.learn(["ann"] * 20, [[1.0], [2.0]] * 10, [1.0, 2.0] * 10)
+        >>> fleet.outlier_probability(["ann", "ann"], [[1.0], [1.0]], [1.1, 40.0]).round(2)
+        array([0.01, 1.  ])
+        """
+        rows, single = as_rows(X, self.n_features)
+        targets = as_targets(y, len(rows), single)
+        self._likelihood.check(targets)
+        slots, records = self._store.find(as_keys(keys, len(rows)))
+        found = distrust_fleet(rows, targets, slots, self._rule, records, self._priors[-1])
+        return float(found[0]) if single else found
+
+    def predict_then_learn(self, keys: Any, X: Any, y: ArrayLike, *, return_outlier_probability: bool = False) -> Any:
+        """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone.
+
+        Returns the `Prediction` or, with ``return_outlier_probability``, a pair: the prediction, and for each row the
+        probability that its target was not to be trusted, ``(n,)``.
+        """
+        record, single = self._learn(keys, X, y, recording=True)
+        prediction = self._prediction(record, single)
+        return (prediction, record[:, 4].copy()) if return_outlier_probability else prediction
 
     def _learn(self, keys: Any, X: Any, y: ArrayLike, *, recording: bool) -> tuple[FloatArray, bool]:
         rows, single = as_rows(X, self.n_features)
@@ -269,13 +306,19 @@ class PerceptronFleet:
     def export_state(self) -> tuple[Parameters, Arrays]:
         """Return the complete state, evicted keys too, as JSON-compatible parameters and arrays."""
         keys = self._store.keys()
+        size, records = self._template.size, self._store.all_records()
         arrays = {
-            "records": self._store.all_records(),
-            "priors": self._priors.copy(),
+            "records": np.ascontiguousarray(records[:, : record_width(size)]),  # the same array, if that is all
+            "priors": self._priors[:, : record_width(size)].copy(),
             "prior_variances": self._template.arrays["prior_variances"].copy(),
             "window": np.array([self._template.noise_window]),
             **({} if keys is None else encode_keys(keys)),
         }
+        if self._template.outliers:
+            arrays["trust"], arrays["prior_trust"] = (
+                trusts_of(records, size).copy(),
+                trusts_of(self._priors, size).copy(),
+            )
         settings = {key: value for key, value in self._template.settings.items() if key != "belief"}
         return {"settings": settings, "clock": self._clock}, arrays
 
@@ -288,6 +331,8 @@ class PerceptronFleet:
         priors = sized(arrays, "priors", (len(arrays["priors"]), width))
         records = sized(arrays, "records", (len(arrays["records"]), width))
         check_records(np.vstack([priors, records]), len(priors))
+        priors = _with_trust(settings, arrays, "prior_trust", priors)
+        records = _with_trust(settings, arrays, "trust", records)
         fleet = object.__new__(cls)
         fleet._start_from(restore_prior(settings, arrays, priors[0], size))
         fleet._set_priors(restore_noise(priors))
@@ -306,13 +351,14 @@ class PerceptronFleet:
         """Divide the keys among new fleets; the part of a key depends on the key alone."""
         as_count(n_parts, "n_parts")
         parameters, arrays = self.export_state()
-        records = arrays["records"]
+        records = self._store.all_records()
         keys = decode_keys(arrays, len(records)) if len(records) else np.empty(0, dtype=np.int64)
         part_of, fleets = parts_of(keys, n_parts), []
         bare = {name: array for name, array in arrays.items() if not name.startswith("key")}
+        bare |= {name: array[:0] for name, array in bare.items() if name in ("records", "trust")}
         for part in range(n_parts):
             own = np.flatnonzero(part_of == part)
-            fleets.append(type(self).from_state(parameters, {**bare, "records": records[:0]}))
+            fleets.append(type(self).from_state(parameters, bare))
             if len(own):
                 fleets[-1]._put(take_keys(keys, own), records[own])
         return fleets
@@ -344,3 +390,10 @@ class PerceptronFleet:
         """Add keys with these records."""
         slots, _ = self._store.assign(keys, self._priors[-1])
         self._store.records[slots] = records
+
+
+def _with_trust(settings: Parameters, arrays: Arrays, name: str, records: FloatArray) -> FloatArray:
+    """Put the trust in targets, which files have apart, to records; files of fleets that trust all have none."""
+    n = len(records)
+    trusts = checked_trusts(arrays.get(name, np.empty((n, 0))), n, settings.get("outliers", 0.0))
+    return np.hstack([records, trusts]) if trusts.shape[1] else records

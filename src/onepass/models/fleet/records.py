@@ -2,7 +2,7 @@
 
 A record begins with the running quantities: noise variance and its weight, log evidence, number of rows, which prior it
 started from, and when it last learned. Then come the mean of the weights and, row by row, the lower triangle of the
-covariance's square root.
+covariance's square root. Where not every target is trusted, the numbers of a `onepass.engine.outliers.Trust` follow.
 """
 
 import numpy as np
@@ -24,19 +24,25 @@ __all__ = [
     "natural_of",
     "record_width",
     "roots_of",
+    "trusts_of",
 ]
 
 
+_NO_TRUST = np.empty(0)
+
+
 def record_width(size: int) -> int:
-    """Return the length of the record of a perceptron with ``size`` weights."""
+    """Return the length of the record of a perceptron with ``size`` weights, without its trust."""
     return HEAD + size + size * (size + 1) // 2
 
 
-def make_record(mean: FloatArray, root: FloatArray, noise: float, noise_weight: float) -> FloatArray:
+def make_record(
+    mean: FloatArray, root: FloatArray, noise: float, noise_weight: float, trust: FloatArray = _NO_TRUST
+) -> FloatArray:
     """Make the record of a belief that has learned no rows."""
     head = np.zeros(HEAD)
     head[AT_NOISE], head[AT_NOISE_WEIGHT] = noise, noise_weight
-    return np.concatenate([head, mean, root[np.tril_indices(len(mean))]])
+    return np.concatenate([head, mean, root[np.tril_indices(len(mean))], trust])
 
 
 def means_of(records: FloatArray, size: int) -> FloatArray:
@@ -56,8 +62,13 @@ def roots_of(records: FloatArray, size: int) -> FloatArray:
     """
     roots = np.zeros((len(records), size, size))
     below, across = np.tril_indices(size)
-    roots[:, below, across] = records[:, HEAD + size :]
+    roots[:, below, across] = records[:, HEAD + size : record_width(size)]
     return roots
+
+
+def trusts_of(records: FloatArray, size: int) -> FloatArray:
+    """Return the numbers of the trust in targets, ``(n, 8)``, or ``(n, 0)`` where all are trusted."""
+    return records[:, record_width(size) :]
 
 
 def natural_of(records: FloatArray, size: int) -> tuple[FloatArray, FloatArray]:

@@ -12,7 +12,8 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.beliefs.forgetting import Forgetting
 from onepass.beliefs.full import FullGaussian
-from onepass.engine.step import LOG_EVIDENCE, N_SEEN, NOISE, NOISE_WEIGHT, NOISE_WINDOW
+from onepass.engine.outliers import TRUST_COUNTS, Trust
+from onepass.engine.step import LOG_EVIDENCE, N_SEEN, NOISE, NOISE_WEIGHT, NOISE_WINDOW, STATE_SIZE
 from onepass.files.state import Arrays, Parameters, decode_learning_state, encode_activation
 from onepass.models.fleet.records import (
     AT_EVIDENCE,
@@ -23,12 +24,13 @@ from onepass.models.fleet.records import (
     make_record,
     means_of,
     roots_of,
+    trusts_of,
 )
 from onepass.models.perceptron import BayesianPerceptron
 
 __all__ = ["Template", "pack", "restore_noise", "restore_prior"]
 
-_SHARED_SETTINGS = ("n_features", "activation", "bias", "observation", "update", "forgetting", "drift")
+_SHARED_SETTINGS = ("n_features", "activation", "bias", "observation", "update", "outliers", "forgetting", "drift")
 
 
 @dataclass(frozen=True)
@@ -62,9 +64,14 @@ class Template:
         """When the past is forgotten."""
         return Forgetting(self.settings["forgetting"], self.size)
 
+    @property
+    def outliers(self) -> float:
+        """Share of the targets that are not to be trusted, before the first of them."""
+        return float(self.settings["outliers"])
+
     def unpack(self, record: FloatArray, prior: FloatArray) -> BayesianPerceptron:
         """Make the perceptron of a record that started as the record ``prior``."""
-        running = np.zeros(5)
+        running = np.concatenate([np.zeros(STATE_SIZE), trusts_of(record[None], self.size)[0]])
         running[NOISE_WINDOW] = self.noise_window
         running[[NOISE, NOISE_WEIGHT, LOG_EVIDENCE, N_SEEN]] = record[[AT_NOISE, AT_NOISE_WEIGHT, AT_EVIDENCE, AT_SEEN]]
         belief = {"mean": means_of(record[None], self.size)[0], "root": roots_of(record[None], self.size)[0]}
@@ -103,12 +110,16 @@ def pack(model: BayesianPerceptron) -> FloatArray:
     """Make a record with a perceptron's belief, as one that has learned nothing yet."""
     arrays = model.export_state()[1]
     root = arrays["root"] if "root" in arrays else FullGaussian(model.mean, model.cov).to_root()
-    return make_record(model.mean, root, *arrays["running"][[NOISE, NOISE_WEIGHT]])
+    running = arrays["running"]
+    trust = running[STATE_SIZE:]
+    if len(trust):
+        trust = Trust.after(trust[:TRUST_COUNTS]).to_array()
+    return make_record(model.mean, root, *running[[NOISE, NOISE_WEIGHT]], trust)
 
 
 def restore_prior(settings: Parameters, arrays: Arrays, record: FloatArray, size: int) -> BayesianPerceptron:
     """Make the perceptron that a saved fleet started from."""
-    running = np.zeros(5)
+    running = np.concatenate([np.zeros(STATE_SIZE), trusts_of(record[None], size)[0]])
     running[NOISE_WINDOW] = arrays["window"][0]
     running[[NOISE, NOISE_WEIGHT]] = record[[AT_NOISE, AT_NOISE_WEIGHT]]
     numbers = {

@@ -149,6 +149,14 @@ def test_every_choice_is_told_in_one_line(data: Path) -> None:
             {"noise": "variance 4, as given", "forgetting": "0.999"},
         ),
         (
+            ["clicks.csv", "--target", "age", "--ignore", "kind", "--drift", "auto"],
+            {"drift": "several rates side by side"},
+        ),
+        (
+            ["clicks.csv", "--target", "age", "--ignore", "kind", "--drift", "0.01"],
+            {"drift": "0.01 of the way back to the prior"},
+        ),
+        (
             ["clicks.csv", "--target", "age", "--hidden", "4,3", "--activation", "tanh", "--covariance", "diagonal"],
             {"model": "network 8-4-3-1", "activation": "tanh", "covariance": "diagonal"},
         ),
@@ -606,6 +614,21 @@ def test_labels_that_were_not_declared_are_rejected(run: Run, data: Path, tmp_pa
             "for --executor dask",
         ),
         (["fit", "-", "--target", "price", "--model", "{out}", "--engine", "dask"], 2, "can't be shared out"),
+        (
+            ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--drift", "1.5"],
+            2,
+            "neither a rate from 0 to 1 nor 'auto'",
+        ),
+        (
+            ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--drift", "auto", "--passes", "2"],
+            2,
+            "--passes is for a drift of one rate",
+        ),
+        (
+            ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--drift", "0.1", "--engine", "dask"],
+            2,
+            "--drift is for one process",
+        ),
         (
             ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--delimiter", "ab"],
             2,

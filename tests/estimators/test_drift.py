@@ -101,5 +101,5 @@ def test_what_can_not_be_is_refused(kind: Any) -> None:
 
 def test_merging_refuses_it() -> None:
     prior = BayesianPerceptronClassifier(drift="auto").fit(X, LABELS)
-    with pytest.raises(ValueError, match="drift='auto'.*no common order"):
+    with pytest.raises(ValueError, match=r"drift='auto'.*no common order"):
         onepass.merge(prior, [prior])

@@ -21,6 +21,8 @@ MODELS = [
     PerceptronClassifier(prior_scale=2.0, covariance="diagonal", forgetting=0.99),
     PerceptronRegressor(),
     PerceptronRegressor(noise=0.1, activation="relu", forgetting=0.99),
+    PerceptronClassifier(drift="auto"),
+    PerceptronRegressor(drift="auto"),
 ]
 
 
@@ -47,10 +49,11 @@ def rows(names: list[str] = NAMES) -> list[dict[str, float]]:
     return [dict(zip(names, row.tolist(), strict=False)) for row in X]
 
 
+@pytest.mark.parametrize("drift", [0.0, 0.01, "auto"])
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
-def test_growing_is_as_if_all_features_had_been_known(covariance: str) -> None:
-    model = PerceptronClassifier(covariance=covariance, prior_scale=2.0)
-    whole = BayesianPerceptron(25, cov=[16.0] + [4.0] * 25, covariance=covariance)
+def test_growing_is_as_if_all_features_had_been_known(covariance: str, drift: Any) -> None:
+    model = PerceptronClassifier(covariance=covariance, prior_scale=2.0, drift=drift)
+    whole = BayesianPerceptron(25, cov=[16.0] + [4.0] * 25, covariance=covariance, drift=drift)
     seen = np.minimum(1 + np.arange(120) // 3, 25)  # a new feature every third row
     known = np.where(np.arange(25) < seen[:, None], X, 0.0)
     for x, n, row, y in zip(rows(), seen, known, SCORE > 0, strict=True):
@@ -61,6 +64,7 @@ def test_growing_is_as_if_all_features_had_been_known(covariance: str) -> None:
     assert model.log_evidence == pytest.approx(whole.log_evidence)
     expected = whole.predict(X[0]).mean
     assert model.predict_proba_one(rows()[0])[True] == pytest.approx(expected)
+    assert list(model.drift_.values()) == pytest.approx(list(whole.drift_.values()))
 
 
 def test_a_large_covariance_grows_in_the_form_it_is_held_in() -> None:

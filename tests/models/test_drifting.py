@@ -94,7 +94,8 @@ def test_results_do_not_depend_on_how_calls_divide_the_rows(make: Any) -> None:
 
 
 def test_one_row_is_learned_the_fast_way_and_the_same() -> None:
-    fast, slow = BayesianPerceptron(3, drift="auto"), BayesianPerceptron(3, drift="auto")
+    fast: Any = BayesianPerceptron(3, drift="auto")
+    slow: Any = BayesianPerceptron(3, drift="auto")
     X, y = stream(fast)
     for i in range(len(y)):
         fast.learn(X[i], y[i])
@@ -243,5 +244,5 @@ def test_a_rate_of_one_returns_to_the_prior_before_every_row(covariance: str) ->
 
 def test_merging_refuses_it() -> None:
     prior = BayesianPerceptron(3, drift="auto")
-    with pytest.raises(ValueError, match="drift='auto'.*no common order"):
+    with pytest.raises(ValueError, match=r"drift='auto'.*no common order"):
         onepass.merge(prior, [copy.deepcopy(prior)])

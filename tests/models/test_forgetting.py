@@ -471,7 +471,7 @@ def test_no_drift_changes_no_bit() -> None:
 def test_drift_is_checked(wrong: float) -> None:
     kinds: list[Any] = [BayesianPerceptron, BayesianNetwork]
     for make in kinds:
-        with pytest.raises(ValueError, match=r"drift must be a number in \[0, 1\]"):
+        with pytest.raises(ValueError, match=r"drift must be a number in \[0, 1\] or 'auto'"):
             make(2, drift=wrong)
         with pytest.raises(TypeError, match="drift must be a number"):
             make(2, drift="fast")

@@ -96,7 +96,7 @@ def fit(
         wanted = schema_options(target, shape)
         inputs = Inputs(tuple(expand(files)), passes, delimiter)
         if executor == "dask":
-            _refuse_on_dask(inputs, resume)
+            _refuse_on_dask(inputs, resume, shape["drift"])
         path = path or _unnamed_model(inputs, target)
         check_distinct_paths(inputs.files, model=path, rejects=rejects)
         check_writable(path, "--model")
@@ -163,7 +163,7 @@ def _is_model_of(path: Path, inputs: "Inputs", target: str) -> bool:
     return model.target.name == target and model.last_run == inputs.identity()
 
 
-def _refuse_on_dask(inputs: "Inputs", resume: bool) -> None:
+def _refuse_on_dask(inputs: "Inputs", resume: bool, drift: float | str) -> None:
     for given, option, reason in (
         (inputs.is_stream, "--executor dask", "needs files; standard input can't be shared out"),
         (inputs.passes > 1, "--passes", "is for one process; --rounds says how often a cluster goes over the files"),
@@ -172,6 +172,7 @@ def _refuse_on_dask(inputs: "Inputs", resume: bool) -> None:
             "--resume",
             "is for one process; a run on a cluster begins anew, and mends the loss of workers itself",
         ),
+        (drift != 0.0, "--drift", "is for one process; the rows of a cluster have no common order"),
     ):
         if given:
             raise click.UsageError(f"{option} {reason}.")

@@ -76,6 +76,10 @@ def run(
     """Learn everything, say how it went, and give the exit code."""
     from onepass.tables.training import Interrupted, train
 
+    if training.inputs.passes > 1 and training.model.estimator.drift == "auto":
+        raise click.UsageError(
+            "--passes is for a drift of one rate; --drift auto weighs rates by rows that have not been learned yet."
+        )
     before = training.model.n_rows
     if training.start is not None:
         console.aside(f"going on after {counted(before, 'row')}")

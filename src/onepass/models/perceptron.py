@@ -184,6 +184,8 @@ class BayesianPerceptron(DriftChoice):
     log_evidence : float
         Sum of the log predictive densities of all rows, each before it was learned: the higher, the better prior,
         activation and features suit the data.
+    drift_ : dict
+        The probability of each rate of drift, now.
 
     Examples
     --------

@@ -145,14 +145,30 @@ def test_an_unknown_class_is_refused() -> None:
         model.outlier_probability(X[:1, :2], ["dear"])
 
 
-# The scale of targets.
+@pytest.mark.parametrize("where", [60, 150])
+def test_one_wild_input_changes_little(where: int) -> None:
+    wild = X.copy()
+    wild[where, 0] *= 1000.0
+    for model in (BayesianPerceptronRegressor(outliers=0.05, standardize=True), BayesianMLPRegressor(outliers=0.05)):
+        errors = [np.sqrt(np.mean((model.fit(Z, PRICES).predict(X) - PRICES) ** 2)) for Z in (X, wild)]
+        assert errors[1] < 1.1 * errors[0]
+
+
+# The scale of columns.
 
 
 def test_clean_targets_have_the_scale_that_they_always_had() -> None:
     for values in (rng.normal(size=100), rng.exponential(size=100), rng.normal(size=100) > 1.0, np.ones(100)):
-        plain, robust = Scaling.of(values[:, None] * 1.0), Scaling.of_near(values[:, None] * 1.0, 0.05)
+        column = np.asarray(values, dtype=np.float64)[:, None]
+        plain, robust = Scaling.of(column), Scaling.of_near(column, 0.05)
         np.testing.assert_array_equal(robust.centre, plain.centre)
         np.testing.assert_array_equal(robust.scale, plain.scale)
+    table = np.column_stack([rng.normal(size=(100, 3)), np.ones(100)])
+    wild = table.copy()
+    wild[5, 1] = 1e9
+    plain, robust = Scaling.of(table), Scaling.of_near(wild, 0.05)
+    np.testing.assert_array_equal(robust.scale[[0, 2, 3]], plain.scale[[0, 2, 3]])
+    assert robust.scale[1] == pytest.approx(plain.scale[1], rel=0.05)
 
 
 @pytest.mark.parametrize("share", [0.05, 0.1, 0.3])

@@ -212,7 +212,7 @@ class OnePassEstimator(SavableEstimator):
         """Start again from the statistics of all rows so far; what is to be learned are all of these rows."""
         batch = batch if self._waiting is None else batch.after(self._waiting)
         first = batch.part(0, self.warm_up)
-        self._input_scaling = Scaling.of(as_dense(first.rows))
+        self._input_scaling = Scaling.of_near(as_dense(first.rows), self.outliers)
         self._target_scaling = self._scaling_of_targets(first.targets)
         self._ensembles = self._new_ensembles()
         self._waiting = batch if len(batch) < self.warm_up else None

@@ -218,7 +218,7 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         Share of the targets that are not to be trusted, in [0, 0.5): sensors that spike, typing errors. 0 trusts all of
         them; above 0 the share is learned, from this start, and each row counts as far as its target is believed. After
         a jump of the truth, when one row after the other is distrusted, the model begins anew. With ``standardize``
-        wild targets among the first rows don't count for their scale.
+        wild numbers among the first rows don't count for the scale of their column.
     forgetting : float
         In (0, 1]; below 1 the past fades, for relations that drift.
     drift : float or "auto"

@@ -178,7 +178,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         if self._learns_counts:
             return
         scale = max(self._scales)
-        trusted = np.all([near(column, self.outliers) for column in batch.targets.T], axis=0)
+        trusted = near(batch.targets, self.outliers).all(axis=1)
         warn_of_targets(batch.targets[trusted], batch.rows[trusted], scale, self.intercept_scale or scale)
 
     def _predicted(self, predictions: list[Prediction]) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -246,7 +246,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         Share of the targets that are not to be trusted, in [0, 0.5): sensors that spike, typing errors. 0 trusts all of
         them; above 0 the share is learned, from this start, and each row counts as far as its target is believed. After
         a jump of the truth, when one row after the other is distrusted, the model begins anew. With ``standardize``
-        wild targets among the first rows don't count for their scale.
+        wild numbers among the first rows don't count for the scale of their column.
     forgetting : float
         In (0, 1]; below 1 the past fades, for relations that drift.
     drift : float or "auto"

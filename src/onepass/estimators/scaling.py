@@ -42,8 +42,12 @@ class Scaling:
     @classmethod
     def of_near(cls, rows: FloatArray, outliers: float) -> "Scaling":
         """Take the statistics of every column from those of its values that are not wild: see `near`."""
-        parts = [cls.of(column[near(column, outliers), None]) for column in rows.T]
-        return cls(np.concatenate([part.centre for part in parts]), np.concatenate([part.scale for part in parts]))
+        plain = cls.of(rows)
+        for k in np.flatnonzero(~near(rows, outliers).all(axis=0)):
+            column = rows[:, k]
+            part = cls.of(column[near(column, outliers), None])
+            plain.centre[k], plain.scale[k] = part.centre[0], part.scale[0]
+        return plain
 
     @classmethod
     def none(cls, size: int) -> "Scaling":
@@ -82,10 +86,15 @@ class Scaling:
 
 
 def near(values: FloatArray, outliers: float) -> NDArray[np.bool_]:
-    """Which of the values ``(n,)`` are not wild; with ``outliers=0`` all of them, and so nearly always on clean data.
+    """Which values of each column are not wild; with ``outliers=0`` all of them, and so nearly always on clean data.
 
-    A value is wild if it is more than ten standard deviations from the median, as the nearer values have them: one half
-    to three quarters, the fewer the more outliers are expected, or more of them if all these are equal.
+    A value is wild if it is more than ten standard deviations from the median, as the nearer values have them: half to
+    three quarters of them, the fewer the more outliers are expected, or 90 % if all these are equal.
+
+    Parameters
+    ----------
+    values : (n,) or (n, q) array
+    outliers : float
 
     Examples
     --------
@@ -93,15 +102,14 @@ def near(values: FloatArray, outliers: float) -> NDArray[np.bool_]:
     array([ True,  True,  True,  True, False])
     """
     if not outliers:
-        return np.ones(len(values), dtype=bool)
+        return np.ones(values.shape, dtype=bool)
     half = values / 2.0  # the difference of two numbers near the largest there are is finite
-    distances = np.abs(half - np.median(half))
+    distances = np.abs(half - np.median(half, axis=0))
+    std = np.zeros(values.shape[1:])
     for share in (min(0.75, max(0.5, 1.0 - 2.0 * outliers)), 0.9):
-        distance = np.quantile(distances, share, method="lower")
-        if distance > 0.0:
-            std = distance / norm.ppf(0.5 + share / 2.0)
-            return np.asarray(distances / _FARTHEST <= std)
-    return np.ones(len(values), dtype=bool)
+        distance = np.quantile(distances, share, axis=0, method="lower")
+        std = np.where(std > 0.0, std, distance / norm.ppf(0.5 + share / 2.0))
+    return np.asarray((distances / _FARTHEST <= std) | (std == 0.0))
 
 
 def warn_of_scales(rows: Any, names: Any = None) -> None:

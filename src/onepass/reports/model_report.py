@@ -40,7 +40,10 @@ def evaluation_report(trial: Trial, files: Sequence[str]) -> Report:
     """Report on a test-then-train evaluation."""
     model = trial.model
     sections = (_quality(trial), _calibration(trial), _weights(model), _certainty(trial), _columns(model))
-    facts = (("Input", ", ".join(files)), ("Rows scored", f"{trial.rows:,}"), *_facts(model))
+    scored = [("Rows scored", f"{trial.rows:,}")]
+    if model.estimator.outliers:
+        scored.append(("Targets not believed", f"{trial.n_outliers:,}"))
+    facts = (("Input", ", ".join(files)), *scored, *_facts(model))
     lead = (
         f"Every one of {trial.rows:,} rows was predicted by what had been learned from the rows before it, scored, and "
         "then learned."

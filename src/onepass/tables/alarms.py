@@ -88,4 +88,4 @@ class Watch:
         if isinstance(target, ClassTarget):
             return target.labels[int(y)], target.labels[int(np.argmax(mean))]
         given, expected = target.decode(np.array([y, mean])).tolist()
-        return f"{given:.10g}", f"{expected:.10g}"
+        return f"{given:.10g}", f"{expected:.6g}"

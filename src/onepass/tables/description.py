@@ -30,7 +30,7 @@ def facts(model: "TabularModel") -> Iterator[tuple[str, str]]:
     if isinstance(model.target, CountTarget):
         yield "dispersion now", f"{model.estimator.noise_:.4g}: counts of mean m have the variance m + dispersion m²"
     if model.estimator.outliers:
-        yield "outliers now", f"{model.estimator.outliers_:.2%} of the rows are not to be trusted"
+        yield "outliers now", f"{model.estimator.outliers_:.2%} of the targets are not to be trusted"
     if model.estimator.drift == "auto":
         yield "drift now", _drift_believed(model.estimator.drift_)
     evidence = model.estimator.log_evidence_ / max(model.n_rows, 1)
@@ -80,7 +80,7 @@ def _estimator_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
     weights = "several scales side by side" if scale == "auto" else f"standard deviation {scale:g} of each weight"
     yield "prior", weights + ("" if intercept is None else f", {intercept:g} of the intercept")
     if estimator.outliers:
-        yield "outliers", f"{estimator.outliers:.4g} of the rows before the first, then learned; they count less"
+        yield "outliers", f"a share of {estimator.outliers:g} to begin with, then learned: such rows hardly count"
     if estimator.forgetting < 1.0:
         yield "forgetting", f"{estimator.forgetting:g}: the past fades"
     if estimator.drift == "auto":

@@ -9,7 +9,7 @@ from matplotlib.ticker import FuncFormatter
 
 from onepass._typing import FloatArray
 from onepass.evaluation.metrics import LEVELS, REGISTRY, ClassCalibrationError, NumberCalibrationError, Reliability
-from onepass.evaluation.prequential import OURS, Trial
+from onepass.evaluation.prequential import BELIEVED, OURS, Trial
 from onepass.reports.html import Picture, Report, Section, Table
 from onepass.reports.plots import (
     BAND,
@@ -126,6 +126,7 @@ def _limit(panel: Axes, *curves: FloatArray) -> None:
 
 def _comparison(trial: Trial, main: str) -> str:
     scores, title = trial.scores(), trial.title(main)
+    scores.pop(BELIEVED, None)
     if len(scores) == 1:
         return ""
     best = min(scores, key=lambda name: scores[name][main])

@@ -33,6 +33,9 @@ COMMANDS = (
     "cat predictions.csv",
     "onepass evaluate trips.csv --target price",
     "onepass show price.onepass --weights 4",
+    "onepass fit sensor.csv --target level --outliers 0.05 --drift auto --model level.onepass --alarms alarms.csv",
+    "cat alarms.csv",
+    "onepass evaluate sensor.csv --target level --outliers 0.05",
 )
 
 
@@ -49,6 +52,18 @@ def write_trips(path: Path, n: int, seed: int) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
+def write_sensor(path: Path, n: int, seed: int) -> None:
+    """A level that two readings predict, with three spikes and a jump."""
+    rng = np.random.default_rng(seed)
+    lines = ["flow,temperature,level"]
+    for i in range(n):
+        flow, temperature = rng.normal(5.0, 2.0), rng.normal(20.0, 3.0)
+        level = 3.0 * flow - 0.5 * temperature + (12.0 if i >= 2 * n // 3 else 0.0) + rng.normal(0.0, 0.5)
+        level += 1000.0 if i in (n // 10, n // 2, 9 * n // 10) else 0.0
+        lines.append(f"{flow:.2f},{temperature:.1f},{level:.2f}")
+    path.write_text("\n".join(lines) + "\n")
+
+
 def transcript() -> str:
     """Run all commands in a temporary folder; return them with their output."""
     before = Path.cwd()
@@ -57,6 +72,7 @@ def transcript() -> str:
         try:
             for name, n, seed in (("trips.csv", 5000, 0), ("tonight.csv", 1000, 1), ("new.csv", 3, 2)):
                 write_trips(Path(name), n, seed)
+            write_sensor(Path("sensor.csv"), 3000, 3)
             lines = Path("trips.csv").read_text().splitlines()
             lines[700], lines[1300] = lines[700].replace(lines[700].split(",")[0], "far", 1), "oops"
             Path("trips.csv").write_text("\n".join(lines) + "\n")

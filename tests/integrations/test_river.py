@@ -23,6 +23,8 @@ MODELS = [
     PerceptronRegressor(noise=0.1, activation="relu", forgetting=0.99),
     PerceptronClassifier(drift="auto"),
     PerceptronRegressor(drift="auto"),
+    PerceptronClassifier(outliers=0.1),
+    PerceptronRegressor(outliers=0.05, covariance="diagonal"),
 ]
 
 
@@ -65,6 +67,44 @@ def test_growing_is_as_if_all_features_had_been_known(covariance: str, drift: An
     expected = whole.predict(X[0]).mean
     assert model.predict_proba_one(rows()[0])[True] == pytest.approx(expected)
     assert list(model.drift_.values()) == pytest.approx(list(whole.drift_.values()))
+
+
+@pytest.mark.parametrize("drift", [0.0, "auto"])
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_growing_keeps_what_is_believed_of_outliers(covariance: str, drift: Any, tmp_path: Path) -> None:
+    targets = np.where(np.arange(120) < 70, SCORE, SCORE + 40.0)  # a jump, after which it begins anew
+    targets[[10, 30, 50, 100]] += 1e4
+    model = PerceptronRegressor(covariance=covariance, outliers=0.1, drift=drift)
+    options: dict[str, Any] = {"covariance": covariance, "noise": "learn", "outliers": 0.1, "drift": drift}
+    whole = BayesianPerceptron(25, "linear", cov=[1e4] + [1.0] * 25, **options)
+    seen = np.minimum(1 + np.arange(120) // 3, 25)
+    known = np.where(np.arange(25) < seen[:, None], X, 0.0)
+    for i, (x, n, row, y) in enumerate(zip(rows(), seen, known, targets, strict=True)):
+        given = dict(list(x.items())[:n])
+        # A feature that is new counts as one whose weight is at its prior.
+        assert model.outlier_probability_one(given, y) == pytest.approx(whole.outlier_probability(row, y), abs=1e-9)
+        model.learn_one(given, y)
+        whole.learn(row, float(y))
+        if i == 60:
+            onepass.save(model, tmp_path / "model.safetensors")
+            model = onepass.load(tmp_path / "model.safetensors")
+    np.testing.assert_allclose(list(model.weights.values()), whole.mean[1:], rtol=1e-6, atol=1e-8)
+    assert model.outliers_ == pytest.approx(whole.outliers_)
+    assert model.outlier_probability_one(rows()[0], 1e9) > 0.9
+    assert model.outlier_probability_one({**rows()[0], "new": 1e9}, 1e9) < 0.9  # who knows what that makes of it
+
+
+def test_labels_that_are_wrong_are_told() -> None:
+    model, trusting = PerceptronClassifier(outliers=0.1), PerceptronClassifier()
+    for x in np.linspace(-3.0, 3.0, 100):
+        for each in (model, trusting):
+            each.learn_one({"x": float(x)}, bool(x > 0.0))
+    assert model.outlier_probability_one({"x": 3.0}, False) > 0.5 > model.outlier_probability_one({"x": 3.0}, True)
+    assert trusting.outlier_probability_one({"x": 3.0}, False) == trusting.outliers_ == 0.0
+    with pytest.raises(ValueError, match="y must be True or False, got 2"):
+        model.outlier_probability_one({"x": 1.0}, 2)
+    with pytest.raises(ValueError, match=r"outliers must be below 0\.5"):
+        PerceptronClassifier(outliers=0.7)
 
 
 def test_a_large_covariance_grows_in_the_form_it_is_held_in() -> None:

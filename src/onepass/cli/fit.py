@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from onepass.cli import options
+from onepass.cli.alarms import Alarms
 from onepass.cli.console import Console, counted
 from onepass.cli.rejects import Rejects
 from onepass.cli.schema import schema_options, task_words
 
 if TYPE_CHECKING:
+    from onepass.cli.training_run import Logs
     from onepass.tables.inputs import Inputs
     from onepass.tables.model import TabularModel
 
@@ -25,6 +27,7 @@ _TABLE_ENDINGS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parque
     examples=(
         "onepass fit trips.csv --target price",
         "onepass fit 'logs/*.parquet' --target clicked --model clicks.onepass --hidden 50",
+        "onepass fit sensor.csv --target level --outliers 0.05 --drift auto --alarms alarms.csv",
         "onepass fit 'data/*.parquet' --target y --model y.onepass --executor dask --workers 4",
         "zcat old.csv.gz | onepass fit - --target kind --classes a,b,c --model kind.onepass",
     ),
@@ -41,6 +44,7 @@ _TABLE_ENDINGS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parque
 @click.option("--passes", type=click.IntRange(min=1), default=1, show_default=True, help="Passes over the input.")
 @options.learning
 @options.clustering
+@options.alarming
 @options.rejecting
 @options.delimiter
 @options.reporting
@@ -55,6 +59,7 @@ def fit(
     workers: int | None,
     scheduler: str | None,
     rounds: int | None,
+    alarms: Path | None,
     rejects: Path | None,
     strict: bool,
     delimiter: str | None,
@@ -74,6 +79,9 @@ def fit(
     Without --model the model is written to the folder the command runs in, and named after the first file. An older
     file of that name is replaced only if it is a model of the same target learned from the same files.
 
+    With --outliers 0.05 wild targets and wrong labels do little harm, and with --drift auto the model follows relations
+    that change. --alarms lists such rows and changes as they are found.
+
     Rows that can't be learned are counted and, with --rejects, written down; the exit code is then 3. A run that was
     killed goes on with the same command and --resume, and ends with the same model bit for bit.
 
@@ -83,7 +91,7 @@ def fit(
     """
     from onepass.cli.errors import user_errors
     from onepass.cli.paths import check_distinct_paths, check_writable
-    from onepass.cli.training_run import checkpoint_policy, resume_run, run
+    from onepass.cli.training_run import Logs, checkpoint_policy, resume_run, run
 
     with Console(as_json=as_json, quiet=quiet) as console, user_errors():
         if executor != "dask" and (workers is not None or scheduler is not None or rounds is not None):
@@ -96,9 +104,9 @@ def fit(
         wanted = schema_options(target, shape)
         inputs = Inputs(tuple(expand(files)), passes, delimiter)
         if executor == "dask":
-            _refuse_on_dask(inputs, resume, shape["drift"])
+            _refuse_on_dask(inputs, resume, shape["drift"], alarms)
         path = path or _unnamed_model(inputs, target)
-        check_distinct_paths(inputs.files, model=path, rejects=rejects)
+        check_distinct_paths(inputs.files, model=path, rejects=rejects, alarms=alarms)
         check_writable(path, "--model")
         asked = json.loads(json.dumps({"target": target, **shape}))  # as a file will give it back
         resumed = resume_run(path, inputs, resume, asked)
@@ -113,12 +121,14 @@ def fit(
                 console.fact(name, words)
             if passes > 1:
                 console.fact("passes", f"{passes}: every row counts {passes} times, so intervals come out too narrow")
-        with Rejects(rejects, strict=strict, notes=resumed and resumed.progress.notes) as log:
+        notes = resumed and resumed.progress.notes
+        with Alarms(alarms, model, notes) as watched, Rejects(rejects, strict=strict, notes=notes) as log:
+            logs = Logs(log, watched)
             if executor == "dask":
-                return _fit_on_dask(model, path, inputs, log, console, workers, scheduler, rounds or 2)
+                return _fit_on_dask(model, path, inputs, logs, console, workers, scheduler, rounds or 2)
             start = resumed and resumed.progress.position
-            training = TrainingRun(model, path, inputs, sources, start)
-            return run(training, checkpoint_policy(every), log, console, asked)
+            training = TrainingRun(model, path, inputs, sources, start, watched.watch)
+            return run(training, checkpoint_policy(every), logs, console, asked)
 
 
 def default_model_path(file: str) -> Path:
@@ -163,7 +173,7 @@ def _is_model_of(path: Path, inputs: "Inputs", target: str) -> bool:
     return model.target.name == target and model.last_run == inputs.identity()
 
 
-def _refuse_on_dask(inputs: "Inputs", resume: bool, drift: float | str) -> None:
+def _refuse_on_dask(inputs: "Inputs", resume: bool, drift: float | str, alarms: Path | None) -> None:
     for given, option, reason in (
         (inputs.is_stream, "--executor dask", "needs files; standard input can't be shared out"),
         (inputs.passes > 1, "--passes", "is for one process; --rounds says how often a cluster goes over the files"),
@@ -173,6 +183,7 @@ def _refuse_on_dask(inputs: "Inputs", resume: bool, drift: float | str) -> None:
             "is for one process; a run on a cluster begins anew, and mends the loss of workers itself",
         ),
         (drift != 0.0, "--drift", "is for one process; the rows of a cluster have no common order"),
+        (alarms is not None, "--alarms", "is for one process, which learns the rows in their order"),
     ):
         if given:
             raise click.UsageError(f"{option} {reason}.")
@@ -182,7 +193,7 @@ def _fit_on_dask(
     model: "TabularModel",
     path: Path,
     inputs: "Inputs",
-    log: Rejects,
+    logs: "Logs",
     console: Console,
     workers: int | None,
     scheduler: str | None,
@@ -200,7 +211,7 @@ def _fit_on_dask(
         console.fact("cluster", ", ".join(counted(n, what) for what, n in sizes.items()))
         console.start()
         for one in fit_files(model, inputs, client, rounds, lambda done, total: console.advance(0, done / total, 0)):
-            log.add(one.file, one.rejects, one.total - len(one.rejects))
+            logs.rejects.add(one.file, one.rejects, one.total - len(one.rejects))
     model.last_run = inputs.identity()
     save(model, path)
-    return report(model, path, log, console, 0)
+    return report(model, path, logs, console, 0)

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from onepass.cli import options
+from onepass.cli.alarms import Alarms
 from onepass.cli.console import Console
 from onepass.cli.rejects import Rejects
 
@@ -16,6 +17,7 @@ __all__ = ["learn"]
     examples=(
         "onepass learn price.onepass tonight.parquet",
         "onepass learn price.onepass 'new/*.csv.gz' --rejects bad.csv",
+        "tail -f sensor.jsonl | onepass learn level.onepass - --alarms alarms.csv",
         "tail -f events.jsonl | onepass learn clicks.onepass - --checkpoint-every 30s",
     ),
 )
@@ -23,6 +25,7 @@ __all__ = ["learn"]
 @options.files
 @click.option("--passes", type=click.IntRange(min=1), default=1, show_default=True, help="Passes over the input.")
 @options.learning
+@options.alarming
 @options.rejecting
 @options.delimiter
 @options.reporting
@@ -32,6 +35,7 @@ def learn(
     passes: int,
     every: tuple[str, float],
     resume: bool,
+    alarms: Path | None,
     rejects: Path | None,
     strict: bool,
     delimiter: str | None,
@@ -44,11 +48,14 @@ def learn(
     learned MODEL stays as it is and the progress is kept beside it, in MODEL.partial; after an interruption the same
     command with --resume goes on. With --resume files that the last run learned to their end are not learned again.
 
+    --alarms lists the rows whose target the model does not believe, and those at which the truth has changed, each
+    judged by what was learned before it. A model made with --outliers or --drift auto can do so.
+
     From standard input (-) rows are learned as they come, and MODEL itself is brought up to date at every checkpoint.
     """
     from onepass.cli.errors import user_errors
     from onepass.cli.paths import check_distinct_paths, check_writable, load_model
-    from onepass.cli.training_run import checkpoint_policy, resume_run, run
+    from onepass.cli.training_run import Logs, checkpoint_policy, resume_run, run
 
     with Console(as_json=as_json, quiet=quiet) as console, user_errors():
         from onepass.tables.inputs import Inputs
@@ -57,7 +64,7 @@ def learn(
         from onepass.tables.training import TrainingRun
 
         inputs = Inputs(tuple(expand(files)), passes, delimiter)
-        check_distinct_paths(inputs.files, MODEL=model, rejects=rejects)
+        check_distinct_paths(inputs.files, MODEL=model, rejects=rejects, alarms=alarms)
         learned = load_model(model)
         check_writable(model, "MODEL")
         resumed = resume_run(model, inputs, resume, {})
@@ -68,7 +75,8 @@ def learn(
         learned = learned if resumed is None else resumed.model
         for source in sources:
             check_columns(learned, source, target=True)
-        with Rejects(rejects, strict=strict, notes=resumed and resumed.progress.notes) as log:
+        notes = resumed and resumed.progress.notes
+        with Alarms(alarms, learned, notes) as watched, Rejects(rejects, strict=strict, notes=notes) as log:
             start = resumed and resumed.progress.position
-            training = TrainingRun(learned, model, inputs, sources, start)
-            return run(training, checkpoint_policy(every), log, console, asked={})
+            training = TrainingRun(learned, model, inputs, sources, start, watched.watch)
+            return run(training, checkpoint_policy(every), Logs(log, watched), console, asked={})

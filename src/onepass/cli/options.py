@@ -9,6 +9,7 @@ import click
 
 __all__ = [
     "Command",
+    "alarming",
     "clustering",
     "delimiter",
     "files",
@@ -226,6 +227,15 @@ shape = _all(
         help="Prior standard deviation of the intercept; by default 4, or with --hidden 1 for numbers.",
     ),
     click.option(
+        "--outliers",
+        type=click.FloatRange(0.0, 0.5, max_open=True),
+        metavar="SHARE",
+        default=0.0,
+        show_default=True,
+        help="Share of the rows whose target is not to be trusted, such as 0.05; it is learned from this start, and "
+        "wild targets or wrong labels then do little harm.",
+    ),
+    click.option(
         "--forgetting",
         type=click.FloatRange(0.0, 1.0, min_open=True),
         default=1.0,
@@ -285,6 +295,13 @@ clustering = _all(
         type=click.IntRange(min=1),
         help="Number of times a cluster learns the files; 2 by default.",
     ),
+)
+
+alarming = click.option(
+    "--alarms",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write rows that the model does not believe, and changes, to this CSV file as they are found: file, line, "
+    "kind, probability, target, predicted. Needs --outliers or --drift auto; the very first rows can hardly be judged.",
 )
 
 rejecting = _all(

@@ -12,7 +12,17 @@ if TYPE_CHECKING:
 __all__ = ["flag", "schema_error_words", "schema_options", "task_words"]
 
 _FLAGS = {"kinds": "--as"}
-_SETTINGS = ("hidden", "activation", "covariance", "forgetting", "drift", "prior_scale", "intercept_scale", "seed")
+_SETTINGS = (
+    "hidden",
+    "activation",
+    "covariance",
+    "outliers",
+    "forgetting",
+    "drift",
+    "prior_scale",
+    "intercept_scale",
+    "seed",
+)
 
 
 def flag(setting: str) -> str:

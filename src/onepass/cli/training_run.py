@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from onepass.cli.alarms import Alarms
 from onepass.cli.console import Console, counted
 from onepass.cli.errors import INTERRUPTED, REJECTED
 from onepass.cli.rejects import Rejects
@@ -21,7 +22,18 @@ if TYPE_CHECKING:
     from onepass.tables.progress import ResumedRun
     from onepass.tables.training import CheckpointPolicy, TrainingRun
 
-__all__ = ["checkpoint_policy", "report", "resume_run", "run", "stoppable"]
+__all__ = ["Logs", "checkpoint_policy", "report", "resume_run", "run", "stoppable"]
+
+
+class Logs(NamedTuple):
+    """What is written down of a run."""
+
+    rejects: Rejects
+    alarms: Alarms
+
+    def note(self) -> dict[str, Any]:
+        """What has to be kept with a run's progress, so that nothing is written down twice."""
+        return {**self.rejects.note(), **self.alarms.note()}
 
 
 def resume_run(path: Path, inputs: "Inputs", resume: bool, asked: dict[str, Any]) -> "ResumedRun | None":
@@ -71,7 +83,7 @@ def checkpoint_policy(every: tuple[str, float]) -> "CheckpointPolicy":
 
 
 def run(
-    training: "TrainingRun", policy: "CheckpointPolicy", rejects: Rejects, console: Console, asked: dict[str, Any]
+    training: "TrainingRun", policy: "CheckpointPolicy", logs: Logs, console: Console, asked: dict[str, Any]
 ) -> int:
     """Learn everything, say how it went, and give the exit code."""
     from onepass.tables.training import Interrupted, train
@@ -85,8 +97,8 @@ def run(
         console.aside(f"going on after {counted(before, 'row')}")
 
     def listen(step: "Step") -> None:
-        rejects.add(step.file, step.rows.rejects)
-        console.advance(step.rows.lines, step.share, rejects.count)
+        logs.rejects.add(step.file, step.rows.rejects)
+        console.advance(step.rows.lines, step.share, logs.rejects.count)
 
     console.start()
     try:
@@ -96,7 +108,7 @@ def run(
                 policy,
                 listen=listen,
                 stopping=stopping,
-                notes=lambda: {"asked": asked, **rejects.note()},
+                notes=lambda: {"asked": asked, **logs.note()},
             )
             if stopping():
                 console.aside("interrupted; what had come by then is learned and saved")
@@ -107,17 +119,19 @@ def run(
         raise click.ClickException(
             f"cannot write {error.filename or training.path}: {error.strerror}; what was there is as it was."
         ) from None
-    return report(training.model, training.path, rejects, console, before)
+    return report(training.model, training.path, logs, console, before)
 
 
-def report(model: "TabularModel", path: Path, rejects: Rejects, console: Console, before: int) -> int:
+def report(model: "TabularModel", path: Path, logs: Logs, console: Console, before: int) -> int:
     """Say how a run ended that began with so many rows, and give the exit code."""
+    rejects, alarms = logs
     rejects.tell(console)
     learned = model.n_rows - before
     facts = {
         "model": str(path),
         "rows": learned,
         "rejected": rejects.count,
+        **alarms.facts(),
         "rows_in_all": model.n_rows,
         "seconds": round(console.seconds, 3),
         "rows_per_second": round(learned / max(console.seconds, 1e-9)),
@@ -126,6 +140,7 @@ def report(model: "TabularModel", path: Path, rejects: Rejects, console: Console
         facts,
         f"learned {counted(learned, 'row')} in {console.seconds:.1f} s ({facts['rows_per_second']:,} rows/s), "
         f"{rejects.count:,} rejected; the model has seen {model.n_rows:,}",
+        *alarms.words(),
         f"model: {path}",
     )
     return REJECTED if rejects.count else 0

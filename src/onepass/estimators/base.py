@@ -153,6 +153,17 @@ class OnePassEstimator(SavableEstimator):
         self._n_rows += len(batch)
         return PredictedRows.joined(parts)
 
+    def _outlier_probability(self, X: Any, y: Any) -> FloatArray:
+        """Probability that each target is not to be trusted, ``(n,)``; of several numbers that of the worst."""
+        check_is_fitted(self)
+        X, y = self._checked_pairs(X, y, restart=False)
+        targets = self._encoded(y, None, restart=False)
+        parts = []
+        for part in self._standardized(Batch(X, targets.reshape(len(targets), -1)), _CHUNK):
+            pairs = zip(self._ensembles, part.targets.T, strict=True)
+            parts.append(np.max([ensemble.outlier_probability(part.rows, column) for ensemble, column in pairs], 0))
+        return np.concatenate(parts)
+
     def _check_warm(self) -> None:
         if self.standardize and (not self.__sklearn_is_fitted__() or self._n_rows < self.warm_up):
             raise ValueError(
@@ -201,7 +212,7 @@ class OnePassEstimator(SavableEstimator):
         """Start again from the statistics of all rows so far; what is to be learned are all of these rows."""
         batch = batch if self._waiting is None else batch.after(self._waiting)
         first = batch.part(0, self.warm_up)
-        self._input_scaling = Scaling.of(as_dense(first.rows))
+        self._input_scaling = Scaling.of_near(as_dense(first.rows), self.outliers)
         self._target_scaling = self._scaling_of_targets(first.targets)
         self._ensembles = self._new_ensembles()
         self._waiting = batch if len(batch) < self.warm_up else None
@@ -291,6 +302,13 @@ class OnePassEstimator(SavableEstimator):
         check_is_fitted(self)
         weights = np.array([ensemble.weights for ensemble in self._ensembles])
         return np.asarray(weights[0] if len(weights) == 1 else weights)
+
+    @property
+    def outliers_(self) -> Any:
+        """Share of the targets that are not to be trusted, as it is believed now; ``(q,)`` for several outputs."""
+        check_is_fitted(self)
+        shares = [each.weights @ [member.outliers_ for member in each.members] for each in self._ensembles]
+        return float(shares[0]) if len(shares) == 1 else np.array(shares)
 
     @property
     def drift_(self) -> Any:

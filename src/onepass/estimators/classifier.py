@@ -14,7 +14,7 @@ from onepass.activations import as_activation
 from onepass.beliefs.prior import prior_variances
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.batch import PredictedRows
-from onepass.estimators.inputs import INTERCEPT_SCALE
+from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS
 from onepass.estimators.posterior import draw_functions, linear_coefficients
 from onepass.files.state import Arrays, Parameters
 from onepass.likelihoods.mixtures import mixture_moments, mixture_quantile
@@ -50,6 +50,10 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         Rows of a warm-up that is not over can't be predicted so: their scale is known only after the last of them.
         """
         return self._predict_then_learn(X, y, classes)
+
+    def outlier_probability(self, X: Any, y: Any) -> FloatArray:
+        """Probability that each label is wrong, by what is believed now, ``(n,)``; 0 with ``outliers=0``."""
+        return self._outlier_probability(X, y)
 
     def predict(self, X: Any) -> Any:
         """Most probable classes, ``(n,)``."""
@@ -187,6 +191,10 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     fit_intercept : bool
     covariance : {"full", "diagonal"}
         All correlations between weights, or none: for very many features.
+    outliers : float
+        Share of the labels that are wrong, in [0, 0.5). 0 trusts all of them; above 0 the share is learned, from this
+        start, and each row counts as far as its label is believed. After a jump of the truth, when one row after the
+        other is distrusted, the model begins anew.
     forgetting : float
         In (0, 1]; below 1 the past fades, for classes that drift.
     drift : float or "auto"
@@ -217,6 +225,8 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     log_evidence_ : float
         Sum of the log probabilities of all labels, each before it was learned; with ``standardize=True`` without those
         of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
+    outliers_ : float
+        Share of the labels that are not to be trusted, as it is believed now.
     drift_ : dict
         The probability of each rate of drift, now; for several outputs a list of such.
     n_seen_ : int
@@ -240,6 +250,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         intercept_scale: float | None = INTERCEPT_SCALE,
         fit_intercept: bool = True,
         covariance: str = "full",
+        outliers: float = OUTLIERS,
         forgetting: float = 1.0,
         drift: float | str = 0.0,
         passes: int = 1,
@@ -252,6 +263,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         self.intercept_scale = intercept_scale
         self.fit_intercept = fit_intercept
         self.covariance = covariance
+        self.outliers = outliers
         self.forgetting = forgetting
         self.drift = drift
         self.passes = passes
@@ -307,6 +319,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
                 bias=self.fit_intercept,
                 cov=prior_variances(self.n_features_in_, int(self.fit_intercept), scale, self.intercept_scale),
                 covariance=self.covariance,
+                outliers=self.outliers,
                 forgetting=self.forgetting,
                 drift=self.drift,
             )
@@ -320,6 +333,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
             covariance=one_of(self.covariance, ("full", "diagonal"), "covariance"),
             prior_scale=scale,
             intercept_scale=self.intercept_scale,
+            outliers=self.outliers,
             forgetting=self.forgetting,
             drift=self.drift,
         )

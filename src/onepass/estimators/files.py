@@ -36,7 +36,7 @@ class SavableEstimator(CheckedInputs):
     n_features_in_: int
     feature_names_in_: Any
 
-    _former_arguments: ClassVar[dict[str, Any]] = {"intercept_scale": None, "drift": 0.0}
+    _former_arguments: ClassVar[dict[str, Any]] = {"intercept_scale": None, "outliers": 0.0, "drift": 0.0}
     """What older files don't name, as it was when they were written."""
 
     _input_scaling: Scaling

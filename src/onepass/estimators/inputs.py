@@ -8,10 +8,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_flag, as_positive
+from onepass._validation import as_count, as_flag, as_outliers, as_positive
 from onepass.estimators.batch import is_sparse
 
-__all__ = ["INTERCEPT_SCALE", "SCALES", "CheckedInputs"]
+__all__ = ["INTERCEPT_SCALE", "OUTLIERS", "SCALES", "CheckedInputs"]
 
 SCALES = (0.3, 1.0, 3.0, 10.0)  # of the priors that prior_scale="auto" weighs against each other
 INTERCEPT_SCALE = 4.0
@@ -20,6 +20,8 @@ INTERCEPT_SCALE = 4.0
 Of log odds -7, that is one row in a thousand, it is less than twice that; in balanced classes, or targets that were
 standardised, it costs one to two nats in all.
 """
+OUTLIERS = 0.0
+"""Share of the targets that are not to be trusted, if nothing else is said: all are."""
 _MOST_REPEATED = 10_000_000  # rows that whole weights may stand for
 
 
@@ -29,6 +31,7 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
     prior_scale: float | str
     intercept_scale: float | None
     covariance: str
+    outliers: float
     standardize: bool
     warm_up: int
 
@@ -44,6 +47,7 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"prior_scale must be a positive number or 'auto', got {scale!r}")
         if self.intercept_scale is not None:
             as_positive(self.intercept_scale, "intercept_scale", "or None for the prior of a weight")
+        as_outliers(self.outliers)
         for name in ("standardize", "fit_intercept"):
             as_flag(getattr(self, name, True), name)
         if self.standardize:

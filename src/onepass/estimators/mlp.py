@@ -10,7 +10,7 @@ from onepass._validation import as_count, as_nonnegative
 from onepass.activations import as_activation
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.classifier import OnePassClassifier
-from onepass.estimators.inputs import INTERCEPT_SCALE
+from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS
 from onepass.estimators.regressor import OnePassRegressor
 from onepass.files.state import Arrays
 from onepass.models.ensemble import BayesianCommittee, Ensemble
@@ -59,6 +59,7 @@ class _Networks(OnePassEstimator):
             "prior_scale": scale,
             "intercept_scale": self.intercept_scale,
             "seed": self.random_state or 0,
+            "outliers": self.outliers,
             "forgetting": self.forgetting,
             "drift": self.drift,
         }
@@ -98,6 +99,10 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         What more passes do. ``"ep"`` (expectation propagation) removes the row's previous contribution before updating
         again and needs ``covariance="full"`` and no forgetting; ``"reuse"`` counts the data again and grows
         overconfident. By default the first where that is possible.
+    outliers : float
+        Share of the labels that are wrong, in [0, 0.5). 0 trusts all of them; above 0 the share is learned, from this
+        start, and each row counts as far as its label is believed. After a jump of the truth, when one row after the
+        other is distrusted, the model begins anew.
     forgetting : float
         In (0, 1]; below 1 the past fades, for classes that drift.
     drift : float or "auto"
@@ -117,6 +122,8 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
     log_evidence_ : float
         Sum of the log probabilities of all labels, each before it was learned; with ``standardize=True`` without those
         of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
+    outliers_ : float
+        Share of the labels that are not to be trusted, as it is believed now.
     drift_ : dict
         The probability of each rate of drift, now; for several outputs a list of such.
     n_seen_ : int
@@ -142,6 +149,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         members: int = 1,
         passes: int = 1,
         refine: str = "auto",
+        outliers: float = OUTLIERS,
         forgetting: float = 1.0,
         drift: float | str = 0.0,
         standardize: bool = True,
@@ -156,6 +164,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         self.members = members
         self.passes = passes
         self.refine = refine
+        self.outliers = outliers
         self.forgetting = forgetting
         self.drift = drift
         self.standardize = standardize
@@ -205,6 +214,11 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         What more passes do. ``"ep"`` (expectation propagation) removes the row's previous contribution before updating
         again and needs ``covariance="full"`` and no forgetting; ``"reuse"`` counts the data again and grows
         overconfident. By default the first where that is possible.
+    outliers : float
+        Share of the targets that are not to be trusted, in [0, 0.5): sensors that spike, typing errors. 0 trusts all of
+        them; above 0 the share is learned, from this start, and each row counts as far as its target is believed. After
+        a jump of the truth, when one row after the other is distrusted, the model begins anew. With ``standardize``
+        wild numbers among the first rows don't count for the scale of their column.
     forgetting : float
         In (0, 1]; below 1 the past fades, for relations that drift.
     drift : float or "auto"
@@ -226,6 +240,8 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
     log_evidence_ : float
         Sum of the log predictive densities of all rows, each before it was learned; with ``standardize=True`` without
         those of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
+    outliers_ : float or (q,) array
+        Share of the targets that are not to be trusted, as it is believed now.
     drift_ : dict
         The probability of each rate of drift, now; for several outputs a list of such.
     n_seen_ : int
@@ -253,6 +269,7 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         members: int = 1,
         passes: int = 1,
         refine: str = "auto",
+        outliers: float = OUTLIERS,
         forgetting: float = 1.0,
         drift: float | str = 0.0,
         standardize: bool = True,
@@ -269,6 +286,7 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         self.members = members
         self.passes = passes
         self.refine = refine
+        self.outliers = outliers
         self.forgetting = forgetting
         self.drift = drift
         self.standardize = standardize

@@ -12,9 +12,9 @@ from onepass.activations import Exponential, as_activation
 from onepass.beliefs.prior import prior_variances
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.batch import Batch, PredictedRows
-from onepass.estimators.inputs import INTERCEPT_SCALE
+from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS
 from onepass.estimators.posterior import Coefficients, draw_functions, linear_coefficients
-from onepass.estimators.scaling import Scaling, warn_of_targets
+from onepass.estimators.scaling import Scaling, near, warn_of_targets
 from onepass.files.state import Arrays, Parameters
 from onepass.likelihoods import NegativeBinomial, Poisson
 from onepass.likelihoods.counts import (
@@ -78,6 +78,13 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         Rows of a warm-up that is not over can't be predicted so: their scale is known only after the last of them.
         """
         return self._predict_then_learn(X, y)
+
+    def outlier_probability(self, X: Any, y: Any) -> FloatArray:
+        """Probability that each target is not to be trusted, by what is believed now, ``(n,)``; 0 with ``outliers=0``.
+
+        Of several outputs that of the least trusted one.
+        """
+        return self._outlier_probability(X, y)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Expected targets, ``(n,)`` or ``(n, q)``; with ``return_std`` the standard deviations of new ones too."""
@@ -165,13 +172,14 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _scaling_of_targets(self, targets: FloatArray) -> Scaling:
-        return self._target_scaling if self._learns_counts else Scaling.of(targets)
+        return self._target_scaling if self._learns_counts else Scaling.of_near(targets, self.outliers)
 
     def _warn_of_targets(self, batch: Batch) -> None:
         if self._learns_counts:
             return
         scale = max(self._scales)
-        warn_of_targets(batch.targets, batch.rows, scale, self.intercept_scale or scale)
+        trusted = near(batch.targets, self.outliers).all(axis=1)
+        warn_of_targets(batch.targets[trusted], batch.rows[trusted], scale, self.intercept_scale or scale)
 
     def _predicted(self, predictions: list[Prediction]) -> tuple[FloatArray, FloatArray, FloatArray]:
         mean, var, noise = (
@@ -234,6 +242,11 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     fit_intercept : bool
     covariance : {"full", "diagonal"}
         All correlations between weights, or none: for very many features.
+    outliers : float
+        Share of the targets that are not to be trusted, in [0, 0.5): sensors that spike, typing errors. 0 trusts all of
+        them; above 0 the share is learned, from this start, and each row counts as far as its target is believed. After
+        a jump of the truth, when one row after the other is distrusted, the model begins anew. With ``standardize``
+        wild numbers among the first rows don't count for the scale of their column.
     forgetting : float
         In (0, 1]; below 1 the past fades, for relations that drift.
     drift : float or "auto"
@@ -266,6 +279,8 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     log_evidence_ : float
         Sum of the log predictive densities of all rows, each before it was learned; with ``standardize=True`` without
         those of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
+    outliers_ : float or (q,) array
+        Share of the targets that are not to be trusted, as it is believed now.
     drift_ : dict
         The probability of each rate of drift, now; for several outputs a list of such.
     n_seen_ : int
@@ -294,6 +309,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         intercept_scale: float | None = INTERCEPT_SCALE,
         fit_intercept: bool = True,
         covariance: str = "full",
+        outliers: float = OUTLIERS,
         forgetting: float = 1.0,
         drift: float | str = 0.0,
         passes: int = 1,
@@ -308,6 +324,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         self.intercept_scale = intercept_scale
         self.fit_intercept = fit_intercept
         self.covariance = covariance
+        self.outliers = outliers
         self.forgetting = forgetting
         self.drift = drift
         self.passes = passes
@@ -344,6 +361,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
             observation=self._observation,
             noise=noise,
             covariance=self.covariance,
+            outliers=self.outliers,
             forgetting=self.forgetting,
             drift=self.drift,
         )

@@ -6,15 +6,18 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import issparse
+from scipy.stats import norm
 
 from onepass._typing import FloatArray
 from onepass.files.state import Arrays, sized
 
-__all__ = ["Scaling", "warn_of_scales", "warn_of_targets"]
+__all__ = ["Scaling", "near", "warn_of_scales", "warn_of_targets"]
 
 _LARGEST_RATIO = 1e3
 _LARGEST_SURPRISE = 10.0  # in standard deviations that the prior gives targets
+_FARTHEST = 10.0  # standard deviations from the median, as the nearest values have them, that a target may be away
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,16 @@ class Scaling:
         constant = std <= 1e-12  # what rounding leaves of a constant column is not its standard deviation
         scale = np.maximum(std * unit, np.finfo(np.float64).tiny)
         return cls(scaled.mean(axis=0) * unit, np.where(constant, 1.0, scale))
+
+    @classmethod
+    def of_near(cls, rows: FloatArray, outliers: float) -> "Scaling":
+        """Take the statistics of every column from those of its values that are not wild: see `near`."""
+        plain = cls.of(rows)
+        for k in np.flatnonzero(~near(rows, outliers).all(axis=0)):
+            column = rows[:, k]
+            part = cls.of(column[near(column, outliers), None])
+            plain.centre[k], plain.scale[k] = part.centre[0], part.scale[0]
+        return plain
 
     @classmethod
     def none(cls, size: int) -> "Scaling":
@@ -70,6 +83,33 @@ class Scaling:
     def undo(self, rows: FloatArray) -> FloatArray:
         """Bring standardised rows back, ``(n, d)``."""
         return rows * self.scale + self.centre
+
+
+def near(values: FloatArray, outliers: float) -> NDArray[np.bool_]:
+    """Which values of each column are not wild; with ``outliers=0`` all of them, and so nearly always on clean data.
+
+    A value is wild if it is more than ten standard deviations from the median, as the nearer values have them: half to
+    three quarters of them, the fewer the more outliers are expected, or 90 % if all these are equal.
+
+    Parameters
+    ----------
+    values : (n,) or (n, q) array
+    outliers : float
+
+    Examples
+    --------
+    >>> near(np.array([1.0, 2.0, 3.0, 4.0, 4000.0]), outliers=0.05)
+    array([ True,  True,  True,  True, False])
+    """
+    if not outliers:
+        return np.ones(values.shape, dtype=bool)
+    half = values / 2.0  # the difference of two numbers near the largest there are is finite
+    distances = np.abs(half - np.median(half, axis=0))
+    std = np.zeros(values.shape[1:])
+    for share in (min(0.75, max(0.5, 1.0 - 2.0 * outliers)), 0.9):
+        distance = np.quantile(distances, share, axis=0, method="lower")
+        std = np.where(std > 0.0, std, distance / norm.ppf(0.5 + share / 2.0))
+    return np.asarray((distances / _FARTHEST <= std) | (std == 0.0))
 
 
 def warn_of_scales(rows: Any, names: Any = None) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from onepass._typing import FloatArray
+from onepass.estimators.batch import PredictedRows
 from onepass.evaluation.baselines import TunedBaseline, installed_baselines
 from onepass.evaluation.metrics import (
     REGISTRY,
@@ -22,9 +23,11 @@ from onepass.tables.readers.errors import StreamError
 from onepass.tables.rows import Rows
 from onepass.tables.targets import CountTarget, NumberTarget
 
-__all__ = ["OURS", "Scores", "Trial"]
+__all__ = ["BELIEVED", "OURS", "Scores", "Trial"]
 
 OURS = "onepass"
+BELIEVED = "onepass, rows believed"
+"""The same model, scored on those rows alone whose target it holds for true when it sees it."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,9 @@ class Trial:
         self.rows = 0
         self.task: Task = _task_of(model)
         self.ours = Scores.of(self.task, with_std=True)
+        self.believed = Scores.of(self.task, with_std=True)
+        """Scores of the rows whose target is believed; others, which may be of any size, say little."""
+        self.n_outliers = 0
         self.baselines: list[tuple[TunedBaseline, Scores]] = []
         if compare:
             found = installed_baselines(len(model.labels), tuple(getattr(model.estimator, "hidden_layer_sizes", ())))
@@ -75,16 +81,9 @@ class Trial:
         if predicted is None:
             return
         self.rows += len(rows.y)
-        if self.task == "classes":
-            best = predicted.mean.argmax(axis=1)
-            std = np.sqrt(predicted.var[np.arange(len(best)), best])
-        else:
-            std = np.sqrt(predicted.var + predicted.noise_var)
-        if self.task == "counts":
-            moments = {"mean": predicted.mean, "var": predicted.var, "noise_var": predicted.noise_var}
-            self.ours.update(CountPredictions(y=rows.y, std=std, log_densities=predicted.log_density, **moments))
-        else:
-            self.ours.update(self._predictions(rows.y, predicted.mean, std, predicted.log_density))
+        self.ours.update(self._our_predictions(rows.y, predicted))
+        if self.model.estimator.outliers:
+            self._add_believed(rows.y, predicted)
         for baseline, scores in self.baselines:
             try:
                 guess = baseline.predict_then_learn(rows.X, rows.y)
@@ -94,6 +93,13 @@ class Trial:
             scores.update(self._predictions(rows.y, guess))
         self.baselines = [(one, scores) for one, scores in self.baselines if one.name not in self.failed]
 
+    def _add_believed(self, y: FloatArray, predicted: PredictedRows) -> None:
+        believed = predicted.outlier_probability <= 0.5
+        self.n_outliers += int((~believed).sum())
+        if believed.any():
+            part = PredictedRows(*(column[believed] for column in predicted))
+            self.believed.update(self._our_predictions(y[believed], part))
+
     def check(self) -> None:
         """Raise an error if no row was scored."""
         if not self.rows:
@@ -101,7 +107,10 @@ class Trial:
 
     def scores(self) -> dict[str, dict[str, float]]:
         """Scores of every model, by name."""
-        return {OURS: self.ours.total.get(), **{one.name: scores.total.get() for one, scores in self.baselines}}
+        scores = {OURS: self.ours.total.get()}
+        if 0 < self.n_outliers < self.rows:
+            scores[BELIEVED] = self.believed.total.get()
+        return scores | {one.name: scores.total.get() for one, scores in self.baselines}
 
     def settings(self) -> dict[str, str]:
         """Settings of the baselines that have predicted best so far, by name."""
@@ -125,6 +134,17 @@ class Trial:
 
     def _text(self, name: str, found: dict[str, Any]) -> str:
         return REGISTRY[self.task][name].text(found[name]) if name in found else "-"
+
+    def _our_predictions(self, y: FloatArray, predicted: PredictedRows) -> NumberPredictions | ClassPredictions:
+        if self.task == "classes":
+            best = predicted.mean.argmax(axis=1)
+            std = np.sqrt(predicted.var[np.arange(len(best)), best])
+        else:
+            std = np.sqrt(predicted.var + predicted.noise_var)
+        if self.task == "counts":
+            moments = {"mean": predicted.mean, "var": predicted.var, "noise_var": predicted.noise_var}
+            return CountPredictions(y=y, std=std, log_densities=predicted.log_density, **moments)
+        return self._predictions(y, predicted.mean, std, predicted.log_density)
 
     def _predictions(
         self,

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass._validation import as_nonnegative, as_positive
+from onepass._validation import as_nonnegative, as_outliers, as_positive
 from onepass.beliefs.prior import prior_variances
 from onepass.files.state import Arrays, Parameters, nested, under
 from onepass.likelihoods.mixtures import mixture_moments
@@ -40,6 +40,7 @@ class _NamedFeatures:
     covariance: str
     forgetting: float
     drift: float | str
+    outliers: float
 
     def _start(self) -> None:
         self._columns: dict[Hashable, int] = {}  # of the features, in the order in which they came
@@ -58,6 +59,11 @@ class _NamedFeatures:
     def drift_(self) -> dict[float | str, float]:
         """The probability of each rate of drift, now."""
         return self._perceptron.drift_
+
+    @property
+    def outliers_(self) -> float:
+        """Share of the targets that are not to be trusted, as it is believed now."""
+        return self._perceptron.outliers_
 
     @property
     def log_evidence(self) -> float:
@@ -100,15 +106,7 @@ class _NamedFeatures:
 
     def _output(self, x: Mapping[Any, Any]) -> tuple[Any, Any]:
         """Mean and variance of the output; a feature that is new adds the variance of its prior."""
-        _check_row(x)
-        row, new_squares = np.zeros(self._perceptron.n_features), np.float64(0.0)
-        for name, value in x.items():
-            column = self._columns.get(name)
-            if column is None:
-                new_squares += np.square(min(abs(float(value)), _LARGEST))
-            else:
-                row[column] = value
-        return self._moments(row, new_squares)
+        return self._moments(*self._as_row(x))
 
     def _outputs(self, frame: Any) -> tuple[FloatArray, FloatArray]:
         """The same for the rows of a frame, ``(n,)`` each."""
@@ -127,6 +125,29 @@ class _NamedFeatures:
             return outputs[0].mean, outputs[0].var
         means, variances = (np.array(values) for values in zip(*((one.mean, one.var) for one in outputs), strict=True))
         return mixture_moments(np.array(weights), means, variances)
+
+    def _distrust(self, x: Mapping[Any, Any], y: float) -> float:
+        """Probability that the target of a row is not to be trusted; weights of new features are at their prior."""
+        row, new_squares = self._as_row(x)
+        perceptron, used = self._perceptron, len(self._columns)
+        if new_squares > 0.0:  # one weight that no feature has can stand for all that are new
+            if used == perceptron.n_features:
+                perceptron = _grown(perceptron, self._new_perceptron(used + 1))
+                row = np.append(row, 0.0)
+            row[used] = np.sqrt(new_squares)
+        return float(perceptron.outlier_probability(row, y))
+
+    def _as_row(self, x: Mapping[Any, Any]) -> tuple[FloatArray, Any]:
+        """A row with the perceptron's columns, and the sum of squares of its new features."""
+        _check_row(x)
+        row, new_squares = np.zeros(self._perceptron.n_features), np.float64(0.0)
+        for name, value in x.items():
+            column = self._columns.get(name)
+            if column is None:
+                new_squares += np.square(min(abs(float(value)), _LARGEST))
+            else:
+                row[column] = value
+        return row, new_squares
 
     def _as_rows(self, frame: Any) -> tuple[FloatArray, FloatArray]:
         """A frame's rows with the perceptron's columns, and for each row the sum of squares of its new features."""
@@ -149,7 +170,7 @@ class _NamedFeatures:
         return {"arguments": self._arguments(), "core": state, "feature_names": names}, nested("core", arrays)
 
     def _arguments(self) -> Parameters:
-        names = ("prior_scale", "intercept_scale", "covariance", "forgetting", "drift")
+        names = ("prior_scale", "intercept_scale", "covariance", "forgetting", "drift", "outliers")
         return {name: getattr(self, name) for name in names}
 
     @classmethod
@@ -163,6 +184,14 @@ class _NamedFeatures:
         model._columns = {name: column for column, name in enumerate(names)}
         model._perceptron = perceptron
         return model
+
+
+def _as_label(y: Any) -> float:
+    if y not in (False, True):
+        raise ValueError(
+            f"y must be True or False, got {y!r}; for more classes wrap the model in multiclass.OneVsRestClassifier"
+        )
+    return float(y)
 
 
 def _check_row(x: Mapping[Any, Any]) -> None:
@@ -231,6 +260,9 @@ class PerceptronClassifier(_NamedFeatures, base.MiniBatchClassifier):
     drift
         How fast weights move: before each row their belief goes this share of the way back to the prior. `"auto"`
         weighs several rates row by row; it takes about six times as long.
+    outliers
+        Share of the labels that are wrong, in [0, 0.5). Above 0 it is learned, from this start, and each row counts as
+        far as its label is believed.
 
     Examples
     --------
@@ -249,12 +281,14 @@ class PerceptronClassifier(_NamedFeatures, base.MiniBatchClassifier):
         forgetting: float = 1.0,
         intercept_scale: float = 4.0,
         drift: float | str = 0.0,
+        outliers: float = 0.0,
     ) -> None:
         self.prior_scale = as_nonnegative(prior_scale, "prior_scale")
         self.intercept_scale = as_positive(intercept_scale, "intercept_scale")
         self.covariance = covariance
         self.forgetting = forgetting
         self.drift = as_drift(drift)
+        self.outliers = as_outliers(outliers)
         self._start()
 
     def _new_perceptron(self, n_features: int) -> BayesianPerceptron:
@@ -265,19 +299,20 @@ class PerceptronClassifier(_NamedFeatures, base.MiniBatchClassifier):
             covariance=self.covariance,
             forgetting=self.forgetting,
             drift=self.drift,
+            outliers=self.outliers,
         )
 
     def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
         """Learn one row and its label."""
-        if y not in (False, True):
-            raise ValueError(
-                f"y must be True or False, got {y!r}; for more classes wrap the model in multiclass.OneVsRestClassifier"
-            )
-        self._learn_row(x, float(y))
+        self._learn_row(x, _as_label(y))
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows of a data frame, in their order."""
         self._learn_rows(X, y)
+
+    def outlier_probability_one(self, x: Mapping[Any, Any], y: Any) -> float:
+        """Probability that the label of a row is wrong, by what is believed now; 0 with ``outliers=0``."""
+        return self._distrust(x, _as_label(y))
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Probabilities of False and True."""
@@ -319,6 +354,9 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
     drift
         How fast weights move: before each row their belief goes this share of the way back to the prior. `"auto"`
         weighs several rates row by row; it takes about six times as long.
+    outliers
+        Share of the targets that are not to be trusted, in [0, 0.5). Above 0 it is learned, from this start, and each
+        row counts as far as its target is believed.
 
     Examples
     --------
@@ -345,6 +383,7 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
         forgetting: float = 1.0,
         intercept_scale: float = 100.0,
         drift: float | str = 0.0,
+        outliers: float = 0.0,
     ) -> None:
         self.prior_scale = as_nonnegative(prior_scale, "prior_scale")
         self.intercept_scale = as_positive(intercept_scale, "intercept_scale")
@@ -353,6 +392,7 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
         self.covariance = covariance
         self.forgetting = forgetting
         self.drift = as_drift(drift)
+        self.outliers = as_outliers(outliers)
         self._start()
 
     def _new_perceptron(self, n_features: int) -> BayesianPerceptron:
@@ -366,6 +406,7 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
             covariance=self.covariance,
             forgetting=self.forgetting,
             drift=self.drift,
+            outliers=self.outliers,
         )
 
     def _arguments(self) -> Parameters:
@@ -378,6 +419,10 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows of a data frame, in their order."""
         self._learn_rows(X, y)
+
+    def outlier_probability_one(self, x: Mapping[Any, Any], y: Any) -> float:
+        """Probability that the target of a row is not to be trusted, by what is believed now; 0 with ``outliers=0``."""
+        return self._distrust(x, float(y))
 
     def predict_one(self, x: Mapping[Any, Any], with_dist: bool = False) -> Any:
         """Expected target, or with ``with_dist`` the distribution of a new one."""

@@ -103,6 +103,11 @@ class Drifting:
         return sum(member.belief_size for member in self._state.members)
 
     @property
+    def outliers_(self) -> float:
+        """Share of the targets that are not to be trusted, as it is believed now; 0 with ``outliers=0``."""
+        return float(self._average(member.outliers_ for member in self._state.members))
+
+    @property
     def mean(self) -> FloatArray:
         """Mean of the weights, ``(p,)``."""
         return np.asarray(self._average(member.mean for member in self._state.members))

@@ -27,7 +27,7 @@ def mixed_scores(weights: FloatArray, scores: Sequence[tuple[Any, Any]]) -> tupl
     with np.errstate(divide="ignore"):  # a part may have lost all weight
         joint = logs + np.log(weights).reshape(-1, *[1] * (logs.ndim - 1))
     mixture = logsumexp(joint, axis=0)
-    return mixture[()], (np.exp(joint - mixture) * distrust).sum(axis=0)[()]
+    return mixture[()], np.minimum((np.exp(joint - mixture) * distrust).sum(axis=0), 1.0)[()]
 
 
 def snapshot(member: Any) -> Any:

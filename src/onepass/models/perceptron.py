@@ -185,6 +185,8 @@ class BayesianPerceptron(DriftChoice):
     log_evidence : float
         Sum of the log predictive densities of all rows, each before it was learned: the higher, the better prior,
         activation and features suit the data.
+    outliers_ : float
+        Share of the targets that are not to be trusted, as it is believed now.
     drift_ : dict
         The probability of each rate of drift and, with ``drift="auto"``, of a quick return to the
         ``"prior"``, now.
@@ -293,6 +295,11 @@ class BayesianPerceptron(DriftChoice):
     def observation(self) -> Likelihood:
         """The likelihood, with its noise as it is now."""
         return self._likelihood.with_noise(self.noise, self.log_noise_var)
+
+    @property
+    def outliers_(self) -> float:
+        """Share of the targets that are not to be trusted, as it is believed now; 0 with ``outliers=0``."""
+        return 1.0 - float(self._state.progress.trust.shares[0]) if self.outliers else 0.0
 
     @property
     def log_noise_var(self) -> float:

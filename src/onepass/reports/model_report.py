@@ -9,7 +9,7 @@ from matplotlib.ticker import FuncFormatter
 
 from onepass._typing import FloatArray
 from onepass.evaluation.metrics import LEVELS, REGISTRY, ClassCalibrationError, NumberCalibrationError, Reliability
-from onepass.evaluation.prequential import OURS, Trial
+from onepass.evaluation.prequential import BELIEVED, OURS, Trial
 from onepass.reports.html import Picture, Report, Section, Table
 from onepass.reports.plots import (
     BAND,
@@ -40,7 +40,10 @@ def evaluation_report(trial: Trial, files: Sequence[str]) -> Report:
     """Report on a test-then-train evaluation."""
     model = trial.model
     sections = (_quality(trial), _calibration(trial), _weights(model), _certainty(trial), _columns(model))
-    facts = (("Input", ", ".join(files)), ("Rows scored", f"{trial.rows:,}"), *_facts(model))
+    scored = [("Rows scored", f"{trial.rows:,}")]
+    if model.estimator.outliers:
+        scored.append(("Targets not believed", f"{trial.n_outliers:,}"))
+    facts = (("Input", ", ".join(files)), *scored, *_facts(model))
     lead = (
         f"Every one of {trial.rows:,} rows was predicted by what had been learned from the rows before it, scored, and "
         "then learned."
@@ -123,6 +126,7 @@ def _limit(panel: Axes, *curves: FloatArray) -> None:
 
 def _comparison(trial: Trial, main: str) -> str:
     scores, title = trial.scores(), trial.title(main)
+    scores.pop(BELIEVED, None)
     if len(scores) == 1:
         return ""
     best = min(scores, key=lambda name: scores[name][main])

@@ -29,6 +29,10 @@ def facts(model: "TabularModel") -> Iterator[tuple[str, str]]:
         yield "noise now", f"standard deviation {model.noise:.4g} of {model.target.name}"
     if isinstance(model.target, CountTarget):
         yield "dispersion now", f"{model.estimator.noise_:.4g}: counts of mean m have the variance m + dispersion m²"
+    if model.estimator.outliers:
+        yield "outliers now", f"{model.estimator.outliers_:.2%} of the targets are not to be trusted"
+    if model.estimator.drift == "auto":
+        yield "drift now", _drift_believed(model.estimator.drift_)
     evidence = model.estimator.log_evidence_ / max(model.n_rows, 1)
     if isinstance(model.target, NumberTarget):
         evidence -= float(np.log(model.target.scale))
@@ -75,12 +79,21 @@ def _estimator_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
     scale, intercept = estimator.prior_scale, estimator.intercept_scale
     weights = "several scales side by side" if scale == "auto" else f"standard deviation {scale:g} of each weight"
     yield "prior", weights + ("" if intercept is None else f", {intercept:g} of the intercept")
+    if estimator.outliers:
+        yield "outliers", f"a share of {estimator.outliers:g} to begin with, then learned: such rows hardly count"
     if estimator.forgetting < 1.0:
         yield "forgetting", f"{estimator.forgetting:g}: the past fades"
     if estimator.drift == "auto":
         yield "drift", "several rates side by side, weighed row by row"
     elif estimator.drift:
         yield "drift", f"{estimator.drift:g} of the way back to the prior before each row"
+
+
+def _drift_believed(probabilities: dict[float, float]) -> str:
+    """Rates of drift that are worth naming, the most probable first."""
+    ranked = sorted(probabilities.items(), key=lambda one: -one[1])
+    named = [(f"rate {rate:g}" if rate else "none", share) for rate, share in ranked if share >= 0.005]
+    return ", ".join(f"{rate} with probability {share:.2f}" for rate, share in named)
 
 
 def _noise_choice(model: "TabularModel") -> tuple[str, str]:

@@ -85,11 +85,11 @@ class TabularModel:
         bad = encoded.bad
         column = batch.column(self.target.name)
         y = self.target.encode(pa.nulls(len(batch)) if column is None else column, bad)
-        X = encoded.X
-        if bad:
-            kept = np.setdiff1d(np.arange(len(batch)), list(bad))
-            X, y = X[kept], y[kept]
-        return Rows(X, y, rejects_of(batch, bad), len(batch) + len(batch.malformed))
+        X, n_lines = encoded.X, len(batch) + len(batch.malformed)
+        if not bad:
+            return Rows(X, y, rejects_of(batch, bad), n_lines, lambda: batch.lines)
+        kept = np.setdiff1d(np.arange(len(batch)), list(bad))
+        return Rows(X[kept], y[kept], rejects_of(batch, bad), n_lines, lambda: np.array(batch.lines)[kept].tolist())
 
     # Learning and predicting.
 

@@ -1,7 +1,7 @@
 """Rows made ready for an estimator, and the records that were rejected on the way."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,6 +30,8 @@ class Rows:
     y: FloatArray  # (n,)
     rejects: tuple[Reject, ...]
     lines: int  # records that they were made of, bad ones among them
+    line_numbers: Callable[[], Sequence[int]] = tuple
+    """Gives the line of each row in its file; computed only when somebody asks."""
 
     @classmethod
     def joined(cls, parts: Sequence["Rows"]) -> "Rows":
@@ -41,6 +43,7 @@ class Rows:
             np.concatenate([part.y for part in parts]),
             tuple(reject for part in parts for reject in part.rejects),
             sum(part.lines for part in parts),
+            lambda: [line for part in parts for line in part.line_numbers()],
         )
 
 

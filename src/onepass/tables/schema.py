@@ -60,11 +60,15 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
         check_has([options.target], source)
     sample = _sample(batches, names)
     scanned = sources if rereadable and not options.classes else ()
-    target, reason = infer_target(sample[options.target], options.target, options.task, options.classes, scanned)
+    outliers = options.settings.outliers
+    target, reason = infer_target(
+        sample[options.target], options.target, options.task, options.classes, scanned, outliers
+    )
     leave_out = {options.target, *options.ignore}
     if options.columns:
         leave_out |= set(names) - set(options.columns)
-    encoding = infer(sample, sorted(leave_out), kinds=options.kinds, one_hot=options.one_hot, buckets=options.buckets)
+    sizes = {"one_hot": options.one_hot, "buckets": options.buckets}
+    encoding = infer(sample, sorted(leave_out), kinds=options.kinds, **sizes, outliers=outliers)
     if not encoding.columns:
         reasons = "; ".join(f"{name}: {why}" for name, why in encoding.ignored.items())
         raise SchemaError(f"{sources[0].name} has no column to learn from{f' ({reasons})' if reasons else ''}")

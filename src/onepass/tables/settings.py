@@ -9,6 +9,7 @@ from onepass.estimators import (
     BayesianPerceptronClassifier,
     BayesianPerceptronRegressor,
 )
+from onepass.estimators.inputs import OUTLIERS
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
 
@@ -26,6 +27,7 @@ class Settings:
     activation: str | None = None
     covariance: str | None = None
     noise: float | None = None  # None: learned
+    outliers: float = OUTLIERS
     forgetting: float = 1.0
     drift: float | str = 0.0
     prior_scale: float | str = 1.0
@@ -38,6 +40,7 @@ def make_estimator(n_features: int, target: Target, settings: Settings) -> Any:
     classes = isinstance(target, ClassTarget)
     options: dict[str, Any] = {
         "prior_scale": settings.prior_scale,
+        "outliers": settings.outliers,
         "forgetting": settings.forgetting,
         "drift": settings.drift,
         "standardize": False,  # the encoding has done so

@@ -23,7 +23,12 @@ _WRONG = 0.02  # share of the first targets that may be no number in a regressio
 
 
 def infer_target(
-    column: Any, name: str, task: str | None, classes: Sequence[str], sources: Sequence[Source]
+    column: Any,
+    name: str,
+    task: str | None,
+    classes: Sequence[str],
+    sources: Sequence[Source],
+    outliers: float = 0.0,
 ) -> tuple[Target, str]:
     """Infer the target from its values in the first rows, and return it with the reason for its task.
 
@@ -34,15 +39,16 @@ def infer_target(
     task : "regression", "counts", "classification", or None for whatever the values look like
     classes : all that will ever come, if they are declared
     sources : files to look through for further classes
+    outliers : share of numbers that are not to be trusted, and don't count for the scale if they are wild
     """
     found, reason = (task, "as asked") if task else _likely_task(column, name, classes)
     if found == "regression":
-        return _number_target(column, name), reason
+        return _number_target(column, name, outliers), reason
     if found == "counts":
         return _count_target(column, name), reason
     target = _class_target(column, name, classes, sources)
     if found == "undecided" and target.numeric and len(target.labels) > 2:
-        return _number_target(column, name), "numbers"
+        return _number_target(column, name, outliers), "numbers"
     return target, reason
 
 
@@ -70,7 +76,7 @@ def _likely_task(column: Any, name: str, classes: Sequence[str]) -> tuple[str, s
     return "regression", "whole numbers from 0 on" if counts else "numbers"
 
 
-def _number_target(column: Any, name: str) -> NumberTarget:
+def _number_target(column: Any, name: str, outliers: float) -> NumberTarget:
     values = as_numbers(column, name, {})
     values = values[np.isfinite(values)]
     if not len(values):
@@ -79,7 +85,7 @@ def _number_target(column: Any, name: str) -> NumberTarget:
             f"the target {name!r} has no numbers among the first rows (the first is {str(first)[:40]!r}); "
             "is it the right column?"
         )
-    return NumberTarget(name, *centre_and_scale(values))
+    return NumberTarget(name, *centre_and_scale(values, outliers))
 
 
 def _count_target(column: Any, name: str) -> CountTarget:

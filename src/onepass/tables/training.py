@@ -12,6 +12,7 @@ from pathlib import Path
 
 from onepass.files.checkpoint import save
 from onepass.files.state import Parameters
+from onepass.tables.alarms import Watch
 from onepass.tables.inputs import Inputs, Position, Step, steps
 from onepass.tables.model import TabularModel
 from onepass.tables.progress import Progress, partial_path, save_progress
@@ -40,6 +41,8 @@ class TrainingRun:
     sources: Sequence[Source]
     start: Position | None = None
     """The first row to learn; None: the first of all."""
+    watch: Watch | None = None
+    """What learns the rows in the model's place when they come for the first time, to tell of some."""
 
 
 class Interrupted(Exception):  # noqa: N818 (it is no error)
@@ -82,7 +85,10 @@ def train(
             checkpointer.save_if_late()
 
     for step in steps(model, inputs, run.sources, run.start, meanwhile=look_up):
-        model.learn(step.rows)
+        if run.watch is not None and step.position.turn == 0:
+            run.watch.learn(step.rows, step.file)
+        else:
+            model.learn(step.rows)
         n_read += step.rows.lines
         if step.rows.rejects and not first_reject:
             first_reject = f"{step.file}, line {step.rows.rejects[0].line}: {step.rows.rejects[0].reason}"

@@ -363,6 +363,11 @@ class BayesianNetwork(DriftChoice):
         """Log density (or probability) of a target, per row."""
         return self._scores(X, y)[0]
 
+    @property
+    def outliers_(self) -> float:
+        """Share of the targets that are not to be trusted, as it is believed now; 0 with ``outliers=0``."""
+        return 1.0 - float(self._state.noise.trust.shares[0]) if self.outliers else 0.0
+
     def outlier_probability(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Probability that each target is not to be trusted, by what is believed now; 0 with ``outliers=0``.
 

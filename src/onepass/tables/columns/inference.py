@@ -33,6 +33,7 @@ def infer(
     kinds: Mapping[str, str] | None = None,
     one_hot: int = ONE_HOT,
     buckets: int = BUCKETS,
+    outliers: float = 0.0,
 ) -> Encoding:
     """Infer from some rows what every column holds.
 
@@ -44,13 +45,16 @@ def infer(
         What the caller knows better, by the name of the column.
     one_hot, buckets : int
         Up to ``one_hot`` categories have a feature each; more are hashed into ``buckets`` features.
+    outliers : float
+        Share of numbers that are not to be trusted: above 0 those that are wild don't count for the scale.
     """
     columns: list[Column] = []
     ignored: dict[str, str] = {}
     for name in sample.schema.names:
         if name in leave_out:
             continue
-        found = _infer_column(name, plain(sample[name]), (kinds or {}).get(name), one_hot, buckets)
+        kind = (kinds or {}).get(name)
+        found = _infer_column(name, plain(sample[name]), kind, one_hot, buckets, outliers)
         if isinstance(found, str):
             ignored[name] = found
         else:
@@ -58,7 +62,7 @@ def infer(
     return Encoding(tuple(columns), ignored)
 
 
-def _infer_column(name: str, array: Any, kind: str | None, one_hot: int, buckets: int) -> Column | str:
+def _infer_column(name: str, array: Any, kind: str | None, one_hot: int, buckets: int, outliers: float) -> Column | str:
     """The column, or why there is nothing to be learned from it."""
     if pa.types.is_nested(array.type) or pa.types.is_binary(array.type):
         return f"it holds {describe_type(array.type)}"
@@ -70,7 +74,7 @@ def _infer_column(name: str, array: Any, kind: str | None, one_hot: int, buckets
         if objection := _objection(name, known, kind, one_hot):
             return objection
     if kind == "number":
-        return Number.inferred(name, array)
+        return Number.inferred(name, array, outliers)
     if kind == "boolean":
         return Boolean(name)
     if kind == "date":

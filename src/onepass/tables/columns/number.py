@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from onepass._typing import FloatArray
+from onepass.estimators.scaling import near
 from onepass.files.state import Parameters, as_number
 from onepass.tables.columns.values import Bad, as_numbers
 from onepass.tables.columns.wording import standardised
@@ -40,12 +41,12 @@ class Number:
         return f"number, {standardised('x', self.centre, self.scale)}{note}"
 
     @classmethod
-    def inferred(cls, name: str, array: Any) -> "Number":
-        """Centre and scale by the values of some rows."""
+    def inferred(cls, name: str, array: Any, outliers: float = 0.0) -> "Number":
+        """Centre and scale by the values of some rows; with ``outliers`` those that are wild don't count."""
         bad: Bad = {}
         values = as_numbers(array, name, bad)
         missing = bool(np.isnan(np.delete(values, list(bad))).any())
-        return cls(name, *centre_and_scale(values[np.isfinite(values)]), missing)
+        return cls(name, *centre_and_scale(values[np.isfinite(values)], outliers), missing)
 
     def state(self) -> Parameters:
         """All of it as data that JSON can hold; in files the scale is called spread."""
@@ -68,8 +69,10 @@ def scale_from_state(state: Parameters, whose: str) -> float:
     return scale
 
 
-def centre_and_scale(values: FloatArray) -> tuple[float, float]:
+def centre_and_scale(values: FloatArray, outliers: float = 0.0) -> tuple[float, float]:
     """Mean and standard deviation of all values that are not far outside; a scale of 1 where all are equal.
+
+    With ``outliers`` those more than ten standard deviations away count as far outside.
 
     Examples
     --------
@@ -81,11 +84,12 @@ def centre_and_scale(values: FloatArray) -> tuple[float, float]:
     with np.errstate(over="ignore"):
         middle = _middle(values)
         distances = np.abs(values - middle)
-        near = values[distances <= FARTHEST * (_middle(distances) or abs(middle) or 1.0)]
+        kept = values[distances <= FARTHEST * (_middle(distances) or abs(middle) or 1.0)]
+    kept = kept[near(kept, outliers)]
     # A power of two: the same digits, but no square is too large.
-    largest = float(np.abs(near).max())
+    largest = float(np.abs(kept).max())
     exponent = math.frexp(largest)[1]
-    scaled = np.ldexp(near, -exponent)
+    scaled = np.ldexp(kept, -exponent)
     scale = math.ldexp(float(scaled.std()), exponent)
     return math.ldexp(float(scaled.mean()), exponent), 1.0 if scale <= 1e-12 * largest else scale
 

@@ -1,0 +1,83 @@
+"""Alarms of a run: rows that are not believed, and changes, written to a file as they are found, and counted."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import click
+
+from onepass.cli.console import counted
+from onepass.cli.growing_table import GrowingTable, noted_tally
+
+if TYPE_CHECKING:
+    from onepass.tables.alarms import Alarm, Watch
+    from onepass.tables.model import TabularModel
+
+__all__ = ["Alarms"]
+
+_COLUMNS = ("file", "line", "kind", "probability", "target", "predicted")
+
+
+class Alarms:
+    """All alarms of a run, if they are asked for; as a context, which closes the file.
+
+    Parameters
+    ----------
+    path : where to write them; None if nobody asks for them
+    model : TabularModel
+    notes : dict, optional
+        What `note` gave an interrupted run; anything written after that is cut off.
+    """
+
+    def __init__(self, path: Path | None, model: "TabularModel", notes: dict[str, Any] | None = None) -> None:
+        from onepass.tables.alarms import CHANGE, OUTLIER, Watch, can_watch
+
+        known = notes or {}
+        if path is not None and not can_watch(model):
+            raise click.UsageError(
+                "--alarms needs a model that was made with --outliers above 0, which tells of targets that it does not "
+                "believe, or with --drift auto, which tells of changes."
+            )
+        self._path = path
+        self._counts = {OUTLIER: noted_tally(known, "outliers"), CHANGE: noted_tally(known, "changes")}
+        self._table = GrowingTable("alarms", path, _COLUMNS, known)
+        self._watch = Watch(model, self._add, changing=bool(known.get("changing", False)))
+
+    @property
+    def watch(self) -> "Watch | None":
+        """What learns the rows and tells of them, if somebody asks."""
+        return None if self._path is None else self._watch
+
+    def _add(self, file: str, alarms: "Sequence[Alarm]") -> None:
+        for alarm in alarms:
+            self._counts[alarm.kind] += 1
+        self._table.write(
+            (file, str(one.line), one.kind, f"{one.probability:.4f}", one.target, one.predicted) for one in alarms
+        )
+
+    def note(self) -> dict[str, Any]:
+        """What has to be kept with a run's progress, so that no alarm is written down twice."""
+        return {**self._tally, "changing": self._watch.changing, **self._table.note()}
+
+    def facts(self) -> dict[str, int]:
+        """How many there were, by their kind; nothing if nobody asked."""
+        return {} if self._path is None else self._tally
+
+    @property
+    def _tally(self) -> dict[str, int]:
+        return {f"{kind}s": count for kind, count in self._counts.items()}
+
+    def words(self) -> list[str]:
+        """The same in words."""
+        if self._path is None:
+            return []
+        return [f"alarms: {' and '.join(counted(n, kind) for kind, n in self._counts.items())}; see {self._path}"]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._table.__exit__(kind, error, trace)

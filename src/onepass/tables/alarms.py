@@ -1,0 +1,91 @@
+"""Alarms while a model learns: rows whose target it does not believe, and rows at which the truth has changed.
+
+Both are judged just before a row is learned, by what was learned from the rows before it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass._typing import FloatArray
+from onepass.tables.model import TabularModel
+from onepass.tables.rows import Rows
+from onepass.tables.targets import ClassTarget
+
+__all__ = ["CHANGE", "OUTLIER", "Alarm", "Watch", "can_watch"]
+
+OUTLIER, CHANGE = "outlier", "change"
+_SURE = 0.5  # probability from which on an alarm is raised
+_CALM = 0.1  # and below which a change is over, so that the next one is told
+
+
+class Alarm(NamedTuple):
+    """A row that was told of, and why."""
+
+    line: int
+    kind: str
+    """``"outlier"`` or ``"change"``."""
+    probability: float
+    target: str
+    """As it stands in the table."""
+    predicted: str
+    """The expected number, or the most probable class."""
+
+
+def can_watch(model: TabularModel) -> bool:
+    """Whether a model can tell of anything: whether it takes targets, or the pace of changes, for uncertain."""
+    return bool(model.estimator.outliers) or model.estimator.drift == "auto"
+
+
+class Watch:
+    """Learns rows, and tells of those that raise an alarm.
+
+    Parameters
+    ----------
+    model : TabularModel
+    tell : is given the name of the file and its alarms, block by block
+    changing : bool
+        Whether the last row before was part of a change that has been told.
+    """
+
+    def __init__(
+        self, model: TabularModel, tell: Callable[[str, Sequence[Alarm]], None], *, changing: bool = False
+    ) -> None:
+        self.changing = changing
+        self._model, self._tell = model, tell
+
+    def learn(self, rows: Rows, file: str) -> None:
+        """Learn rows of a file, in their order."""
+        predicted = self._model.predict_then_learn(rows)
+        if predicted is None:
+            return
+        outliers = np.flatnonzero(predicted.outlier_probability > _SURE)
+        changes = self._begun(predicted.change_probability)
+        found = [(row, OUTLIER, predicted.outlier_probability) for row in outliers.tolist()]
+        found += [(row, CHANGE, predicted.change_probability) for row in changes.tolist()]
+        if found:
+            lines = rows.line_numbers()
+            self._tell(
+                file,
+                [
+                    Alarm(lines[row], kind, float(probability[row]), *self._texts(rows.y[row], predicted.mean[row]))
+                    for row, kind, probability in sorted(found, key=lambda one: one[0])
+                ],
+            )
+
+    def _begun(self, probability: FloatArray) -> Any:
+        """Rows at which a change begins: none is told again before the one before is over."""
+        clear = np.flatnonzero((probability > _SURE) | (probability < _CALM))
+        now = probability[clear] > _SURE
+        before = np.concatenate([[self.changing], now[:-1]])
+        if len(now):
+            self.changing = bool(now[-1])
+        return clear[now & ~before[: len(now)]]
+
+    def _texts(self, y: float, mean: Any) -> tuple[str, str]:
+        target = self._model.target
+        if isinstance(target, ClassTarget):
+            return target.labels[int(y)], target.labels[int(np.argmax(mean))]
+        given, expected = target.decode(np.array([y, mean])).tolist()
+        return f"{given:.10g}", f"{expected:.6g}"

@@ -1,0 +1,322 @@
+"""Targets that are not to be trusted, from the user's side: what is told of them, and what they do no harm to."""
+
+import csv
+import json
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import onepass
+from onepass.cli.main import main
+from onepass.estimators.inputs import OUTLIERS
+from onepass.tables.alarms import Watch
+from onepass.tables.model import TabularModel
+from onepass.tables.rows import Rows
+from tests.helpers.commands import COMMAND
+from tests.helpers.tables import write_csv, write_parquet
+from tests.helpers.waiting import wait_until
+
+SPIKES = (3, 500, 1200)
+JUMP = 600  # of the second file
+
+
+def sensor(n: int, seed: int, spikes: tuple[int, ...] = (), jump: int | None = None) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(seed)
+    rows = []
+    for i in range(n):
+        flow, temp = rng.normal(5.0, 2.0), rng.normal(20.0, 3.0)
+        level = 3.0 * flow - 0.5 * temp + 0.5 * rng.normal() + (12.0 if jump is not None and i >= jump else 0.0)
+        rows.append({"flow": flow, "temp": temp, "level": level * (1000.0 if i in spikes else 1.0)})
+    return rows
+
+
+CALM, BUSY = sensor(2000, 0, SPIKES), sensor(1000, 1, (100, 900), JUMP)
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    def call(*arguments: object) -> tuple[int, str, str]:
+        before = {sign: signal.getsignal(sign) for sign in (signal.SIGINT, signal.SIGTERM)}
+        capfd.readouterr()
+        try:
+            with pytest.raises(SystemExit) as end:
+                main([str(argument) for argument in arguments])
+        finally:
+            for sign, handler in before.items():
+                signal.signal(sign, handler)
+        return int(end.value.code or 0), *capfd.readouterr()
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sensor")
+    write_csv(folder / "calm.csv", CALM)
+    write_csv(folder / "busy.csv", BUSY)
+    write_parquet(folder / "busy.parquet", BUSY)
+    return folder
+
+
+def alarms(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as opened:
+        return list(csv.DictReader(opened))
+
+
+def places(path: Path, kind: str) -> list[tuple[str, int]]:
+    return [(Path(one["file"]).name, int(one["line"])) for one in alarms(path) if one["kind"] == kind]
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--drift", "auto"), ("--hidden", "8")], ids=["perceptron", "drift", "network"]
+)
+def test_outliers_and_changes_are_listed_where_they_are(
+    run: Any, data: Path, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    model, found = tmp_path / "m", tmp_path / "alarms.csv"
+    arguments = ("--target", "level", "--outliers", "0.05", *options, "--model", model, "--alarms", found)
+    code, out, _ = run("fit", data / "calm.csv", data / "busy.csv", *arguments)
+    assert code == 0
+    calm = [line for file, line in places(found, "outlier") if file == "calm.csv"]
+    busy = [line for file, line in places(found, "outlier") if file == "busy.csv"]
+    assert {i + 2 for i in SPIKES} <= set(calm)  # after the heading, from 1 on
+    assert {102, 902} <= set(busy)
+    assert len(calm) + len(busy) <= 20
+    ((file, line),) = places(found, "change")
+    assert file == "busy.csv"
+    assert JUMP + 2 <= line <= JUMP + 12
+    counts = len(calm) + len(busy)
+    assert f"alarms: {counts} outliers and 1 change; see {found}\n" in out
+    (spike,) = (one for one in alarms(found) if one["line"] == "1202" and one["kind"] == "outlier")
+    assert float(spike["target"]) == pytest.approx(CALM[1200]["level"], rel=1e-6)
+    assert float(spike["predicted"]) == pytest.approx(CALM[1200]["level"] / 1000.0, abs=3.0)
+    assert float(spike["probability"]) > 0.99
+    _, out, _ = run("show", model, "--weights", "0")
+    assert "outliers now:" in out
+    assert "of the targets are not to be trusted" in out
+    assert "a share of 0.05 to begin with, then learned" in out
+    assert ("drift now:     none with probability 0.9" in out) == ("--drift" in options)
+
+
+def test_one_wild_target_does_no_harm(run: Any, data: Path, tmp_path: Path) -> None:
+    weights = []
+    clean = write_csv(tmp_path / "clean.csv", sensor(2000, 0))
+    for file, share in ((clean, 0.0), (data / "calm.csv", 0.05), (data / "calm.csv", 0.0)):
+        options = ("--target", "level", "--outliers", share, "--model", tmp_path / "m", "-q")
+        assert run("fit", file, *options)[0] == 0
+        model = onepass.load(tmp_path / "m")
+        weights.append(model.estimator.coef_ * model.target.scale)
+    np.testing.assert_allclose(weights[1], weights[0], atol=0.05)
+    assert abs(weights[2] - weights[0]).max() > 1.0
+
+
+def test_scores_of_the_rows_believed_stand_beside_those_of_all(run: Any, data: Path, tmp_path: Path) -> None:
+    html = tmp_path / "report.html"
+    code, out, _ = run("evaluate", data / "calm.csv", "--target", "level", "--outliers", "0.05", "--html", html)
+    assert code == 0
+    assert "3 targets not believed" in out
+    assert "Targets not believed" in html.read_text()
+    _, out, _ = run("evaluate", data / "calm.csv", "--target", "level", "--outliers", "0.05", "--json")
+    done = json.loads(out.splitlines()[-1])
+    everything, believed = done["scores"]["onepass"], done["scores"]["onepass, rows believed"]
+    assert done["outliers"] == 3
+    assert believed["rmse"] < 1.0 < 100.0 < everything["rmse"]
+    assert everything["log_likelihood"] == pytest.approx(believed["log_likelihood"], abs=0.1)
+    _, out, _ = run("evaluate", data / "calm.csv", "--target", "level", "--json")
+    done = json.loads(out.splitlines()[-1])
+    assert done["scores"]["onepass"]["log_likelihood"] < everything["log_likelihood"] - 1.0
+    assert "outliers" not in done
+    assert list(done["scores"]) == ["onepass"]
+
+
+def test_classes_and_counts_have_alarms_too(run: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=1500)
+    labels = np.where(x > 0.0, "wet", "dry")
+    labels[1400], x[1400] = "dry", 3.0
+    counts = rng.poisson(np.exp(1.0 + 0.5 * x))
+    counts[1300] = 5000
+    file = write_csv(
+        tmp_path / "a.csv",
+        [{"x": a, "kind": str(b), "n": int(c)} for a, b, c in zip(x, labels, counts, strict=True)],
+    )
+    options = ("--outliers", "0.05", "--model", tmp_path / "m", "--alarms", tmp_path / "alarms.csv", "--columns", "x")
+    assert run("fit", file, "--target", "kind", *options)[0] == 0
+    (wrong,) = (one for one in alarms(tmp_path / "alarms.csv") if one["line"] == "1402")
+    assert (wrong["kind"], wrong["target"], wrong["predicted"]) == ("outlier", "dry", "wet")
+    assert run("fit", file, "--target", "n", "--task", "counts", *options)[0] == 0
+    (wild,) = (one for one in alarms(tmp_path / "alarms.csv") if one["line"] == "1302")
+    assert (wild["kind"], wild["target"]) == ("outlier", "5000")
+
+
+def test_lines_are_counted_as_those_of_rejected_rows_are(run: Any, data: Path, tmp_path: Path) -> None:
+    model = tmp_path / "m"
+    run("fit", data / "calm.csv", "--target", "level", "--outliers", "0.05", "--model", model, "-q")
+    lines = (data / "busy.csv").read_text().splitlines()
+    lines.insert(50, "oops")
+    lines.insert(60, "1,2,")
+    (tmp_path / "busy.csv").write_text("\n".join(lines) + "\n")
+    found, bad = tmp_path / "alarms.csv", tmp_path / "bad.csv"
+    code, out, _ = run(
+        "learn", model, tmp_path / "busy.csv", data / "busy.parquet", "--alarms", found, "--rejects", bad
+    )
+    assert code == 3
+    assert "3 changes" in out  # up, down with the second file, and up again
+    assert [one["line"] for one in alarms(bad)] == ["51", "61"]
+    outliers = places(found, "outlier")
+    assert ("busy.csv", 104) in outliers
+    assert ("busy.parquet", 101) in outliers  # rows from 1 on
+
+
+def test_alarms_of_a_stream_are_there_as_they_come(run: Any, data: Path, tmp_path: Path) -> None:
+    model, found = tmp_path / "m", tmp_path / "alarms.csv"
+    run("fit", data / "calm.csv", "--target", "level", "--outliers", "0.05", "--model", model, "-q")
+    command = [*COMMAND, "learn", str(model), "-", "--alarms", str(found), "--json"]
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command, text=True, **pipes) as going:
+        assert going.stdin is not None
+        for row in BUSY[:101]:
+            going.stdin.write(json.dumps(row) + "\n")
+        going.stdin.flush()
+        wait_until(lambda: found.exists() and found.read_text().count("\n") == 2, "the heading and an alarm")
+        going.kill()
+    assert places(found, "outlier") == [("standard input", 101)]
+
+
+def test_a_run_cut_anywhere_ends_with_the_same_alarms(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = sensor(20_000, 3, tuple(range(10, 20_000, 997)), 12_000)
+    file = write_csv(tmp_path / "a.csv", rows)
+    options = ["fit", str(file), "--target", "level", "--outliers", "0.05", "-q", "--passes", "2"]
+    options += ["--checkpoint-every", "1"]
+
+    def files(name: str) -> list[str]:
+        return ["--model", str(tmp_path / f"{name}.onepass"), "--alarms", str(tmp_path / f"{name}.csv")]
+
+    assert run(*options, *files("whole"))[0] == 0
+    whole = (tmp_path / "whole.csv").read_bytes()
+    assert whole.count(b"outlier") >= 20
+    assert whole.count(b"change") >= 1
+    learn = Watch.learn
+    for cut in (1, 2, 3):
+        count = 0
+
+        def dying(self: Watch, rows: Rows, file: str, cut: int = cut) -> None:
+            nonlocal count
+            count += 1
+            learn(self, rows, file)
+            if count == cut:
+                raise MemoryError("killed")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Watch, "learn", dying)
+            with pytest.raises(MemoryError):
+                main([*options, *files(f"cut{cut}")])
+        assert run(*options, *files(f"cut{cut}"), "--resume")[0] == 0
+        assert (tmp_path / f"cut{cut}.csv").read_bytes() == whole
+        assert (tmp_path / f"cut{cut}.onepass").read_bytes() == (tmp_path / "whole.onepass").read_bytes()
+
+
+def test_the_file_of_another_run_is_not_cut(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write_csv(tmp_path / "a.csv", sensor(9000, 3, (10, 20)))
+    options = ["fit", str(file), "--target", "level", "--outliers", "0.05", "-q", "--checkpoint-every", "1"]
+    options += ["--model", str(tmp_path / "m"), "--alarms", str(tmp_path / "alarms.csv")]
+    learn = Watch.learn
+
+    def dying(self: Watch, rows: Rows, file: str) -> None:
+        if self._model.n_rows:
+            raise MemoryError("killed")
+        learn(self, rows, file)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Watch, "learn", dying)
+        with pytest.raises(MemoryError):
+            main(options)
+    (tmp_path / "alarms.csv").write_text("something else that is long enough to have been the file of that run\n" * 9)
+    code, _, err = run(*options, "--resume")
+    assert code == 1
+    assert "is not the file that the interrupted run wrote" in err
+
+
+def test_a_model_that_trusts_everything_has_no_alarms(run: Any, data: Path, tmp_path: Path) -> None:
+    model, found = tmp_path / "m", tmp_path / "alarms.csv"
+    for options in ((), ("--drift", "0.01")):
+        code, _, err = run("fit", data / "calm.csv", "--target", "level", *options, "--model", model, "--alarms", found)
+        assert code == 2
+        assert "--outliers" in err
+        assert "--drift auto" in err
+        assert not model.exists()
+        assert not found.exists()
+    run("fit", data / "calm.csv", "--target", "level", "--model", model, "-q")
+    code, _, err = run("learn", model, data / "busy.csv", "--alarms", found)
+    assert code == 2
+    assert "--alarms needs a model that was made with --outliers" in err
+    assert not found.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--outliers", "0.5"), "0.5 is not in the range 0.0<=x<0.5"),
+        (("--outliers", "many"), "'many' is not a valid float"),
+        (("--outliers", "0.1", "--alarms", "{data}/calm.csv"), "is also an input"),
+        (("--outliers", "0.1", "--alarms", "/nowhere/alarms.csv"), "cannot write to --alarms /nowhere/alarms.csv"),
+        (("--outliers", "0.1", "--alarms", "{out}", "--executor", "dask"), "--alarms is for one process"),
+    ],
+)
+def test_what_can_not_be_is_refused(run: Any, data: Path, tmp_path: Path, options: tuple[str, ...], words: str) -> None:
+    given = [option.format(data=data, out=tmp_path / "a.csv") for option in options]
+    code, _, err = run("fit", data / "calm.csv", "--target", "level", "--model", tmp_path / "m", *given)
+    assert code in (1, 2)
+    assert words in err.replace("\n", " ")
+    assert not (tmp_path / "m").exists()
+
+
+def test_the_command_has_the_default_of_the_estimators(run: Any, data: Path, tmp_path: Path) -> None:
+    run("fit", data / "calm.csv", "--target", "level", "--model", tmp_path / "m", "-q")
+    assert onepass.load(tmp_path / "m").estimator.outliers == OUTLIERS
+
+
+# When a change is told.
+
+
+class _Seen:
+    """A model that predicts what it is told to."""
+
+    def __init__(self, model: TabularModel, changes: list[float]) -> None:
+        self.target, self.changes = model.target, np.array(changes)
+
+    def predict_then_learn(self, rows: Rows) -> Any:
+        from onepass.estimators.batch import PredictedRows
+
+        zeros = np.zeros(len(rows.y))
+        return PredictedRows(zeros, zeros, zeros, zeros, zeros, self.changes) if len(zeros) else None
+
+
+@pytest.mark.parametrize(
+    ("before", "changes", "told", "after"),
+    [
+        (False, [0.0, 0.6, 0.9, 0.4, 0.7, 0.05, 0.6], [1, 6], True),
+        (True, [0.6, 0.2, 0.7, 0.0], [], False),
+        (True, [0.3, 0.3], [], True),
+        (False, [0.3, 0.5], [], False),
+        (False, [], [], False),
+    ],
+)
+def test_a_change_is_told_once(
+    run: Any, data: Path, tmp_path: Path, before: bool, changes: list[float], told: list[int], after: bool
+) -> None:
+    run("fit", data / "calm.csv", "--target", "level", "--model", tmp_path / "m", "-q")
+    seen: Any = _Seen(onepass.load(tmp_path / "m"), changes)
+    found: list[int] = []
+    watch = Watch(seen, lambda file, alarms: found.extend(one.line for one in alarms), changing=before)
+    n = len(changes)
+    watch.learn(Rows(np.zeros((n, 2)), np.zeros(n), (), n, lambda: range(n)), "a.csv")
+    assert found == told
+    assert watch.changing is after

@@ -91,7 +91,9 @@ def test_numbers_around_pieces(name: str, counts: FloatArray, mean: float, var: 
     activation = as_activation(name)
     for y in (mean, -2.0, 0.7, 9.0, 150.0, -1e5):
         found = learned(Gaussian(0.3), name, (mean, var), y, 0.3, counts)
-        truth = quadrature.tilted(lambda a, y=y: log_mixture(y, activation(a), 0.3, counts), mean, var, (-1.0, 0.0, 1.0))
+        truth = quadrature.tilted(
+            lambda a, y=y: log_mixture(y, activation(a), 0.3, counts), mean, var, (-1.0, 0.0, 1.0)
+        )
         agree(found[:3], truth, 1e-8)
 
 
@@ -140,7 +142,9 @@ def test_counts_that_may_be_any(dispersion: float, share: float) -> None:
             trusted = quadrature.tilted(lambda a, y=y: log_count(y, a, dispersion), mean, var)
             plain = likelihood.moment_match(as_activation("exp"), mean, var, y)
             # As good as the match without outliers.
-            off = abs(plain.log_z - trusted.log_z) + abs(plain.score * var - trusted.mean + mean) / math.sqrt(trusted.var)
+            off = abs(plain.log_z - trusted.log_z) + abs(plain.score * var - trusted.mean + mean) / math.sqrt(
+                trusted.var
+            )
             found = learned(likelihood, "exp", (mean, var), y, dispersion, counts)
             agree(found[:3], truth, 1e-6 + 3.0 * off + abs(plain.variance_ratio * var / trusted.var - 1.0))
 
@@ -401,7 +405,12 @@ def test_shares_are_running_means_of_responsibilities() -> None:
     X = np.column_stack([np.ones(n), rng.normal(size=n)])
     y = X @ [1.0, -2.0] + 0.5 * rng.normal(size=n)
     y += np.where(rng.random(n) < 0.1, 30.0 * rng.normal(size=n), 0.0)
-    mean, cov, counts, evidence = np.zeros(2), 4.0 * np.eye(2), 20.0 * np.array([0.95, 0.02, 0.01, 0.01, 0.005, 0.005]), 0.0
+    mean, cov, counts, evidence = (
+        np.zeros(2),
+        4.0 * np.eye(2),
+        20.0 * np.array([0.95, 0.02, 0.01, 0.01, 0.005, 0.005]),
+        0.0,
+    )
     from onepass import BayesianNetwork, BayesianPerceptron
 
     perceptron = BayesianPerceptron(1, "linear", noise=noise, cov=4.0, outliers=0.05)
@@ -474,7 +483,9 @@ def test_a_likelihood_of_the_users_own() -> None:
         BayesianPerceptron(1, "linear", observation=Plain(), outliers=0.05)
     BayesianPerceptron(1, "linear", observation=Plain())
     for y in (0.4, 6.0, 300.0):
-        truth = quadrature.tilted(lambda a, y=y: np.logaddexp(math.log(0.95) + norm.logpdf(y, a), math.log(0.05 / 1000)), 0.5, 2.0)
+        truth = quadrature.tilted(
+            lambda a, y=y: np.logaddexp(math.log(0.95) + norm.logpdf(y, a), math.log(0.05 / 1000)), 0.5, 2.0
+        )
         counts = np.array([19.0, 0.4, 0.2, 0.2, 0.1, 0.1])
         agree(learned(Doubtful(), "linear", (0.5, 2.0), y, 0.0, counts)[:3], truth, 1e-8)
     rng = np.random.default_rng(0)

@@ -182,8 +182,8 @@ def _tilt(likelihood, mean, var, y, log_noise, std):
 def learn_scalar(likelihood, state, mean, var, input_var, y):
     """Learn all of a row but the weights; return the score, information and variance ratio of the belief's step.
 
-    ``var`` is the variance of ``J'w``, ``input_var`` the variance that uncertain inputs add. A row that can't be learned
-    gives NaN and changes nothing.
+    ``var`` is the variance of ``J'w``, ``input_var`` the variance that uncertain inputs add. A row that can't be
+    learned gives NaN and changes nothing.
 
     An unknown noise and the weights are not independent, as beliefs kept apart pretend: if the noise is larger than
     expected, so are the errors of the weights. So the weights are learned with a noise that is a little larger than

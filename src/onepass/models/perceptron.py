@@ -154,10 +154,10 @@ class BayesianPerceptron(DriftChoice):
         Keep all correlations between weights, or only their variances: for very many features, and sparse rows.
     outliers : float
         Share of the targets that are not to be trusted, in [0, 0.5): sensors that spike, labels that are wrong. 0
-        trusts all of them; above 0 the share is learned, from this start. A number may then have a noise of 10 to 10⁸ times
-        the variance, a label may be flipped, a count may be any: each row counts as far as it is believed. Predictions
-        are of targets that can be trusted. After a jump of the truth, when one row after the other is distrusted, the
-        belief returns to the prior's covariance and learns the new truth in a few rows.
+        trusts all of them; above 0 the share is learned, from this start. A number may then have a noise of 10 to 10⁸
+        times the variance, a label may be flipped, a count may be any: each row counts as far as it is believed.
+        Predictions are of targets that can be trusted. After a jump of the truth, when one row after the other is
+        distrusted, the belief returns to the prior's covariance and learns the new truth in a few rows.
     forgetting : float
         In (0, 1]. Below 1 the past fades, for weights that drift: a row counts ``forgetting`` to the power of its age,
         while the prior always counts in full, so that no direction becomes less certain than before the first row, and

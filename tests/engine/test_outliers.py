@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.special import gammaln, log_expit, log_ndtr, log_softmax, logsumexp, softmax
 from scipy.stats import norm
 
+from onepass import BayesianNetwork, BayesianPerceptron
 from onepass._typing import FloatArray
 from onepass.activations import as_activation
 from onepass.engine.outliers import Trust
@@ -89,11 +91,13 @@ def agree(found: tuple[float, float, float], truth: quadrature.Tilted, tolerance
 @pytest.mark.parametrize("var", [0.01, 4.0])
 def test_numbers_around_pieces(name: str, counts: FloatArray, mean: float, var: float) -> None:
     activation = as_activation(name)
+
+    def around(y: float, a: FloatArray) -> FloatArray:
+        return log_mixture(y, activation(a), 0.3, counts)
+
     for y in (mean, -2.0, 0.7, 9.0, 150.0, -1e5):
         found = learned(Gaussian(0.3), name, (mean, var), y, 0.3, counts)
-        truth = quadrature.tilted(
-            lambda a, y=y: log_mixture(y, activation(a), 0.3, counts), mean, var, (-1.0, 0.0, 1.0)
-        )
+        truth = quadrature.tilted(partial(around, y), mean, var, (-1.0, 0.0, 1.0))
         agree(found[:3], truth, 1e-8)
 
 
@@ -119,14 +123,20 @@ def test_labels_that_may_be_flipped(name: str, share: float) -> None:
     links: dict[str, Callable[[FloatArray], FloatArray]] = {"sigmoid": log_expit, "probit": log_ndtr}
     links["step"] = lambda a: np.where(a > 0.0, 0.0, -np.inf)
     counts = 100.0 * np.array([1.0 - share, share, 0.0, 0.0, 0.0, 0.0])
+
+    def trusted(sign: float, a: FloatArray) -> FloatArray:
+        return np.asarray(links[name](sign * a))
+
+    def flipped(sign: float, a: FloatArray) -> FloatArray:
+        return log_flipped(trusted(sign, a), share)
+
     for mean, var in ((0.0, 1.0), (2.0, 0.1), (-6.0, 4.0), (3.0, 25.0)):
         for y in (0.0, 1.0):
-            log_likelihood = lambda a, y=y: log_flipped(links[name]((2.0 * y - 1.0) * a), share)  # noqa: E731
-            truth = quadrature.tilted(log_likelihood, mean, var, (0.0,))
+            truth = quadrature.tilted(partial(flipped, 2.0 * y - 1.0), mean, var, (0.0,))
             found = learned(Bernoulli(), name, (mean, var), y, 0.0, counts)
             agree(found[:3], truth, 1e-6 if name == "sigmoid" else 1e-8)
             # The probability of a flip, given the label: the share over the density, as far as the truth is the other.
-            other = quadrature.tilted(lambda a, y=y: links[name]((1.0 - 2.0 * y) * a), mean, var, (0.0,))
+            other = quadrature.tilted(partial(trusted, 1.0 - 2.0 * y), mean, var, (0.0,))
             wrong = share * math.exp(other.log_z - truth.log_z)
             assert found[3].trust.distrust == pytest.approx(wrong, rel=1e-5, abs=1e-9)
 
@@ -136,15 +146,18 @@ def test_labels_that_may_be_flipped(name: str, share: float) -> None:
 def test_counts_that_may_be_any(dispersion: float, share: float) -> None:
     likelihood = Poisson() if dispersion == 0.0 else NegativeBinomial(dispersion)
     counts = 50.0 * np.array([1.0 - share, share, 0.0, 0.0, 0.0, 0.0])
+
+    def any_count(y: float, a: FloatArray) -> FloatArray:
+        return log_any_count(y, log_count(y, a, dispersion), share)
+
     for mean, var in ((0.5, 0.3), (2.0, 1.0), (-1.0, 0.1)):
         for y in (0.0, 3.0, 40.0, 5000.0):
-            truth = quadrature.tilted(lambda a, y=y: log_any_count(y, log_count(y, a, dispersion), share), mean, var)
-            trusted = quadrature.tilted(lambda a, y=y: log_count(y, a, dispersion), mean, var)
+            truth = quadrature.tilted(partial(any_count, y), mean, var)
+            trusted = quadrature.tilted(partial(log_count, y, dispersion=dispersion), mean, var)
             plain = likelihood.moment_match(as_activation("exp"), mean, var, y)
             # As good as the match without outliers.
-            off = abs(plain.log_z - trusted.log_z) + abs(plain.score * var - trusted.mean + mean) / math.sqrt(
-                trusted.var
-            )
+            gap = abs(plain.score * var - trusted.mean + mean) / math.sqrt(trusted.var)
+            off = abs(plain.log_z - trusted.log_z) + gap
             found = learned(likelihood, "exp", (mean, var), y, dispersion, counts)
             agree(found[:3], truth, 1e-6 + 3.0 * off + abs(plain.variance_ratio * var / trusted.var - 1.0))
 
@@ -411,8 +424,6 @@ def test_shares_are_running_means_of_responsibilities() -> None:
         20.0 * np.array([0.95, 0.02, 0.01, 0.01, 0.005, 0.005]),
         0.0,
     )
-    from onepass import BayesianNetwork, BayesianPerceptron
-
     perceptron = BayesianPerceptron(1, "linear", noise=noise, cov=4.0, outliers=0.05)
     _, distrust = perceptron.predict_then_learn(X[:, 1:], y, return_outlier_probability=True)
     expected = []
@@ -477,17 +488,16 @@ class Doubtful(Plain):
 
 
 def test_a_likelihood_of_the_users_own() -> None:
-    from onepass import BayesianPerceptron
-
     with pytest.raises(ValueError, match=r"outliers=0\.05 needs a method log_outlier_density\(y\) of Plain"):
         BayesianPerceptron(1, "linear", observation=Plain(), outliers=0.05)
     BayesianPerceptron(1, "linear", observation=Plain())
-    for y in (0.4, 6.0, 300.0):
-        truth = quadrature.tilted(
-            lambda a, y=y: np.logaddexp(math.log(0.95) + norm.logpdf(y, a), math.log(0.05 / 1000)), 0.5, 2.0
-        )
-        counts = np.array([19.0, 0.4, 0.2, 0.2, 0.1, 0.1])
-        agree(learned(Doubtful(), "linear", (0.5, 2.0), y, 0.0, counts)[:3], truth, 1e-8)
+
+    def log_density(target: float, a: FloatArray) -> FloatArray:
+        return np.asarray(np.logaddexp(math.log(0.95) + norm.logpdf(target, a), math.log(0.05 / 1000)))
+
+    for target in (0.4, 6.0, 300.0):
+        truth = quadrature.tilted(partial(log_density, target), 0.5, 2.0)
+        agree(learned(Doubtful(), "linear", (0.5, 2.0), target, 0.0, COUNTS[0])[:3], truth, 1e-8)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 1))
     y = 2.0 * X[:, 0] + rng.normal(size=300)

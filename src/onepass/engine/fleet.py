@@ -2,14 +2,15 @@
 
 Each perceptron is one record of ``HEAD + p + p (p + 1)/2`` numbers: noise, evidence and number of rows, the index of
 its prior and the time of its last row; then the mean of the weights; then the lower triangle of the covariance's root,
-row after row. Where not every target is trusted, the numbers of a `Trust` follow. The root stays packed, without the zeros above its diagonal (half a gigabyte for a million perceptrons),
-while the kernel of a single perceptron updates it.
+row after row. Where not every target is trusted, the numbers of a `Trust` follow. The root stays packed, without the
+zeros above its diagonal (half a gigabyte for a million perceptrons), while the kernel of a single perceptron updates
+it.
 """
 
 import cython
 import numpy as np
 from cython.cimports.libc.string import memcpy
-from cython.cimports.onepass.engine.outliers import N_TRUST, Trust
+from cython.cimports.onepass.engine.outliers import Trust
 from cython.cimports.onepass.engine.rows import learn_row_root, scratch_size
 from cython.cimports.onepass.engine.step import LearningState, score_row
 

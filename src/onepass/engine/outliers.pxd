@@ -3,7 +3,7 @@ cimport cython
 cdef enum:
     N_WIDE = 5  # ways in which a number's noise may be larger
     N_WAYS = 6  # these, and that it is trusted
-    N_TRUST = 8  # numbers of a `Trust`
+    N_TRUST = 9  # numbers of a `Trust`
     SOON = 100  # rows after an alarm
 
 cdef double NOISE_SCALES[5]
@@ -11,7 +11,7 @@ cdef double NOISE_SCALES[5]
 @cython.final
 cdef class Trust:
     cdef readonly bint active
-    cdef readonly double distrust, suspicion, calm
+    cdef readonly double distrust, suspicion, calm, noise_scale
     cdef double counts[6]
     cdef double last[6]
     cdef bint blank
@@ -19,7 +19,6 @@ cdef class Trust:
     cdef void note(self, const double* shares, bint blank) noexcept nogil
     cdef void learn(self) noexcept nogil
     cdef double far_off(self) noexcept nogil
-    cdef double noise_scale(self) noexcept nogil
     cpdef bint is_alarmed(self) noexcept nogil
     cpdef double calm_down(self) noexcept nogil
     cpdef void assign(self, Trust other) noexcept nogil

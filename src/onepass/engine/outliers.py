@@ -27,7 +27,7 @@ _LIMIT = cython.declare(cython.double, 12.0)  # log odds of a jump that raise th
 # So many times more probable after a jump than without one is a number that is not trusted, at least, while most are:
 # rows after a jump are counted too, and soon there would seem to be so many outliers that more are no surprise.
 _LEAST_RATIO = cython.declare(cython.double, 3.0)
-_MOST = cython.declare(cython.double, 2.0 / 3.0)
+_MOST = cython.declare(cython.double, 0.62)
 NOISE_SCALES = cython.declare(cython.double[5])
 _LEAST = cython.declare(cython.double[6])
 _JUMPED = cython.declare(cython.double[12])  # those of numbers, then the others
@@ -60,19 +60,21 @@ class Trust:
     Attributes
     ----------
     distrust : probability that the last row was not to be trusted
+    noise_scale : times the noise that was expected, how large that of the last row was, most probably
     """
 
     def __init__(self, numbers=()):
         given = np.asarray(numbers, dtype=np.float64)
         self.active = given.size > 0
         self.distrust = 0.0
-        self.suspicion, self.calm, self.blank = 0.0, INFINITY, False
+        self.suspicion, self.calm, self.noise_scale, self.blank = 0.0, INFINITY, 1.0, False
         i: cython.Py_ssize_t
         for i in range(N_WAYS):
             self.counts[i] = given[i] if self.active else 0.0
             self.last[i] = 0.0
         if self.active:
             self.suspicion, self.calm = given[N_WAYS], given[N_WAYS + 1]
+            self.noise_scale = given[N_WAYS + 2]
 
     @staticmethod
     def start(outliers):
@@ -85,7 +87,7 @@ class Trust:
     @staticmethod
     def after(counts):
         """Before the next row, if so many were trusted, and so many by each way of not being so."""
-        return Trust([*counts, 0.0, INFINITY])
+        return Trust([*counts, 0.0, INFINITY, 1.0])
 
     @property
     def shares(self):
@@ -125,6 +127,11 @@ class Trust:
             self.counts[i] += self.last[i]
         self.suspicion = max(self.suspicion + log(ratio), 0.0)
         self.calm += 1.0
+        best: cython.Py_ssize_t = 0
+        for i in range(N_WAYS):
+            if self.last[i] > self.last[best]:
+                best = i
+        self.noise_scale = 1.0 if best == 0 else NOISE_SCALES[best - 1]
 
     def is_alarmed(self):
         """Whether the truth has jumped, as far as can be told."""
@@ -141,15 +148,6 @@ class Trust:
         """Probability that the last row's noise was more than 100 times the usual one, ten deviations and more."""
         return self.last[3] + self.last[4] + self.last[5]
 
-    def noise_scale(self):
-        """Times the noise that was expected: how large that of the last row was, most probably."""
-        best: cython.Py_ssize_t = 0
-        i: cython.Py_ssize_t
-        for i in range(N_WAYS):
-            if self.last[i] > self.last[best]:
-                best = i
-        return 1.0 if best == 0 else NOISE_SCALES[best - 1]
-
     def assign(self, other):
         """Take over another's numbers."""
         i: cython.Py_ssize_t
@@ -157,6 +155,7 @@ class Trust:
             self.counts[i] = other.counts[i]
         self.suspicion = other.suspicion
         self.calm = other.calm
+        self.noise_scale = other.noise_scale
 
     def read(self, numbers):
         """Take over the numbers that `write` wrote."""
@@ -165,6 +164,7 @@ class Trust:
             self.counts[i] = numbers[i]
         self.suspicion = numbers[N_WAYS]
         self.calm = numbers[N_WAYS + 1]
+        self.noise_scale = numbers[N_WAYS + 2]
 
     def write(self, numbers):
         """Write the numbers that `to_array` gives."""
@@ -173,16 +173,20 @@ class Trust:
             numbers[i] = self.counts[i]
         numbers[N_WAYS] = self.suspicion
         numbers[N_WAYS + 1] = self.calm
+        numbers[N_WAYS + 2] = self.noise_scale
 
     def copy(self):
         """Make an independent copy."""
         return Trust(self.to_array())
 
     def to_array(self):
-        """All numbers, as they stand in files: counts, suspicion, rows since an alarm; none where all is trusted."""
+        """All numbers, as they stand in files: none where all is trusted.
+
+        Counts, suspicion, rows since an alarm, and times the noise of the last row.
+        """
         if not self.active:
             return np.empty(0)
-        return np.array([*(self.counts[i] for i in range(N_WAYS)), self.suspicion, self.calm])
+        return np.array([*(self.counts[i] for i in range(N_WAYS)), self.suspicion, self.calm, self.noise_scale])
 
     def __reduce__(self):
         return Trust, (self.to_array(),)

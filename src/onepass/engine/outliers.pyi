@@ -13,6 +13,7 @@ class Trust:
     distrust: float
     suspicion: float
     calm: float
+    noise_scale: float
     def __init__(self, numbers: Sequence[float] | FloatArray = ...) -> None: ...
     @staticmethod
     def start(outliers: float) -> Trust: ...

@@ -91,7 +91,7 @@ class NoiseState:
         A jump that follows another one soon was none: what is wrong is the noise, which is too small.
         """
         if self.trust.calm_down() < SOON:
-            self.noise[:] *= np.where(self.noise_weight > 0.0, self.trust.noise_scale(), 1.0)
+            self.noise[:] *= np.where(self.noise_weight > 0.0, self.trust.noise_scale, 1.0)
         np.minimum(self.noise_weight, NOISE_START_WEIGHT, out=self.noise_weight)
 
     def restart_calibration(self):

@@ -30,7 +30,7 @@ from onepass.beliefs.base import Belief
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.structures import STRUCTURES
-from onepass.engine.outliers import TRUST_SIZE, Trust
+from onepass.engine.outliers import TRUST_COUNTS, TRUST_SIZE, Trust
 from onepass.engine.step import NOISE_START, NOISE_START_WEIGHT, STATE_SIZE, LearningState
 from onepass.likelihoods import Bernoulli, Gaussian, Likelihood, NegativeBinomial, Poisson
 from onepass.likelihoods.outputs import choose_outputs
@@ -199,7 +199,8 @@ def checked_trusts(numbers: np.ndarray, n: int, outliers: float) -> FloatArray:
     if numbers.dtype != np.float64:
         raise ValueError(f"trust has dtype {numbers.dtype} where float64 was expected")
     # Only the rows since the last alarm may be infinite; and some rows were trusted, if before the first.
-    if not (np.isfinite(numbers[:, :-1]).all() and (numbers >= 0.0).all() and numbers[:, :1].all()):
+    finite = np.isfinite(numbers) | (np.arange(size) == TRUST_COUNTS + 1)
+    if not (finite.all() and (numbers >= 0.0).all() and numbers[:, :1].all()):
         raise ValueError("trust holds numbers that are not finite, or negative")
     return np.array(numbers)
 

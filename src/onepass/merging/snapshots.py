@@ -125,7 +125,7 @@ def pool_means(prior: Snapshot, change: Change) -> Snapshot:
 
 
 def jumped_between(before: Snapshot, after: Snapshot) -> bool:
-    """Whether an alarm was raised between the snapshots, and the belief returned, or will, to the prior's covariance."""
+    """Whether an alarm was raised between the snapshots, and led or will lead back to the prior's covariance."""
     expected = before.trust.calm + (after.rows - before.rows)
     return after.trust.is_alarmed() or bool(after.trust.calm != expected)
 

@@ -559,6 +559,7 @@ class BayesianPerceptron(DriftChoice):
         before: _State | None = None
         # The kernels look at a row, in double precision, before they write anything of it: one row needs no way back.
         changed_first = self._plan.drifts or self._forgetting.is_due(state.progress.n_seen)
+        changed_first = changed_first or state.progress.trust.is_alarmed()
         single = state.belief.mean.dtype != np.float64
         if len(targets) > 1 or single or self.kernel == "reference" or changed_first:
             before = state.copy()
@@ -594,6 +595,7 @@ class BayesianPerceptron(DriftChoice):
         if state.progress.trust.is_alarmed():
             state.belief.drift(1.0, self._prior)
             state.progress.begin_anew()
+            self.__dict__.pop("_one_row", None)  # it refers to the numbers from before
 
     def _learn_by_reference(self, rows: Rows) -> int:
         dense = rows.X.toarray() if isinstance(rows.X, csr_array) else rows.X

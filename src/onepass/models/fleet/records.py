@@ -67,7 +67,7 @@ def roots_of(records: FloatArray, size: int) -> FloatArray:
 
 
 def trusts_of(records: FloatArray, size: int) -> FloatArray:
-    """Return the numbers of the trust in targets, ``(n, 8)``, or ``(n, 0)`` where all are trusted."""
+    """Return the numbers of the trust in targets, ``(n, 9)``, or ``(n, 0)`` where all are trusted."""
     return records[:, record_width(size) :]
 
 

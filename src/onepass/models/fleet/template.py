@@ -114,7 +114,7 @@ def pack(model: BayesianPerceptron) -> FloatArray:
     trust = running[STATE_SIZE:]
     if len(trust):
         trust = Trust.after(trust[:TRUST_COUNTS]).to_array()
-    return make_record(model.mean, root, *running[[NOISE, NOISE_WEIGHT]], trust)
+    return make_record(model.mean, root, running[NOISE], running[NOISE_WEIGHT], trust)
 
 
 def restore_prior(settings: Parameters, arrays: Arrays, record: FloatArray, size: int) -> BayesianPerceptron:

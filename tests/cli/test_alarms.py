@@ -103,6 +103,13 @@ def test_outliers_and_changes_are_listed_where_they_are(
     assert ("drift now:     none with probability 0.9" in out) == ("--drift" in options)
 
 
+def test_alarms_change_nothing_in_the_model(run: Any, data: Path, tmp_path: Path) -> None:
+    for name, options in (("plain", ()), ("watched", ("--alarms", tmp_path / "alarms.csv"))):
+        arguments = ("--target", "level", "--outliers", "0.05", "--drift", "auto", "--model", tmp_path / name, "-q")
+        assert run("fit", data / "calm.csv", data / "busy.csv", *arguments, *options)[0] == 0
+    assert (tmp_path / "plain").read_bytes() == (tmp_path / "watched").read_bytes()
+
+
 def test_one_wild_target_does_no_harm(run: Any, data: Path, tmp_path: Path) -> None:
     weights = []
     clean = write_csv(tmp_path / "clean.csv", sensor(2000, 0))
@@ -113,6 +120,18 @@ def test_one_wild_target_does_no_harm(run: Any, data: Path, tmp_path: Path) -> N
         weights.append(model.estimator.coef_ * model.target.scale)
     np.testing.assert_allclose(weights[1], weights[0], atol=0.05)
     assert abs(weights[2] - weights[0]).max() > 1.0
+
+
+def test_wild_numbers_do_not_set_the_scale_of_their_column(run: Any, tmp_path: Path) -> None:
+    rows = sensor(500, 4)
+    rows[7]["flow"] *= 1e6
+    file = write_csv(tmp_path / "a.csv", rows)
+    scales = {}
+    for share in (0.0, 0.05):
+        run("fit", file, "--target", "level", "--outliers", share, "--model", tmp_path / "m", "-q")
+        scales[share] = next(one for one in onepass.load(tmp_path / "m").encoding.columns if one.name == "flow").scale
+    assert scales[0.05] == pytest.approx(2.0, rel=0.1)
+    assert scales[0.0] > 1e4
 
 
 def test_scores_of_the_rows_believed_stand_beside_those_of_all(run: Any, data: Path, tmp_path: Path) -> None:
@@ -203,6 +222,8 @@ def test_a_run_cut_anywhere_ends_with_the_same_alarms(
     whole = (tmp_path / "whole.csv").read_bytes()
     assert whole.count(b"outlier") >= 20
     assert whole.count(b"change") >= 1
+    assert run(*options[:-4], *files("once"))[0] == 0
+    assert (tmp_path / "once.csv").read_bytes() == whole  # a second pass tells nothing new
     learn = Watch.learn
     for cut in (1, 2, 3):
         count = 0

@@ -135,6 +135,16 @@ def test_a_share_that_can_not_be_is_refused(wrong: float, words: str) -> None:
     for model in (BayesianPerceptronClassifier(outliers=wrong), BayesianMLPClassifier(outliers=wrong)):
         with pytest.raises(ValueError, match=words):
             model.fit(X, LABELS)
+    fitted = BayesianPerceptronClassifier(outliers=0.1).fit(X, LABELS).set_params(outliers=wrong)
+    with pytest.raises(ValueError, match=words):
+        fitted.partial_fit(X, LABELS)
+
+
+def test_files_from_before_trust_everything() -> None:
+    folder = Path(__file__).parents[1] / "fixtures"
+    for name in ("classifier-v1", "mlp-classifier-v1"):
+        old = onepass.load(folder / f"{name}.safetensors")
+        assert old.outliers == old.outliers_ == 0.0
 
 
 def test_an_unknown_class_is_refused() -> None:

@@ -575,7 +575,8 @@ class BayesianPerceptron(DriftChoice):
     def _learn_by_kernels(self, rows: Rows) -> int:
         state, learned = self._state, 0
         while True:
-            self._answer_alarm(state)
+            if not len(rows.sites):  # rows that are to be learned again have no order
+                self._answer_alarm(state)
             part = rows.part(learned, len(rows))
             learned += state.belief.learn(self._plan, state.progress, part)
             if learned == len(rows) or not state.progress.trust.is_alarmed() or len(rows.sites):

@@ -1,6 +1,7 @@
 """Shards whose targets may not be trusted: what rows say is a Gaussian site still, unless an alarm came in between."""
 
 import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,15 @@ def test_rounds_come_close_to_one_model() -> None:
     assert gaps[-1] < 0.15
     assert model.n_seen == 2200
     assert trust_of(model)[:6].sum() == pytest.approx(2220.0)
+
+
+def test_what_merges_travels_between_processes() -> None:
+    X, y = spiked_rows(400)
+    prior = BayesianPerceptron(4, "linear", noise=0.25, cov=4.0, outliers=0.05).learn(X[:200], y[:200])
+    merging = pickle.loads(pickle.dumps(Merging(prior)))
+    site = pickle.loads(pickle.dumps(merging.site(prior, copy.deepcopy(prior).learn(X[200:], y[200:]))))
+    np.testing.assert_allclose(trust_of(merging.merged(site))[:6].sum(), 420.0)
+    np.testing.assert_allclose(trust_of(merging.cavity(site, site))[:6], trust_of(prior)[:6], rtol=1e-12)
 
 
 def test_flipped_labels_merge_too() -> None:

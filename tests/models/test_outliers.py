@@ -253,7 +253,7 @@ def test_one_row_after_an_alarm_is_answered_or_nothing_happens() -> None:
 
 
 def grid_posterior(X: np.ndarray, log_likelihood: Any, std: float) -> tuple[np.ndarray, np.ndarray]:
-    axis = np.linspace(-9.0, 9.0, 601)
+    axis = np.linspace(-5.0, 5.0, 251)
     bias, weight = np.meshgrid(axis, axis, indexing="ij")
     log_p = -0.5 * (bias**2 + weight**2) / std**2
     for i, x in enumerate(X[:, 0]):
@@ -299,6 +299,29 @@ def test_more_passes_come_close_to_the_true_posterior(kind: str) -> None:
     assert gaps[1] < 0.15
     assert gaps[1] <= gaps[0] + 0.01
     np.testing.assert_allclose(np.sqrt(np.diag(more.cov)), std, rtol=0.2)
+
+
+def test_rows_that_are_learned_again_have_no_order_and_no_jumps() -> None:
+    X, y = misbehaving(240)
+    learned = [perceptron(kernel=kernel).learn(X, y / 10.0, passes=3) for kernel in ("rows", "blocks", "reference")]
+    for model in learned:
+        np.testing.assert_allclose(model.mean, learned[0].mean, rtol=1e-6)
+        assert np.abs(model.mean).max() < 5.0
+        assert model._state.progress.trust.calm == np.inf
+
+
+@pytest.mark.parametrize("covariance", ["full", "layer", "neuron", "diagonal"])
+@pytest.mark.parametrize("noise", ["learn", "heteroscedastic"])
+def test_the_kernels_of_networks_are_the_readable_steps(covariance: str, noise: str) -> None:
+    X, y = misbehaving(200)
+    seen = [
+        network(covariance=covariance, noise=noise, kernel=kernel)._predict_then_learn(X, y / 10.0)
+        for kernel in ("auto", "reference")
+    ]
+    assert (seen[0][1].changes > 0.5).any()
+    np.testing.assert_allclose(seen[1][0].mean, seen[0][0].mean, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(seen[1][1].outliers, seen[0][1].outliers, atol=1e-6)
+    np.testing.assert_allclose(seen[1][1].changes, seen[0][1].changes, atol=1e-6)
 
 
 def test_networks_take_more_passes_over_spikes() -> None:

@@ -14,6 +14,7 @@ from river import checks, datasets, evaluate, linear_model, metrics, optim, prep
 
 import onepass
 from onepass import BayesianPerceptron
+from onepass.beliefs import forgetting
 from onepass.river import PerceptronClassifier, PerceptronRegressor
 
 MODELS = [
@@ -53,7 +54,10 @@ def rows(names: list[str] = NAMES) -> list[dict[str, float]]:
 
 @pytest.mark.parametrize("drift", [0.0, 0.01, "auto"])
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
-def test_growing_is_as_if_all_features_had_been_known(covariance: str, drift: Any) -> None:
+def test_growing_is_as_if_all_features_had_been_known(
+    covariance: str, drift: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forgetting, "_WEIGHTS_PER_ROW", 1000)  # else steps of forgetting come later with more columns
     model = PerceptronClassifier(covariance=covariance, prior_scale=2.0, drift=drift)
     whole = BayesianPerceptron(25, cov=[16.0] + [4.0] * 25, covariance=covariance, drift=drift)
     seen = np.minimum(1 + np.arange(120) // 3, 25)  # a new feature every third row
@@ -71,7 +75,10 @@ def test_growing_is_as_if_all_features_had_been_known(covariance: str, drift: An
 
 @pytest.mark.parametrize("drift", [0.0, "auto"])
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
-def test_growing_keeps_what_is_believed_of_outliers(covariance: str, drift: Any, tmp_path: Path) -> None:
+def test_growing_keeps_what_is_believed_of_outliers(
+    covariance: str, drift: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forgetting, "_WEIGHTS_PER_ROW", 1000)  # else steps of forgetting come later with more columns
     targets = np.where(np.arange(120) < 70, SCORE, SCORE + 40.0)  # a jump, after which it begins anew
     targets[[10, 30, 50, 100]] += 1e4
     model = PerceptronRegressor(covariance=covariance, outliers=0.1, drift=drift)

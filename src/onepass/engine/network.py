@@ -72,6 +72,8 @@ def _learn_rows(work, shape, rule, noise, sites, mean, cov, space, signals, old,
         if not removed:
             continue
         if sites is not None:
+            if noise.trust.active:
+                match.leave_out_widening()
             _keep_site(i, shape, sites, mean, space, signals, match)
         step(shape, mean, cov, space, match)
         rule.likelihood.update_noise(signals.mean, space.cov, target, noise, work.noise_gain, work.noise_bound)

@@ -19,7 +19,7 @@ SCALES = (10.0, 1e2, 1e4, 1e6, 1e8)
 _DIVISION = (0.4, 0.2, 0.2, 0.1, 0.1)
 TRUST_SIZE = N_TRUST  # numbers of a `Trust`
 TRUST_COUNTS = N_WAYS  # of which so many are counts
-_START_WEIGHT = 100.0  # rows that the shares count as before the first
+_START_WEIGHT = 20.0  # rows that the shares count as before the first
 # The shares after a jump of the truth, of unknown size: of numbers, and of labels, classes and counts.
 _AFTER_JUMP = ((0.1, 0.35, 0.25, 0.2, 0.05, 0.05), (0.5, 0.5, 0.0, 0.0, 0.0, 0.0))
 _LEAST_SHARE = 0.02  # that is expected of rows not to be trusted, however few there were

@@ -34,6 +34,8 @@ cdef class VectorMatch:
     cdef double* mixed_score
     cdef double* mixed_information
 
+    cdef void leave_out_widening(self) noexcept nogil
+
 cdef class VectorLikelihood:
     cdef readonly Py_ssize_t n_outputs, size, n_columns
     cdef double match(

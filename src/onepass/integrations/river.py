@@ -371,7 +371,7 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
     >>> scaled = preprocessing.TargetStandardScaler(PerceptronRegressor())
     >>> model = preprocessing.StandardScaler() | scaled
     >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
-    MAE: 0.670635
+    MAE: 0.670634
     """
 
     def __init__(

@@ -41,6 +41,7 @@ HYPOTHESES: dict[float | str, dict[str, float]] = {
     "prior": {"forgetting": 0.8},
 }
 """What competes, by its name in `drift_`: rates of drift, and a quick return to the prior, its mean too."""
+_UNLIKELY = 0.01  # hypotheses of a smaller weight
 _SWITCHING = 0.002  # probability that another rate takes over before a row
 _FAST = np.array([name in (0.1, "prior") for name in HYPOTHESES])  # under which a few rows are all that counts
 
@@ -449,12 +450,18 @@ def _central(weights: FloatArray, means: FloatArray, stds: FloatArray, level: fl
 
 
 def _mixture(weights: FloatArray, parts: Prediction) -> Prediction:
-    """Moments of the mixture of predictions ``(K, ...)``, with weights ``(K,)``, or ``(K, n)`` of each row."""
+    """Moments of the mixture of predictions ``(K, ...)``, with weights ``(K,)``, or ``(K, n)`` of each row.
+
+    The variances leave out what is unlikely: a hypothesis of one in a thousand whose variance is the prior's would make
+    them those of its tail alone, and say nothing of how far most targets are off. Densities and quantiles have it all.
+    """
     weights = weights.reshape(*weights.shape, *[1] * (parts.mean.ndim - weights.ndim))
     # Summed one hypothesis after the other, so that a row's result does not depend on the rows beside it.
     mean, pre_mean, noise_var = (_sum(weights * part) for part in (parts.mean, parts.pre_mean, parts.noise_var))
-    var = _sum(weights * (parts.var + (parts.mean - mean) ** 2))
-    pre_var = _sum(weights * (parts.pre_var + (parts.pre_mean - pre_mean) ** 2))
+    likely = np.where(weights < _UNLIKELY, 0.0, weights)
+    likely = likely / _sum(likely)
+    var = _sum(likely * (parts.var + (parts.mean - mean) ** 2))
+    pre_var = _sum(likely * (parts.pre_var + (parts.pre_mean - pre_mean) ** 2))
     return Prediction(*(np.asarray(column)[()] for column in (mean, var, pre_mean, pre_var, noise_var)))
 
 

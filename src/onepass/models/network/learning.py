@@ -182,6 +182,8 @@ class Learner:
         match = self.likelihood.moment_match(mean, cov, target, noise)
         self._write_down(state, work, i, mean, cov, match.log_density)
         if work.sites is not None:
+            if noise.trust.active and (np.diag(match.precision) < 0.0).any():
+                match = match._replace(**{name: 0.0 * part for name, part in match._asdict().items()})
             h = match.precision @ jacobian @ belief.mean + match.shift
             work.sites[i] = _Site(signals, match.precision, h)
         belief.step(gain, jacobian, match.score, match.information)

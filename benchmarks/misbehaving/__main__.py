@@ -5,8 +5,8 @@
 
 FOLDER has the regression sets in ``uci`` and the streams in ``streams``; without it the sections that need it measure
 what comes with the libraries. ``--plain`` leaves our settings out, to see what they are worth; ``--quick`` takes a few
-rows, to see that everything runs. ``--write`` writes docs/misbehaving-results.md and the picture of docs/misbehaving.md;
-``--peers`` measures others again, in a few minutes.
+rows, to see that everything runs. ``--write`` writes docs/misbehaving-results.md and the picture of
+docs/misbehaving.md; ``--peers`` measures others again, in a few minutes.
 """
 
 import argparse

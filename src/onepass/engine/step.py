@@ -243,6 +243,8 @@ def _learned_noise(tilt, log_noise, weight, trusted):
     """The noise and its weight after a row that is trusted so far: a mixture of the belief after it and that before."""
     if trusted == 1.0:
         return exp(tilt.log_noise), tilt.noise_weight
+    if trusted == 0.0:  # of a target beyond all bounds the belief after it may not be a number
+        return exp(log_noise), weight
     move = tilt.log_noise - log_noise
     var = trusted * 2.0 / tilt.noise_weight + (1.0 - trusted) * (2.0 / weight + trusted * move * move)
     return exp(log_noise + trusted * move), 2.0 / var

@@ -17,13 +17,13 @@ from benchmarks.misbehaving.study import Outcome, Study
 from benchmarks.timing import race, ratio
 from onepass import BayesianPerceptron
 from onepass._typing import FloatArray
+from onepass.models.drifting import HYPOTHESES
 
 __all__ = ["Part", "oracle_error", "outcomes", "wandering"]
 
 ROWS, BATCH, D = 1_000_000, 10_000, 20
 NOISE, SHARE, WILD = 0.1, 0.05, 5.0
 MEMORY = 100_000.0  # rows after which the weights are others
-HYPOTHESES = 5
 TIMED, ROUNDS = 20_000, 7
 
 
@@ -92,7 +92,7 @@ def _costs(study: Study) -> Iterator[Outcome]:
     n = study.size(TIMED, 1000)
     part = next(wandering(n, 1)) if n <= BATCH else Part(*map(np.concatenate, zip(*wandering(n, 1), strict=True)))
     targets = {"linear": part.y, "sigmoid": (part.truth > 0.0).astype(np.float64)}
-    limits = {"outliers": 2, "drift": HYPOTHESES}
+    limits = {"outliers": 2, "drift": len(HYPOTHESES)}
     for activation, y in targets.items():
         options = {"plain": {}, **{name: study.only(name) for name in limits}, "both": study.only(*limits)}
         competitors: dict[str, Callable[[], object]] = {

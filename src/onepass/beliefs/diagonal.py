@@ -90,7 +90,7 @@ class DiagonalGaussian:
             if steps:
                 self.forget(plan.forgetting.keep**steps, plan.prior)
             learned = self._learn_segment(plan, state, rows.part(start, stop))
-            if learned < stop - start:
+            if learned < stop - start or state.trust.is_alarmed():
                 return start + learned
         return len(rows)
 

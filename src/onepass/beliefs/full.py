@@ -179,7 +179,7 @@ class FullGaussian:
                 if steps:
                     self.forget(plan.forgetting.keep**steps, plan.prior)
                 learned = learn(plan, state, rows.part(start, stop))
-                if learned < stop - start:
+                if learned < stop - start or state.trust.is_alarmed():
                     return start + learned
         return len(rows)
 
@@ -264,7 +264,7 @@ class FullGaussian:
                 self.needs_square_root = learned == DIGITS_LOST
             if learned < 0:
                 learned = self._learn_rows(plan, state, part)
-            if learned < len(part):
+            if learned < len(part) or state.trust.is_alarmed():
                 return start + learned
         return len(rows)
 

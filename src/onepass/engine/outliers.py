@@ -23,7 +23,7 @@ _START_WEIGHT = 20.0  # rows that the shares count as before the first
 # The shares after a jump of the truth, of unknown size: of numbers, and of labels, classes and counts.
 _AFTER_JUMP = ((0.1, 0.35, 0.25, 0.2, 0.05, 0.05), (0.5, 0.5, 0.0, 0.0, 0.0, 0.0))
 _LEAST_SHARE = 0.02  # that is expected of rows not to be trusted, however few there were
-_LIMIT = cython.declare(cython.double, 12.0)  # log odds of a jump that raise the alarm
+_LIMIT = cython.declare(cython.double, 10.0)  # log odds of a jump that raise the alarm
 # So many times more probable after a jump than without one is a number that is not trusted, at least, while most are:
 # rows after a jump are counted too, and soon there would seem to be so many outliers that more are no surprise.
 _LEAST_RATIO = cython.declare(cython.double, 3.0)

@@ -1,10 +1,10 @@
 cdef double _weigh(
-    Py_ssize_t count, const double* log_densities, Py_ssize_t stride, double switching, double* weights, double* before,
-    double* after
+    Py_ssize_t count, const double* log_densities, Py_ssize_t stride, const double* entries, double* weights,
+    double* before, double* after
 ) noexcept nogil
 
 cdef class Switching:
-    cdef double[::1] values
-    cdef readonly double rate, log_evidence
+    cdef double[::1] values, entries
+    cdef readonly double log_evidence
     cdef public object posterior
     cpdef tuple learn(self, const double[:, ::1] log_densities)

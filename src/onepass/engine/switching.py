@@ -9,7 +9,7 @@ import numpy as np
 from cython.cimports.libc.math import INFINITY, exp, log
 
 
-def _weigh(count, log_densities, stride, switching, weights, before, after):
+def _weigh(count, log_densities, stride, entries, weights, before, after):
     """Weigh ``count`` hypotheses by a row's log densities, ``stride`` apart; the log density of their mixture."""
     k: cython.Py_ssize_t
     most = -INFINITY
@@ -24,9 +24,12 @@ def _weigh(count, log_densities, stride, switching, weights, before, after):
         gap = log_densities[k * stride] - most
         after[k] = weights[k] * (exp(gap) if gap < 0.0 else 1.0)
         total += after[k]
+    switching = 0.0
+    for k in range(count):
+        switching += entries[k]
     for k in range(count):
         after[k] /= total
-        weights[k] = (1.0 - switching) * after[k] + switching / count
+        weights[k] = (1.0 - switching) * after[k] + entries[k]
     return most + log(total)
 
 
@@ -37,7 +40,8 @@ class Switching:
     ----------
     weights : (K,) array
         Those with which the next row is predicted.
-    rate : probability that another hypothesis takes over before a row
+    entries : (K,) array
+        Probability that each hypothesis takes over before a row, whichever was right so far.
     log_evidence : sum of the log densities of all rows under the mixture
 
     Attributes
@@ -46,9 +50,9 @@ class Switching:
         Weights after each row that was learned last.
     """
 
-    def __init__(self, weights, rate: float, log_evidence: float = 0.0):
+    def __init__(self, weights, entries, log_evidence: float = 0.0):
         self.values = np.array(weights, dtype=np.float64)
-        self.rate, self.log_evidence = rate, log_evidence
+        self.entries, self.log_evidence = np.array(entries, dtype=np.float64), log_evidence
         self.posterior = np.empty((0, len(self.values)))
 
     @property
@@ -58,12 +62,12 @@ class Switching:
 
     def copy(self):
         """Make an independent copy."""
-        twin = Switching(self.values, self.rate, self.log_evidence)
+        twin = Switching(self.values, self.entries, self.log_evidence)
         twin.posterior = self.posterior
         return twin
 
     def __reduce__(self):
-        return Switching, (np.asarray(self.values), self.rate, self.log_evidence)
+        return Switching, (np.asarray(self.values), np.asarray(self.entries), self.log_evidence)
 
     def learn(self, log_densities):
         """Weigh by the log densities ``(K, n)`` that each predicted for rows, one row after the other.
@@ -84,7 +88,7 @@ class Switching:
                 count,
                 cython.address(log_densities[0, i]),
                 n,
-                self.rate,
+                cython.address(self.entries[0]),
                 cython.address(self.values[0]),
                 cython.address(before_view[i, 0]),
                 cython.address(after_view[i, 0]),

@@ -42,7 +42,8 @@ HYPOTHESES: dict[float | str, dict[str, float]] = {
 }
 """What competes, by its name in `drift_`: rates of drift, and a quick return to the prior, its mean too."""
 _UNLIKELY = 0.01  # hypotheses of a smaller weight
-_SWITCHING = 0.002  # probability that another rate takes over before a row
+# Probability that each takes over before a row; that everything changes at once is far rarer than that it moves.
+_ENTRIES = 0.002 * np.array([1.0, 1.0, 1.0, 1.0, 0.1, 0.01]) / 4.11
 _FAST = np.array([name in (0.1, "prior") for name in HYPOTHESES])  # under which a few rows are all that counts
 
 
@@ -56,7 +57,7 @@ class Hypotheses:
     @classmethod
     def start(cls, members: list[Any]) -> "Hypotheses":
         """Weigh all models the same."""
-        return cls(members, Switching(np.full(len(members), 1.0 / len(members)), _SWITCHING))
+        return cls(members, Switching(np.full(len(members), 1.0 / len(members)), _ENTRIES))
 
     @property
     def weights(self) -> FloatArray:
@@ -208,7 +209,7 @@ class Drifting:
         model = object.__new__(cls)
         model.__dict__.update(members[0].__dict__)  # the settings that all of them have
         model.__dict__.pop("_one_row", None)
-        model.drift, model._state = AUTO, Hypotheses(members, Switching(weights, _SWITCHING, log_evidence))
+        model.drift, model._state = AUTO, Hypotheses(members, Switching(weights, _ENTRIES, log_evidence))
         return model
 
     def with_members(self, members: list[Any]) -> Self:

@@ -27,17 +27,18 @@ QUICK_ROWS = 200
 
 
 def outcomes(study: Study) -> list[Outcome]:
-    """Perceptron and network on every stream."""
+    """Perceptron and network on every stream, with all our settings and with drift alone."""
     kept = peers.read()
     found = []
     for stream in streams(study.folder("streams")):
         rows = stream.first(study.size(len(stream.y), QUICK_ROWS))
-        for learner, scores in ours(rows, study.without()).items():
-            for measure, value in scores.items():
-                other, by = peers.best(kept[stream.name], measure)
-                sign = ">=" if peers.MEASURES[measure] > 0 else "<="
-                task = f"{stream.name}, {learner}: {measure}"
-                found.append(Outcome(task, value, other, by, None, f"{sign} {other:.4f}"))
+        for words, settings in {"": study.without(), ", drift alone": study.only("drift")}.items():
+            for learner, scores in ours(rows, settings).items():
+                for measure, value in scores.items():
+                    other, by = peers.best(kept[stream.name], measure)
+                    sign = ">=" if peers.MEASURES[measure] > 0 else "<="
+                    task = f"{stream.name}, {learner}{words}: {measure}"
+                    found.append(Outcome(task, value, other, by, None, f"{sign} {other:.4f}"))
     return found
 
 

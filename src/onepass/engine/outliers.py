@@ -27,6 +27,9 @@ _LIMIT = cython.declare(cython.double, 10.0)  # log odds of a jump that raise th
 # So many times more probable after a jump than without one is a number that is not trusted, at least, while most are:
 # rows after a jump are counted too, and soon there would seem to be so many outliers that more are no surprise.
 _LEAST_RATIO = cython.declare(cython.double, 3.0)
+# Rows after the start, or an alarm, before labels, classes or counts may raise one: a young model may be wrong as often
+# as one whose truth has jumped.
+_PATIENCE = cython.declare(cython.double, 200.0)
 _MOST = cython.declare(cython.double, 0.62)
 NOISE_SCALES = cython.declare(cython.double[5])
 _LEAST = cython.declare(cython.double[6])
@@ -127,6 +130,8 @@ class Trust:
             self.counts[i] += self.last[i]
         self.suspicion = max(self.suspicion + log(ratio), 0.0)
         self.calm += 1.0
+        if self.blank and min(self.calm, total) < _PATIENCE:
+            self.suspicion = 0.0
         best: cython.Py_ssize_t = 0
         for i in range(N_WAYS):
             if self.last[i] > self.last[best]:

@@ -4,11 +4,11 @@ The protocol is that of Duran-Martin et al., "Outlier-robust Kalman filtering th
 first tenth of a file is dropped, the rest shuffled, inputs and targets are brought to 0..1 by the first tenth of the
 shuffled rows, and a network of 20 ReLU units predicts every row before it learns it, in one pass. The random numbers
 are those of the authors' programs, so that the rows of a run are the published ones. Our network is made for
-standardised rows, so what it learns is standardised by the same first tenth; errors are in units of 0..1. The figure is
-the
-square root of the median squared error, corrupted targets included (they are above the median anyway), and of that the
-median over the runs. Published are that paper's WoLF-TMD with tuned thresholds, and its best rival. On the same data
-without outliers the two figures say what caution costs: our errors over those of the same network with outliers=0.
+standardised rows, so what it learns is standardised by the same first tenth; errors are in units of 0..1. The figure
+is the square root of the median squared error, corrupted targets included (they are above the median anyway), and of
+that the median over the runs. Published are that paper's WoLF-TMD with tuned thresholds, and its best rival. On the
+same data without outliers the two figures say what caution costs: our errors over those of the same network with
+outliers=0.
 """
 
 from pathlib import Path

@@ -307,14 +307,14 @@ class OnePassEstimator(SavableEstimator):
     def outliers_(self) -> Any:
         """Share of the targets that are not to be trusted, as it is believed now; ``(q,)`` for several outputs."""
         check_is_fitted(self)
-        shares = [each.weights @ [member.outliers_ for member in each.members] for each in self._ensembles]
-        return float(shares[0]) if len(shares) == 1 else np.array(shares)
+        shares = [ensemble.outliers_ for ensemble in self._ensembles]
+        return shares[0] if len(shares) == 1 else np.array(shares)
 
     @property
     def drift_(self) -> Any:
         """The probability of each rate of drift, now; a list of such dictionaries for several outputs."""
         check_is_fitted(self)
-        found = [_mean_of(ensemble.weights, [one.drift_ for one in ensemble.members]) for ensemble in self._ensembles]
+        found = [ensemble.drift_ for ensemble in self._ensembles]
         return found[0] if len(found) == 1 else found
 
     @property
@@ -336,8 +336,3 @@ class OnePassEstimator(SavableEstimator):
     def _log_scale(self) -> float:
         """By how much a standardised target's log density is larger than the target's own."""
         return float(np.log(self._target_scaling.scale).sum())
-
-
-def _mean_of(weights: FloatArray, shares: list[dict[float, float]]) -> dict[float, float]:
-    """Mean of shares of the same rates."""
-    return {rate: float(weights @ [own[rate] for own in shares]) for rate in shares[0]}

@@ -41,10 +41,10 @@ HYPOTHESES: dict[float | str, dict[str, float]] = {
     "prior": {"forgetting": 0.8},
 }
 """What competes, by its name in `drift_`: rates of drift, and a quick return to the prior, its mean too."""
-_UNLIKELY = 0.01  # hypotheses of a smaller weight
+_UNLIKELY = 0.02  # hypotheses of a smaller weight
 # Probability that each takes over before a row; that everything changes at once is far rarer than that it moves.
 _ENTRIES = 0.002 * np.array([1.0, 1.0, 1.0, 1.0, 0.1, 0.01]) / 4.11
-_FAST = np.array([name in (0.1, "prior") for name in HYPOTHESES])  # under which a few rows are all that counts
+_FAST = np.array([name in (0.01, 0.1, "prior") for name in HYPOTHESES])  # under which little of the past counts
 
 
 @dataclass
@@ -235,7 +235,7 @@ class Drifting:
         if as_count(passes, "passes") > 1:
             raise ValueError(
                 f"drift='auto' weighs rates of drift by what one pass predicted and needs passes=1, got "
-                f"passes={passes}; for more passes give drift as a number"
+                f"passes={passes}; for more passes give drift as a number, and refine='reuse'"
             )
 
     def _together(
@@ -256,8 +256,9 @@ class Drifting:
         finally:
             self.__dict__.pop("_one_row", None)  # it refers to the beliefs from before
         after = self._state.switching.posterior.T
-        outliers, jumps = (_sum(after * np.array(own)) for own in list(zip(*scores, strict=True))[1:3])
-        # At a fast rate hardly anything that was learned before still counts.
+        outliers = _sum(after * np.array([own.outliers for own in scores]))
+        # A change is a fast rate, or an alarm of any hypothesis: that of the slow ones comes when they have lost weight.
+        jumps = np.max([own.changes for own in scores], axis=0)
         return weights.T, list(given), RowScores(mixture, outliers, np.maximum(jumps, after[_FAST].sum(axis=0)))
 
     def _side_by_side(
@@ -301,13 +302,12 @@ class DriftingPerceptron(Drifting, BayesianPerceptron):
 
     @property
     def cov(self) -> FloatArray:
-        """Covariance of the weights under the mixture; with ``covariance="diagonal"`` its diagonal."""
-        members, mean = self._state.members, self.mean
-        gaps = [member.mean - mean for member in members]
-        own = [member.cov for member in members]
-        if own[0].ndim == 1:
-            return np.asarray(self._average(cov + gap**2 for cov, gap in zip(own, gaps, strict=True)))
-        return np.asarray(self._average(cov + np.outer(gap, gap) for cov, gap in zip(own, gaps, strict=True)))
+        """Covariance of the weights under the likely hypotheses; with ``covariance="diagonal"`` its diagonal."""
+        pairs = [(weight, member.mean, member.cov) for weight, member in self.hypotheses if weight >= _UNLIKELY]
+        total = sum(weight for weight, _, _ in pairs)
+        mean = sum(weight / total * own for weight, own, _ in pairs)
+        spread = np.square if pairs[0][2].ndim == 1 else _outer
+        return np.asarray(sum(weight / total * (cov + spread(own - mean)) for weight, own, cov in pairs))
 
     @property
     def covariance(self) -> str:
@@ -393,10 +393,12 @@ class DriftingNetwork(Drifting, BayesianNetwork):
     @property
     def weight_variances(self) -> list[FloatArray]:
         """Variances of the weights of each layer, in the shape of `weights`."""
-        layers = zip(*(member.weights for member in self._state.members), strict=True)
-        variances = zip(*(member.weight_variances for member in self._state.members), strict=True)
+        likely = [(weight, member) for weight, member in self.hypotheses if weight >= _UNLIKELY]
+        shares = np.array([weight for weight, _ in likely])
+        layers = zip(*(member.weights for _, member in likely), strict=True)
+        variances = zip(*(member.weight_variances for _, member in likely), strict=True)
         pairs = zip(layers, variances, strict=True)
-        return [mixture_moments(self._state.weights, np.array(mean), np.array(var))[1] for mean, var in pairs]
+        return [mixture_moments(shares / shares.sum(), np.array(mean), np.array(var))[1] for mean, var in pairs]
 
     @property
     def noise_var(self) -> FloatArray:
@@ -464,6 +466,10 @@ def _mixture(weights: FloatArray, parts: Prediction) -> Prediction:
     var = _sum(likely * (parts.var + (parts.mean - mean) ** 2))
     pre_var = _sum(likely * (parts.pre_var + (parts.pre_mean - pre_mean) ** 2))
     return Prediction(*(np.asarray(column)[()] for column in (mean, var, pre_mean, pre_var, noise_var)))
+
+
+def _outer(gap: FloatArray) -> FloatArray:
+    return np.outer(gap, gap)
 
 
 def _mixture_before(weights: FloatArray, predictions: list[Prediction]) -> Prediction:

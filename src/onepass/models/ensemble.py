@@ -82,6 +82,17 @@ class Ensemble:
         """Log evidence of all rows, each given all rows before it: see the weighting."""
         return self._weighting.log_evidence(self._evidences)
 
+    @property
+    def outliers_(self) -> float:
+        """Share of the targets that are not to be trusted, as it is believed now."""
+        return float(self._weighting.weights @ [member.outliers_ for member in self.members])
+
+    @property
+    def drift_(self) -> dict[float | str, float]:
+        """The probability of each rate of drift, now."""
+        shares = [member.drift_ for member in self.members]
+        return {name: float(self._weighting.weights @ [own[name] for own in shares]) for name in shares[0]}
+
     def learn(self, X: Any, y: FloatArray, **options: Any) -> Self:
         """Let every member learn the rows and weigh them anew: all rows or none.
 

@@ -257,7 +257,7 @@ class Drifting:
             self.__dict__.pop("_one_row", None)  # it refers to the beliefs from before
         after = self._state.switching.posterior.T
         outliers = _sum(after * np.array([own.outliers for own in scores]))
-        # A change is a fast rate, or an alarm of any hypothesis: that of the slow ones comes when they have lost weight.
+        # A change is a fast rate, or an alarm of any hypothesis: slow ones raise it when they have lost their weight.
         jumps = np.max([own.changes for own in scores], axis=0)
         return weights.T, list(given), RowScores(mixture, outliers, np.maximum(jumps, after[_FAST].sum(axis=0)))
 

@@ -37,13 +37,19 @@ COUNTS = (np.array([19.0, 0.4, 0.2, 0.2, 0.1, 0.1]), np.array([60.0, 20.0, 5.0, 
 
 
 def scales_of(y: float, noise: float) -> FloatArray:
-    return np.array([1.0, 10.0, 1e2, 1e4, 1e6, max(1e8, 1e-4 * y * y / noise)])
+    return np.array([1.0, 10.0, 1e2, 1e4, 1e6, max(1e8, y * y / noise)])
+
+
+def log_shares(counts: FloatArray, scales: FloatArray) -> FloatArray:
+    """Logs of the shares; a noise beyond the largest of the scales is rarer, so that all densities have an integral."""
+    return np.log(counts / counts.sum()) - 2.0 * np.log1p(np.log(np.maximum(scales / 1e8, 1.0)))
 
 
 def log_mixture(y: float, at: FloatArray, noise: float, counts: FloatArray) -> FloatArray:
     """Log density of a number around ``at``, written out."""
-    stds = np.sqrt(noise * scales_of(y, noise))
-    parts = [math.log(w) + norm.logpdf(y, at, std) for w, std in zip(counts / counts.sum(), stds, strict=True)]
+    scales = scales_of(y, noise)
+    pairs = zip(log_shares(counts, scales), np.sqrt(noise * scales), strict=True)
+    parts = [share + norm.logpdf(y, at, std) for share, std in pairs]
     return np.asarray(logsumexp(parts, axis=0))
 
 
@@ -105,10 +111,9 @@ def test_numbers_around_pieces(name: str, counts: FloatArray, mean: float, var: 
 def test_numbers_around_a_tanh_are_a_mixture_of_kalman_steps(counts: FloatArray) -> None:
     mean, var, noise = 0.4, 0.8, 0.05
     mu, var_y, slope = quadrature.moments(np.tanh, mean, var)
-    shares = counts / counts.sum()
     for y in (-0.9, 0.3, 2.0, 40.0, 1e4):
         totals = var_y + noise * scales_of(y, noise)
-        log_parts = np.log(shares) + norm.logpdf(y, mu, np.sqrt(totals))
+        log_parts = log_shares(counts, scales_of(y, noise)) + norm.logpdf(y, mu, np.sqrt(totals))
         weights = softmax(log_parts)
         means = mean + slope * var * (y - mu) / totals
         centre = weights @ means
@@ -292,8 +297,8 @@ def test_a_network_with_two_outputs_trusts_both_or_none(counts: FloatArray, y: t
     def log_likelihood(at: list[FloatArray]) -> FloatArray:
         stds = np.sqrt(0.2 * np.array([1.0, 10.0, 1e2, 1e4, 1e6, widest]))
         parts = [
-            math.log(w) + sum(norm.logpdf(value, a, std) for value, a in zip(y, at, strict=True))
-            for w, std in zip(counts / counts.sum(), stds, strict=True)
+            share + sum(norm.logpdf(value, a, std) for value, a in zip(y, at, strict=True))
+            for share, std in zip(log_shares(counts, stds**2 / 0.2), stds, strict=True)
         ]
         return np.asarray(logsumexp(parts, axis=0))
 
@@ -311,13 +316,13 @@ def test_a_noise_that_depends_on_the_input(y: float) -> None:
     mean, cov = np.array([0.5, -1.5]), np.array([[1.0, 0.2], [0.2, 0.3]])
     match, _ = matched(HeteroscedasticNumbers(1, LogNoise(0.0, 1.0)), mean, cov, y, 0.2, counts)
     expected = math.exp(-1.5 + 0.15)
-    factors = np.array([1.0, 10.0, 1e2, 1e4, 1e6, max(1e8, 1e-4 * y * y / expected)])
+    factors = np.array([1.0, 10.0, 1e2, 1e4, 1e6, max(1e8, y * y / expected)])
 
     def log_likelihood(at: list[FloatArray]) -> FloatArray:
         f, log_noise = at
         parts = [
-            math.log(w) - 0.5 * ((y - f) ** 2 * np.exp(-log_noise) / k + log_noise + math.log(2.0 * math.pi * k))
-            for w, k in zip(counts / counts.sum(), factors, strict=True)
+            share - 0.5 * ((y - f) ** 2 * np.exp(-log_noise) / k + log_noise + math.log(2.0 * math.pi * k))
+            for share, k in zip(log_shares(counts, factors), factors, strict=True)
         ]
         return np.asarray(logsumexp(parts, axis=0))
 
@@ -430,7 +435,7 @@ def test_shares_are_running_means_of_responsibilities() -> None:
     for x, target in zip(X, y, strict=True):
         error, gain = target - x @ mean, cov @ x
         totals = x @ gain + noise * scales_of(target, noise)
-        log_parts = np.log(counts / counts.sum()) + norm.logpdf(error, 0.0, np.sqrt(totals))
+        log_parts = log_shares(counts, scales_of(target, noise)) + norm.logpdf(error, 0.0, np.sqrt(totals))
         share = softmax(log_parts)
         evidence += logsumexp(log_parts)
         slopes = error / totals

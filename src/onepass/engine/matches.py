@@ -24,7 +24,7 @@ from cython.cimports.onepass.engine.moments import (
     CompiledActivation,
     PiecewiseMoments,
 )
-from cython.cimports.onepass.engine.outliers import N_WAYS, N_WIDE, NOISE_SCALES
+from cython.cimports.onepass.engine.outliers import N_WAYS, N_WIDE, NOISE_SCALES, log_rarity
 from cython.cimports.onepass.engine.special import (
     FEW_HERMITE,
     FEW_HERMITE_WEIGHTS,
@@ -43,7 +43,6 @@ _FLOOR = cython.declare(cython.double, 1e-120)  # the square of its inverse stay
 _SMALLEST = cython.declare(cython.double, 2.2250738585072014e-308)
 _LOG_HALF = cython.declare(cython.double, -0.6931471805599453)
 _MOST_BLANK = cython.declare(cython.double, 0.9)  # of the targets, say nothing
-_WIDEST = cython.declare(cython.double, 1e-4)  # times a target's square: variance of the widest noise, if it is more
 _LABEL_RESOLUTION = cython.declare(cython.double, 1e-14)  # 1 - f is known to rounding, some 1e-16
 
 
@@ -149,15 +148,16 @@ class NoiseLikelihood(CompiledLikelihood):
     """Gaussian noise; the noise of targets that are not to be trusted is larger."""
 
     def doubt(self, usual, mean, var, y, noise, trust):
-        """Mix the matches with all noises; the widest is so wide that no target, however far off, moves anything."""
+        """Mix the matches with all noises; the widest is as wide as a target that is far off, which moves nothing."""
         doubt: Doubt
         noises: cython.double[N_WIDE]
         matches: Match[N_WAYS]
         k: cython.Py_ssize_t
         for k in range(N_WIDE):
             noises[k] = noise * NOISE_SCALES[k]
-        noises[N_WIDE - 1] = max(noises[N_WIDE - 1], min(_WIDEST * y * y, 1e307))
+        noises[N_WIDE - 1] = max(noises[N_WIDE - 1], min(y * y, 1e307))
         self.match_noises(mean, var, y, N_WIDE, noises, cython.address(matches[1]))
+        matches[N_WIDE].log_z -= log_rarity(log(noises[N_WIDE - 1]) - log(max(noise, _TINY)))
         matches[0] = usual
         doubt.blank = False
         top = -INFINITY

@@ -7,6 +7,7 @@ cdef enum:
     SOON = 100  # rows after an alarm
 
 cdef double NOISE_SCALES[5]
+cdef double log_rarity(double log_scale) noexcept nogil
 
 @cython.final
 cdef class Trust:

@@ -11,7 +11,7 @@ covariance of its prior, from which a few rows lead to the new truth.
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import INFINITY, log
+from cython.cimports.libc.math import INFINITY, log, log1p
 from scipy.special import expit
 
 # Times the noise variance: the components of targets that are not trusted, and how an outlier's share is divided.
@@ -46,6 +46,15 @@ def _fill():
 
 
 _fill()
+
+
+def log_rarity(log_scale):
+    """Minus the log of how rare the widest noise is if it is larger than the largest of the scales.
+
+    So that one target, however far off, weighs no model against another, that noise grows with the target's square. Its
+    density would then fall as ``1/|y|``, of which there is no integral; with this it has one.
+    """
+    return 2.0 * log1p(max(log_scale - log(NOISE_SCALES[N_WIDE - 1]), 0.0))
 
 
 def jump_probability(suspicion):

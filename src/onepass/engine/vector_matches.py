@@ -17,7 +17,7 @@ from cython.cimports.libc.math import INFINITY, exp, isfinite, log, sqrt
 from cython.cimports.onepass.engine.count_matches import count_match, learn_dispersion
 from cython.cimports.onepass.engine.gumbel import N_TERMS
 from cython.cimports.onepass.engine.matches import blank_shares, sigmoid_label
-from cython.cimports.onepass.engine.outliers import N_WAYS, NOISE_SCALES, SOON, Trust
+from cython.cimports.onepass.engine.outliers import N_WAYS, NOISE_SCALES, SOON, Trust, log_rarity
 from cython.cimports.onepass.engine.small_matrices import apply, factorise, invert, is_positive
 
 NOISE_FLOOR = 1e-6
@@ -32,7 +32,6 @@ _SCALE_GAIN = cython.declare(cython.double, SCALE_GAIN)
 _SCALE_CLIP = cython.declare(cython.double, SCALE_CLIP)
 # A site is removed only if at least this share of its own noise is left of the difference; else it stays.
 _SITE_MARGIN = cython.declare(cython.double, 1e-3)
-_WIDEST = cython.declare(cython.double, 1e-4)  # times a target's square: variance of the widest noise, if it is more
 _LOW = cython.declare(cython.double, LOG_NOISE_BOUNDS[0])
 _HIGH = cython.declare(cython.double, LOG_NOISE_BOUNDS[1])
 _FARTHEST = cython.declare(cython.double, 10.0)  # errors count as at most so many deviations under the widest noise
@@ -392,7 +391,7 @@ class NoisyNumbers(VectorLikelihood):
         widest = NOISE_SCALES[N_WAYS - 2]
         for k in range(self.n_outputs):
             noise = self.expected_noise(mean, cov, state, k)
-            widest = max(widest, min(_WIDEST * target[k] * target[k], _LARGEST) / noise)
+            widest = max(widest, min(target[k] * target[k], _LARGEST) / noise)
         for k in range(self.n_outputs):
             widest = min(widest, _LARGEST / self.expected_noise(mean, cov, state, k))
         top = self.log_share(0, log_z, mean, target, state, out)
@@ -405,7 +404,7 @@ class NoisyNumbers(VectorLikelihood):
                 out.mixed_information[i * size + j] = out.information[i * size + j] - out.score[i] * out.score[j]
         for k in range(1, N_WAYS):
             state.factor = NOISE_SCALES[k - 1] if k < N_WAYS - 1 else widest
-            log_z = self.match_trusted(mean, cov, target, state, out)
+            log_z = self.match_trusted(mean, cov, target, state, out) - log_rarity(log(state.factor))
             shares[k] = self.log_share(k, log_z, mean, target, state, out)
             total += state.trust.counts[k]
             keep = 1.0

@@ -25,6 +25,7 @@ from onepass._validation import as_count, as_generator, as_share
 from onepass.engine.rows import RowMixture
 from onepass.engine.step import RECORD_SIZE, SITE_SIZE
 from onepass.engine.switching import Switching
+from onepass.engine.threads import threads_for
 from onepass.files.state import Arrays, Parameters, as_number, nested, sized, under
 from onepass.likelihoods import Bernoulli, Counts
 from onepass.likelihoods.counts import count_interval, log_normal
@@ -268,7 +269,7 @@ class Drifting:
         members = self._state.members
         if n_rows * self.belief_size < WORTH_THREADS or members[0].kernel == "reference":
             return [learned(member) for member in members]
-        with ThreadPoolExecutor(available_cores()) as pool:
+        with threads_for(0), ThreadPoolExecutor(available_cores()) as pool:
             return list(pool.map(learned, members))
 
     def _predicting(

@@ -571,10 +571,11 @@ class BayesianPerceptron(DriftChoice):
                     self._answer_alarm(state)
                 part = rows.part(learned, len(rows))
                 if self.kernel == "reference":
-                    learned += self._learn_by_reference(part)
+                    more = self._learn_by_reference(part)
                 else:
-                    learned += state.belief.learn(self._plan, state.progress, part)
-                if learned == len(rows) or not state.progress.trust.is_alarmed():
+                    more = state.belief.learn(self._plan, state.progress, part)
+                learned += more
+                if more == 0 or learned == len(rows) or not state.progress.trust.is_alarmed():
                     break
             if learned < len(targets) or not (before is None or state.belief.is_finite()):
                 raise ValueError(

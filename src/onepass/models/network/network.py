@@ -511,6 +511,7 @@ class BayesianNetwork(DriftChoice):
     def _is_safe(self) -> bool:
         """Whether a row that can't be learned is found before anything of it is written."""
         changed_first = self.drift > 0.0 or self._learner.forgetting.is_due(self._state.seen)
+        changed_first = changed_first or self._state.noise.trust.is_alarmed()
         return self._learner.compiled and not changed_first and self.dtype == "float64"
 
     @property

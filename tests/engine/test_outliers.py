@@ -42,7 +42,7 @@ def scales_of(y: float, noise: float) -> FloatArray:
 
 def log_shares(counts: FloatArray, scales: FloatArray) -> FloatArray:
     """Logs of the shares; a noise beyond the largest of the scales is rarer, so that all densities have an integral."""
-    return np.log(counts / counts.sum()) - 2.0 * np.log1p(np.log(np.maximum(scales / 1e8, 1.0)))
+    return np.asarray(np.log(counts / counts.sum()) - 2.0 * np.log1p(np.log(np.maximum(scales / 1e8, 1.0))))
 
 
 def log_mixture(y: float, at: FloatArray, noise: float, counts: FloatArray) -> FloatArray:

@@ -67,7 +67,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         With ``return_std`` also the standard deviations that the probabilities have because the weights are not known.
         """
         weights, parts = self._mixture_parts(X)
-        mean, var = mixture_moments(weights, parts.mean, parts.var)
+        mean, var = mixture_moments(weights, parts.mean, parts.var, self._ensembles[0].likely_weights)
         if self._binary:
             mean, var = np.exp(self._log_sides(weights, parts)), np.column_stack([var, var])
         probabilities = mean / mean.sum(axis=1, keepdims=True)

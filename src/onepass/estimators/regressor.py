@@ -189,16 +189,12 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         mean, var, noise = self._target_scaling.undo(mean), var * squared, noise * squared
         return self._shaped(mean), self._shaped(var), self._shaped(noise)
 
-    def _mixture_parts(self, X: Any) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
-        """For each output the members' weights, means and variances of a new target, standardised: ``(k, n)``."""
-        rows = list(self._rows(X))
-        predicted = [
-            (ensemble.component_weights, self._member_predictions(ensemble, rows)) for ensemble in self._ensembles
-        ]
-        return [(weights, parts.mean, parts.var + parts.noise_var) for weights, parts in predicted]
-
     def _moments(self, X: Any) -> tuple[FloatArray, FloatArray]:
-        moments = [mixture_moments(*part) for part in self._mixture_parts(X)]
+        rows, moments = list(self._rows(X)), []
+        for ensemble in self._ensembles:
+            parts = self._member_predictions(ensemble, rows)
+            given = (ensemble.component_weights, parts.mean, parts.var + parts.noise_var, ensemble.likely_weights)
+            moments.append(mixture_moments(*given))
         mean = self._target_scaling.undo(np.column_stack([mean for mean, _ in moments]))
         std = np.sqrt(np.column_stack([var for _, var in moments])) * self._target_scaling.scale
         return self._shaped(mean), self._shaped(std)

@@ -14,7 +14,7 @@ from onepass._typing import FloatArray
 from onepass._validation import as_nonnegative, as_outliers, as_positive
 from onepass.beliefs.prior import prior_variances
 from onepass.files.state import Arrays, Parameters, nested, under
-from onepass.likelihoods.mixtures import mixture_moments
+from onepass.likelihoods.mixtures import likely_weights, mixture_moments
 from onepass.models.drift import as_drift
 from onepass.models.drifting import DriftingPerceptron
 from onepass.models.perceptron import BayesianPerceptron
@@ -124,7 +124,8 @@ class _NamedFeatures:
         if len(outputs) == 1:
             return outputs[0].mean, outputs[0].var
         means, variances = (np.array(values) for values in zip(*((one.mean, one.var) for one in outputs), strict=True))
-        return mixture_moments(np.array(weights), means, variances)
+        shares = np.array(weights)
+        return mixture_moments(shares, means, variances, likely_weights(shares))
 
     def _distrust(self, x: Mapping[Any, Any], y: float) -> float:
         """Probability that the target of a row is not to be trusted; weights of new features are at their prior."""

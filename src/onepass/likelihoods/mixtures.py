@@ -5,18 +5,35 @@ from scipy.special import ndtr, ndtri
 
 from onepass._typing import FloatArray
 
-__all__ = ["mixture_moments", "mixture_quantile", "noise_mixture"]
+__all__ = ["likely_weights", "mixture_moments", "mixture_quantile", "noise_mixture"]
 
 # Standard deviations of the log noise, evenly spaced, and their shares.
 _NODES = np.linspace(-3.5, 3.5, 15)
+_UNLIKELY = 0.02
 _KNOWN = 0.02  # which a hundred rows tell
 _SHARES = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
 
 
-def mixture_moments(weights: FloatArray, means: FloatArray, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of mixtures of ``k`` parts, ``(k, ...) -> (...)``; what the parts disagree about counts."""
+def mixture_moments(
+    weights: FloatArray, means: FloatArray, variances: FloatArray, likely: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of mixtures of ``k`` parts, ``(k, ...) -> (...)``; what the parts disagree about counts.
+
+    The variance may have weights of its own, of the ``likely`` parts only: see `likely_weights`.
+    """
     mean = np.tensordot(weights, means, 1)
-    return mean, np.tensordot(weights, variances + (means - mean) ** 2, 1)
+    return mean, np.tensordot(weights if likely is None else likely, variances + (means - mean) ** 2, 1)
+
+
+def likely_weights(weights: FloatArray) -> FloatArray:
+    """Weights ``(k, ...)`` without what is unlikely, for variances.
+
+    A part of one in a thousand whose variance is the prior's would make the variance of a mixture that of its tail
+    alone, which says nothing of how far most targets are off. Densities and quantiles have it all.
+    """
+    likely = np.where(weights < _UNLIKELY, 0.0, weights)
+    # Summed one part after the other, so that a row's result does not depend on the rows beside it.
+    return np.asarray(likely / sum(likely[1:], start=likely[0]))
 
 
 def mixture_quantile(weights: FloatArray, means: FloatArray, stds: FloatArray, level: float) -> FloatArray:

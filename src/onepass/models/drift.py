@@ -27,7 +27,14 @@ class DriftChoice:
 
     def __new__(cls, *_: Any, drift: Any = 0.0, **__: Any) -> Self:
         """Make a model of several rates in place of one where the rate is ``"auto"``."""
-        several = _SEVERAL_RATES.get(cls.__name__) if isinstance(drift, str) and drift == AUTO else None
+        several = None
+        if isinstance(drift, str) and drift == AUTO and cls.__name__ not in _SEVERAL_RATES.values():
+            several = _SEVERAL_RATES.get(cls.__name__)
+            if several is None:
+                raise TypeError(
+                    f"drift={AUTO!r} makes a model of {' or '.join(_SEVERAL_RATES)} only, not of {cls.__name__}; give "
+                    "its drift as a number"
+                )
         made: Self = object.__new__(cls if several is None else savable(several))
         return made
 

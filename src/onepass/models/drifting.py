@@ -29,7 +29,7 @@ from onepass.engine.threads import threads_for
 from onepass.files.state import Arrays, Parameters, as_number, nested, sized, under
 from onepass.likelihoods import Bernoulli, Counts
 from onepass.likelihoods.counts import count_interval, log_normal
-from onepass.likelihoods.mixtures import mixture_moments, mixture_quantile, noise_mixture
+from onepass.likelihoods.mixtures import likely_weights, mixture_moments, mixture_quantile, noise_mixture
 from onepass.models.drift import AUTO
 from onepass.models.mixing import WORTH_THREADS, mixed_scores, snapshot, stacked
 from onepass.models.network import BayesianNetwork
@@ -42,7 +42,6 @@ HYPOTHESES: dict[float | str, dict[str, float]] = {
     "prior": {"forgetting": 0.8},
 }
 """What competes, by its name in `drift_`: rates of drift, and a quick return to the prior, its mean too."""
-_UNLIKELY = 0.02  # hypotheses of a smaller weight
 # Probability that each takes over before a row; that everything changes at once is far rarer than that it moves.
 _ENTRIES = 0.002 * np.array([1.0, 1.0, 1.0, 1.0, 0.1, 0.01]) / 4.11
 _FAST = np.array([name in (0.01, 0.1, "prior") for name in HYPOTHESES])  # under which little of the past counts
@@ -304,11 +303,11 @@ class DriftingPerceptron(Drifting, BayesianPerceptron):
     @property
     def cov(self) -> FloatArray:
         """Covariance of the weights under the likely hypotheses; with ``covariance="diagonal"`` its diagonal."""
-        pairs = [(weight, member.mean, member.cov) for weight, member in self.hypotheses if weight >= _UNLIKELY]
-        total = sum(weight for weight, _, _ in pairs)
-        mean = sum(weight / total * own for weight, own, _ in pairs)
-        spread = np.square if pairs[0][2].ndim == 1 else _outer
-        return np.asarray(sum(weight / total * (cov + spread(own - mean)) for weight, own, cov in pairs))
+        weights, members = likely_weights(self._state.weights), self._state.members
+        mean = sum(weight * member.mean for weight, member in zip(weights, members, strict=True))
+        spread = np.square if members[0].cov.ndim == 1 else _outer
+        pairs = zip(weights, members, strict=True)
+        return np.asarray(sum(weight * (one.cov + spread(one.mean - mean)) for weight, one in pairs if weight))
 
     @property
     def covariance(self) -> str:
@@ -394,12 +393,11 @@ class DriftingNetwork(Drifting, BayesianNetwork):
     @property
     def weight_variances(self) -> list[FloatArray]:
         """Variances of the weights of each layer, in the shape of `weights`."""
-        likely = [(weight, member) for weight, member in self.hypotheses if weight >= _UNLIKELY]
-        shares = np.array([weight for weight, _ in likely])
-        layers = zip(*(member.weights for _, member in likely), strict=True)
-        variances = zip(*(member.weight_variances for _, member in likely), strict=True)
+        layers = zip(*(member.weights for member in self._state.members), strict=True)
+        variances = zip(*(member.weight_variances for member in self._state.members), strict=True)
+        weights = likely_weights(self._state.weights)
         pairs = zip(layers, variances, strict=True)
-        return [mixture_moments(shares / shares.sum(), np.array(mean), np.array(var))[1] for mean, var in pairs]
+        return [mixture_moments(weights, np.array(mean), np.array(var))[1] for mean, var in pairs]
 
     @property
     def noise_var(self) -> FloatArray:
@@ -454,16 +452,11 @@ def _central(weights: FloatArray, means: FloatArray, stds: FloatArray, level: fl
 
 
 def _mixture(weights: FloatArray, parts: Prediction) -> Prediction:
-    """Moments of the mixture of predictions ``(K, ...)``, with weights ``(K,)``, or ``(K, n)`` of each row.
-
-    The variances leave out what is unlikely: a hypothesis of one in a thousand whose variance is the prior's would make
-    them those of its tail alone, and say nothing of how far most targets are off. Densities and quantiles have it all.
-    """
+    """Moments of the mixture of predictions ``(K, ...)``, with weights ``(K,)``, or ``(K, n)`` of each row."""
     weights = weights.reshape(*weights.shape, *[1] * (parts.mean.ndim - weights.ndim))
     # Summed one hypothesis after the other, so that a row's result does not depend on the rows beside it.
     mean, pre_mean, noise_var = (_sum(weights * part) for part in (parts.mean, parts.pre_mean, parts.noise_var))
-    likely = np.where(weights < _UNLIKELY, 0.0, weights)
-    likely = likely / _sum(likely)
+    likely = likely_weights(weights)
     var = _sum(likely * (parts.var + (parts.mean - mean) ** 2))
     pre_var = _sum(likely * (parts.pre_var + (parts.pre_mean - pre_mean) ** 2))
     return Prediction(*(np.asarray(column)[()] for column in (mean, var, pre_mean, pre_var, noise_var)))

@@ -23,7 +23,7 @@ from onepass._validation import as_count, as_generator, as_rows, as_share
 from onepass.files.registry import savable
 from onepass.files.state import Arrays, Parameters, as_number
 from onepass.likelihoods.counts import COUNT_NAMES, count_interval
-from onepass.likelihoods.mixtures import mixture_moments, mixture_quantile
+from onepass.likelihoods.mixtures import likely_weights, mixture_moments, mixture_quantile
 from onepass.models.mixing import WORTH_THREADS, mixed_scores, snapshot, stacked
 from onepass.models.network import BayesianNetwork
 from onepass.models.network.priors import NetworkPrior
@@ -71,6 +71,14 @@ class Ensemble:
     def component_weights(self) -> FloatArray:
         """Weight of each of the `components`, ``(components,)``."""
         return np.array([weight for weight, _ in self.components])
+
+    @property
+    def likely_weights(self) -> FloatArray:
+        """The same for variances, without hypotheses that are unlikely."""
+        pairs = zip(self._weighting.weights, self.members, strict=True)
+        return np.concatenate(
+            [weight * likely_weights(np.array([own for own, _ in member.hypotheses])) for weight, member in pairs]
+        )
 
     @property
     def weighting_arrays(self) -> Arrays:
@@ -129,7 +137,7 @@ class Ensemble:
 
     def predict(self, X: Any) -> Prediction:
         """Moments of the mixture; what the members disagree about counts as not knowing."""
-        return self._mixture(self.component_weights, self.member_predictions(X))
+        return self._mixture(self.component_weights, self.member_predictions(X), self.likely_weights)
 
     def outlier_probability(self, X: Any, y: Any) -> Any:
         """Probability that each target is not to be trusted, by what is believed now."""
@@ -155,11 +163,10 @@ class Ensemble:
 
     def _mixed_scores(self, scores: Sequence[RowScores], log_densities: FloatArray) -> RowScores:
         """The mixture's scores from those of its members, and the log densities ``(members, n)`` that they had."""
-        outliers, changes = (
-            self._weighting.weights @ np.array(own)
-            for own in list(zip(*(part[:3] for part in scores), strict=True))[1:]
-        )
-        return RowScores(self._mixture_density(log_densities), outliers, changes)
+        mixture = self._mixture_density(log_densities)
+        after = np.exp(log_densities - mixture) * self.weights[:, None]  # weights given each row
+        outliers = (after * [own.outliers for own in scores]).sum(axis=0)
+        return RowScores(mixture, outliers, (after * [own.changes for own in scores]).sum(axis=0))
 
     def _weigh(self, log_densities: FloatArray) -> None:
         """Update the weights by the log densities ``(members, n)`` of new rows."""
@@ -175,10 +182,10 @@ class Ensemble:
             self.members, self._weighting = before, weighting
             raise
 
-    def _mixture(self, weights: FloatArray, parts: Prediction) -> Prediction:
+    def _mixture(self, weights: FloatArray, parts: Prediction, likely: FloatArray | None = None) -> Prediction:
         """Moments of the mixture of predictions, ``(k, ...)``, of these weights."""
-        mean, var = mixture_moments(weights, parts.mean, parts.var)
-        pre_mean, pre_var = mixture_moments(weights, parts.pre_mean, parts.pre_var)
+        mean, var = mixture_moments(weights, parts.mean, parts.var, likely)
+        pre_mean, pre_var = mixture_moments(weights, parts.pre_mean, parts.pre_var, likely)
         noise_var = self._mixture_noise(weights, parts, mean, var)
         return Prediction(*(column[()] for column in (mean, var, pre_mean, pre_var, noise_var)))
 

@@ -81,7 +81,8 @@ class Pass:
         if self.record is None:
             return seen
         mean, var, noise, scale, _ = self.record.swapaxes(0, 1)
-        ratios = np.minimum((self.targets - mean) ** 2 / (scale * (var + noise)), SCALE_CLIP)
+        with np.errstate(over="ignore"):  # a target may be beyond all bounds, and not trusted
+            ratios = np.minimum((self.targets - mean) ** 2 / (scale * (var + noise)), SCALE_CLIP)
         densities = self.densities
         if not self.is_scaled:
             # What the scale changes in the log density of a Gaussian; clipped as in the scale, for one wild row.

@@ -282,7 +282,7 @@ shape = _all(
         show_default=True,
         help="The rate at which the weights move, from 0 to 1: before each row by this share of the prior's variance. "
         "'auto': six hypotheses side by side, five rates and a quick return to the prior, weighed row by row; about "
-        "ten times the time of a plain model. It needs --forgetting 1 and --passes 1.",
+        "ten times the time of a plain model. It needs --forgetting 1.",
     ),
     click.option(
         "--seed",

@@ -157,9 +157,12 @@ def as_fraction(value: Any, name: str, hint: str = "") -> float:
 
 def as_outliers(value: Any) -> float:
     """``value`` as a share of rows that are not to be trusted: from 0 on, and fewer than half."""
-    number = as_fraction(value, "outliers")
-    if number >= 0.5:
-        raise ValueError(f"outliers must be below 0.5, got {number:g}: most rows have to be trusted")
+    allowed = "a number in [0, 0.5)"
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"outliers must be {allowed}, got {_describe(value)}")
+    number = float(value)
+    if not 0.0 <= number < 0.5:
+        raise ValueError(f"outliers must be {allowed}, since most rows have to be trusted, got {number:g}")
     return number
 
 

@@ -15,6 +15,7 @@ import onepass
 from onepass.cli.main import main
 from onepass.estimators.inputs import OUTLIERS
 from onepass.tables.alarms import Watch
+from onepass.tables.description import _drift_believed
 from onepass.tables.model import TabularModel
 from onepass.tables.rows import Rows
 from tests.helpers.commands import COMMAND
@@ -286,6 +287,12 @@ def test_a_model_that_trusts_everything_has_no_alarms(run: Any, data: Path, tmp_
     [
         (("--outliers", "0.5"), "0.5 is not in the range 0.0<=x<0.5"),
         (("--outliers", "many"), "'many' is not a valid float"),
+        (("--outliers", "5%"), "'5%' is a percentage; as a share of 1 write 0.05."),
+        (("--outliers", "x%"), "'x%' is not a valid float"),
+        (("--outliers", "0.1", "--alarms", "-"), "'-' names no file"),
+        (("--rejects", "-"), "'-' names no file"),
+        (("--drift", "auto", "--forgetting", "0.9"), "--drift auto finds out how fast the past fades and needs --forg"),
+        (("--drift", "auto", "--passes", "3"), "--passes is for a drift of one rate"),
         (("--outliers", "0.1", "--alarms", "{data}/calm.csv"), "is also an input"),
         (("--outliers", "0.1", "--alarms", "/nowhere/alarms.csv"), "cannot write to --alarms /nowhere/alarms.csv"),
         (("--outliers", "0.1", "--alarms", "{out}", "--executor", "dask"), "--alarms is for one process"),
@@ -293,10 +300,87 @@ def test_a_model_that_trusts_everything_has_no_alarms(run: Any, data: Path, tmp_
 )
 def test_what_can_not_be_is_refused(run: Any, data: Path, tmp_path: Path, options: tuple[str, ...], words: str) -> None:
     given = [option.format(data=data, out=tmp_path / "a.csv") for option in options]
-    code, _, err = run("fit", data / "calm.csv", "--target", "level", "--model", tmp_path / "m", *given)
-    assert code in (1, 2)
+    code, out, err = run("fit", data / "calm.csv", "--target", "level", "--model", tmp_path / "m", *given)
+    assert code == (1 if words.startswith("cannot write") else 2)
     assert words in err.replace("\n", " ")
+    assert not out or code == 1  # options are judged before anything is said
     assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "sign"), [("/dev/stdout", ">>"), ("/dev/stdout", ">"), ("/dev/fd/1", ">>"), ("{folder}/link", ">>")]
+)
+def test_what_the_shell_has_opened_is_not_emptied(data: Path, tmp_path: Path, name: str, sign: str) -> None:
+    log, target = tmp_path / "log.txt", name.format(folder=tmp_path)
+    (tmp_path / "link").symlink_to("/dev/stdout")
+    log.write_text("kept\n")
+    command = [*COMMAND, "fit", str(data / "calm.csv"), "--target", "level", "--outliers", "0.05"]
+    command += ["--model", str(tmp_path / "m"), "--alarms", target]
+    with log.open("a" if sign == ">>" else "w") as opened:
+        subprocess.run(command, stdout=opened, check=True)
+    lines = log.read_text().splitlines()
+    assert (lines[0] == "kept") == (sign == ">>")
+    assert lines[-1] == f"model: {tmp_path / 'm'}"
+    assert any(line.startswith("task: ") for line in lines)  # said before the alarms, and still there
+    assert lines.count("file,line,kind,probability,target,predicted") == 1
+    assert any(",1202,outlier," in line for line in lines)
+
+
+def test_a_file_given_by_its_name_begins_anew_and_a_pipe_is_written_to(run: Any, data: Path, tmp_path: Path) -> None:
+    found = tmp_path / "alarms.csv"
+    found.write_text("old\n")
+    options = ("fit", data / "calm.csv", "--target", "level", "--outliers", "0.05", "--model", tmp_path / "m", "-q")
+    assert run(*options, "--alarms", found)[0] == 0
+    assert found.read_text().startswith("file,line,kind")
+    code, out, _ = run(*options, "--alarms", "/dev/stdout")
+    assert code == 0
+    assert out == found.read_text()
+    assert run(*options, "--alarms", "/dev/null")[0] == 0
+    assert run(*options, "--alarms", "/dev/fd/987")[0] == 1
+
+
+def test_programs_get_numbers_of_what_is_believed(run: Any, data: Path, tmp_path: Path) -> None:
+    options = ("--outliers", "0.05", "--drift", "auto", "--model", tmp_path / "m", "-q")
+    run("fit", data / "calm.csv", "--target", "level", *options)
+    estimator = onepass.load(tmp_path / "m").estimator
+    _, out, _ = run("show", tmp_path / "m", "--json")
+    facts = {one["name"]: one for one in map(json.loads, out.splitlines()) if one["event"] == "fact"}
+    assert facts["outliers now"]["outliers"] == estimator.outliers_
+    assert list(facts["drift now"]["drift"]) == ["0", "1e-05", "0.001", "0.01", "0.1", "prior"]
+    assert list(facts["drift now"]["drift"].values()) == list(estimator.drift_.values())
+    assert "drift" not in facts["outliers now"]
+    run("fit", data / "calm.csv", "--target", "level", "--model", tmp_path / "m", "-q")
+    _, out, _ = run("show", tmp_path / "m", "--json")
+    assert "outliers" not in out
+    assert "drift" not in out
+
+
+def test_a_return_to_the_prior_can_be_shown() -> None:
+    words = _drift_believed({0.0: 0.3, 0.01: 0.1, "prior": 0.6})
+    assert words == (
+        "a quick return to the prior with probability 0.60, none with probability 0.30, rate 0.01 with probability 0.10"
+    )
+
+
+def test_the_log_loss_is_that_of_labels_as_they_come(run: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=800)
+    wrong = rng.random(800) < 0.05
+    for labels in (["dry", "wet"], ["dry", "moist", "wet"]):
+        place = np.digitize(x, [0.0] if len(labels) == 2 else [-0.5, 0.5])
+        place[wrong] = (place[wrong] + 1) % len(labels)
+        file = write_csv(tmp_path / "a.csv", [{"x": a, "kind": labels[k]} for a, k in zip(x, place, strict=True)])
+        scores = {}
+        for share in (0.05, 0.0):
+            options = ("--target", "kind", "--outliers", share)
+            _, out, _ = run("evaluate", file, *options, "--json")
+            scores[share] = json.loads(out.splitlines()[-1])["scores"]
+            run("fit", file, *options, "--model", tmp_path / "m", "-q")
+            estimator = onepass.load(tmp_path / "m").estimator
+            # The evidence is the product of the probabilities of all labels, each before it was learned.
+            assert scores[share]["onepass"]["log_loss"] == pytest.approx(-estimator.log_evidence_ / 800, rel=1e-6)
+        assert scores[0.05]["onepass"]["log_loss"] < scores[0.0]["onepass"]["log_loss"]
+        assert scores[0.05]["onepass, rows believed"]["log_loss"] < scores[0.05]["onepass"]["log_loss"]
 
 
 def test_the_command_has_the_default_of_the_estimators(run: Any, data: Path, tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_every_choice_is_told_in_one_line(data: Path) -> None:
         ),
         (
             ["clicks.csv", "--target", "age", "--ignore", "kind", "--drift", "0.01"],
-            {"drift": "0.01 of the way back to the prior"},
+            {"drift": "0.01: before each row the weights move by this share of the prior's variance"},
         ),
         (
             ["clicks.csv", "--target", "age", "--hidden", "4,3", "--activation", "tanh", "--covariance", "diagonal"],

@@ -130,7 +130,7 @@ def test_weights_and_passes_go_together_with_outliers() -> None:
     assert abs(fixed.predict(X) - PRICES).mean() < 20.0
 
 
-@pytest.mark.parametrize(("wrong", "words"), [(0.5, "below 0.5, got 0.5"), (-0.1, "outliers must be")])
+@pytest.mark.parametrize(("wrong", "words"), [(0.5, r"\[0, 0.5\).*got 0.5"), (-0.1, "outliers must be")])
 def test_a_share_that_can_not_be_is_refused(wrong: float, words: str) -> None:
     for model in (BayesianPerceptronClassifier(outliers=wrong), BayesianMLPClassifier(outliers=wrong)):
         with pytest.raises(ValueError, match=words):
@@ -138,6 +138,12 @@ def test_a_share_that_can_not_be_is_refused(wrong: float, words: str) -> None:
     fitted = BayesianPerceptronClassifier(outliers=0.1).fit(X, LABELS).set_params(outliers=wrong)
     with pytest.raises(ValueError, match=words):
         fitted.partial_fit(X, LABELS)
+
+
+@pytest.mark.parametrize("wrong", ["5%", -0.1, float("nan"), 0.6, 1.2, None, True])
+def test_every_message_says_what_is_allowed(wrong: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"^outliers must be a number in \[0, 0\.5\).*, got "):
+        BayesianPerceptronClassifier(outliers=wrong).fit(X, LABELS)
 
 
 def test_files_from_before_trust_everything() -> None:

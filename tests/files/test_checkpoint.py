@@ -297,7 +297,7 @@ def spoiled(name: str, value: float, index: Any = -1) -> Callable[[Any, Any], No
         (lambda p, a: a.update(running=a["running"][:5]), {"outliers": 0.1}, r"trust has shape \(0,\)"),
         (lambda p, a: p.update(outliers=0.1), {}, r"trust has shape \(0,\) where \(9,\)"),
         (lambda p, a: p.update(outliers=0.0), {"outliers": 0.1}, r"trust has shape \(9,\) where \(0,\)"),
-        (lambda p, a: p.update(outliers=0.7), {"outliers": 0.1}, "outliers must be below 0.5"),
+        (lambda p, a: p.update(outliers=0.7), {"outliers": 0.1}, r"outliers must be a number in \[0, 0.5\)"),
         (lambda p, a: p.update(outliers="few"), {"outliers": 0.1}, "outliers must be"),
         (lambda p, a: p.update(outliers=None), {"outliers": 0.1}, "outliers must be"),
         (spoiled("prior_mean", np.nan), {"outliers": 0.1}, "prior_mean holds numbers that are not finite"),

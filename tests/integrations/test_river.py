@@ -110,8 +110,25 @@ def test_labels_that_are_wrong_are_told() -> None:
     assert trusting.outlier_probability_one({"x": 3.0}, False) == trusting.outliers_ == 0.0
     with pytest.raises(ValueError, match="y must be True or False, got 2"):
         model.outlier_probability_one({"x": 1.0}, 2)
-    with pytest.raises(ValueError, match=r"outliers must be below 0\.5"):
+    with pytest.raises(ValueError, match=r"outliers must be a number in \[0, 0\.5\)"):
         PerceptronClassifier(outliers=0.7)
+
+
+@pytest.mark.parametrize(
+    ("model", "wrong", "words"),
+    [
+        (PerceptronRegressor(), None, "y must be a finite number, got None; learn a row once its target is known"),
+        (PerceptronRegressor(), float("nan"), "y must be a finite number, got nan"),
+        (PerceptronRegressor(), "many", "y must be a finite number, got 'many'"),
+        (PerceptronClassifier(), None, "y must be True or False, got None; learn a row once its target is known"),
+    ],
+)
+def test_a_row_without_a_target_is_refused_and_leaves_nothing_behind(model: Any, wrong: Any, words: str) -> None:
+    for call in (model.learn_one, model.outlier_probability_one):
+        with pytest.raises(ValueError, match=words):
+            call({"x": 1.0}, wrong)
+    assert model.n_seen == 0
+    assert model.weights == {}
 
 
 def test_a_large_covariance_grows_in_the_form_it_is_held_in() -> None:
@@ -222,7 +239,7 @@ def test_a_row_that_is_refused_leaves_no_trace() -> None:
     model.learn_one({"a": 1.0}, True)
     with pytest.raises(ValueError, match="feature 'new' must be a finite number, got nan"):
         model.learn_one({"new": float("nan")}, True)
-    for bad in ("no", 2, None, float("nan")):
+    for bad in ("no", 2, float("nan")):
         with pytest.raises(ValueError, match=r"y must be True or False.*OneVsRestClassifier"):
             model.learn_one({"new": 1.0}, bad)
     assert list(model.weights) == ["a"]

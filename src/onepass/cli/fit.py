@@ -91,7 +91,7 @@ def fit(
     """
     from onepass.cli.errors import user_errors
     from onepass.cli.paths import check_distinct_paths, check_writable
-    from onepass.cli.training_run import Logs, checkpoint_policy, resume_run, run
+    from onepass.cli.training_run import Logs, check_passes, checkpoint_policy, resume_run, run
 
     with Console(as_json=as_json, quiet=quiet) as console, user_errors():
         if executor != "dask" and (workers is not None or scheduler is not None or rounds is not None):
@@ -102,6 +102,7 @@ def fit(
         from onepass.tables.training import TrainingRun
 
         wanted = schema_options(target, shape)
+        check_passes(passes, shape["drift"])
         inputs = Inputs(tuple(expand(files)), passes, delimiter)
         if executor == "dask":
             _refuse_on_dask(inputs, resume, shape["drift"], alarms)

@@ -45,7 +45,7 @@ class GrowingTable:
         if kept:
             self._check_kept(path)
         try:
-            self._file = open(path, "r+b" if kept else "wb", buffering=0)  # noqa: SIM115 (closed in __exit__)
+            self._file = _opened(path, "r+b" if kept else "wb")
         except OSError as error:
             raise click.ClickException(f"cannot write to --{name} {path}: {error.strerror}.") from None
         if kept:
@@ -57,7 +57,7 @@ class GrowingTable:
     def _check_kept(self, path: Path) -> None:
         """See to it that what is going to be cut is what the interrupted run wrote."""
         left = self._length
-        if path.is_file():
+        if path.is_file() and _descriptor(path) is None:
             with path.open("rb") as opened:
                 while left > 0 and (content := opened.read(min(left, _CHUNK))):
                     self._digest.update(content)
@@ -98,6 +98,25 @@ class GrowingTable:
     ) -> None:
         if self._file is not None:
             self._file.close()
+
+
+def _opened(path: Path, mode: str) -> Any:
+    """A file to write to; what the shell has opened is written on from where it stands, and never emptied."""
+    descriptor = _descriptor(path)
+    return open(path if descriptor is None else os.dup(descriptor), mode, buffering=0)
+
+
+def _descriptor(path: Path) -> int | None:
+    """The number of a stream of this process that a path names, as /dev/stdout and /dev/fd/3 do."""
+    ours = {"/dev/fd", os.path.realpath("/proc/self/fd")}
+    for _ in range(8):  # links from one name to the next
+        folder = os.path.realpath(path.parent)
+        if folder in ours and path.name.isdecimal():
+            return int(path.name)
+        if not path.is_symlink():
+            break
+        path = Path(folder, path.readlink())
+    return None
 
 
 def noted_tally(notes: dict[str, Any], name: str) -> int:

@@ -55,7 +55,7 @@ def learn(
     """
     from onepass.cli.errors import user_errors
     from onepass.cli.paths import check_distinct_paths, check_writable, load_model
-    from onepass.cli.training_run import Logs, checkpoint_policy, resume_run, run
+    from onepass.cli.training_run import Logs, check_passes, checkpoint_policy, resume_run, run
 
     with Console(as_json=as_json, quiet=quiet) as console, user_errors():
         from onepass.tables.inputs import Inputs
@@ -66,6 +66,7 @@ def learn(
         inputs = Inputs(tuple(expand(files)), passes, delimiter)
         check_distinct_paths(inputs.files, MODEL=model, rejects=rejects, alarms=alarms)
         learned = load_model(model)
+        check_passes(passes, learned.estimator.drift)
         check_writable(model, "MODEL")
         resumed = resume_run(model, inputs, resume, {})
         if resumed is None and resume and learned.last_run == inputs.identity():

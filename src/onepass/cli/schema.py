@@ -69,6 +69,11 @@ def _check_model(shape: dict[str, Any]) -> None:
             f"--covariance {shape['covariance']} needs hidden layers, e.g. --hidden 50; without --hidden it is full or "
             "diagonal."
         )
+    if shape["drift"] == "auto" and shape["forgetting"] != 1.0:
+        raise click.UsageError(
+            "--drift auto finds out how fast the past fades and needs --forgetting 1, its default; got --forgetting "
+            f"{shape['forgetting']:g}. Give one of them."
+        )
 
 
 def task_words(model: "TabularModel", reason: str) -> str:

@@ -47,8 +47,9 @@ def show(model: Path, weights: int, html: Path | None, as_json: bool) -> None:
         if html is not None:
             check_writable(html, "--html")
         known = load_model(model)
+        numbers = known.numbers()
         for name, words in known.facts():
-            console.fact(name, words, "fact")
+            console.fact(name, words, "fact", **numbers.get(name, {}))
         if load_progress(model) is not None:
             console.fact("progress", "of a run that has not ended", "fact")
         for name, words in known.choices():

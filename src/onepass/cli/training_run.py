@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from onepass.tables.progress import ResumedRun
     from onepass.tables.training import CheckpointPolicy, TrainingRun
 
-__all__ = ["Logs", "checkpoint_policy", "report", "resume_run", "run", "stoppable"]
+__all__ = ["Logs", "check_passes", "checkpoint_policy", "report", "resume_run", "run", "stoppable"]
 
 
 class Logs(NamedTuple):
@@ -34,6 +34,14 @@ class Logs(NamedTuple):
     def note(self) -> dict[str, Any]:
         """What has to be kept with a run's progress, so that nothing is written down twice."""
         return {**self.rejects.note(), **self.alarms.note()}
+
+
+def check_passes(passes: int, drift: float | str) -> None:
+    """Refuse to go over the rows again with a model that can't."""
+    if passes > 1 and drift == "auto":
+        raise click.UsageError(
+            "--passes is for a drift of one rate; --drift auto weighs rates by rows that have not been learned yet."
+        )
 
 
 def resume_run(path: Path, inputs: "Inputs", resume: bool, asked: dict[str, Any]) -> "ResumedRun | None":
@@ -88,10 +96,6 @@ def run(
     """Learn everything, say how it went, and give the exit code."""
     from onepass.tables.training import Interrupted, train
 
-    if training.inputs.passes > 1 and training.model.estimator.drift == "auto":
-        raise click.UsageError(
-            "--passes is for a drift of one rate; --drift auto weighs rates by rows that have not been learned yet."
-        )
     before = training.model.n_rows
     if training.start is not None:
         console.aside(f"going on after {counted(before, 'row')}")

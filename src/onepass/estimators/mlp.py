@@ -106,9 +106,9 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
     forgetting : float
         In (0, 1]; below 1 the past fades, for classes that drift.
     drift : float or "auto"
-        How fast the weights move: before each row their belief goes this share of the way back to the prior, in [0, 1].
-        ``"auto"`` has several rates learn side by side, weighed row by row by how well each predicts; it takes about
-        six times as long, and needs ``passes=1``.
+        The rate at which the weights move, in [0, 1]: before each row by this share of the prior's variance.
+        ``"auto"``: six hypotheses side by side, five rates and a quick return to the prior, weighed row by row; about
+        ten times the time of a plain model. It needs ``passes=1`` and ``forgetting=1``.
     standardize : bool
         Standardise the inputs by mean and standard deviation of the first ``warm_up`` rows. The statistics are then
         frozen.
@@ -222,9 +222,9 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
     forgetting : float
         In (0, 1]; below 1 the past fades, for relations that drift.
     drift : float or "auto"
-        How fast the weights move: before each row their belief goes this share of the way back to the prior, in [0, 1].
-        ``"auto"`` has several rates learn side by side, weighed row by row by how well each predicts; it takes about
-        six times as long, and needs ``passes=1``.
+        The rate at which the weights move, in [0, 1]: before each row by this share of the prior's variance.
+        ``"auto"``: six hypotheses side by side, five rates and a quick return to the prior, weighed row by row; about
+        ten times the time of a plain model. It needs ``passes=1`` and ``forgetting=1``.
     standardize : bool
         Standardise inputs, and targets that are no counts, by mean and standard deviation of the first ``warm_up``
         rows. The statistics are then frozen.

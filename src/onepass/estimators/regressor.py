@@ -246,9 +246,9 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     forgetting : float
         In (0, 1]; below 1 the past fades, for relations that drift.
     drift : float or "auto"
-        How fast the weights move: before each row their belief goes this share of the way back to the prior, in [0, 1].
-        ``"auto"`` has several rates learn side by side, weighed row by row by how well each predicts; it takes about
-        six times as long, and needs ``passes=1``.
+        The rate at which the weights move, in [0, 1]: before each row by this share of the prior's variance.
+        ``"auto"``: six hypotheses side by side, five rates and a quick return to the prior, weighed row by row; about
+        ten times the time of a plain model. It needs ``passes=1`` and ``forgetting=1``.
     passes : int
         How often ``fit`` goes through its rows; ``partial_fit`` does once. One is online learning; five make intervals
         right where one pass over few rows leaves them too narrow, and the order of the rows unimportant.

@@ -139,8 +139,9 @@ class Trial:
         if self.task == "classes":
             best = predicted.mean.argmax(axis=1)
             std = np.sqrt(predicted.var[np.arange(len(best)), best])
-        else:
-            std = np.sqrt(predicted.var + predicted.noise_var)
+            observed = predicted.log_density if self.model.estimator.outliers else None  # else that of the mean
+            return ClassPredictions(y, predicted.mean, std, observed)
+        std = np.sqrt(predicted.var + predicted.noise_var)
         if self.task == "counts":
             moments = {"mean": predicted.mean, "var": predicted.var, "noise_var": predicted.noise_var}
             return CountPredictions(y=y, std=std, log_densities=predicted.log_density, **moments)
@@ -156,7 +157,7 @@ class Trial:
         """Predictions with their targets; numbers in the target's own units."""
         target = self.model.target
         if not isinstance(target, NumberTarget):
-            return ClassPredictions(y, mean, std)
+            return ClassPredictions(y, mean)
         y, mean = (values * target.scale + target.centre for values in (y, mean))
         if std is None or log_densities is None:
             return NumberPredictions(y, mean)

@@ -1,7 +1,7 @@
 """A model of a table in words: what was chosen for it, and what it has learned so far, one line each."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from onepass.tables.targets import CountTarget, NumberTarget
 if TYPE_CHECKING:
     from onepass.tables.model import TabularModel
 
-__all__ = ["choices", "facts"]
+__all__ = ["choices", "facts", "numbers"]
 
 _COVARIANCE = {
     "full": "full: all correlations between weights are kept",
@@ -42,6 +42,17 @@ def facts(model: "TabularModel") -> Iterator[tuple[str, str]]:
         yield "prior weights", ", ".join(f"{share:.2f}" for share in shares)
     if model.last_run is not None:
         yield "last run", ", ".join(str(file["name"]) for file in model.last_run["files"])
+
+
+def numbers(model: "TabularModel") -> dict[str, dict[str, Any]]:
+    """Numbers of facts that programs may want, under names of their own, by the name of the fact."""
+    found: dict[str, dict[str, Any]] = {}
+    if model.estimator.outliers:
+        found["outliers now"] = {"outliers": float(model.estimator.outliers_)}
+    if model.estimator.drift == "auto":
+        shares = {rate if isinstance(rate, str) else f"{rate:g}": p for rate, p in model.estimator.drift_.items()}
+        found["drift now"] = {"drift": shares}
+    return found
 
 
 def choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
@@ -86,14 +97,20 @@ def _estimator_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
     if estimator.drift == "auto":
         yield "drift", "several rates side by side, weighed row by row"
     elif estimator.drift:
-        yield "drift", f"{estimator.drift:g} of the way back to the prior before each row"
+        yield "drift", f"{estimator.drift:g}: before each row the weights move by this share of the prior's variance"
 
 
-def _drift_believed(probabilities: dict[float, float]) -> str:
-    """Rates of drift that are worth naming, the most probable first."""
+def _drift_believed(probabilities: dict[float | str, float]) -> str:
+    """Hypotheses of drift that are worth naming, the most probable first."""
     ranked = sorted(probabilities.items(), key=lambda one: -one[1])
-    named = [(f"rate {rate:g}" if rate else "none", share) for rate, share in ranked if share >= 0.005]
-    return ", ".join(f"{rate} with probability {share:.2f}" for rate, share in named)
+    named = [(_hypothesis(rate), share) for rate, share in ranked if share >= 0.005]
+    return ", ".join(f"{words} with probability {share:.2f}" for words, share in named)
+
+
+def _hypothesis(rate: float | str) -> str:
+    if isinstance(rate, str):
+        return "a quick return to the prior"
+    return f"rate {rate:g}" if rate else "none"
 
 
 def _noise_choice(model: "TabularModel") -> tuple[str, str]:

@@ -176,6 +176,10 @@ class TabularModel:
         """Names and words of what it has learned so far."""
         return description.facts(self)
 
+    def numbers(self) -> dict[str, dict[str, Any]]:
+        """Numbers of facts, for programs, by the name of the fact."""
+        return description.numbers(self)
+
     def choices(self) -> Iterator[tuple[str, str]]:
         """Names and words of all that was chosen for it."""
         return description.choices(self)

@@ -33,13 +33,16 @@ class Accuracy(RowMean[ClassPredictions]):
 
 @register("classes")
 class LogLoss(RowMean[ClassPredictions]):
-    """Mean of the negative log probabilities of the true classes, in nats."""
+    """Mean of the negative log probabilities of the true classes, in nats.
+
+    Of a model that takes some labels for wrong it is that of the labels as they come, wrong ones among them.
+    """
 
     name, title = "log_loss", "log-loss"
 
     @classmethod
     def per_row(cls, rows: ClassPredictions) -> FloatArray:
-        """Negative log probability of the true class."""
+        """Negative log probability of each label."""
         return rows.surprise
 
 

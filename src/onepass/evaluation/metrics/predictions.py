@@ -129,11 +129,15 @@ class CountPredictions(NumberPredictions):
 
 @dataclass(frozen=True)
 class ClassPredictions:
-    """Indices ``(n,)`` of the true classes, predicted probabilities ``(n, K)``, and the std ``(n,)`` of the largest."""
+    """Indices ``(n,)`` of the true classes, predicted probabilities ``(n, K)``, and the std ``(n,)`` of the largest.
+
+    Where labels may be wrong, ``log_densities`` ``(n,)`` are the log probabilities of the labels as they come.
+    """
 
     y: Any
     probabilities: FloatArray
     std: FloatArray | None = None
+    log_densities: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -155,7 +159,9 @@ class ClassPredictions:
 
     @cached_property
     def surprise(self) -> FloatArray:
-        """Negative log probability of the true class."""
+        """Negative log probability of the true class, or of the label as it comes."""
+        if self.log_densities is not None:
+            return np.asarray(-np.maximum(self.log_densities, np.log(SURE)))
         return np.asarray(-np.log(np.maximum(self.of_truth, SURE)))
 
     @cached_property

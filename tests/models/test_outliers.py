@@ -12,7 +12,7 @@ from scipy.special import log_ndtr, logsumexp
 from scipy.stats import norm
 
 import onepass
-from onepass import BayesianCommittee, BayesianNetwork, BayesianPerceptron
+from onepass import BayesianCommittee, BayesianNetwork, BayesianPerceptron, BayesianPerceptronRegressor
 
 WIDE = [1e4, 4.0, 4.0]  # variances of an intercept that may be anywhere, and of two weights
 
@@ -376,3 +376,49 @@ def test_a_committee_agrees_with_its_members_about_outliers() -> None:
 def test_shares_that_cannot_be_are_refused(kind: Any, outliers: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="outliers must be"):
         kind(outliers=outliers)
+
+
+@pytest.mark.parametrize("settings", [{"prior_scale": "auto"}, {"drift": "auto"}], ids=str)
+def test_a_spike_decides_nothing_between_models(settings: dict[str, Any]) -> None:
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(301, 3))
+    y = X @ [1.0, -0.5, 0.2] + 0.1 * rng.normal(size=301)
+    model = BayesianPerceptronRegressor(outliers=0.05, **settings).fit(X[:300], y[:300])
+    before = model._ensembles[0].component_weights
+    model.partial_fit(X[300:], [1e5])
+    np.testing.assert_allclose(model._ensembles[0].component_weights, before, atol=0.1)
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_a_row_that_fails_after_an_alarm_leaves_a_network_as_it_was(covariance: str) -> None:
+    X, y, _ = line(600, 9, 0.1)
+    y[500:] += 40.0
+    net = BayesianNetwork(X.shape[1], (6,), covariance=covariance, outliers=0.05)
+    for row, target in zip(X, y, strict=True):
+        net.learn(row, target)
+        if net._state.noise.trust.is_alarmed():
+            break
+    assert net._state.noise.trust.is_alarmed()
+    before = net.export_state()[1]
+    with pytest.raises(ValueError, match="Nothing was learned"):
+        net.learn(np.full(X.shape[1], 1e200), 1.0)
+    for name, array in net.export_state()[1].items():
+        np.testing.assert_array_equal(array, before[name])
+
+
+def test_a_row_that_fails_in_a_later_pass_ends_the_pass() -> None:
+    X, y, _ = line(400, 10, 0.1)
+    y[380:] += 40.0
+    X[-1] = 1e200
+    model = perceptron()
+    with pytest.raises(ValueError, match="Nothing was learned"):
+        model.learn(X, y, passes=2)
+    assert model.n_seen == 0
+
+
+def test_a_subclass_cannot_choose_its_drift() -> None:
+    class Mine(BayesianPerceptron):
+        pass
+
+    with pytest.raises(TypeError, match="give its drift as a number"):
+        Mine(2, drift="auto")

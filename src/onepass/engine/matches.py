@@ -162,14 +162,14 @@ class NoiseLikelihood(CompiledLikelihood):
         doubt.blank = False
         top = -INFINITY
         for k in range(N_WAYS):
-            doubt.shares[k] = log(trust.counts[k]) + matches[k].log_z
-            top = max(top, doubt.shares[k])
+            if trust.counts[k] > 0.0:
+                top = max(top, matches[k].log_z)
         mass = 0.0
         score = 0.0
         total = 0.0
         for k in range(N_WAYS):
             total += trust.counts[k]
-            doubt.shares[k] = exp(doubt.shares[k] - top)
+            doubt.shares[k] = trust.counts[k] * exp(min(matches[k].log_z - top, 0.0))
             if doubt.shares[k] > 0.0:  # the score of a target that can't be may be infinite
                 mass += doubt.shares[k]
                 score += doubt.shares[k] * matches[k].score

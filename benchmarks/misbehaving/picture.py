@@ -54,7 +54,7 @@ def draw() -> bytes:
         bottom.set_ylabel("probability")
         bottom.set_xlabel("row")
         bottom.set_ylim(-0.03, 1.05)
-        bottom.legend(loc=(0.62, 0.5))
+        bottom.legend(loc=(0.56, 0.5))
         label_panels(axes, ["each reading, predicted before it was learned", "what the model thinks of it"])
         return render(figure, "png")
 

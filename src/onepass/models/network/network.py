@@ -95,12 +95,8 @@ class BayesianNetwork(DriftChoice):
         ``p / 3`` where the largest block of the covariance has so many weights ``p``, and before the batch that such a
         row is in. Rows of later passes count as rows.
     drift : float or "auto"
-        In [0, 1]. The rate at which the weights move: before each row by this share of the prior's variance, the
-        covariance becomes ``(1 - drift) C + drift C_0``, and the mean stays. So the belief never becomes vaguer than
-        the prior. ``"auto"`` lets several hypotheses learn side by side, at six times the work: the rates 0, 1e-5,
-        1e-3, 1e-2 and 0.1, and ``forgetting=0.8``, a quick return to the prior. They are weighed row by row by what
-        each predicts, where another one may take over at any time, and
-        predictions are those of the mixture; needs ``passes=1``.
+        The rate at which the weights move, in [0, 1], or ``"auto"`` for several hypotheses side by side: as for
+        `BayesianPerceptron`.
     calibrate : bool or "auto"
         Scale the predictive variance by what the errors of the rows turned out to be, each before it was learned. By
         default where the noise is learned and there is a hidden layer: a linearised network's own variance is somewhat

@@ -422,3 +422,13 @@ def test_a_subclass_cannot_choose_its_drift() -> None:
 
     with pytest.raises(TypeError, match="give its drift as a number"):
         Mine(2, drift="auto")
+
+
+@pytest.mark.parametrize("noise", [0.01, "learn"])
+@pytest.mark.parametrize("jump", [20.0, -100.0, 1000.0])
+def test_a_jump_beyond_the_reach_of_the_prior_is_believed_too(jump: float, noise: Any) -> None:
+    rng = np.random.default_rng(11)
+    y = 0.1 * rng.normal(size=1020) + np.where(np.arange(1020) < 1000, 0.0, jump)  # in standard deviations of the prior
+    model = BayesianPerceptron(1, "linear", noise=noise, outliers=0.05)
+    seen = model.predict_then_learn(np.zeros((1020, 1)), y).mean
+    assert np.abs(seen[1012:] - jump).max() < 0.1 * abs(jump)

@@ -29,6 +29,7 @@ _LIMIT = cython.declare(cython.double, 10.0)  # log odds of a jump that raise th
 _LEAST_RATIO = cython.declare(cython.double, 3.0)
 # Rows after the start, or an alarm, before labels, classes or counts may raise one: a young model may be wrong as often
 # as one whose truth has jumped.
+_GRACE = cython.declare(cython.double, 5.0)  # rows that are learned as if they were trusted
 _PATIENCE = cython.declare(cython.double, 200.0)
 _MOST = cython.declare(cython.double, 0.62)
 NOISE_SCALES = cython.declare(cython.double[5])
@@ -125,6 +126,9 @@ class Trust:
 
     def learn(self):
         """Count the row that was noted, and watch how fast those that are distrusted come."""
+        if self.calm < 0.0:
+            self.calm += 1.0
+            return
         i: cython.Py_ssize_t
         total = 0.0
         for i in range(N_WAYS):
@@ -152,10 +156,14 @@ class Trust:
         return self.suspicion > _LIMIT
 
     def calm_down(self):
-        """Begin anew after an alarm; return how many rows there were since the one before."""
+        """Begin anew after an alarm; return how many rows there were since the one before.
+
+        If there were few, the new truth may be beyond the prior's reach: then the next rows are learned as if they were
+        trusted, for which ``calm`` counts from below 0.
+        """
         rows = self.calm
         self.suspicion = 0.0
-        self.calm = 0.0
+        self.calm = -_GRACE if rows < SOON else 0.0
         return rows
 
     def far_off(self):

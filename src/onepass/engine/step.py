@@ -215,8 +215,10 @@ def learn_scalar(likelihood, state, mean, var, input_var, y):
     doubts: cython.bint = state.trust.active
     if doubts:
         doubt = likelihood.doubt(match, mean, total, y, noise, state.trust)
-        match = doubt.match
+        match.log_z = doubt.match.log_z
         trusted = doubt.shares[0]
+        if state.trust.calm >= 0.0:
+            match = doubt.match
     if learns_noise:
         noise, noise_weight = _learned_noise(tilt, log(noise), noise_weight, trusted)
         noise_weight = min(noise_weight, state.noise_window)

@@ -188,6 +188,8 @@ class VectorLikelihood:
         log_z = self.match_trusted(mean, cov, target, state, out)
         if state.trust.active:
             log_z = self.doubt(log_z, mean, cov, target, state, out)
+            if state.trust.calm < 0.0:
+                self.match_trusted(mean, cov, target, state, out)
         return log_z
 
     def match_trusted(self, mean, cov, target, state, out):

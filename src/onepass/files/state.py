@@ -198,9 +198,10 @@ def checked_trusts(numbers: np.ndarray, n: int, outliers: float) -> FloatArray:
         raise ValueError(f"trust has shape {numbers.shape[1:]} where ({size},) was expected")
     if numbers.dtype != np.float64:
         raise ValueError(f"trust has dtype {numbers.dtype} where float64 was expected")
-    # Only the rows since the last alarm may be infinite; and some rows were trusted, if before the first.
-    finite = np.isfinite(numbers) | (np.arange(size) == TRUST_COUNTS + 1)
-    if not (finite.all() and (numbers >= 0.0).all() and numbers[:, :1].all()):
+    # Only the rows since the last alarm may be infinite, or negative; and some rows were trusted, if before the first.
+    since = np.arange(size) == TRUST_COUNTS + 1
+    possible = np.where(since, ~np.isnan(numbers) & (numbers > -np.inf), np.isfinite(numbers) & (numbers >= 0.0))
+    if not (possible.all() and numbers[:, :1].all()):
         raise ValueError("trust holds numbers that are not finite, or negative")
     return np.array(numbers)
 

@@ -2,9 +2,7 @@
 
 import csv
 import json
-import signal
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,22 +35,6 @@ def sensor(n: int, seed: int, spikes: tuple[int, ...] = (), jump: int | None = N
 
 
 CALM, BUSY = sensor(2000, 0, SPIKES), sensor(1000, 1, (100, 900), JUMP)
-
-
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        before = {sign: signal.getsignal(sign) for sign in (signal.SIGINT, signal.SIGTERM)}
-        capfd.readouterr()
-        try:
-            with pytest.raises(SystemExit) as end:
-                main([str(argument) for argument in arguments])
-        finally:
-            for sign, handler in before.items():
-                signal.signal(sign, handler)
-        return int(end.value.code or 0), *capfd.readouterr()
-
-    return call
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ import pytest
 import onepass
 from onepass.cli.main import main
 from onepass.files.checkpoint import load_with_parameters, save_with_parameters
+from tests.cli.conftest import Done, Run
 from tests.helpers.browser import needs_browser, open_in_browser
 from tests.helpers.commands import COMMAND, started, unread_bytes
 from tests.helpers.commands import run_command as process
@@ -29,37 +29,6 @@ from tests.helpers.waiting import wait_until
 
 TRIPS, CLICKS = trips(3000), clicks(3000)
 WIDE = ("--as", "town=hashed", "--buckets", "20000", "--covariance", "full")
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def events(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.out.splitlines()]
-
-
-Run = Callable[..., Done]
-
-
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Run:
-    """The whole command in this process, which saves the seconds that a new one takes to load everything."""
-
-    def call(*arguments: object) -> Done:
-        before = {sign: signal.getsignal(sign) for sign in (signal.SIGINT, signal.SIGTERM)}
-        capfd.readouterr()
-        try:
-            with pytest.raises(SystemExit) as end:
-                main([str(argument) for argument in arguments])
-        finally:
-            for sign, handler in before.items():
-                signal.signal(sign, handler)
-        return Done(int(end.value.code or 0), *capfd.readouterr())
-
-    return call
 
 
 @pytest.fixture(scope="module")

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.activations import Activation
 
-__all__ = ["VARS", "Tilted", "gaussian_panels", "moments", "tilted", "worst_errors"]
+__all__ = ["VARS", "Tilted", "gaussian_panels", "grid_posterior", "moments", "tilted", "worst_errors"]
 
 MEANS = np.linspace(-20, 20, 41)
 VARS = np.logspace(-6, 4, 21)
@@ -84,3 +84,15 @@ def tilted(log_likelihood: Function, mean: float, var: float, breaks: Iterable[f
     z = w.sum()
     centre = float(w @ a / z)
     return Tilted(float(top + np.log(z)), centre, float(w @ (a - centre) ** 2 / z))
+
+
+def grid_posterior(X: FloatArray, log_likelihood: Any, std: float, axis: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of bias and weight under the exact posterior, on a grid."""
+    bias, weight = np.meshgrid(axis, axis, indexing="ij")
+    log_p = -0.5 * (bias**2 + weight**2) / std**2
+    for i, x in enumerate(X[:, 0]):
+        log_p += log_likelihood(i, bias + x * weight)
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    mean = np.array([(p * bias).sum(), (p * weight).sum()])
+    return mean, np.sqrt([(p * (bias - mean[0]) ** 2).sum(), (p * (weight - mean[1]) ** 2).sum()])

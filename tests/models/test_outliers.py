@@ -13,6 +13,7 @@ from scipy.stats import norm
 
 import onepass
 from onepass import BayesianCommittee, BayesianNetwork, BayesianPerceptron, BayesianPerceptronRegressor
+from tests.helpers.quadrature import grid_posterior
 
 WIDE = [1e4, 4.0, 4.0]  # variances of an intercept that may be anywhere, and of two weights
 
@@ -252,18 +253,6 @@ def test_one_row_after_an_alarm_is_answered_or_nothing_happens() -> None:
     assert abs(model.predict(np.zeros(2)).mean - 30.0) < 3.0
 
 
-def grid_posterior(X: np.ndarray, log_likelihood: Any, std: float) -> tuple[np.ndarray, np.ndarray]:
-    axis = np.linspace(-5.0, 5.0, 251)
-    bias, weight = np.meshgrid(axis, axis, indexing="ij")
-    log_p = -0.5 * (bias**2 + weight**2) / std**2
-    for i, x in enumerate(X[:, 0]):
-        log_p += log_likelihood(i, bias + x * weight)
-    p = np.exp(log_p - log_p.max())
-    p /= p.sum()
-    mean = np.array([(p * bias).sum(), (p * weight).sum()])
-    return mean, np.sqrt([(p * (bias - mean[0]) ** 2).sum(), (p * (weight - mean[1]) ** 2).sum()])
-
-
 @pytest.mark.parametrize("kind", ["linear", "relu", "probit"])
 def test_more_passes_come_close_to_the_true_posterior(kind: str) -> None:
     rng = np.random.default_rng(7)
@@ -294,7 +283,7 @@ def test_more_passes_come_close_to_the_true_posterior(kind: str) -> None:
             )
         )
 
-    mean, std = grid_posterior(X, log_likelihood, 2.0)
+    mean, std = grid_posterior(X, log_likelihood, 2.0, np.linspace(-5.0, 5.0, 251))
     gaps = [np.abs((model.mean - mean) / std).max() for model in (once, more)]
     assert gaps[1] < 0.15
     assert gaps[1] <= gaps[0] + 0.01

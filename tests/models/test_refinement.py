@@ -10,6 +10,7 @@ from scipy.special import log_expit, log_ndtr
 from sklearn.base import clone
 
 from onepass import BayesianPerceptron, BayesianPerceptronClassifier, BayesianPerceptronRegressor
+from tests.helpers.quadrature import grid_posterior
 
 
 def problem(n: int = 40, d: int = 1, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -17,19 +18,6 @@ def problem(n: int = 40, d: int = 1, seed: int = 0) -> tuple[np.ndarray, np.ndar
     rng = np.random.default_rng(seed)
     X, weights = rng.normal(size=(n, d)), 2.0 * rng.normal(size=d + 1)
     return X, weights[0] + X @ weights[1:], rng.normal(size=n)
-
-
-def grid_posterior(X: np.ndarray, log_likelihood: Any, std: float) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of bias and weight under the exact posterior, on a grid."""
-    axis = np.linspace(-12.0, 12.0, 801)
-    bias, weight = np.meshgrid(axis, axis, indexing="ij")
-    log_p = -0.5 * (bias**2 + weight**2) / std**2
-    for i, x in enumerate(X[:, 0]):
-        log_p += log_likelihood(i, bias + x * weight)
-    p = np.exp(log_p - log_p.max())
-    p /= p.sum()
-    mean = np.array([(p * bias).sum(), (p * weight).sum()])
-    return mean, np.sqrt([(p * (bias - mean[0]) ** 2).sum(), (p * (weight - mean[1]) ** 2).sum()])
 
 
 @pytest.mark.parametrize(
@@ -46,7 +34,7 @@ def test_it_comes_close_to_the_true_posterior(kind: str, rows: int) -> None:
         signed = at if y[i] > 0.5 else -at
         return np.asarray(log_expit(signed) if kind == "sigmoid" else log_ndtr(signed))
 
-    mean, std = grid_posterior(X, log_likelihood, 3.0)
+    mean, std = grid_posterior(X, log_likelihood, 3.0, np.linspace(-12.0, 12.0, 801))
     once, more = (BayesianPerceptron(1, kind, **model).learn(X, y, passes=k) for k in (1, 12))
     gaps = [np.abs(learned.mean - mean).max() / std.max() for learned in (once, more)]
     assert gaps[1] < min(0.08, gaps[0])

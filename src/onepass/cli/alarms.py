@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from onepass.cli.console import counted
-from onepass.cli.growing_table import GrowingTable, noted_tally
+from onepass.cli.growing_table import GrowingTable, WithTable, noted_tally
 
 if TYPE_CHECKING:
     from onepass.tables.alarms import Alarm, Watch
@@ -19,7 +18,7 @@ __all__ = ["Alarms"]
 _COLUMNS = ("file", "line", "kind", "probability", "target", "predicted")
 
 
-class Alarms:
+class Alarms(WithTable):
     """All alarms of a run, if they are asked for; as a context, which closes the file.
 
     Parameters
@@ -73,11 +72,3 @@ class Alarms:
         if self._path is None:
             return []
         return [f"alarms: {' and '.join(counted(n, kind) for kind, n in self._counts.items())}; see {self._path}"]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._table.__exit__(kind, error, trace)

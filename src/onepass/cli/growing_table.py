@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import click
 
-__all__ = ["GrowingTable", "noted_tally"]
+__all__ = ["GrowingTable", "WithTable", "noted_tally"]
 
 _CHUNK = 2**20  # bytes read at a time
 
@@ -98,6 +98,20 @@ class GrowingTable:
     ) -> None:
         if self._file is not None:
             self._file.close()
+
+
+class WithTable:
+    """What keeps such a file, as a context, which closes it."""
+
+    _table: GrowingTable
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._table.__exit__(kind, error, trace)
 
 
 def _opened(path: Path, mode: str) -> Any:

@@ -1,12 +1,11 @@
 """Rejected rows: written to a file, counted, and shown if there are few."""
 
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from onepass.cli.growing_table import GrowingTable, noted_tally
+from onepass.cli.growing_table import GrowingTable, WithTable, noted_tally
 
 if TYPE_CHECKING:
     from onepass.cli.console import Console
@@ -17,7 +16,7 @@ __all__ = ["Rejects"]
 _SHOWN = 5
 
 
-class Rejects:
+class Rejects(WithTable):
     """All rejected records of a run; as a context, which closes the file.
 
     Parameters
@@ -49,14 +48,6 @@ class Rejects:
     def note(self) -> dict[str, Any]:
         """What has to be kept with a run's progress, so that no record is written down twice."""
         return {"rejects": self.count, **self._table.note()}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._table.__exit__(kind, error, trace)
 
     def tell(self, console: "Console") -> None:
         """Show the first of them."""

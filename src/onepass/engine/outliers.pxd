@@ -16,6 +16,7 @@ cdef class Trust:
     cdef double counts[6]
     cdef double last[6]
     cdef bint blank
+    cdef double weight(self) noexcept nogil
     cdef double outlier_share(self) noexcept nogil
     cdef void note(self, const double* shares, bint blank) noexcept nogil
     cdef void learn(self) noexcept nogil

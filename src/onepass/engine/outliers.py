@@ -27,11 +27,11 @@ _LIMIT = cython.declare(cython.double, 10.0)  # log odds of a jump that raise th
 # So many times more probable after a jump than without one is a number that is not trusted, at least, while most are:
 # rows after a jump are counted too, and soon there would seem to be so many outliers that more are no surprise.
 _LEAST_RATIO = cython.declare(cython.double, 3.0)
+_MOST = cython.declare(cython.double, 0.62)
 # Rows after the start, or an alarm, before labels, classes or counts may raise one: a young model may be wrong as often
 # as one whose truth has jumped.
-_GRACE = cython.declare(cython.double, 5.0)  # rows that are learned as if they were trusted
 _PATIENCE = cython.declare(cython.double, 200.0)
-_MOST = cython.declare(cython.double, 0.62)
+_GRACE = cython.declare(cython.double, 5.0)  # rows that are learned as if they were trusted
 NOISE_SCALES = cython.declare(cython.double[5])
 _LEAST = cython.declare(cython.double[6])
 _JUMPED = cython.declare(cython.double[12])  # those of numbers, then the others
@@ -77,17 +77,14 @@ class Trust:
     """
 
     def __init__(self, numbers=()):
-        given = np.asarray(numbers, dtype=np.float64)
+        given = np.array(numbers, dtype=np.float64)
         self.active = given.size > 0
-        self.distrust = 0.0
-        self.suspicion, self.calm, self.noise_scale, self.blank = 0.0, INFINITY, 1.0, False
+        self.distrust, self.blank = 0.0, False
         i: cython.Py_ssize_t
         for i in range(N_WAYS):
-            self.counts[i] = given[i] if self.active else 0.0
             self.last[i] = 0.0
-        if self.active:
-            self.suspicion, self.calm = given[N_WAYS], given[N_WAYS + 1]
-            self.noise_scale = given[N_WAYS + 2]
+        view: cython.double[::1] = given if self.active else np.array([*np.zeros(N_WAYS + 1), INFINITY, 1.0])
+        self.read(cython.address(view[0]))
 
     @staticmethod
     def start(outliers):
@@ -108,13 +105,17 @@ class Trust:
         counts = self.to_array()[:N_WAYS]
         return counts / counts.sum()
 
-    def outlier_share(self):
-        """Share of rows that were not trusted."""
+    def weight(self):
+        """How many rows the shares rest on."""
         total = 0.0
         i: cython.Py_ssize_t
         for i in range(N_WAYS):
             total += self.counts[i]
-        return 1.0 - self.counts[0] / total
+        return total
+
+    def outlier_share(self):
+        """Share of rows that were not trusted."""
+        return 1.0 - self.counts[0] / self.weight()
 
     def note(self, shares, blank):
         """Keep how probable each way is for a row; whether one that is not trusted says nothing, or has more noise."""
@@ -130,9 +131,7 @@ class Trust:
             self.calm += 1.0
             return
         i: cython.Py_ssize_t
-        total = 0.0
-        for i in range(N_WAYS):
-            total += self.counts[i]
+        total = self.weight()
         jumped = cython.address(_JUMPED[N_WAYS if self.blank else 0])
         # The row's density if the truth has jumped over that if it has not.
         least = 0.0 if self.blank or self.counts[0] < _MOST * total else _LEAST_RATIO
@@ -208,7 +207,10 @@ class Trust:
         """
         if not self.active:
             return np.empty(0)
-        return np.array([*(self.counts[i] for i in range(N_WAYS)), self.suspicion, self.calm, self.noise_scale])
+        numbers = np.empty(N_TRUST)
+        view: cython.double[::1] = numbers
+        self.write(cython.address(view[0]))
+        return numbers
 
     def __reduce__(self):
         return Trust, (self.to_array(),)

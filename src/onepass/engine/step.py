@@ -117,7 +117,7 @@ class LearningState:
         return LearningState(*numbers[:N_NUMBERS], Trust(numbers[N_NUMBERS:]))
 
     def begin_anew(self):
-        """Go on after an alarm; a jump that follows another one soon was none, but the noise has changed."""
+        """Go on after an alarm; if another one came soon before, the noise may have changed, and is known no more."""
         if self.trust.calm_down() < SOON and self.noise_weight > 0.0:
             self.noise_weight = min(self.noise_weight, _WEIGHT_AFTER_JUMP)
 

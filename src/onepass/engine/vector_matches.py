@@ -87,7 +87,7 @@ class NoiseState:
     def begin_anew(self):
         """After a jump of the truth, forget how well the noise is known.
 
-        A jump that follows another one soon was none: what is wrong is the noise, which is too small.
+        If another alarm came soon before, the noise may have grown: it begins at what the last row's seemed to be.
         """
         if self.trust.calm_down() < SOON:
             self.noise[:] *= np.where(self.noise_weight > 0.0, self.trust.noise_scale, 1.0)

@@ -1,9 +1,10 @@
 """Models for ``drift="auto"``: several rates of drift compete, and predictions are those of their mixture.
 
-Each hypothesis is a whole model with a rate of drift of its own, from weights that never move to weights that return to
-the prior before every row. They learn the same rows and are weighed by the density that each predicted for a row before
-it learned it. Before each row any of them may take over (`onepass.engine.switching`), so that the mixture follows a
-stream that changes the pace of its changes, and its evidence is a proper one: the product of its predictive densities.
+Each hypothesis is a whole model with a rate of drift of its own, from weights that never move on; one more returns to
+the prior within a few rows. They learn the same rows and are weighed by the density that each predicted for a row
+before it learned it. Before each row any of them may take over (`onepass.engine.switching`), so that the mixture
+follows a stream that changes the pace of its changes, and its evidence is a proper one: the product of its predictive
+densities.
 
 `Drifting` is all that does not depend on the kind of model; `DriftingPerceptron` and `DriftingNetwork` are what
 ``BayesianPerceptron(..., drift="auto")`` and ``BayesianNetwork(..., drift="auto")`` make.
@@ -17,7 +18,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, logsumexp
+from scipy.special import expit
 
 from onepass._cores import available_cores
 from onepass._typing import FloatArray
@@ -31,7 +32,7 @@ from onepass.likelihoods import Bernoulli, Counts
 from onepass.likelihoods.counts import count_interval, log_normal
 from onepass.likelihoods.mixtures import likely_weights, mixture_moments, mixture_quantile, noise_mixture
 from onepass.models.drift import AUTO
-from onepass.models.mixing import WORTH_THREADS, mixed_scores, snapshot, stacked
+from onepass.models.mixing import WORTH_THREADS, log_mixture, mixed_scores, snapshot, stacked
 from onepass.models.network import BayesianNetwork
 from onepass.models.perceptron import BayesianPerceptron, Inputs, Prediction, RowScores, row_scores
 
@@ -43,7 +44,8 @@ HYPOTHESES: dict[float | str, dict[str, float]] = {
 }
 """What competes, by its name in `drift_`: rates of drift, and a quick return to the prior, its mean too."""
 # Probability that each takes over before a row; that everything changes at once is far rarer than that it moves.
-_ENTRIES = 0.002 * np.array([1.0, 1.0, 1.0, 1.0, 0.1, 0.01]) / 4.11
+_ENTRIES = np.array([1.0, 1.0, 1.0, 1.0, 0.1, 0.01])
+_ENTRIES *= 0.002 / _ENTRIES.sum()
 _FAST = np.array([name in (0.01, 0.1, "prior") for name in HYPOTHESES])  # under which little of the past counts
 
 
@@ -429,7 +431,7 @@ class DriftingNetwork(Drifting, BayesianNetwork):
         weights, given, scores = self._together(y, learned)
         predictions, densities = zip(*given, strict=True)
         mixture = _mixture_before(weights, list(predictions))
-        return mixture, scores._replace(log_densities=_log_mixture(weights, np.array(densities)))
+        return mixture, scores._replace(log_densities=log_mixture(weights, np.array(densities)))
 
     def _predict_score_learn(
         self, X: ArrayLike, y: ArrayLike, widened: FloatArray | float
@@ -474,9 +476,3 @@ def _mixture_before(weights: FloatArray, predictions: list[Prediction]) -> Predi
 
 def _sum(terms: FloatArray) -> Any:
     return sum(terms[1:], start=terms[0])
-
-
-def _log_mixture(weights: FloatArray, log_densities: FloatArray) -> FloatArray:
-    """Log density of the mixture from those of its parts, ``(K, ...)``."""
-    weights = weights.reshape(*weights.shape, *[1] * (log_densities.ndim - weights.ndim))
-    return np.asarray(logsumexp(log_densities, b=weights, axis=0))

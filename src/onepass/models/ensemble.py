@@ -15,7 +15,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
 
 from onepass._cores import available_cores
 from onepass._typing import FloatArray
@@ -24,7 +23,7 @@ from onepass.files.registry import savable
 from onepass.files.state import Arrays, Parameters, as_number
 from onepass.likelihoods.counts import COUNT_NAMES, count_interval
 from onepass.likelihoods.mixtures import likely_weights, mixture_moments, mixture_quantile
-from onepass.models.mixing import WORTH_THREADS, mixed_scores, snapshot, stacked
+from onepass.models.mixing import WORTH_THREADS, log_mixture, mixed_scores, snapshot, stacked
 from onepass.models.network import BayesianNetwork
 from onepass.models.network.priors import NetworkPrior
 from onepass.models.perceptron import Prediction, RowScores
@@ -155,15 +154,9 @@ class Ensemble:
     def _evidences(self) -> list[float]:
         return [member.log_evidence for member in self.members]
 
-    def _mixture_density(self, log_densities: FloatArray) -> FloatArray:
-        """Log density of the mixture, from those of its members, ``(members, ...)``."""
-        weights = self.weights.reshape(-1, *[1] * (log_densities.ndim - 1))
-        with np.errstate(divide="ignore"):  # a member may have lost all weight
-            return np.asarray(logsumexp(log_densities + np.log(weights), axis=0))
-
     def _mixed_scores(self, scores: Sequence[RowScores], log_densities: FloatArray) -> RowScores:
         """The mixture's scores from those of its members, and the log densities ``(members, n)`` that they had."""
-        mixture = self._mixture_density(log_densities)
+        mixture = log_mixture(self._weighting.weights, log_densities)
         after = np.exp(log_densities - mixture) * self.weights[:, None]  # weights given each row
         outliers = (after * [own.outliers for own in scores]).sum(axis=0)
         return RowScores(mixture, outliers, (after * [own.changes for own in scores]).sum(axis=0))

@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 from onepass._typing import FloatArray
 from onepass.models.perceptron import Prediction
 
-__all__ = ["WORTH_THREADS", "mixed_scores", "snapshot", "stacked"]
+__all__ = ["WORTH_THREADS", "log_mixture", "mixed_scores", "snapshot", "stacked"]
 
 WORTH_THREADS = 10_000_000
 """Numbers of all members' covariances times rows from which on learning (some milliseconds) is worth threads."""
@@ -19,6 +19,13 @@ WORTH_THREADS = 10_000_000
 def stacked(predictions: Sequence[Prediction]) -> Prediction:
     """Put what several models predict along a first axis."""
     return Prediction(*(np.array(parts) for parts in zip(*predictions, strict=True)))
+
+
+def log_mixture(weights: FloatArray, log_densities: FloatArray) -> FloatArray:
+    """Log density of a mixture from those of its parts, ``(K, ...)``, with weights ``(K,)`` or ``(K, n)``."""
+    weights = weights.reshape(*weights.shape, *[1] * (log_densities.ndim - weights.ndim))
+    with np.errstate(divide="ignore"):  # a part may have lost all weight
+        return np.asarray(logsumexp(log_densities + np.log(weights), axis=0))
 
 
 def mixed_scores(weights: FloatArray, scores: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ made of such blocks needs a belief, a kernel in `onepass.engine`, and a subclass
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +18,26 @@ from onepass._validation import one_of
 from onepass.beliefs.block import BlockGaussian
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
+from onepass.beliefs.layered import FullLayer, KroneckerLayer, LayeredGaussian
 from onepass.beliefs.layout import Layout
 from onepass.engine.network import learn_blocks
 from onepass.engine.network_batch import learn_batches
 from onepass.engine.network_diagonal import learn_diagonal
+from onepass.engine.network_layers import LayerForm, LayerShape, learn_layers
 from onepass.engine.network_records import BlockShape, NetworkRule, NetworkShape, Sites, TrainingPass
 from onepass.engine.threads import threads_for
 from onepass.engine.vector_matches import NoiseState
 
-__all__ = ["STRUCTURES", "BlockStructure", "Structure", "choose_structure", "make_structure", "register"]
+__all__ = [
+    "STRUCTURES",
+    "BlockStructure",
+    "Covariance",
+    "Structure",
+    "choose_structure",
+    "count_numbers",
+    "make_structure",
+    "register",
+]
 
 # Limits of "auto": weights of a full covariance (a row then costs about a millisecond), and numbers in
 # the blocks of all neurons together (32 MB).
@@ -35,7 +46,7 @@ _NEURON_NUMBERS = 4_000_000
 
 
 class Structure:
-    """How the belief about the weights of a network is structured; ``widths`` are those of its layers."""
+    """How the belief about the weights of a network is structured; ``sizes`` are those of its `Layout`."""
 
     name: ClassVar[str]
     """In arguments and files."""
@@ -43,11 +54,17 @@ class Structure:
     """Whether the weights of one input stand together, instead of those of one neuron."""
     learns_batches: ClassVar[bool] = True
     """Whether several rows can make one step."""
+    convolves: ClassVar[bool] = False
+    """Whether layers can be convolutions."""
+    drifts_in_steps: ClassVar[bool] = False
+    """Whether the weights' drift is computed once for many rows, and not by the kernel before each."""
     keeps_sites: ClassVar[bool] = False
     """Whether the contribution of a row can be removed again, as ``refine="ep"`` does."""
 
-    def __init__(self, widths: tuple[int, ...]) -> None:
-        self.layout = Layout(widths, input_major=self.input_major)
+    def __init__(self, sizes: tuple[Any, ...]) -> None:
+        self.layout = Layout(sizes, input_major=self.input_major)
+        if self.layout.has_convolutions and not self.convolves:
+            raise ValueError(f"convolutions need covariance='kronecker' or 'auto', got covariance={self.name!r}")
 
     @classmethod
     def cut(cls, layout: Layout) -> NDArray[np.int64]:
@@ -59,10 +76,15 @@ class Structure:
         """`cut` of this network."""
         return self.cut(self.layout)
 
+    @property
+    def widest(self) -> int:
+        """Rows of the largest matrix that has to be factorised for the belief to forget."""
+        return int(np.diff(self.cuts).max())
+
     @classmethod
-    def n_numbers(cls, widths: tuple[int, ...]) -> int:
+    def n_numbers(cls, layout: Layout) -> int:
         """How many numbers the covariance has in a file."""
-        return int(np.square(np.diff(cls.cut(Layout(widths)))).sum())
+        return int(np.square(np.diff(cls.cut(layout))).sum())
 
     def start(self, mean: FloatArray, variance: FloatArray) -> Any:
         """Make a belief with independent weights."""
@@ -114,6 +136,8 @@ class Structure:
         raise NotImplementedError
 
 
+Covariance: TypeAlias = str | Sequence[str]
+"""The name of a structure, or the form of each layer."""
 Registered = TypeVar("Registered", bound=type[Structure])
 STRUCTURES: dict[str, type[Structure]] = {}
 
@@ -124,17 +148,32 @@ def register(kind: Registered) -> Registered:
     return kind
 
 
-def make_structure(name: str, widths: tuple[int, ...]) -> Structure:
-    """Make the structure of a user's choice; ``"auto"`` is the richest that is not too large."""
-    one_of(name, ("auto", *STRUCTURES), "covariance")
-    return STRUCTURES[choose_structure(widths) if name == "auto" else name](widths)
+def make_structure(covariance: Covariance, sizes: tuple[Any, ...]) -> Structure:
+    """Make the structure of a user's choice; ``"auto"`` is the richest that is not too large.
+
+    A tuple has the form of each layer, of layers that are independent.
+    """
+    if not isinstance(covariance, str):
+        return LayeredCovariance(sizes, tuple(covariance))
+    one_of(covariance, ("auto", *STRUCTURES), "covariance")
+    return STRUCTURES[choose_structure(sizes) if covariance == "auto" else covariance](sizes)
 
 
-def choose_structure(widths: tuple[int, ...]) -> str:
+def count_numbers(covariance: Covariance, layout: Layout) -> int:
+    """How many numbers a covariance has, before anything of its size is made."""
+    if not isinstance(covariance, str):
+        return layered_numbers(layout, check_forms(layout, tuple(covariance)))
+    return STRUCTURES[one_of(covariance, tuple(STRUCTURES), "covariance")].n_numbers(layout)
+
+
+def choose_structure(sizes: tuple[Any, ...]) -> str:
     """Resolve ``covariance="auto"``."""
-    if Layout(widths).size <= _FULL_WEIGHTS:
+    layout = Layout(sizes)
+    if layout.has_convolutions:
+        return "kronecker"
+    if layout.size <= _FULL_WEIGHTS:
         return "full"
-    return "neuron" if NeuronBlocks.n_numbers(widths) <= _NEURON_NUMBERS else "diagonal"
+    return "neuron" if NeuronBlocks.n_numbers(layout) <= _NEURON_NUMBERS else "diagonal"
 
 
 class BlockStructure(Structure):
@@ -143,9 +182,9 @@ class BlockStructure(Structure):
     A subclass defines ``name`` and ``cut``, which returns some of ``layout.unit_starts``, always the first and last.
     """
 
-    def __init__(self, widths: tuple[int, ...]) -> None:
-        super().__init__(widths)
-        self._shape = BlockShape(widths, self.layout.starts, self.layout.unit_starts, self.cuts)
+    def __init__(self, sizes: tuple[Any, ...]) -> None:
+        super().__init__(sizes)
+        self._shape = BlockShape(self.layout.widths, self.layout.starts, self.layout.unit_starts, self.cuts)
 
     def start(self, mean: FloatArray, variance: FloatArray) -> BlockGaussian:
         """Make a belief with independent weights."""
@@ -183,7 +222,7 @@ class BlockStructure(Structure):
         """``z'C z`` with the covariance of each unit's own weights."""
 
         def quadratic(blocks: FloatArray) -> Callable[[FloatArray], FloatArray]:
-            return lambda z: np.stack([((z @ block) * z).sum(axis=1) for block in blocks], axis=1)
+            return lambda z: np.stack([((z @ block) * z).sum(axis=-1) for block in blocks], axis=-1)
 
         return [quadratic(blocks) for blocks in self.unit_blocks(belief)]
 
@@ -267,9 +306,9 @@ class IndependentWeights(Structure):
     input_major = True
     learns_batches = False
 
-    def __init__(self, widths: tuple[int, ...]) -> None:
-        super().__init__(widths)
-        self._shape = NetworkShape(widths, self.layout.starts)
+    def __init__(self, sizes: tuple[Any, ...]) -> None:
+        super().__init__(sizes)
+        self._shape = NetworkShape(self.layout.widths, self.layout.starts)
 
     @classmethod
     def cut(cls, layout: Layout) -> NDArray[np.int64]:
@@ -329,3 +368,128 @@ class IndependentWeights(Structure):
     ) -> int:
         """Learn row by row."""
         return int(learn_diagonal(work, self._shape, rule, noise, belief.mean, belief.variance))
+
+
+LAYER_FORMS = ("kronecker", "full")
+
+
+def check_forms(layout: Layout, forms: tuple[str, ...]) -> tuple[str, ...]:
+    """Raise a ValueError unless there is a form for every layer that it can have."""
+    if len(forms) != layout.n_layers:
+        raise ValueError(
+            f"covariance must have one form for each of the {layout.n_layers} layers of weights, got {forms}"
+        )
+    for number, (size, form) in enumerate(zip(layout.sizes[1:], forms, strict=True)):
+        one_of(form, LAYER_FORMS, f"covariance[{number}]")
+        if form == "kronecker" and not isinstance(size, int):
+            raise ValueError(f"covariance[{number}] must be 'full' for {size}, got 'kronecker'")
+    return forms
+
+
+def layered_numbers(layout: Layout, forms: tuple[str, ...]) -> int:
+    """How many numbers the roots of all layers have."""
+    shapes = zip(layout.shapes, forms, strict=True)
+    return sum(rows**2 + cols**2 if form == "kronecker" else (rows * cols) ** 2 for (rows, cols), form in shapes)
+
+
+class LayeredCovariance(Structure):
+    """Independent layers, each with a covariance of its own form: ``B ⊗ A``, or full."""
+
+    convolves = True
+    drifts_in_steps = True
+    learns_batches = False
+
+    def __init__(self, sizes: tuple[Any, ...], forms: tuple[str, ...]) -> None:
+        super().__init__(sizes)
+        self.forms = check_forms(self.layout, forms)
+        table = tuple(
+            LayerForm(form == "kronecker", own.n_in, own.rows, own.cols, own.patches, own.pools, own.pool_size)
+            for own, form in zip(self.layout.wirings, forms, strict=True)
+        )
+        self._shape = LayerShape(table)
+
+    @property
+    def name(self) -> Any:  # type: ignore[override]
+        """The form of each layer."""
+        return self.forms
+
+    @property
+    def widest(self) -> int:
+        """Of all roots."""
+        return max(max(form.width, form.cols) for form in self._shape.table)
+
+    def start(self, mean: FloatArray, variance: FloatArray) -> LayeredGaussian:
+        """Make a belief with independent weights, and the nearest variances that its layers can have."""
+        return LayeredGaussian(mean, variance, self._shape.table)
+
+    def arrays(self, belief: LayeredGaussian) -> dict[str, FloatArray]:
+        """The mean, and the roots of all layers one behind the other."""
+        return {"mean": belief.mean, "covariance": belief.values}
+
+    def own_variances(self, belief: LayeredGaussian) -> list[Callable[[FloatArray], FloatArray]]:
+        """``B_uu z'A z``, or ``z'C z`` with the covariance of each unit's own weights."""
+
+        def quadratic(layer: FullLayer | KroneckerLayer, form: LayerForm) -> Callable[[FloatArray], FloatArray]:
+            if isinstance(layer, KroneckerLayer):
+                own = np.square(layer.output_root).sum(axis=1)
+                return lambda z: np.multiply.outer(np.square(z @ layer.input_root).sum(axis=-1), own)
+            units = layer.root.reshape(form.rows, form.cols, -1)
+            blocks = units @ units.swapaxes(1, 2)
+            return lambda z: np.stack([((z @ block) * z).sum(axis=-1) for block in blocks], axis=-1)
+
+        return [quadratic(layer, form) for layer, form in zip(belief.layers, belief.forms, strict=True)]
+
+    def output_covariance(self, belief: LayeredGaussian, signals: Any) -> FloatArray:
+        """The sum over layers of ``D B D' z'A z``, or of ``J'C J``."""
+        total = np.zeros((*signals.mean.shape, signals.mean.shape[1]))
+        for number, layer in enumerate(belief.layers):
+            if isinstance(layer, KroneckerLayer):
+                projected = signals.output_jacobian[number] @ layer.output_root
+                scale = np.square(signals.inputs[number] @ layer.input_root).sum(axis=-1)
+                total += scale[:, None, None] * (projected @ projected.swapaxes(1, 2))
+            else:
+                jacobian = signals.layer_jacobian(number)
+                projected = jacobian.reshape(*jacobian.shape[:2], -1) @ layer.root
+                total += projected @ projected.swapaxes(1, 2)
+        return total
+
+    @property
+    def numbers_per_row(self) -> int:
+        """Those of the widest layer, or of what all its positions see."""
+        return max(
+            max(form.n_in, own.units, own.patches.size, form.rows * form.cols * (not form.is_kronecker))
+            for form, own in zip(self._shape.table, self.layout.wirings, strict=True)
+        )
+
+    def learn(
+        self,
+        belief: LayeredGaussian,
+        noise: NoiseState,
+        rule: NetworkRule,
+        work: TrainingPass,
+        batch: int,
+        sites: Sites | None,
+    ) -> int:
+        """Learn in blocks of rows, whose result is that of one row after the other."""
+        with threads_for(self.widest):
+            return int(learn_layers(work, self._shape, rule, noise, belief.mean, belief.values))
+
+
+@register
+class KroneckerCovariance(LayeredCovariance):
+    """Independent layers; a dense one has the covariance ``B ⊗ A``, the filters of a convolution a full one."""
+
+    name = "kronecker"
+
+    def __init__(self, sizes: tuple[Any, ...]) -> None:
+        super().__init__(sizes, kronecker_forms(Layout(sizes)))
+
+    @classmethod
+    def n_numbers(cls, layout: Layout) -> int:
+        """Those of the roots."""
+        return layered_numbers(layout, kronecker_forms(layout))
+
+
+def kronecker_forms(layout: Layout) -> tuple[str, ...]:
+    """Full for filters, Kronecker for dense layers."""
+    return tuple("kronecker" if isinstance(size, int) else "full" for size in layout.sizes[1:])

@@ -29,7 +29,8 @@ from onepass.activations import (
 from onepass.beliefs.base import Belief
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
-from onepass.beliefs.structures import STRUCTURES
+from onepass.beliefs.layout import Conv2D, Layout, decode_layer
+from onepass.beliefs.structures import count_numbers
 from onepass.engine.outliers import TRUST_COUNTS, TRUST_SIZE, Trust
 from onepass.engine.step import NOISE_START, NOISE_START_WEIGHT, STATE_SIZE, LearningState
 from onepass.likelihoods import Bernoulli, Gaussian, Likelihood, NegativeBinomial, Poisson
@@ -45,6 +46,7 @@ __all__ = [
     "checked_trusts",
     "decode_activation",
     "decode_belief",
+    "decode_layout",
     "decode_learning_state",
     "decode_prior",
     "decode_trust",
@@ -171,19 +173,25 @@ def check_definite(lower: FloatArray) -> None:
 
 def check_network(parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> None:
     """Raise a ValueError if a network's arrays don't fit its layers, before anything of their size is allocated."""
-    layers = [parameters["n_features"], *parameters["hidden"], parameters["n_outputs"]]
-    widths = [as_count(width, "the width of a layer") for width in layers]
-    n_outputs = widths[-1]
-    widths[-1] = choose_outputs(parameters["observation"], parameters["noise"])(n_outputs).size
-    size = sum((n_in + 1) * n_out for n_in, n_out in pairwise(widths))
+    n_outputs = as_count(parameters["n_outputs"], "n_outputs")
+    layout = decode_layout(parameters, choose_outputs(parameters["observation"], parameters["noise"])(n_outputs).size)
+    size = sum(rows * cols for rows, cols in layout.shapes)
     dtype = np.dtype(one_of(parameters["dtype"], ("float64", "float32"), "dtype"))
-    structure = STRUCTURES[one_of(parameters["covariance"], tuple(STRUCTURES), "covariance")]
     sized(arrays, "mean", (size,), dtype)
-    sized(arrays, "covariance", (structure.n_numbers(tuple(widths)),), dtype)
+    sized(arrays, "covariance", (count_numbers(parameters["covariance"], layout),), dtype)
     _not_negative(sized(arrays, "scales", (4, n_outputs)), "scales")
     if "prior_mean" in arrays:
         sized(arrays, "prior_mean", (size,), dtype)
         _not_negative(sized(arrays, "prior_variances", (size,), dtype), "prior_variances")
+
+
+def decode_layout(parameters: Parameters, n_outputs: int) -> Layout:
+    """The layers of a network, from data that JSON held."""
+    entering, hidden = parameters["n_features"], [decode_layer(layer) for layer in parameters["hidden"]]
+    sides = entering if isinstance(entering, list) else [entering]
+    for width in (*sides, *(layer for layer in hidden if not isinstance(layer, Conv2D))):
+        as_count(width, "the width of a layer")
+    return Layout((tuple(entering) if isinstance(entering, list) else entering, *hidden, n_outputs))
 
 
 def decode_trust(numbers: np.ndarray, outliers: float) -> Trust:

@@ -18,7 +18,7 @@ from onepass.engine.outliers import Trust
 from onepass.engine.step import LOG_EVIDENCE, N_SEEN, NOISE, NOISE_WEIGHT, NOISE_WINDOW, STATE_SIZE
 from onepass.engine.vector_matches import NoiseState
 from onepass.files.registry import savable, savable_names
-from onepass.files.state import Arrays, Parameters, decode_belief, nested, under
+from onepass.files.state import Arrays, Parameters, decode_belief, decode_layout, nested, under
 from onepass.likelihoods.outputs import choose_outputs
 from onepass.merging.snapshots import Snapshot
 
@@ -243,7 +243,7 @@ def _refuse_drift(parameters: Parameters) -> None:
 def _structure(parameters: Parameters) -> Structure:
     """The structure of a network's belief."""
     likelihood = choose_outputs(parameters["observation"], parameters["noise"])(parameters["n_outputs"])
-    return make_structure(parameters["covariance"], (parameters["n_features"], *parameters["hidden"], likelihood.size))
+    return make_structure(parameters["covariance"], decode_layout(parameters, likelihood.size).sizes)
 
 
 def _members(parameters: Parameters, arrays: Arrays) -> Iterator[_Member]:

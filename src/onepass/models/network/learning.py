@@ -5,6 +5,8 @@
 combines the three: the readable reference for the kernels of `onepass.engine`.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -114,27 +116,54 @@ class Learner:
         """Learn a pass into the state, in place; return the number of rows learned."""
         n_rows = len(work.order)
         before = state.seen + max(work.number - 1, 0) * n_rows  # the first pass is among those seen when others follow
-        for segment in self.forgetting.segments(before, n_rows, work.batch):
-            if segment.steps:
-                # What is not finite is found by the check of what was learned.
-                with threads_for(len(self.prior.mean)), np.errstate(over="ignore", invalid="ignore"):
-                    state.belief.forget(self.forgetting.keep**segment.steps, self.prior)
-            learned = segment.start
-            while learned < segment.stop:
-                if work.is_new:
-                    self._answer_alarm(state)
-                if self.compiled:
-                    order = work.order[learned : segment.stop]
-                    given = (work.rows, work.targets, order, work.densities, work.trust, work.record, work.is_new)
-                    passed = TrainingPass(*given, *work.noise_learning)
-                    how = (self._rule, passed, work.batch, work.sites)
-                    more = self.structure.learn(state.belief, state.noise, *how)
-                else:
-                    more = self._learn_by_reference(state, work, learned, segment.stop)
-                learned += more
-                if more == 0 or (learned < segment.stop and not state.noise.trust.is_alarmed()):
+        for faded in self.forgetting.segments(before, n_rows, work.batch):
+            if faded.steps:
+                with self._many_numbers():
+                    state.belief.forget(self.forgetting.keep**faded.steps, self.prior)
+            for moved in self._drifting.segments(before + faded.start, faded.stop - faded.start, work.batch):
+                if moved.steps:
+                    with self._many_numbers():
+                        state.belief.drift(1.0 - self._drifting.keep**moved.steps, self.prior)
+                stop = faded.start + moved.stop
+                learned = self._learn_segment(state, work, faded.start + moved.start, stop)
+                if learned < stop:
                     return learned
         return n_rows
+
+    def _learn_segment(self, state: State, work: Pass, learned: int, stop: int) -> int:
+        """Learn rows up to ``stop``, of which so many are learned; returns where it ended."""
+        while learned < stop:
+            if work.is_new:
+                self._answer_alarm(state)
+            if self.compiled:
+                order = work.order[learned:stop]
+                given = (work.rows, work.targets, order, work.densities, work.trust, work.record, work.is_new)
+                passed = TrainingPass(*given, *work.noise_learning)
+                how = (self._rule, passed, work.batch, work.sites)
+                more = self.structure.learn(state.belief, state.noise, *how)
+            else:
+                more = self._learn_by_reference(state, work, learned, stop)
+            learned += more
+            if more == 0 or (learned < stop and not state.noise.trust.is_alarmed()):
+                return learned
+        return stop
+
+    @contextmanager
+    def _many_numbers(self) -> Iterator[None]:
+        """For steps that touch all numbers; what is not finite is found by the check of what was learned."""
+        with threads_for(len(self.prior.mean)), np.errstate(over="ignore", invalid="ignore"):
+            yield
+
+    @cached_property
+    def _drifting(self) -> Forgetting:
+        """When the weights move, if that is done in steps, and by how much."""
+        share = 1.0 - self.drift if self.structure.drifts_in_steps else 1.0
+        return Forgetting(share, self.structure.widest)
+
+    @property
+    def _row_drift(self) -> float:
+        """The share by which the weights move before each row, if it is done row by row."""
+        return 0.0 if self.structure.drifts_in_steps else self.drift
 
     def _answer_alarm(self, state: State) -> None:
         """Return to the prior's covariance if too many rows in a row were distrusted: the truth has jumped."""
@@ -146,8 +175,8 @@ class Learner:
         with np.errstate(over="ignore", invalid="ignore"):  # answered by the check of what was learned
             for first in range(start, stop, work.batch):
                 taken = work.order[first : min(first + work.batch, stop)]
-                if self.drift:
-                    state.belief.drift(1.0 - (1.0 - self.drift) ** len(taken), self.prior)
+                if self._row_drift:
+                    state.belief.drift(1.0 - (1.0 - self._row_drift) ** len(taken), self.prior)
                 if work.batch == 1:
                     self._learn_row(state, work, taken[0])
                 else:
@@ -159,7 +188,7 @@ class Learner:
     @cached_property
     def _rule(self) -> NetworkRule:
         activation, likelihood = compiled_activation(self.activation), self.likelihood.compiled
-        return NetworkRule(activation, likelihood, self.drift, self.prior.variance)
+        return NetworkRule(activation, likelihood, self._row_drift, self.prior.variance)
 
     def _learn_row(self, state: State, work: Pass, i: int) -> None:
         belief, noise, target = state.belief, state.noise, work.targets[i]

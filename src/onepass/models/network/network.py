@@ -28,7 +28,8 @@ from onepass._validation import (
 from onepass.activations import as_activation
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import Forgetting
-from onepass.beliefs.structures import make_structure
+from onepass.beliefs.layout import Conv2D, ImageShape, LayerSize, decode_layer, encode_layer, flat_size
+from onepass.beliefs.structures import Covariance, count_numbers, make_structure
 from onepass.engine.vector_matches import NoiseState, widening
 from onepass.files.state import as_number, as_tally, check_definite, check_network, decode_trust
 from onepass.likelihoods.outputs import OutputLikelihood, choose_outputs, noise_models, output_names
@@ -51,6 +52,14 @@ def _default_prior(likelihood: type[OutputLikelihood], n_hidden: int) -> Network
     return choose_count_prior(n_hidden) if likelihood.is_count else choose_prior(likelihood.is_numeric, n_hidden)
 
 
+def _as_image_shape(shape: Any) -> ImageShape:
+    """Check the shape of images."""
+    sides = tuple(as_count(side, "n_features") for side in shape)
+    if len(sides) not in (2, 3):
+        raise ValueError(f"n_features must be a number, (height, width) or (height, width, channels), got {shape!r}")
+    return sides
+
+
 class BayesianNetwork(DriftChoice):
     """A neural network whose weights are a Gaussian belief, learned in closed form.
 
@@ -58,10 +67,11 @@ class BayesianNetwork(DriftChoice):
 
     Parameters
     ----------
-    n_features : int
-        Length of an input row.
-    hidden : int or tuple of int
-        Units of each hidden layer, or of the only one; none makes a (softmax) perceptron.
+    n_features : int or tuple of int
+        Length of an input row; or the shape of images, ``(height, width)`` or ``(height, width, channels)``.
+    hidden : int, Conv2D or tuple of them
+        Units of each hidden layer, or of the only one; none makes a (softmax) perceptron. Layers of images may begin
+        with convolutions, see `Conv2D`.
     n_outputs : int
         Numbers a target has, or classes it can be.
     activation : str or Activation
@@ -73,9 +83,11 @@ class BayesianNetwork(DriftChoice):
         Variance of the Gaussian noise: fixed; learned, one for all rows; or learned as a function of the input, by a
         second output of the network for each of the first ones. Of negative binomial counts their dispersion: counts of
         mean ``m`` have the variance ``m + noise m²``.
-    covariance : {"auto", "full", "layer", "neuron", "diagonal"}
-        Between which weights correlations are kept: all, those of a layer, of a neuron, none. By default the richest
-        that is not too large.
+    covariance : {"auto", "full", "layer", "neuron", "kronecker", "diagonal"} or tuple of str
+        Between which weights correlations are kept: all, those of a layer, of a neuron, none; with ``"kronecker"``
+        those of a layer too, as a product of correlations between its inputs and between its outputs, for wide layers.
+        A tuple has a form for each layer of weights, ``"kronecker"`` or ``"full"``, and none between layers. By default
+        the richest that is not too large.
     prior : NetworkPrior, optional
         Spread of the prior's means and its standard deviations. By default one for regression, another one for it with
         several hidden layers, one for counts and one for labels.
@@ -116,14 +128,14 @@ class BayesianNetwork(DriftChoice):
 
     def __init__(
         self,
-        n_features: int,
-        hidden: int | tuple[int, ...] = (50,),
+        n_features: int | ImageShape,
+        hidden: LayerSize | tuple[LayerSize, ...] = (50,),
         n_outputs: int = 1,
         activation: Any = "relu",
         *,
         observation: str = "auto",
         noise: float | Literal["learn", "heteroscedastic"] = "learn",
-        covariance: str = "auto",
+        covariance: Covariance = "auto",
         prior: NetworkPrior | None = None,
         prior_scale: float = 1.0,
         intercept_scale: float | None = None,
@@ -136,8 +148,10 @@ class BayesianNetwork(DriftChoice):
         kernel: str = "auto",
         engine: str | None = None,
     ) -> None:
-        self.n_features = as_count(n_features, "n_features")
-        self.hidden = tuple(as_count(width, "hidden") for width in (hidden if np.iterable(hidden) else (hidden,)))
+        self.image_shape = _as_image_shape(n_features) if np.iterable(n_features) else None
+        self.n_features = as_count(n_features, "n_features") if self.image_shape is None else flat_size(self.image_shape)
+        layers = hidden if np.iterable(hidden) else (hidden,)
+        self.hidden = tuple(layer if isinstance(layer, Conv2D) else as_count(layer, "hidden") for layer in layers)
         self.n_outputs = as_count(n_outputs, "n_outputs")
         self.activation = as_activation(activation)
         self._activation_name = activation if isinstance(activation, str) else None
@@ -159,7 +173,8 @@ class BayesianNetwork(DriftChoice):
         self.calibrate = learned if calibrate == "auto" else bool(calibrate)
         self.dtype = one_of(dtype, ("float64", "float32"), "dtype")
         self.kernel = one_of(renamed_kernel(kernel, engine), ("auto", "reference"), "kernel")
-        self._structure = make_structure(covariance, (self.n_features, *self.hidden, self._likelihood.size))
+        entering = self.n_features if self.image_shape is None else self.image_shape
+        self._structure = make_structure(covariance, (entering, *self.hidden, self._likelihood.size))
         self.covariance = self._structure.name
         n_noise = self._likelihood.size - self.n_outputs
         rng = np.random.default_rng(self.seed)
@@ -173,7 +188,7 @@ class BayesianNetwork(DriftChoice):
     def __repr__(self) -> str:
         activation = self._activation_name or self.activation
         return (
-            f"BayesianNetwork({self.n_features}, {self.hidden}, {self.n_outputs}, {activation!r}, "
+            f"BayesianNetwork({self.image_shape or self.n_features}, {self.hidden}, {self.n_outputs}, {activation!r}, "
             f"observation={self.observation!r}, covariance={self.covariance!r}, n_seen={self.n_seen})"
         )
 
@@ -208,7 +223,7 @@ class BayesianNetwork(DriftChoice):
     @property
     def belief_size(self) -> int:
         """Numbers of the covariance, which say what learning a row costs."""
-        return self._structure.n_numbers((self.n_features, *self.hidden, self._likelihood.size))
+        return count_numbers(self.covariance, self._structure.layout)
 
     @property
     def log_evidence(self) -> float:
@@ -239,7 +254,7 @@ class BayesianNetwork(DriftChoice):
     def _predict_with(self, noise_scale: FloatArray | None, X: ArrayLike) -> Prediction:
         """Predict, with the noise that it has in a mixture: see `_noise_in`."""
         noise = self._noise_in(noise_scale)
-        rows, single = as_rows(X, self.n_features)
+        rows, single = self._rows(X)
         with np.errstate(over="ignore", invalid="ignore"):
             means, covs = self._output_moments(rows)
             record = self._likelihood.compiled.records(means, covs, noise)
@@ -319,7 +334,7 @@ class BayesianNetwork(DriftChoice):
 
     def _widening(self, X: ArrayLike) -> FloatArray | float:
         """By how much the scale of rows is widened when they are predicted one after the other."""
-        weight = self._state.noise.scale_weight + np.arange(len(as_rows(X, self.n_features)[0]))[:, None]
+        weight = self._state.noise.scale_weight + np.arange(len(self._rows(X)[0]))[:, None]
         return widening(weight) if self.calibrate else 1.0
 
     def _densities_of(self, prediction: Prediction, y: ArrayLike, scores: RowScores) -> FloatArray:
@@ -399,7 +414,7 @@ class BayesianNetwork(DriftChoice):
         roughly. Weights of `sample_weights` sent through the network
         itself scatter further where its curvature is felt.
         """
-        rows, single = as_rows(X, self.n_features)
+        rows, single = self._rows(X)
         outputs = self._drawn(rows, self.sample_weights(n, rng))
         outputs = self._likelihood.response(outputs)
         outputs = outputs[:, 0] if single else outputs
@@ -440,12 +455,16 @@ class BayesianNetwork(DriftChoice):
         parameters: dict[str, Any] = {name: getattr(self, name) for name in names}
         parameters |= {
             "engine": self.kernel,
-            "hidden": list(self.hidden),
+            "hidden": [encode_layer(layer) for layer in self.hidden],
             "activation": self._activation_name,
             "prior": asdict(self.prior),
             "log_evidence": self._state.evidence,
             "n_seen": self._state.seen,
         }
+        if self.image_shape is not None:
+            parameters["n_features"] = list(self.image_shape)
+        if not isinstance(self.covariance, str):
+            parameters["covariance"] = list(self.covariance)
         arrays = {name: values.copy() for name, values in self._structure.arrays(self._state.belief).items()}
         if self.forgetting < 1.0 or self.drift > 0.0 or self.outliers > 0.0:
             arrays |= {"prior_mean": self._prior.mean.copy(), "prior_variances": self._prior.cov}
@@ -481,7 +500,8 @@ class BayesianNetwork(DriftChoice):
     def _arguments_from(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Arguments of the constructor from parameters that JSON held."""
         prior = NetworkPrior(**{"few_inputs": 1, **given["prior"]})  # files of versions before this field
-        read = {"hidden": tuple(given["hidden"]), "prior": prior, "kernel": given["engine"]}
+        hidden = tuple(decode_layer(layer) for layer in given["hidden"])
+        read = {"hidden": hidden, "prior": prior, "kernel": given["engine"]}
         return {name: value for name, value in {**given, **read}.items() if name != "engine"}
 
     def _output_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -498,7 +518,7 @@ class BayesianNetwork(DriftChoice):
             "structure": self._structure,
             "likelihood": self._likelihood,
             "activation": self.activation,
-            "forgetting": Forgetting(self.forgetting, int(np.diff(self._structure.cuts).max())),
+            "forgetting": Forgetting(self.forgetting, self._structure.widest),
             "drift": self.drift,
             "prior": self._prior,
         }
@@ -544,15 +564,24 @@ class BayesianNetwork(DriftChoice):
     def _one_column(self) -> bool:
         return self.n_outputs == 1
 
+    def _rows(self, X: ArrayLike) -> tuple[FloatArray, bool]:
+        """Rows ``(n, d)``, and whether it was one; images may come in their shape."""
+        shape = self.image_shape
+        if shape is not None:
+            given = np.asarray(X)
+            if given.ndim >= len(shape) and given.shape[-len(shape) :] == shape:
+                X = given.reshape(*given.shape[: -len(shape)], self.n_features)
+        return as_rows(X, self.n_features)
+
     def _pairs(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray, bool]:
-        rows, single = as_rows(X, self.n_features)
+        rows, single = self._rows(X)
         return rows, self._likelihood.as_targets(y, len(rows), single), single
 
     def _check_refinement(self, passes: int, refine: str, batch: int) -> None:
         if batch > 1 and not self._structure.learns_batches:
             raise ValueError(
-                f"batch must be 1 with covariance={self.covariance!r}, got {batch}: its rows touch every weight once, "
-                "and learning them together would save nothing"
+                f"batch must be 1 with covariance={self.covariance!r}, got {batch}: its rows are learned one after the "
+                "other as fast as together"
             )
         if refine != "ep" or passes == 1:
             return

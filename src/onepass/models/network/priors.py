@@ -146,8 +146,9 @@ def start_weights(
             *_, hidden, output = layout.layers(mean)
             half = len(hidden) // 2
             hidden[half : 2 * half] = hidden[:half]
-            output[:, half : 2 * half] = -output[:, :half]
-            output[:, 2 * half : -1] = 0.0  # of an odd number the last one has no twin
+            for outgoing in output[:, :-1].swapaxes(0, 1).reshape(-1, len(hidden), len(output)):  # one per position
+                outgoing[half : 2 * half] = -outgoing[:half]
+                outgoing[2 * half :] = 0.0  # of an odd number the last one has no twin
     std *= scales.weights
     if scales.output_biases is not None:
         layout.layers(std)[-1][:, -1] = scales.output_biases

@@ -14,7 +14,7 @@ import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.activations import Activation
-from onepass.beliefs.layout import Layout
+from onepass.beliefs.layout import Layout, Wiring
 from onepass.beliefs.structures import Structure
 
 __all__ = ["Signals", "evaluate", "linear_response", "output_moments", "parts_of_rows", "propagate"]
@@ -26,17 +26,26 @@ class Signals(NamedTuple):
     """The intermediate results of rows in a network of ``L`` layers."""
 
     mean: FloatArray  # of the outputs, (n, K)
-    inputs: list[FloatArray]  # means of what enters each layer, a constant 1 last, (n, n_in + 1)
-    output_jacobian: list[
-        FloatArray
-    ]  # D: expected derivative of the outputs in each layer's pre-activations, (n, K, n_out)
+    # Means of what enters each layer, a constant 1 last, (n, n_in + 1); of a convolution what each position sees of it,
+    # (n, positions, cols).
+    inputs: list[FloatArray]
+    # D: expected derivative of the outputs in each layer's pre-activations, (n, K, units).
+    output_jacobian: list[FloatArray]
+
+    def layer_jacobian(self, layer: int) -> FloatArray:
+        """Expected derivative of every output in the weights of a layer, ``(n, K, rows, cols)``."""
+        z, jacobian = self.inputs[layer], self.output_jacobian[layer]
+        if z.ndim == 2:
+            return np.asarray(jacobian[..., None] * z[:, None, None, :])
+        places = jacobian.reshape(*jacobian.shape[:2], z.shape[1], -1)
+        return np.asarray(places.swapaxes(2, 3) @ z[:, None])
 
     def weight_jacobian(self, layout: Layout) -> FloatArray:
         """``J``: the expected derivative of every output in every weight, ``(n, K, p)``."""
         n, n_outputs = self.mean.shape
         flat = np.empty((n, n_outputs, layout.size))
-        for view, jacobian, z in zip(layout.layers(flat), self.output_jacobian, self.inputs, strict=True):
-            view[...] = jacobian[..., None] * z[:, None, None, :]
+        for layer, view in enumerate(layout.layers(flat)):
+            view[...] = self.layer_jacobian(layer)
         return flat
 
 
@@ -47,21 +56,38 @@ def propagate(structure: Structure, belief: Any, activation: Activation, rows: F
     variances = layout.layers(belief.marginal_variances())
     own_variances = structure.own_variances(belief)
     z, z_var = _with_one(rows), np.zeros((len(rows), rows.shape[1] + 1))
-    inputs, expected_derivatives = [z], []
-    for layer, weight in enumerate(weights[:-1]):
+    inputs, expected_derivatives = [], []
+    for layer, (wiring, weight) in enumerate(zip(layout.wirings, weights, strict=True)):
+        if not wiring.is_dense:
+            z, z_var = wiring.see(z), wiring.see(z_var)
+        inputs.append(z)
+        if layer == layout.n_layers - 1:
+            break
         pre_var = own_variances[layer](z) + z_var @ (weight**2 + variances[layer]).T
         output = activation.moments(z @ weight.T, np.maximum(pre_var, 0.0))
-        expected_derivatives.append(output.slope)
-        z, z_var = _with_one(output.mean), np.hstack([output.var, np.zeros((len(rows), 1))])
-        inputs.append(z)
+        slope, mean, var = (part.reshape(len(rows), -1) for part in (output.slope, output.mean, output.var))
+        expected_derivatives.append(slope)
+        share = 1.0 / wiring.pool_size
+        z = _with_one(wiring.average(mean, share))
+        z_var = np.hstack([wiring.average(var, share**2), np.zeros((len(rows), 1))])
     mean = z @ weights[-1].T
     joint = structure.covariance_with_outgoing(belief)
     if joint is not None:  # a unit and its outgoing weight vary together: E[w z] = E[w] E[z] + A cov(w, a)
         mean = mean + np.einsum("nh,khi,ni->nk", expected_derivatives[-1], joint, inputs[-2], optimize=True)
     jacobian = [np.broadcast_to(np.eye(mean.shape[1]), (len(rows), mean.shape[1], mean.shape[1]))]
-    for weight, derivative in zip(weights[:0:-1], expected_derivatives[::-1], strict=True):
-        jacobian.insert(0, (jacobian[0] @ weight[:, :-1]) * derivative[:, None, :])
+    for layer in range(layout.n_layers - 1, 0, -1):
+        through = _through_weights(layout.wirings[layer], weights[layer], jacobian[0])
+        through = layout.wirings[layer - 1].average_back(through)
+        jacobian.insert(0, through * expected_derivatives[layer - 1][:, None, :])
     return Signals(np.asarray(mean, dtype=np.float64), inputs, jacobian)
+
+
+def _through_weights(wiring: Wiring, weight: FloatArray, jacobian: FloatArray) -> FloatArray:
+    """Derivatives in a layer's pre-activations ``(n, K, units)`` as those in what enters it, ``(n, K, n_in)``."""
+    if wiring.is_dense:
+        return np.asarray(jacobian @ weight[:, :-1])
+    places = jacobian.reshape(*jacobian.shape[:2], wiring.positions, wiring.rows)
+    return wiring.spread(places @ weight[:, :-1])
 
 
 def parts_of_rows(structure: Structure, n: int) -> Iterator[slice]:
@@ -75,7 +101,7 @@ def linear_response(signals: Signals, gaps: list[FloatArray]) -> FloatArray:
     """``J gap``: how far weights that are off their means by ``gaps``, one per layer, move the outputs, ``(n, K)``."""
     total = np.zeros_like(signals.mean)
     for gap, jacobian, z in zip(gaps, signals.output_jacobian, signals.inputs, strict=True):
-        total += np.einsum("nko,no->nk", jacobian, z @ gap.T)
+        total += np.einsum("nko,no->nk", jacobian, (z @ gap.T).reshape(len(z), -1))
     return total
 
 

@@ -1,0 +1,292 @@
+"""A Gaussian belief about the weights of a network whose layers are independent, each in a form of its own.
+
+A wide layer has a matrix-normal belief: the covariance of its weights ``W`` is ``B ⊗ A``, ``A`` over its inputs and
+``B`` over its outputs, so that 300 units with 785 inputs take 0.7 million numbers and not 55 billion. A small layer, and
+the filters of a convolution, have a full covariance. Each is stored as a square root: ``A = P P'``, ``B = Q Q'``, and
+full ``C = Q Q'``, see `onepass.engine.network_layers`.
+
+A sum of covariances ``B ⊗ A``, or of precisions, is no such product. Where the belief drifts, forgets or is merged, the
+sum is projected on the nearest product: that of the least divergence from it. In the eigenvectors of the factors, in
+units of a prior with independent weights, both sums are diagonal, and the projection is that of a matrix of variances
+on an outer product of two vectors.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from onepass._typing import FloatArray
+from onepass.beliefs.diagonal import DiagonalGaussian
+from onepass.beliefs.forgetting import fade_root, lowered, prior_gap
+from onepass.engine.network_layers import LayerForm
+
+__all__ = ["FullLayer", "KroneckerLayer", "LayeredGaussian", "nearest_outer_product"]
+
+_SWEEPS = 30
+_AGREED = 1e-12
+
+
+def nearest_outer_product(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Vectors ``b`` and ``a`` whose outer product is nearest to variances ``(m, n)``.
+
+    Nearest is the Gaussian of the least divergence from the one with these variances: ``a`` are the means of the
+    columns over ``b``, and ``b`` those of the rows over ``a``.
+
+    Examples
+    --------
+    >>> b, a = nearest_outer_product(np.array([[1.0, 2.0], [2.0, 4.0]]))
+    >>> np.outer(b, a)
+    array([[1., 2.],
+           [2., 4.]])
+    """
+    outer = values.mean(axis=1)
+    outer, inner = np.where(outer > 0.0, outer, 1.0), np.zeros(values.shape[1])
+    for _ in range(_SWEEPS):
+        before, inner = inner, (values / outer[:, None]).mean(axis=0)
+        used = inner > 0.0
+        if used.any():
+            mean = (values[:, used] / inner[used]).mean(axis=1)
+            outer = np.where(mean > 0.0, mean, outer)
+        if np.allclose(inner, before, rtol=_AGREED, atol=0.0):
+            break
+    known = values.sum(axis=1) == 0.0  # rows without any variance
+    return np.where(known, 0.0, outer), inner
+
+
+class FullLayer:
+    """The weights of a small layer, with all correlations between them."""
+
+    def __init__(self, form: LayerForm, mean: FloatArray, values: FloatArray) -> None:
+        self.mean = mean
+        self.root = values.reshape(form.width, form.width)
+
+    def start(self, variance: FloatArray) -> None:
+        """Make the weights independent."""
+        self.root[...] = np.diag(np.sqrt(variance))
+
+    @property
+    def cov(self) -> FloatArray:
+        """The covariance of the weights, ``(p, p)``."""
+        return np.asarray(self.root @ self.root.T)
+
+    def variances(self) -> FloatArray:
+        """Of all weights, ``(p,)``."""
+        return np.asarray(np.square(self.root).sum(axis=1))
+
+    def project(self, jacobian: FloatArray) -> FloatArray:
+        """``C J``."""
+        return np.asarray((jacobian @ self.root) @ self.root.T)
+
+    def step(self, jacobian: FloatArray, information: FloatArray) -> None:
+        """``C -= C J information J'C``: what is left, ``I - E'M E`` between the roots, has a root by its eigenvalues."""
+        projected = jacobian @ self.root
+        values, vectors = np.linalg.eigh(np.eye(len(self.root)) - projected.T @ information @ projected)
+        self.root[...] = self.root @ (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+
+    def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Draw how far weights are off their mean, ``(n, p)``."""
+        return np.asarray(rng.standard_normal((n, len(self.mean))) @ self.root.T)
+
+    def forget(self, keep: float, towards: FloatArray, gap: FloatArray) -> None:
+        """See `onepass.beliefs.forgetting`."""
+        triangle = np.linalg.qr(self.root.T.astype(np.float64), mode="r").T
+        root, shift = fade_root(triangle, np.sqrt(towards), gap, keep)
+        self.root[...] = root
+        self.mean += shift
+
+    def drift(self, share: float, prior_variance: FloatArray) -> None:
+        """``C <- (1 - share) C + share C0``."""
+        both = np.hstack([np.sqrt(1.0 - share) * self.root, np.diag(np.sqrt(share * prior_variance))])
+        self.root[...] = np.linalg.qr(both.T.astype(np.float64), mode="r").T
+
+
+class KroneckerLayer:
+    """The weights of a wide layer, whose covariance is ``B ⊗ A``."""
+
+    def __init__(self, form: LayerForm, mean: FloatArray, values: FloatArray) -> None:
+        self.mean = mean
+        self.weights = mean.reshape(form.rows, form.cols)
+        split = form.cols**2
+        self.input_root = values[:split].reshape(form.cols, form.cols)
+        self.output_root = values[split:].reshape(form.rows, form.rows)
+
+    def start(self, variance: FloatArray) -> None:
+        """Make the weights independent, with the nearest variances of this form."""
+        outer, inner = nearest_outer_product(variance.reshape(self.weights.shape))
+        self.input_root[...], self.output_root[...] = np.diag(np.sqrt(inner)), np.diag(np.sqrt(outer))
+
+    @property
+    def cov(self) -> tuple[FloatArray, FloatArray]:
+        """``B`` over the outputs and ``A`` over the inputs."""
+        return self.output_root @ self.output_root.T, self.input_root @ self.input_root.T
+
+    def variances(self) -> FloatArray:
+        """Of all weights, ``(p,)``."""
+        outer, inner = (np.square(root).sum(axis=1) for root in (self.output_root, self.input_root))
+        return np.outer(outer, inner).ravel()
+
+    def project(self, jacobian: FloatArray) -> FloatArray:
+        """``C J``."""
+        outer, inner = self.cov
+        shaped = jacobian.reshape(*jacobian.shape[:-1], *self.weights.shape)
+        return (outer @ shaped @ inner).reshape(jacobian.shape)
+
+    def step(self, jacobian: FloatArray, information: FloatArray) -> None:
+        """The nearest ``B ⊗ A`` to the posterior covariance, after one step of moment matching from the old one.
+
+        ``A`` is the posterior's mean over outputs in units of the old ``B``, and ``B`` that over inputs in units of the
+        old ``A``; a common scale is at its optimum.
+        """
+        outer, inner = self.cov
+        n_out, n_in = self.weights.shape
+        slopes = jacobian.reshape(-1, n_out, n_in)
+        seen = slopes @ inner  # J A
+        weighted = np.tensordot(information, slopes, axes=1)
+        new_inner = inner - np.einsum("kui,uv,kvj->ij", seen, outer, weighted @ inner) / n_out
+        new_outer = outer - outer @ np.einsum("kui,kvi->uv", seen, weighted) @ outer / n_in
+        # The mean of the posterior's variances in units of the new factors.
+        inner_inverse, outer_inverse = np.linalg.inv(new_inner), np.linalg.inv(new_outer)
+        total = np.trace(inner_inverse @ inner) * np.trace(outer_inverse @ outer)
+        moved = outer @ seen
+        moved_weighted = np.tensordot(information, moved, axes=1)
+        total -= np.einsum("kui,uv,kvj,ji->", moved, outer_inverse, moved_weighted, inner_inverse)
+        scale = total / (n_out * n_in)
+        for root, new in ((self.input_root, new_inner), (self.output_root, scale * new_outer)):
+            root[...] = np.linalg.cholesky(new)
+
+    def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Draw how far weights are off their mean, ``(n, p)``."""
+        draws = rng.standard_normal((n, *self.weights.shape))
+        return (self.output_root @ draws @ self.input_root.T).reshape(n, -1)
+
+    def forget(self, keep: float, towards: FloatArray, gap: FloatArray) -> None:
+        """The nearest belief to ``(k C⁻¹ + (1 - k) C0⁻¹)⁻¹``; the mean moves as this one's does."""
+        base = _PriorBasis(self, towards)
+        faded = base.variances / (keep + (1.0 - keep) * base.variances)
+        self.weights += (1.0 - keep) * base.scaled(faded * base.unscaled(gap.reshape(self.weights.shape)))
+        base.assign(faded)
+
+    def drift(self, share: float, prior_variance: FloatArray) -> None:
+        """The nearest belief to ``(1 - share) C + share C0``."""
+        base = _PriorBasis(self, prior_variance)
+        base.assign((1.0 - share) * base.variances + share)
+
+
+class _PriorBasis:
+    """The eigenvectors of a layer's factors in units of a prior with independent weights."""
+
+    def __init__(self, layer: KroneckerLayer, prior_variance: FloatArray) -> None:
+        outer, inner = nearest_outer_product(prior_variance.astype(np.float64).reshape(layer.weights.shape))
+        self.layer, self.outer_unit, self.inner_unit = layer, np.sqrt(outer), np.sqrt(inner)
+        self.outer, self.outer_vectors = _eigen(layer.output_root, self.outer_unit)
+        self.inner, self.inner_vectors = _eigen(layer.input_root, self.inner_unit)
+        self.variances = np.outer(self.outer, self.inner)
+
+    def unscaled(self, weights: FloatArray) -> FloatArray:
+        """Weights in these coordinates, as the transpose of `scaled` takes them."""
+        units = lowered(self.outer_unit)[:, None] * weights * lowered(self.inner_unit)
+        return np.asarray(self.outer_vectors.T @ units @ self.inner_vectors)
+
+    def scaled(self, values: FloatArray) -> FloatArray:
+        """Coordinates as weights."""
+        units = self.outer_vectors @ values @ self.inner_vectors.T
+        return np.asarray(self.outer_unit[:, None] * units * self.inner_unit)
+
+    def assign(self, variances: FloatArray) -> None:
+        """Give the layer the nearest belief with these variances along the eigenvectors."""
+        outer, inner = nearest_outer_product(variances)
+        self.layer.output_root[...] = self.outer_unit[:, None] * self.outer_vectors * np.sqrt(outer)
+        self.layer.input_root[...] = self.inner_unit[:, None] * self.inner_vectors * np.sqrt(inner)
+
+
+def _eigen(root: FloatArray, unit: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues and eigenvectors of a covariance in units, from its root: nothing is squared."""
+    vectors, values, _ = np.linalg.svd(lowered(unit)[:, None] * root.astype(np.float64))
+    return np.square(values), vectors
+
+
+class LayeredGaussian:
+    """A Gaussian about the weights of a network whose layers are independent.
+
+    Parameters
+    ----------
+    mean, variance : (p,) arrays
+    forms : one per layer
+    """
+
+    def __init__(self, mean: FloatArray, variance: FloatArray, forms: Sequence[LayerForm]) -> None:
+        self.forms = tuple(forms)
+        self._bind(np.array(mean), np.zeros(sum(form.n_numbers for form in forms), dtype=np.asarray(mean).dtype))
+        for layer, part in zip(self.layers, self._split(variance), strict=True):
+            layer.start(part)
+
+    def _bind(self, mean: FloatArray, values: FloatArray) -> None:
+        self.mean, self.values = mean, values
+        layers: list[FullLayer | KroneckerLayer] = []
+        at = 0
+        for form, own in zip(self.forms, self._split(mean), strict=True):
+            kind = KroneckerLayer if form.is_kronecker else FullLayer
+            layers.append(kind(form, own, values[at : at + form.n_numbers]))
+            at += form.n_numbers
+        self.layers = tuple(layers)
+
+    def _split(self, flat: FloatArray) -> list[FloatArray]:
+        """The part of each layer of vectors ``(..., p)``."""
+        ends = np.cumsum([form.rows * form.cols for form in self.forms])
+        return np.split(flat, ends[:-1], axis=-1)
+
+    @property
+    def cov(self) -> list[Any]:
+        """Of each layer its covariance, or a pair: ``B`` over its outputs and ``A`` over its inputs."""
+        return [layer.cov for layer in self.layers]
+
+    def copy(self) -> Self:
+        """Make an independent copy."""
+        twin = object.__new__(type(self))
+        twin.forms = self.forms
+        twin._bind(self.mean.copy(), self.values.copy())
+        return twin
+
+    def __reduce__(self) -> Any:
+        return _restored, (type(self), self.forms, self.mean, self.values)
+
+    def marginal_variances(self) -> FloatArray:
+        """Variance of each weight, ``(p,)``."""
+        return np.concatenate([layer.variances() for layer in self.layers])
+
+    def project_outputs(self, jacobian: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``c = C J`` and ``S = J'C J`` for derivatives ``(..., K, p)``: ``(..., K, p)`` and ``(..., K, K)``."""
+        parts = zip(self.layers, self._split(jacobian), strict=True)
+        gain = np.concatenate([layer.project(part) for layer, part in parts], axis=-1)
+        return gain, gain @ jacobian.swapaxes(-1, -2)
+
+    def step(self, gain: FloatArray, jacobian: FloatArray, score: FloatArray, information: FloatArray) -> None:
+        """Take the rank-K step ``m += c score``, and give each layer the nearest covariance to ``C - c M c'``."""
+        self.mean += score @ gain
+        if (np.diag(information) < 0.0).any():  # less certain than before: the covariance stays as it is
+            return
+        for layer, part in zip(self.layers, self._split(jacobian), strict=True):
+            layer.step(part, information)
+
+    def forget(self, keep: float, prior: DiagonalGaussian) -> None:
+        """Let rows count ``keep`` of what they did and the prior the rest: see `onepass.beliefs.forgetting`."""
+        towards, gap = prior_gap(self.mean, self.marginal_variances(), prior.mean, prior.variance)
+        for layer, own, way in zip(self.layers, self._split(towards), self._split(gap), strict=True):
+            layer.forget(keep, own, way)
+
+    def drift(self, share: float, prior: DiagonalGaussian) -> None:
+        """Let the weights move by a share of the prior's variance: ``C <- (1 - share) C + share C0``."""
+        for layer, own in zip(self.layers, self._split(prior.variance), strict=True):
+            layer.drift(share, own)
+
+    def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Draw weights, ``(n, p)``."""
+        return self.mean + np.concatenate([layer.sample(n, rng) for layer in self.layers], axis=1)
+
+
+def _restored(kind: Any, forms: Any, mean: FloatArray, values: FloatArray) -> Any:
+    belief = object.__new__(kind)
+    belief.forms = forms
+    belief._bind(mean, values)
+    return belief

@@ -1,0 +1,773 @@
+"""Learning of networks whose layers have beliefs of their own: Kronecker ones for wide layers, full ones for small.
+
+The weights ``W`` of a layer have the covariance ``B ⊗ A``, ``A`` over inputs and ``B`` over outputs, or one full
+covariance; the filters of a convolution always have a full one. Every covariance is stored as a square root, so that
+it can't lose its positive definiteness, in single precision either: ``A = P P'``, ``B = Q Q'`` and, full, ``C = Q Q'``.
+
+With the inputs ``z``, the derivatives ``D`` of the outputs in the layer's pre-activations, score and information ``M``
+of the match, ``f = P'z``, ``s = f'f``, ``E = D Q`` and ``N = E E'``, a row moves a Kronecker layer by
+
+    W += (Q E'score) (P f)',    A <- A - c (P f)(P f)',    B <- t (B - b Q E'M E Q'),    c = tr(N M) / n_out, b = s / n_in,
+
+the pair of factors that has the least divergence from the joint posterior after one step of moment matching, with the
+scale ``t`` at its optimum. A full layer has ``J`` in place of ``D`` and is the same with ``b = t = 1`` and no ``A``.
+
+Rows are learned in blocks. Within one, ``P`` stays what it was: the block's rows turn ``f`` by ``I - α f f'`` each, and
+the products of all rows with ``P`` are taken together where the inputs are known in advance, as those of the first
+layer are. The result is that of one row after the other but for rounding.
+"""
+
+import cython
+import numpy as np
+from cython.cimports.libc.math import isfinite, sqrt
+from cython.cimports.onepass.engine.network_records import NetworkRule, TrainingPass
+from cython.cimports.onepass.engine.rows import Real
+from cython.cimports.onepass.engine.vector_matches import NoiseState, VectorMatch
+
+BLOCK = 32  # rows
+_FIELDS = 36  # of the struct Layer
+
+# A direction of the outputs is left out of a row's step if the row explains less than this share of its variance.
+_LEAST_SHARE = cython.declare(cython.double, 1e-6)
+_LEAST_LEFT = cython.declare(cython.double, 1e-12)  # of a variance, in one direction, by one row
+
+
+class LayerForm:
+    """What a layer looks like: its weights, and how its inputs and outputs are wired.
+
+    Parameters
+    ----------
+    is_kronecker : whether its covariance is ``B ⊗ A``, or else full
+    n_in : numbers that enter it
+    rows, cols : of its matrix of weights, the bias last
+    patches : for every position the inputs that its weights see, ``(positions, cols - 1)``
+    pools : for every pre-activation the output that it is averaged into, or -1
+    pool_size : how many make one average
+    """
+
+    def __init__(self, is_kronecker, n_in, rows, cols, patches, pools, pool_size):
+        self.is_kronecker, self.n_in, self.rows, self.cols = is_kronecker, n_in, rows, cols
+        self.patches, self.pools, self.pool_size = patches, pools, pool_size
+
+    @property
+    def n_out(self):
+        """Numbers that leave it."""
+        return int(self.pools.max()) + 1
+
+    @property
+    def width(self):
+        """Rows of the root over its outputs, or over all its weights."""
+        return self.rows if self.is_kronecker else self.rows * self.cols
+
+    @property
+    def n_numbers(self):
+        """Of its covariance's roots."""
+        return self.width**2 + (self.cols**2 if self.is_kronecker else 0)
+
+    @property
+    def arguments(self):
+        """To make it again."""
+        return (self.is_kronecker, self.n_in, self.rows, self.cols, self.patches, self.pools, self.pool_size)
+
+
+class LayerShape:
+    """Where the numbers of each layer stand in the mean, in the roots and in the memory of a block of rows."""
+
+    def __init__(self, forms):
+        self.table, self.n_layers, self.n_outputs, self.block = forms, len(forms), forms[len(forms) - 1].n_out, BLOCK
+        layers = np.zeros((len(forms), _FIELDS), dtype=np.intp)
+        patches = np.concatenate([form.patches.ravel() for form in forms]).astype(np.intc)
+        pools = np.concatenate([form.pools for form in forms]).astype(np.intc)
+        self.memory = (layers, patches, pools)
+        view: cython.Py_ssize_t[:, ::1] = layers
+        self.layer = cython.cast(cython.pointer(Layer), cython.address(view[0, 0]))
+        index: cython.const[cython.int][::1] = patches
+        self.patch_index = cython.address(index[0])
+        index = pools
+        self.pool_index = cython.address(index[0])
+        weights, values, memory, patch, pool = 0, 0, 0, 0, 0
+        n = self.n_outputs
+        for number, form in enumerate(forms):
+            positions = len(form.patches)
+            units, cols = form.rows * positions, form.cols
+            kronecker = bool(form.is_kronecker)
+            root = values + (cols * cols if kronecker else 0)
+            plain = (kronecker, form.n_in, form.n_out, form.rows, cols, positions, weights, values, root, patch, pool)
+            seen = (BLOCK * cols) if kronecker else 0
+            moves = BLOCK * form.rows if kronecker and number == 0 else form.width
+            own = form.rows if kronecker else form.rows * (cols * (cols + 1) // 2)
+            gathered = 0 if kronecker else form.width * n
+            sizes = (form.n_in + 1, form.n_in + 1, positions * cols, positions * cols, cols * (cols + 1) // 2)
+            sizes += (BLOCK * units if number == 0 and kronecker else units, units, units, n * units, n * form.n_in)
+            sizes += (n * form.width, n * form.width, n * form.width, form.width)
+            sizes += (seen, seen, seen, moves, BLOCK, own, cols, gathered)
+            starts = memory + np.concatenate([[0], np.cumsum(sizes)])
+            layers[number] = (*plain, form.pool_size, units, form.width, *starts[: len(sizes)])
+            memory, weights, values = int(starts[len(sizes)]), weights + form.rows * cols, values + form.n_numbers
+            patch, pool = patch + form.patches.size, pool + len(form.pools)
+        self.n_memory = memory
+        self.n_small = n + (self.n_layers + 9) * n * n + 4 * n + 2 * self.n_layers
+
+    def __reduce__(self):
+        return LayerShape, (self.table,)
+
+
+class _Arrays:
+    """The numbers of a Kronecker layer as matrices, for the products of all rows of a block."""
+
+    def __init__(self, layer: Layer, mean, values, memory):
+        rows, cols = layer.rows, layer.cols
+        self.weights = _matrix(mean, layer.weights, rows, cols)
+        self.root = _matrix(values, layer.input_root, cols, cols)
+        self.seen, self.turned, self.gains = (
+            _matrix(memory, start, BLOCK, cols) for start in (layer.seen, layer.turned, layer.gains)
+        )
+        self.shares = memory[layer.shares : layer.shares + BLOCK]
+
+    def move_root(self, count):
+        """Turn the root over the inputs by all rows of a block."""
+        self.root -= (self.gains[:count].T * self.shares[:count]) @ self.seen[:count]
+
+
+class _FirstArrays(_Arrays):
+    """Those of the first layer, whose inputs are known before a block begins."""
+
+    def __init__(self, layer: Layer, mean, values, memory):
+        _Arrays.__init__(self, layer, mean, values, memory)
+        self.moves, self.pre_mean = (_matrix(memory, start, BLOCK, layer.rows) for start in (layer.moves, layer.pre_mean))
+
+    def look_ahead(self, rows):
+        """The products of all rows of a block with the layer's numbers as they are before the block."""
+        count = len(rows)
+        z = np.ones((count, rows.shape[1] + 1), dtype=self.root.dtype)
+        z[:, :-1] = rows
+        np.matmul(z, self.root, out=self.seen[:count])
+        np.matmul(z, self.weights.T, out=self.pre_mean[:count])
+
+    def move_weights(self, count):
+        """Move the weights by all rows of a block, and fill their gains ``A z``."""
+        np.matmul(self.turned[:count], self.root.T, out=self.gains[:count])
+        self.weights += self.moves[:count].T @ self.gains[:count]
+
+
+def _matrix(flat, start, rows, cols):
+    return flat[start : start + rows * cols].reshape(rows, cols)
+
+
+def learn_layers(
+    work: TrainingPass, shape: LayerShape, rule: NetworkRule, noise: NoiseState, mean, values
+):
+    """Learn a pass, in place; return the number of rows learned.
+
+    They are all, those up to one that raised an alarm, see `outliers`, or those before one that is not finite.
+    """
+    memory, small = np.zeros(shape.n_memory, dtype=mean.dtype), np.zeros(shape.n_small)
+    numbers = (mean, values, memory)
+    kronecker = [number for number, form in enumerate(shape.table) if form.is_kronecker]
+    arrays = [(_Arrays if number else _FirstArrays)(shape.layer[number], *numbers) for number in kronecker]
+    first = arrays[0] if 0 in kronecker else None
+    match = VectorMatch(shape.n_outputs)
+    rows, order = np.asarray(work.rows), np.asarray(work.order)
+    n_rows: cython.Py_ssize_t = len(order)
+    done: cython.Py_ssize_t = 0
+    count: cython.Py_ssize_t
+    while done < n_rows:
+        count = min(BLOCK, n_rows - done)
+        _fill_own(shape, values, memory)
+        if first is not None:
+            first.look_ahead(rows[order[done : done + count]])
+        learned = learn_block(work, done, count, shape, rule, noise, mean, values, memory, small, match)
+        if first is not None:
+            turn_back(shape, learned, memory)
+            first.move_weights(learned)
+        for layer in arrays:
+            layer.move_root(learned)
+        done += learned
+        if learned < count or (work.is_first and noise.trust.is_alarmed()):
+            break
+    rule.activation.raise_pending()
+    return done
+
+
+def _fill_own(shape: LayerShape, values, memory):
+    """The covariance of each unit's own weights: ``B_uu``, ``A_ii``, or the packed blocks of a full covariance."""
+    number: cython.Py_ssize_t
+    layer: Layer
+    for number, form in enumerate(shape.table):
+        layer = shape.layer[number]
+        width, cols = form.width, form.cols
+        root = values[layer.output_root : layer.output_root + width * width].reshape(width, width)
+        if form.is_kronecker:
+            memory[layer.own : layer.own + width] = np.square(root).sum(axis=1)
+            if number:
+                inputs = values[layer.input_root : layer.input_root + cols * cols].reshape(cols, cols)
+                memory[layer.own_input : layer.own_input + cols] = np.square(inputs).sum(axis=1)
+        elif number < shape.n_layers - 1:
+            units = root.reshape(form.rows, cols, width)
+            blocks = units @ units.swapaxes(1, 2)
+            lower = np.tril_indices(cols)
+            packed = blocks[:, lower[0], lower[1]] * np.where(lower[0] == lower[1], 1.0, 2.0)
+            memory[layer.own : layer.own + packed.size] = packed.ravel()
+
+
+def learn_block(
+    work: TrainingPass,
+    first: cython.Py_ssize_t,
+    count: cython.Py_ssize_t,
+    shape: LayerShape,
+    rule: NetworkRule,
+    noise: NoiseState,
+    mean: Real[::1],
+    values: Real[::1],
+    memory: Real[::1],
+    small: cython.double[::1],
+    match: VectorMatch,
+):
+    """Learn the rows of a block; return how many were."""
+    with cython.nogil:
+        learned = _learn_rows(
+            work,
+            first,
+            count,
+            shape,
+            rule,
+            noise,
+            cython.address(mean[0]),
+            cython.address(values[0]),
+            cython.address(memory[0]),
+            cython.address(small[0]),
+            match,
+        )
+    return learned
+
+
+def turn_back(shape: LayerShape, count: cython.Py_ssize_t, memory: Real[::1]):
+    """Fill what the first layer's root times is each row's gain ``A z``: its ``f``, turned by all rows before it."""
+    layer = cython.address(shape.layer[0])
+    cols = layer.cols
+    t: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    for t in range(count):
+        turned = cython.address(memory[layer.turned + t * cols])
+        f = cython.address(memory[layer.seen + t * cols])
+        for j in range(cols):
+            turned[j] = f[j]
+        for j in range(t - 1, -1, -1):
+            f = cython.address(memory[layer.seen + j * cols])
+            _multiply_add(cols, -memory[layer.shares + j] * _dot(cols, f, turned), f, turned)
+
+
+def _learn_rows(work, first, count, shape, rule, noise, mean, values, memory, small, match):
+    t: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    number: cython.Py_ssize_t
+    n = shape.n_outputs
+    outputs = small
+    cov = outputs + n
+    squares = cov + n * n  # N of every layer
+    scales = squares + shape.n_layers * n * n  # s of every layer
+    root = scales + shape.n_layers
+    rest = root + n * n
+    for t in range(count):
+        i = work.order[first + t]
+        target = cython.address(work.targets[i, 0])
+        x = cython.address(work.rows[i, 0])
+        _forward(shape, rule.activation, mean, values, x, t, memory, outputs, scales)
+        _backward(shape, mean, memory)
+        _project(shape, values, scales, memory, cov, squares)
+        density = rule.likelihood.match(outputs, cov, target, noise, match)
+        total = density
+        for k in range(n):
+            total += match.score[k] + cov[k * n + k]
+        if not isfinite(total):
+            return t
+        work.densities[i] = density
+        if work.keeps_record:
+            rule.likelihood.describe(outputs, cov, noise, cython.address(work.record[i, 0, 0]), match)
+        rank = _information_root(n, match.information, cov, rest, root)
+        for number in range(shape.n_layers):
+            layer = cython.address(shape.layer[number])
+            explained = 0.0
+            if rank > 0:
+                for k in range(n * n):
+                    explained += squares[number * n * n + k] * match.information[k]
+            _step(
+                layer, number == 0, n, rank, root, match.score, explained, scales[number], t, mean, values, memory, rest
+            )
+        rule.likelihood.update_noise(outputs, cov, target, noise, work.noise_gain, work.noise_bound)
+        work.trust[0, i] = noise.trust.distrust
+        work.trust[1, i] = noise.trust.suspicion
+        if work.is_first and noise.trust.is_alarmed():
+            return t + 1
+    return count
+
+
+def _forward(shape, activation, mean, values, x, t, memory, outputs, scales):
+    """Send a row through the network: moments of every layer, its ``s``, and the means of the outputs."""
+    number: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    first = cython.address(shape.layer[0])
+    for i in range(first.n_in):
+        memory[first.z + i] = x[i]
+    for number in range(shape.n_layers):
+        layer = cython.address(shape.layer[number])
+        memory[layer.z + layer.n_in] = 1.0
+        if layer.is_kronecker:
+            scales[number] = _forward_kronecker(layer, number == 0, mean, values, t, memory)
+        else:
+            scales[number] = 1.0
+            _forward_full(layer, shape.patch_index, number == 0, mean, memory)
+        pre_mean = memory + layer.pre_mean
+        if number == 0 and layer.is_kronecker:
+            pre_mean += t * layer.units
+        if number == shape.n_layers - 1:
+            for i in range(shape.n_outputs):
+                outputs[i] = pre_mean[i]
+        else:
+            after = cython.address(shape.layer[number + 1])
+            _activate(layer, shape.pool_index, activation, pre_mean, memory, memory + after.z, memory + after.z_var)
+
+
+def _forward_kronecker(layer, is_first, mean, values, t, memory):
+    """Means and variances of the pre-activations; returns ``s = z'A z``."""
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    u: cython.Py_ssize_t
+    cols = layer.cols
+    rows = layer.rows
+    z = memory + layer.z
+    z_var = memory + layer.z_var
+    f = memory + layer.seen + t * cols
+    pre_mean = memory + layer.pre_mean + (t * rows if is_first else 0)
+    pre_var = memory + layer.pre_var
+    own = memory + layer.own
+    part: cython.double
+    s: cython.double
+    spread: cython.double
+    if not is_first:
+        multiply(1, cols, cols, z, cols, values + layer.input_root, cols, f)
+    for j in range(t):
+        before = memory + layer.seen + j * cols
+        part = _dot(cols, before, f)
+        if is_first:
+            _multiply_add(rows, part, memory + layer.moves + j * rows, pre_mean)
+        _multiply_add(cols, -memory[layer.shares + j] * part, before, f)
+    s = _dot(cols, f, f)
+    if is_first:
+        for u in range(rows):
+            pre_var[u] = s * own[u]
+        return s
+    spread = s
+    for i in range(cols - 1):
+        spread += z_var[i] * memory[layer.own_input + i]
+    for u in range(rows):
+        weights = mean + layer.weights + u * cols
+        total = weights[cols - 1] * z[cols - 1]
+        var = own[u] * spread
+        for i in range(cols - 1):
+            total += weights[i] * z[i]
+            var += weights[i] * weights[i] * z_var[i]
+        pre_mean[u] = total
+        pre_var[u] = var
+    return s
+
+
+def _forward_full(layer, patch_index, is_certain, mean, memory):
+    """Means and variances of the pre-activations at every position, from the patch of inputs that it sees."""
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    u: cython.Py_ssize_t
+    position: cython.Py_ssize_t
+    cols = layer.cols
+    total: cython.double
+    var: cython.double
+    pairs = memory + layer.pairs
+    n_pairs = cols * (cols + 1) // 2
+    for position in range(layer.positions):
+        index = patch_index + layer.patches + position * (cols - 1)
+        patch = memory + layer.patch + position * cols
+        patch_var = memory + layer.patch_var + position * cols
+        for i in range(cols - 1):
+            patch[i] = memory[layer.z + index[i]]
+            patch_var[i] = 0.0
+            if not is_certain:
+                patch_var[i] = memory[layer.z_var + index[i]]
+        patch[cols - 1] = 1.0
+        j = 0
+        for i in range(cols):
+            for u in range(i + 1):
+                pairs[j + u] = patch[i] * patch[u]
+            if not is_certain:
+                pairs[j + i] += patch_var[i]
+            j += i + 1
+        for u in range(layer.rows):
+            weights = mean + layer.weights + u * cols
+            total = _dot(cols, weights, patch)
+            var = _dot(n_pairs, memory + layer.own + u * n_pairs, pairs)
+            if not is_certain:
+                for i in range(cols - 1):
+                    var += weights[i] * weights[i] * patch_var[i]
+            memory[layer.pre_mean + position * layer.rows + u] = total
+            memory[layer.pre_var + position * layer.rows + u] = var
+
+
+def _activate(layer, pool_index, activation, pre_mean, memory, z, z_var):
+    """Moments of the units, averaged where the layer pools."""
+    u: cython.Py_ssize_t
+    size: cython.double = layer.pool_size
+    share = 1.0 / size
+    pools = pool_index + layer.pools
+    for u in range(layer.n_out):
+        z[u] = 0.0
+        z_var[u] = 0.0
+    for u in range(layer.units):
+        mean, var, derivative = activation.at(pre_mean[u], max(memory[layer.pre_var + u], 0.0))
+        memory[layer.derivative + u] = derivative * share
+        if pools[u] >= 0:
+            z[pools[u]] += share * mean
+            z_var[pools[u]] += share * share * var
+
+
+def _backward(shape, mean, memory):
+    """Chain the expected derivatives: ``D_{l-1} = (D_l W_l) A_{l-1}``; of the last layer ``D`` is the identity."""
+    number: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    u: cython.Py_ssize_t
+    n = shape.n_outputs
+    last = cython.address(shape.layer[shape.n_layers - 1])
+    for k in range(n):
+        for u in range(n):
+            memory[last.jacobian + k * n + u] = 1.0 if k == u else 0.0
+    for number in range(shape.n_layers - 1, 0, -1):
+        layer = cython.address(shape.layer[number])
+        before = cython.address(shape.layer[number - 1])
+        _through_weights(layer, shape.patch_index, n, mean, memory)
+        pools = shape.pool_index + before.pools
+        derivative = memory + before.derivative
+        for k in range(n):
+            through = memory + layer.entering + k * layer.n_in
+            jacobian = memory + before.jacobian + k * before.units
+            if before.pool_size == 1:
+                for u in range(before.units):
+                    jacobian[u] = through[u] * derivative[u]
+            else:
+                for u in range(before.units):
+                    jacobian[u] = 0.0
+                    if pools[u] >= 0:
+                        jacobian[u] = through[pools[u]] * derivative[u]
+
+
+def _through_weights(layer, patch_index, n_outputs, mean, memory):
+    """``D W``: the derivatives of the outputs in what enters a layer, ``(K, n_in)``."""
+    i: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    u: cython.Py_ssize_t
+    position: cython.Py_ssize_t
+    cols = layer.cols
+    entering = memory + layer.entering
+    if layer.positions == 1:
+        weights = mean + layer.weights
+        multiply(n_outputs, layer.rows, cols - 1, memory + layer.jacobian, layer.rows, weights, cols, entering)
+        return
+    for i in range(n_outputs * layer.n_in):
+        entering[i] = 0.0
+    for k in range(n_outputs):
+        for position in range(layer.positions):
+            index = patch_index + layer.patches + position * (cols - 1)
+            slopes = memory + layer.jacobian + k * layer.units + position * layer.rows
+            for u in range(layer.rows):
+                weights = mean + layer.weights + u * cols
+                slope = slopes[u]
+                for i in range(cols - 1):
+                    entering[k * layer.n_in + index[i]] += slope * weights[i]
+
+
+def _project(shape, values, scales, memory, cov, squares):
+    """``E`` and ``N = E E'`` of every layer, and the outputs' covariance, the sum of all ``s N``."""
+    number: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    m: cython.Py_ssize_t
+    n = shape.n_outputs
+    for k in range(n * n):
+        cov[k] = 0.0
+    for number in range(shape.n_layers):
+        layer = cython.address(shape.layer[number])
+        width = layer.width
+        jacobian = memory + layer.jacobian
+        projected = memory + layer.projected
+        if not layer.is_kronecker:
+            jacobian = memory + layer.weight_jacobian
+            _fill_weight_jacobian(layer, n, memory)
+        multiply(n, width, width, jacobian, width, values + layer.output_root, width, projected)
+        square = squares + number * n * n
+        for k in range(n):
+            for m in range(k + 1):
+                entry: cython.double = _dot(width, projected + k * width, projected + m * width)
+                square[k * n + m] = entry
+                square[m * n + k] = entry
+                cov[k * n + m] += scales[number] * entry
+        for k in range(n):
+            for m in range(k):
+                cov[m * n + k] = cov[k * n + m]
+
+
+def _fill_weight_jacobian(layer, n_outputs, memory):
+    """``J``: the derivatives of the outputs in the weights, summed over the positions that share them, ``(K, p)``."""
+    i: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    u: cython.Py_ssize_t
+    position: cython.Py_ssize_t
+    cols = layer.cols
+    for i in range(n_outputs * layer.width):
+        memory[layer.weight_jacobian + i] = 0.0
+    for k in range(n_outputs):
+        for position in range(layer.positions):
+            patch = memory + layer.patch + position * cols
+            slopes = memory + layer.jacobian + k * layer.units + position * layer.rows
+            for u in range(layer.rows):
+                if slopes[u] != 0.0:
+                    _multiply_add(cols, slopes[u], patch, memory + layer.weight_jacobian + k * layer.width + u * cols)
+
+
+def _information_root(n, information, cov, left, root):
+    """A root of the information, ``(n, rank)`` in rows of ``n``, the directions that tell most first; its rank.
+
+    Directions of which the row explains next to nothing are left out. Where a row makes an output less certain, as one
+    that is distrusted by half may, the rank is 0 and all roots stay as they are.
+    """
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    for i in range(n * n):
+        left[i] = information[i]
+        root[i] = 0.0
+    for i in range(n):
+        if information[i * n + i] < 0.0:
+            return 0
+    for k in range(n):
+        pivot: cython.Py_ssize_t = -1
+        most = _LEAST_SHARE
+        for i in range(n):
+            share = left[i * n + i] * cov[i * n + i]
+            if share > most:
+                pivot, most = i, share
+        if pivot < 0:
+            return k
+        scale = 1.0 / sqrt(left[pivot * n + pivot])
+        for i in range(n):
+            root[i * n + k] = left[i * n + pivot] * scale
+        for i in range(n):
+            for j in range(n):
+                left[i * n + j] -= root[i * n + k] * root[j * n + k]
+    return n
+
+
+def _step(layer, is_first, n_outputs, rank, root, score, explained, scale, t, mean, values, memory, small):
+    """Move one layer's weights and covariance by a row; ``explained`` is ``tr(N M)``."""
+    i: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    m: cython.Py_ssize_t
+    width = layer.width
+    projected = memory + layer.projected
+    informed = memory + layer.informed
+    moved = memory + layer.moved
+    n_outer: cython.double = layer.rows
+    n_inner: cython.double = layer.cols
+    squares = small
+    factor = squares + rank * rank
+    mixed = factor + rank * rank
+    gathered = mixed + rank * rank
+    for i in range(width):
+        moved[i] = 0.0
+    for k in range(n_outputs):
+        _multiply_add(width, score[k], projected + k * width, moved)
+    for k in range(rank):
+        for i in range(width):
+            informed[k * width + i] = 0.0
+        for m in range(n_outputs):
+            if root[m * n_outputs + k] != 0.0:
+                _multiply_add(width, root[m * n_outputs + k], projected + m * width, informed + k * width)
+    for k in range(rank):
+        for m in range(k + 1):
+            entry: cython.double = _dot(width, informed + k * width, informed + m * width)
+            squares[k * rank + m] = entry
+            squares[m * rank + k] = entry
+    share = scale / n_inner if layer.is_kronecker else 1.0
+    informative = _share_of_outputs(rank, share, squares, factor, mixed)
+    stretch = 1.0
+    explained /= n_outer
+    if layer.is_kronecker:
+        taken = min(explained * scale, 1.0 - _LEAST_LEFT)
+        rest = 1.0 / (1.0 - taken)
+        stretch = (n_inner + taken * rest) * (n_outer + share * informative) - scale * informative * rest
+        stretch /= n_inner * n_outer
+        memory[layer.shares + t] = 0.0
+        if scale > 0.0:
+            explained = taken / scale
+            memory[layer.shares + t] = explained / (1.0 + sqrt(1.0 - taken))
+    moves = memory + layer.moves
+    if is_first and layer.is_kronecker:
+        moves += t * width
+    _move_root(layer, rank, mixed, share, stretch, moves, values, memory, gathered)
+    if layer.is_kronecker:
+        if not is_first:
+            _move_weights(layer, explained, t, mean, values, memory)
+        return
+    for i in range(width):
+        mean[layer.weights + i] += moves[i]
+    _move_own(layer, rank, memory)
+
+
+def _share_of_outputs(rank, share, squares, factor, mixed):
+    """From ``H = X'X`` the matrix ``Y`` with ``(I - X Y X')(I - X Y X')' = I - b X X'``, and ``tr((I - b H)⁻¹ H)``.
+
+    With ``C C' = I - b H``, lower triangular, it is ``b (I + C)⁻¹``.
+    """
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    trace = 0.0
+    for j in range(rank):
+        for i in range(j, rank):
+            entry = (1.0 if i == j else 0.0) - share * squares[i * rank + j]
+            for k in range(j):
+                entry -= factor[i * rank + k] * factor[j * rank + k]
+            if i == j:
+                factor[j * rank + j] = sqrt(max(entry, _LEAST_LEFT))
+            else:
+                factor[i * rank + j] = entry / factor[j * rank + j]
+    # tr(C⁻¹ H C'⁻¹) = Σ over the columns of C⁻¹ R with H = R R' is the same as (tr((I - b H)⁻¹) - rank) / b, which
+    # cancels where b H is small; so the columns of C⁻¹ H are solved, then the rows by C'.
+    for j in range(rank):
+        for i in range(rank):
+            entry = squares[i * rank + j]
+            for k in range(i):
+                entry -= factor[i * rank + k] * mixed[k * rank + j]
+            mixed[i * rank + j] = entry / factor[i * rank + i]
+    for i in range(rank):
+        for j in range(i + 1):
+            entry = mixed[i * rank + j]
+            for k in range(j):
+                entry -= factor[j * rank + k] * mixed[i * rank + k]
+            mixed[i * rank + j] = entry / factor[j * rank + j]
+        trace += mixed[i * rank + i]
+    for j in range(rank):
+        for i in range(rank):
+            entry = share if i == j else 0.0
+            for k in range(j, i):
+                entry -= factor[i * rank + k] * mixed[k * rank + j]
+            mixed[i * rank + j] = entry / (1.0 + factor[i * rank + i]) if i >= j else 0.0
+    return trace
+
+
+def _move_root(layer, rank, mixed, share, stretch, moves, values, memory, gathered):
+    """``Q <- √t Q (I - X Y X')``, row by row, and ``Q E'score``."""
+    square: cython.double
+    total: cython.double
+    i: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    m: cython.Py_ssize_t
+    width = layer.width
+    informed = memory + layer.informed
+    moved = memory + layer.moved
+    root_stretch = sqrt(stretch)
+    for i in range(width):
+        row = values + layer.output_root + i * width
+        moves[i] = _dot(width, row, moved)
+        square = 0.0
+        for k in range(rank):
+            gathered[k] = _dot(width, row, informed + k * width)
+            square += gathered[k] * gathered[k]
+        for k in range(rank):
+            total = 0.0
+            for m in range(k, rank):
+                total -= gathered[m] * mixed[m * rank + k]
+            _multiply_add(width, total, informed + k * width, row)
+        if layer.is_kronecker:
+            for k in range(width):
+                row[k] *= root_stretch
+            memory[layer.own + i] = max(stretch * (memory[layer.own + i] - share * square), 0.0)
+        else:
+            for k in range(rank):
+                memory[layer.gathered + i * rank + k] = gathered[k]
+
+
+def _move_own(layer, rank, memory):
+    """The covariance of each unit's own weights, packed, after a step of a full layer: ``C -= (Q X)(Q X)'``."""
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    u: cython.Py_ssize_t
+    own = memory + layer.own
+    for u in range(layer.rows):
+        gathered = memory + layer.gathered + u * layer.cols * rank
+        for i in range(layer.cols):
+            for j in range(i + 1):
+                total = 0.0
+                for k in range(rank):
+                    total += gathered[i * rank + k] * gathered[j * rank + k]
+                own[j] -= total if i == j else 2.0 * total
+            own += i + 1
+
+
+def _move_weights(layer, explained, t, mean, values, memory):
+    """``W += (Q E'score) g'`` with the gain ``g = A z`` of a row, and the diagonal of ``A``."""
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    u: cython.Py_ssize_t
+    cols = layer.cols
+    turned = memory + layer.turned
+    gain = memory + layer.gains + t * cols
+    f = memory + layer.seen + t * cols
+    for i in range(cols):
+        turned[i] = f[i]
+    for j in range(t - 1, -1, -1):
+        f = memory + layer.seen + j * cols
+        _multiply_add(cols, -memory[layer.shares + j] * _dot(cols, f, turned), f, turned)
+    for i in range(cols):
+        gain[i] = _dot(cols, values + layer.input_root + i * cols, turned)
+        memory[layer.own_input + i] = max(memory[layer.own_input + i] - explained * gain[i] * gain[i], 0.0)
+    for u in range(layer.rows):
+        _multiply_add(cols, memory[layer.moves + u], gain, mean + layer.weights + u * cols)
+
+
+def multiply(n, inner, width, first, stride, second, second_stride, product):
+    """The product of ``(n, inner)`` and ``(inner, width)`` matrices, four rows of the second at a time."""
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    for j in range(n * width):
+        product[j] = 0.0
+    whole = inner - inner % 4
+    for i in range(0, whole, 4):
+        r0 = second + i * second_stride
+        r1 = r0 + second_stride
+        r2 = r1 + second_stride
+        r3 = r2 + second_stride
+        for k in range(n):
+            factor = first + k * stride + i
+            a0 = factor[0]
+            a1 = factor[1]
+            a2 = factor[2]
+            a3 = factor[3]
+            row = product + k * width
+            for j in range(width):
+                row[j] += a0 * r0[j] + a1 * r1[j] + a2 * r2[j] + a3 * r3[j]
+    for i in range(whole, inner):
+        for k in range(n):
+            _multiply_add(width, first[k * stride + i], second + i * second_stride, product + k * width)
+
+
+def _dot(n, first, second):
+    j: cython.Py_ssize_t
+    total: Real = 0.0
+    for j in range(n):
+        total += first[j] * second[j]
+    return total
+
+
+def _multiply_add(n, factor, values, total):
+    """``total += factor values``."""
+    j: cython.Py_ssize_t
+    for j in range(n):
+        total[j] += factor * values[j]

@@ -1,0 +1,33 @@
+from collections.abc import Sequence
+from typing import Any
+
+from onepass._typing import FloatArray
+from onepass.engine.network_records import NetworkRule, TrainingPass
+from onepass.engine.vector_matches import NoiseState
+
+BLOCK: int
+
+class LayerForm:
+    is_kronecker: bool
+    n_in: int
+    rows: int
+    cols: int
+    patches: Any
+    pools: Any
+    pool_size: int
+    n_out: int
+    width: int
+    n_numbers: int
+    def __init__(
+        self, is_kronecker: bool, n_in: int, rows: int, cols: int, patches: Any, pools: Any, pool_size: int
+    ) -> None: ...
+
+class LayerShape:
+    n_layers: int
+    n_outputs: int
+    table: Sequence[LayerForm]
+    def __init__(self, forms: Sequence[LayerForm]) -> None: ...
+
+def learn_layers(
+    work: TrainingPass, shape: LayerShape, rule: NetworkRule, noise: NoiseState, mean: FloatArray, values: FloatArray
+) -> int: ...

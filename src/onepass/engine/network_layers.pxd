@@ -70,3 +70,7 @@ cdef void multiply(
 ) noexcept nogil
 cdef Real _dot(Py_ssize_t n, const Real* first, const Real* second) noexcept nogil
 cdef void _multiply_add(Py_ssize_t n, Real factor, const Real* values, Real* total) noexcept nogil
+cdef void _dots(Py_ssize_t n, Py_ssize_t width, const Real* row, const Real* rows, double* products) noexcept nogil
+cdef void _add_rows(
+    Py_ssize_t n, Py_ssize_t width, double scale, const double* factors, const Real* rows, Real* total
+) noexcept nogil

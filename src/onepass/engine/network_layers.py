@@ -23,7 +23,9 @@ from cython.cimports.libc.math import isfinite, sqrt
 from cython.cimports.onepass.engine.network_records import NetworkRule, TrainingPass
 from cython.cimports.onepass.engine.rows import Real
 from cython.cimports.onepass.engine.vector_matches import NoiseState, VectorMatch
+from scipy.linalg.blas import dgemm, sgemm
 
+_GEMM = {np.dtype(np.float64): dgemm, np.dtype(np.float32): sgemm}
 BLOCK = 32  # rows
 _FIELDS = 36  # of the struct Layer
 
@@ -126,7 +128,8 @@ class _Arrays:
 
     def move_root(self, count):
         """Turn the root over the inputs by all rows of a block."""
-        self.root -= (self.gains[:count].T * self.shares[:count]) @ self.seen[:count]
+        shared = self.gains[:count] * self.shares[:count, None]
+        _subtract_product(self.root, shared, self.seen[:count])
 
 
 class _FirstArrays(_Arrays):
@@ -147,7 +150,14 @@ class _FirstArrays(_Arrays):
     def move_weights(self, count):
         """Move the weights by all rows of a block, and fill their gains ``A z``."""
         np.matmul(self.turned[:count], self.root.T, out=self.gains[:count])
-        self.weights += self.moves[:count].T @ self.gains[:count]
+        _subtract_product(self.weights, -self.moves[:count], self.gains[:count])
+
+
+def _subtract_product(total, first, second):
+    """``total -= first'second``, without another matrix of that size."""
+    # In Fortran's order, in which matrices are taken here for their transposes.
+    gemm = _GEMM[total.dtype]
+    gemm(-1.0, second.T, first.T, beta=1.0, c=total.T, trans_b=1, overwrite_c=1)
 
 
 def _matrix(flat, start, rows, cols):
@@ -674,22 +684,20 @@ def _move_root(layer, rank, mixed, share, stretch, moves, values, memory, gather
     for i in range(width):
         row = values + layer.output_root + i * width
         moves[i] = _dot(width, row, moved)
+        _dots(rank, width, row, informed, gathered)
         square = 0.0
         for k in range(rank):
-            gathered[k] = _dot(width, row, informed + k * width)
             square += gathered[k] * gathered[k]
+            if not layer.is_kronecker:
+                memory[layer.gathered + i * rank + k] = gathered[k]
+        if layer.is_kronecker:
+            memory[layer.own + i] = max(stretch * (memory[layer.own + i] - share * square), 0.0)
         for k in range(rank):
             total = 0.0
             for m in range(k, rank):
                 total -= gathered[m] * mixed[m * rank + k]
-            _multiply_add(width, total, informed + k * width, row)
-        if layer.is_kronecker:
-            for k in range(width):
-                row[k] *= root_stretch
-            memory[layer.own + i] = max(stretch * (memory[layer.own + i] - share * square), 0.0)
-        else:
-            for k in range(rank):
-                memory[layer.gathered + i * rank + k] = gathered[k]
+            gathered[k] = total
+        _add_rows(rank, width, root_stretch, gathered, informed, row)
 
 
 def _move_own(layer, rank, memory):
@@ -771,3 +779,54 @@ def _multiply_add(n, factor, values, total):
     j: cython.Py_ssize_t
     for j in range(n):
         total[j] += factor * values[j]
+
+
+def _dots(n, width, row, rows, products):
+    """The products of a row with ``n`` others, four at a time."""
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    for k in range(0, n - 3, 4):
+        r0 = rows + k * width
+        r1 = r0 + width
+        r2 = r1 + width
+        r3 = r2 + width
+        d0: Real = 0.0
+        d1: Real = 0.0
+        d2: Real = 0.0
+        d3: Real = 0.0
+        for j in range(width):
+            here = row[j]
+            d0 += here * r0[j]
+            d1 += here * r1[j]
+            d2 += here * r2[j]
+            d3 += here * r3[j]
+        products[k] = d0
+        products[k + 1] = d1
+        products[k + 2] = d2
+        products[k + 3] = d3
+    for k in range(n - n % 4, n):
+        products[k] = _dot(width, row, rows + k * width)
+
+
+def _add_rows(n, width, scale, factors, rows, total):
+    """``total <- scale (total + Σ factor row)``, four at a time."""
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    own: Real = scale
+    for k in range(0, n - 3, 4):
+        r0 = rows + k * width
+        r1 = r0 + width
+        r2 = r1 + width
+        r3 = r2 + width
+        a0: Real = own * factors[k]
+        a1: Real = own * factors[k + 1]
+        a2: Real = own * factors[k + 2]
+        a3: Real = own * factors[k + 3]
+        before: Real = own if k == 0 else 1.0
+        for j in range(width):
+            total[j] = before * total[j] + a0 * r0[j] + a1 * r1[j] + a2 * r2[j] + a3 * r3[j]
+    if n < 4:
+        for j in range(width):
+            total[j] *= own
+    for k in range(n - n % 4, n):
+        _multiply_add(width, own * factors[k], rows + k * width, total)

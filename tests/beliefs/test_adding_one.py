@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import onepass
+from onepass.beliefs.layout import Layout
 from onepass.beliefs.structures import STRUCTURES, BlockStructure, LayerBlocks, Structure
 from tests.helpers.markdown import code_block
 
@@ -32,7 +33,7 @@ def wave(n: int) -> tuple[np.ndarray, np.ndarray]:
 def test_blocks_are_pairs_of_neurons_within_a_layer(pairs: type[BlockStructure]) -> None:
     structure = pairs((3, 5, 2))
     assert np.diff(structure.cuts).tolist() == [8, 8, 4, 12]
-    assert structure.n_numbers((3, 5, 2)) == 8 * 8 + 8 * 8 + 4 * 4 + 12 * 12
+    assert structure.n_numbers(Layout((3, 5, 2))) == 8 * 8 + 8 * 8 + 4 * 4 + 12 * 12
 
 
 def test_two_outputs_without_hidden_layers_have_the_full_covariance() -> None:

@@ -1,9 +1,9 @@
 """A Gaussian belief about the weights of a network whose layers are independent, each in a form of its own.
 
 A wide layer has a matrix-normal belief: the covariance of its weights ``W`` is ``B ⊗ A``, ``A`` over its inputs and
-``B`` over its outputs, so that 300 units with 785 inputs take 0.7 million numbers and not 55 billion. A small layer, and
-the filters of a convolution, have a full covariance. Each is stored as a square root: ``A = P P'``, ``B = Q Q'``, and
-full ``C = Q Q'``, see `onepass.engine.network_layers`.
+``B`` over its outputs, so that 300 units with 785 inputs take 0.7 million numbers and not 55 billion. A small layer,
+and the filters of a convolution, have a full covariance. Each is stored as a square root: ``A = P P'``, ``B = Q Q'``,
+and full ``C = Q Q'``, see `onepass.engine.network_layers`.
 
 A sum of covariances ``B ⊗ A``, or of precisions, is no such product. Where the belief drifts, forgets or is merged, the
 sum is projected on the nearest product: that of the least divergence from it. In the eigenvectors of the factors, in
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+from scipy.linalg import qr
 
 from onepass._typing import FloatArray
 from onepass.beliefs.diagonal import DiagonalGaussian
@@ -79,7 +80,7 @@ class FullLayer:
         return np.asarray((jacobian @ self.root) @ self.root.T)
 
     def step(self, jacobian: FloatArray, information: FloatArray) -> None:
-        """``C -= C J information J'C``: what is left, ``I - E'M E`` between the roots, has a root by its eigenvalues."""
+        """``C -= C J M J'C``: what is left between the roots, ``I - E'M E``, has a root by its eigenvalues."""
         projected = jacobian @ self.root
         values, vectors = np.linalg.eigh(np.eye(len(self.root)) - projected.T @ information @ projected)
         self.root[...] = self.root @ (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
@@ -90,15 +91,20 @@ class FullLayer:
 
     def forget(self, keep: float, towards: FloatArray, gap: FloatArray) -> None:
         """See `onepass.beliefs.forgetting`."""
-        triangle = np.linalg.qr(self.root.T.astype(np.float64), mode="r").T
-        root, shift = fade_root(triangle, np.sqrt(towards), gap, keep)
+        root, shift = fade_root(_triangle(self.root), np.sqrt(towards), gap, keep)
         self.root[...] = root
         self.mean += shift
 
     def drift(self, share: float, prior_variance: FloatArray) -> None:
         """``C <- (1 - share) C + share C0``."""
         both = np.hstack([np.sqrt(1.0 - share) * self.root, np.diag(np.sqrt(share * prior_variance))])
-        self.root[...] = np.linalg.qr(both.T.astype(np.float64), mode="r").T
+        self.root[...] = _triangle(both)
+
+
+def _triangle(root: FloatArray) -> FloatArray:
+    """The lower triangular root of the same covariance, whose own may have more columns than rows."""
+    (upper,) = qr(root.T.astype(np.float64), mode="r", check_finite=False)
+    return np.asarray(upper[: len(root)].T)
 
 
 class KroneckerLayer:
@@ -282,7 +288,7 @@ class LayeredGaussian:
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw weights, ``(n, p)``."""
-        return self.mean + np.concatenate([layer.sample(n, rng) for layer in self.layers], axis=1)
+        return np.asarray(self.mean + np.concatenate([layer.sample(n, rng) for layer in self.layers], axis=1))
 
 
 def _restored(kind: Any, forms: Any, mean: FloatArray, values: FloatArray) -> Any:

@@ -67,12 +67,12 @@ class Conv2D:
             )
         return height // self.pool, width // self.pool, self.filters
 
-    def weights_shape(self, image: ImageShape) -> tuple[int, int]:
+    def weights_shape(self, image: Any) -> tuple[int, int]:
         """Filters, and weights of each, its bias included."""
         channels = image[2] if len(image) == 3 else 1
         return self.filters, self.kernel**2 * channels + 1
 
-    def wire(self, image: ImageShape) -> "Wiring":
+    def wire(self, image: Any) -> "Wiring":
         """The wiring of this layer for images of a shape."""
         rows, columns, _ = self.output_shape(image)
         channels = image[2] if len(image) == 3 else 1
@@ -131,12 +131,12 @@ class Wiring:
     @property
     def cols(self) -> int:
         """Weights of a unit, its bias included."""
-        return self.patches.shape[1] + 1
+        return int(self.patches.shape[1]) + 1
 
     @property
     def positions(self) -> int:
         """Places at which the weights are applied; 1 of a dense layer."""
-        return len(self.patches)
+        return int(self.patches.shape[0])
 
     @property
     def is_dense(self) -> bool:

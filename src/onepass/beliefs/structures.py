@@ -153,17 +153,17 @@ def make_structure(covariance: Covariance, sizes: tuple[Any, ...]) -> Structure:
 
     A tuple has the form of each layer, of layers that are independent.
     """
-    if not isinstance(covariance, str):
+    if isinstance(covariance, (tuple, list)):
         return LayeredCovariance(sizes, tuple(covariance))
     one_of(covariance, ("auto", *STRUCTURES), "covariance")
-    return STRUCTURES[choose_structure(sizes) if covariance == "auto" else covariance](sizes)
+    return STRUCTURES[choose_structure(sizes) if covariance == "auto" else str(covariance)](sizes)
 
 
 def count_numbers(covariance: Covariance, layout: Layout) -> int:
     """How many numbers a covariance has, before anything of its size is made."""
-    if not isinstance(covariance, str):
+    if isinstance(covariance, (tuple, list)):
         return layered_numbers(layout, check_forms(layout, tuple(covariance)))
-    return STRUCTURES[one_of(covariance, tuple(STRUCTURES), "covariance")].n_numbers(layout)
+    return STRUCTURES[str(one_of(covariance, tuple(STRUCTURES), "covariance"))].n_numbers(layout)
 
 
 def choose_structure(sizes: tuple[Any, ...]) -> str:

@@ -7,7 +7,9 @@ it can't lose its positive definiteness, in single precision either: ``A = P P'`
 With the inputs ``z``, the derivatives ``D`` of the outputs in the layer's pre-activations, score and information ``M``
 of the match, ``f = P'z``, ``s = f'f``, ``E = D Q`` and ``N = E E'``, a row moves a Kronecker layer by
 
-    W += (Q E'score) (P f)',    A <- A - c (P f)(P f)',    B <- t (B - b Q E'M E Q'),    c = tr(N M) / n_out, b = s / n_in,
+    W += (Q E'score) (P f)',    A <- A - c (P f)(P f)',    B <- t (B - b Q E'M E Q'),
+
+    c = tr(N M) / n_out,  b = s / n_in,
 
 the pair of factors that has the least divergence from the joint posterior after one step of moment matching, with the
 scale ``t`` at its optimum. A full layer has ``J`` in place of ``D`` and is the same with ``b = t = 1`` and no ``A``.
@@ -137,7 +139,8 @@ class _FirstArrays(_Arrays):
 
     def __init__(self, layer: Layer, mean, values, memory):
         _Arrays.__init__(self, layer, mean, values, memory)
-        self.moves, self.pre_mean = (_matrix(memory, start, BLOCK, layer.rows) for start in (layer.moves, layer.pre_mean))
+        self.moves = _matrix(memory, layer.moves, BLOCK, layer.rows)
+        self.pre_mean = _matrix(memory, layer.pre_mean, BLOCK, layer.rows)
 
     def look_ahead(self, rows):
         """The products of all rows of a block with the layer's numbers as they are before the block."""
@@ -164,9 +167,7 @@ def _matrix(flat, start, rows, cols):
     return flat[start : start + rows * cols].reshape(rows, cols)
 
 
-def learn_layers(
-    work: TrainingPass, shape: LayerShape, rule: NetworkRule, noise: NoiseState, mean, values
-):
+def learn_layers(work: TrainingPass, shape: LayerShape, rule: NetworkRule, noise: NoiseState, mean, values):
     """Learn a pass, in place; return the number of rows learned.
 
     They are all, those up to one that raised an alarm, see `outliers`, or those before one that is not finite.

@@ -6,7 +6,6 @@ allocated.
 """
 
 from collections.abc import Mapping
-from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 

@@ -410,7 +410,7 @@ def test_bad_rows_leave_all_as_it_was(kernel: str) -> None:
         ({"observation": "categorical"}, "at least 2, got 1"),
         ({"noise": 0.0}, "noise must be a number above 0 or 'learn' or 'heteroscedastic', got 0"),
         ({"noise": "guess"}, "or 'heteroscedastic', got 'guess'"),
-        ({"covariance": "kronecker"}, "covariance must be one of"),
+        ({"covariance": "banded"}, "covariance must be one of"),
         ({"seed": -1}, "seed must be"),
         ({"forgetting": 1.5}, "forgetting must be in"),
     ],

@@ -149,7 +149,7 @@ class BayesianNetwork(DriftChoice):
         engine: str | None = None,
     ) -> None:
         self.image_shape = _as_image_shape(n_features) if np.iterable(n_features) else None
-        self.n_features = as_count(n_features, "n_features") if self.image_shape is None else flat_size(self.image_shape)
+        self.n_features = flat_size(self.image_shape or as_count(n_features, "n_features"))
         layers = hidden if np.iterable(hidden) else (hidden,)
         self.hidden = tuple(layer if isinstance(layer, Conv2D) else as_count(layer, "hidden") for layer in layers)
         self.n_outputs = as_count(n_outputs, "n_outputs")
@@ -173,7 +173,7 @@ class BayesianNetwork(DriftChoice):
         self.calibrate = learned if calibrate == "auto" else bool(calibrate)
         self.dtype = one_of(dtype, ("float64", "float32"), "dtype")
         self.kernel = one_of(renamed_kernel(kernel, engine), ("auto", "reference"), "kernel")
-        entering = self.n_features if self.image_shape is None else self.image_shape
+        entering = self.image_shape or self.n_features
         self._structure = make_structure(covariance, (entering, *self.hidden, self._likelihood.size))
         self.covariance = self._structure.name
         n_noise = self._likelihood.size - self.n_outputs

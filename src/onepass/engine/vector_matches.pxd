@@ -35,6 +35,7 @@ cdef class VectorMatch:
     cdef double* mixed_information
 
     cdef void leave_out_widening(self) noexcept nogil
+    cdef void clear(self) noexcept nogil
 
 cdef class VectorLikelihood:
     cdef readonly Py_ssize_t n_outputs, size, n_columns
@@ -44,6 +45,8 @@ cdef class VectorLikelihood:
     cdef double match_trusted(
         self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
     ) noexcept nogil
+    cdef bint is_unobserved(self, const double* target) noexcept nogil
+    cdef double match_nothing(self, NoiseState state, VectorMatch out) noexcept nogil
     cdef double log_blank(self, const double* target) noexcept nogil
     cdef double wrong_given_blank(self) noexcept nogil
     cdef double doubt(

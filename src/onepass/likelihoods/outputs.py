@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import ndtri, softmax
 
 from onepass._typing import FloatArray
-from onepass._validation import as_floats, one_of
+from onepass._validation import NO_TARGET, as_floats, as_floats_or_nan, one_of
 from onepass.activations import Exponential, Sigmoid
 from onepass.engine.class_matches import CategoricalOutputs
 from onepass.engine.count_matches import DISPERSION_START, DISPERSION_START_WEIGHT
@@ -129,9 +129,12 @@ class OutputLikelihood:
         """Raise a ValueError for targets that are impossible; by default every finite number is allowed."""
 
     def as_targets(self, value: Any, n_rows: int, single: bool) -> FloatArray:
-        """Check and shape a user's targets: ``(n_rows, columns)``, one column of labels."""
+        """Check and shape a user's targets: ``(n_rows, columns)``, one column of labels.
+
+        Of several columns some may be NaN: these were not observed.
+        """
         columns = int(self.compiled.n_columns)
-        targets = as_floats(value, "y")
+        targets = as_floats_or_nan(value, "y") if columns > 1 else as_floats(value, "y", NO_TARGET)
         allowed: list[tuple[int, ...]] = [(n_rows,)] if columns == 1 else []
         allowed += [(n_rows, columns), *([(columns,)] if single else []), *([()] if single and columns == 1 else [])]
         if targets.shape not in allowed:

@@ -207,11 +207,10 @@ class VectorLikelihood:
 
     def is_unobserved(self, target):
         """Whether nothing of a target was observed."""
-        k: cython.Py_ssize_t
-        for k in range(self.n_columns):
-            if not isnan(target[k]):
-                return False
-        return True
+        k: cython.Py_ssize_t = 0
+        while k < self.n_columns and isnan(target[k]):
+            k += 1
+        return k == self.n_columns
 
     def match_nothing(self, state, out):
         """Fill the match of a row without any target, of which there is nothing to distrust."""

@@ -30,6 +30,16 @@ class Batch:
         """The weights, written out, ``(n,)``."""
         return np.ones(len(self)) if self.weights is None else self.weights
 
+    def observed(self, k: int) -> "Batch":
+        """The rows in which number ``k`` of the target was observed, with that number alone."""
+        if self.targets.shape[1] == 1:  # of which all were: users are told where one is not
+            return self
+        column = self.targets[:, k : k + 1]
+        seen = ~np.isnan(column[:, 0])
+        if seen.all():
+            return Batch(self.rows, column, self.weights)
+        return Batch(self.rows[seen], column[seen], None if self.weights is None else self.weights[seen])
+
     def part(self, start: int, stop: int) -> "Batch":
         """Some of the rows."""
         weights = None if self.weights is None else self.weights[start:stop]

@@ -1,6 +1,7 @@
 """Rows of several outputs of which some were not observed: the others are learned, and nothing else changes."""
 
 import copy
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,8 +30,8 @@ def rows(n: int = 60, n_outputs: int = 3, seen: float = 0.6) -> tuple[np.ndarray
     return X, Y
 
 
-def linear(n_outputs: int, **options: object) -> BayesianNetwork:
-    return BayesianNetwork(2, (), n_outputs, covariance="full", **options)  # type: ignore[arg-type]
+def linear(n_outputs: int, **options: Any) -> BayesianNetwork:
+    return BayesianNetwork(2, (), n_outputs, covariance="full", **options)
 
 
 def numbers(network: BayesianNetwork) -> list[np.ndarray]:
@@ -80,9 +81,9 @@ def test_a_linear_network_has_the_posterior_of_the_observed_entries() -> None:
 
 @pytest.mark.parametrize("options", [kind for kind in KINDS if "outliers" not in kind])
 @pytest.mark.parametrize("covariance", ["full", "layer", "neuron", "diagonal"])
-def test_independent_outputs_learn_as_networks_of_their_own(options: dict[str, object], covariance: str) -> None:
+def test_independent_outputs_learn_as_networks_of_their_own(options: dict[str, Any], covariance: str) -> None:
     X, Y = rows()
-    network = BayesianNetwork(2, (), 3, covariance=covariance, prior_scale=0.5, calibrate=True, **options)  # type: ignore[arg-type]
+    network = BayesianNetwork(2, (), 3, covariance=covariance, prior_scale=0.5, calibrate=True, **options)
     joint = copy.deepcopy(network).learn(X, Y)
     fresh = rows(20)[0] + 0.1
     predicted = joint.predict(fresh)
@@ -98,11 +99,13 @@ def test_independent_outputs_learn_as_networks_of_their_own(options: dict[str, o
         for with_blanks, without in zip(numbers(single), numbers(fewer), strict=True):
             np.testing.assert_array_equal(with_blanks, without)
         others = [m for m in range(3) if m != k]
-        np.testing.assert_array_equal(single._state.noise.to_array()[:, others], network._state.noise.to_array()[:, others])
+        np.testing.assert_array_equal(
+            single._state.noise.to_array()[:, others], network._state.noise.to_array()[:, others]
+        )
 
 
 @pytest.mark.parametrize("options", KINDS)
-def test_an_output_that_is_never_observed_is_as_if_it_were_not_there(options: dict[str, object]) -> None:
+def test_an_output_that_is_never_observed_is_as_if_it_were_not_there(options: dict[str, Any]) -> None:
     X, Y = rows(80, 2, seen=1.0)
     Y[0], Y[40] = 0.5, 30.0  # a wild row
     network = linear(3, **options)
@@ -122,10 +125,10 @@ def test_an_output_that_is_never_observed_is_as_if_it_were_not_there(options: di
 
 @pytest.mark.parametrize("options", KINDS)
 @pytest.mark.parametrize("learning", [{}, {"batch": 7}, {"passes": 3, "refine": "ep"}, {"passes": 2}])
-def test_the_reference_learns_the_same(options: dict[str, object], learning: dict[str, object]) -> None:
+def test_the_reference_learns_the_same(options: dict[str, Any], learning: dict[str, Any]) -> None:
     X, Y = rows(40)
     made = [
-        BayesianNetwork(2, (4,), 3, covariance="full", kernel=kernel, **options).learn(X, Y, **learning)  # type: ignore[arg-type]
+        BayesianNetwork(2, (4,), 3, covariance="full", kernel=kernel, **options).learn(X, Y, **learning)
         for kernel in ("auto", "reference")
     ]
     compiled, reference = ((one.mean, one.cov[0], one._state.noise.to_array()) for one in made)
@@ -136,9 +139,9 @@ def test_the_reference_learns_the_same(options: dict[str, object], learning: dic
 
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
 @pytest.mark.parametrize("options", KINDS)
-def test_a_row_without_targets_is_counted_and_changes_nothing(options: dict[str, object], covariance: str) -> None:
+def test_a_row_without_targets_is_counted_and_changes_nothing(options: dict[str, Any], covariance: str) -> None:
     X, Y = rows()
-    network = BayesianNetwork(2, (4,), 3, covariance=covariance, **options).learn(X, Y)  # type: ignore[arg-type]
+    network = BayesianNetwork(2, (4,), 3, covariance=covariance, **options).learn(X, Y)
     before, evidence = numbers(network), network.log_evidence
     prediction, outliers = network.predict_then_learn(X[:2], np.full((2, 3), NAN), return_outlier_probability=True)
     for old, new in zip(before, numbers(network), strict=True):
@@ -158,10 +161,10 @@ def test_ep_on_a_linear_network_is_the_same_as_one_pass() -> None:
 
 
 @pytest.mark.parametrize("options", KINDS)
-def test_the_log_density_is_that_of_what_was_observed(options: dict[str, object]) -> None:
+def test_the_log_density_is_that_of_what_was_observed(options: dict[str, Any]) -> None:
     X, Y = rows(seen=1.0)
     Y[0] = 0.0
-    network = BayesianNetwork(2, (), 2, covariance="diagonal", **options).learn(X, Y[:, :2])  # type: ignore[arg-type]
+    network = BayesianNetwork(2, (), 2, covariance="diagonal", **options).learn(X, Y[:, :2])
     both = network.log_predictive(X[:5], Y[:5, :2])
     first = network.log_predictive(X[:5], np.column_stack([Y[:5, 0], np.full(5, NAN)]))
     second = network.log_predictive(X[:5], np.column_stack([np.full(5, NAN), Y[:5, 1]]))
@@ -171,7 +174,7 @@ def test_the_log_density_is_that_of_what_was_observed(options: dict[str, object]
 
 
 @pytest.mark.parametrize("options", [*KINDS, {"noise": "learn", "drift": "auto"}])
-def test_committees_and_rates_of_drift_stay_finite(options: dict[str, object]) -> None:
+def test_committees_and_rates_of_drift_stay_finite(options: dict[str, Any]) -> None:
     X, Y = rows(120)
     committee = BayesianCommittee(2, (4,), 3, members=2, **options)
     prediction, scores = committee.predict_score_learn(X, Y)
@@ -188,9 +191,11 @@ def test_committees_and_rates_of_drift_stay_finite(options: dict[str, object]) -
 def test_scores_of_rows_have_neutral_errors_where_nothing_was_observed() -> None:
     X, Y = rows()
     (scores,) = BayesianNetwork(2, (4,), 3).learning(X, Y)
-    assert scores.ratios is not None and scores.noise_shares is not None
+    assert scores.ratios is not None
+    assert scores.noise_shares is not None
     np.testing.assert_array_equal(scores.ratios[np.isnan(Y)], 1.0)
-    assert np.isfinite(scores.noise_shares).all() and np.isfinite(scores.log_densities).all()
+    assert np.isfinite(scores.noise_shares).all()
+    assert np.isfinite(scores.log_densities).all()
 
 
 def test_drift_goes_on_where_nothing_is_observed() -> None:
@@ -200,7 +205,7 @@ def test_drift_goes_on_where_nothing_is_observed() -> None:
     assert (network.predict([1.0, 1.0]).var > before).all()
 
 
-def test_files_and_merging_know_nothing_of_it(tmp_path: object) -> None:
+def test_files_and_merging_know_nothing_of_it(tmp_path: Any) -> None:
     X, Y = rows()
     prior = linear(3, noise=0.3)
     whole = copy.deepcopy(prior).learn(X, Y)
@@ -235,9 +240,9 @@ def test_the_classic_kalman_network_learns_what_was_observed() -> None:
         (BayesianNetwork(2, (), 2), [[NAN, np.inf]], r"finite, or NaN where it was not observed, got inf at index \(0"),
     ],
 )
-def test_one_output_needs_its_target_and_nothing_is_infinite(network: BayesianNetwork, y: object, message: str) -> None:
+def test_one_output_needs_its_target_and_nothing_is_infinite(network: BayesianNetwork, y: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        network.learn([[1.0, 2.0]], y)  # type: ignore[arg-type]
+        network.learn([[1.0, 2.0]], y)
 
 
 def test_targets_too_large_are_refused_without_a_trace() -> None:

@@ -48,7 +48,7 @@ cdef class VectorLikelihood:
     cdef bint is_unobserved(self, const double* target) noexcept nogil
     cdef double match_nothing(self, NoiseState state, VectorMatch out) noexcept nogil
     cdef double log_blank(self, const double* target) noexcept nogil
-    cdef double wrong_given_blank(self) noexcept nogil
+    cdef double wrong_given_blank(self, const double* target) noexcept nogil
     cdef double doubt(
         self, double log_z, const double* mean, const double* cov, const double* target, NoiseState state,
         VectorMatch out
@@ -87,7 +87,7 @@ cdef class HeteroscedasticOutputs(NoisyNumbers):
     cdef readonly double log_noise, log_noise_var
 
 cdef class BernoulliOutput(VectorLikelihood):
-    pass
+    cdef double n_observed(self, const double* target) noexcept nogil
 
 cdef class CountOutput(VectorLikelihood):
     pass

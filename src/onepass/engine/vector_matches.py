@@ -30,6 +30,7 @@ NOISE_START, NOISE_START_WEIGHT = 0.02, 10.0
 LOG_NOISE_BOUNDS = (float(np.log(1e-6)), 30.0)  # the log noise variance is cut there: targets are of unit scale
 
 _LOG_2PI = cython.declare(cython.double, 1.8378770664093453)
+_LOG_2 = cython.declare(cython.double, 0.6931471805599453)
 _NOISE_FLOOR = cython.declare(cython.double, NOISE_FLOOR)
 _SCALE_GAIN = cython.declare(cython.double, SCALE_GAIN)
 _SCALE_CLIP = cython.declare(cython.double, SCALE_CLIP)
@@ -226,7 +227,7 @@ class VectorLikelihood:
         """Log density of a target that says nothing, not being trusted; by default of a class."""
         return -log(max(self.n_outputs, 2.0))
 
-    def wrong_given_blank(self):
+    def wrong_given_blank(self, target):
         """How many targets that say nothing are wrong; by default of classes."""
         return 1.0 - 1.0 / max(self.n_outputs, 2.0)
 
@@ -237,7 +238,7 @@ class VectorLikelihood:
         i: cython.Py_ssize_t
         j: cython.Py_ssize_t
         log_z, says, wrong = blank_shares(
-            log_z, self.log_blank(target), state.trust.outlier_share(), self.wrong_given_blank()
+            log_z, self.log_blank(target), state.trust.outlier_share(), self.wrong_given_blank(target)
         )
         for i in range(N_WAYS):
             shares[i] = 0.0
@@ -740,16 +741,58 @@ class HeteroscedasticOutputs(NoisyNumbers):
 
 
 class BernoulliOutput(VectorLikelihood):
-    """A label 0 or 1 whose probability is the sigmoid of the only output."""
+    """Labels 0 or 1, one per output, whose probability is the sigmoid of that output."""
 
     def match_trusted(self, mean, cov, target, state, out):
-        """As a perceptron's."""
-        label = sigmoid_label(mean[0], cov[0], target[0])
-        out.score[0] = label.score
-        out.information[0] = label.information
-        out.precision[0] = label.information / label.variance_ratio
-        out.shift[0] = label.score / label.variance_ratio
-        return label.log_z
+        """One label after the other, each as a perceptron's, given those before: exact where one was observed.
+
+        Each is a site of its own output alone; score and information are those of all of them.
+        """
+        n = self.n_outputs
+        i: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        through = out.vector  # what the labels before have left of this one, a column of I - information cov
+        log_density = 0.0
+        out.clear()
+        for k in range(n):
+            if isnan(target[k]):
+                continue
+            now = mean[k]
+            for i in range(n):
+                now += cov[k * n + i] * out.score[i]
+                entry = 1.0 if i == k else 0.0
+                for j in range(n):
+                    entry -= out.information[i * n + j] * cov[j * n + k]
+                through[i] = entry
+            left = 0.0
+            for i in range(n):
+                left += cov[k * n + i] * through[i]
+            label = sigmoid_label(now, max(left, 0.0), target[k])
+            log_density += label.log_z
+            for i in range(n):
+                out.score[i] += through[i] * label.score
+                for j in range(n):
+                    out.information[i * n + j] += through[i] * label.information * through[j]
+            out.precision[k * n + k] = label.information / label.variance_ratio
+            out.shift[k] = out.precision[k * n + k] * (now - mean[k]) + label.score / label.variance_ratio
+        return log_density
+
+    def log_blank(self, target):
+        """Any labels are as probable as any others."""
+        return -_LOG_2 * self.n_observed(target)
+
+    def wrong_given_blank(self, target):
+        """All but those that are right by chance, in every output."""
+        return 1.0 - exp(self.log_blank(target))
+
+    def n_observed(self, target):
+        """How many outputs were observed."""
+        count = 0.0
+        k: cython.Py_ssize_t
+        for k in range(self.n_outputs):
+            count += 0.0 if isnan(target[k]) else 1.0
+        return count
 
 
 class CountOutput(VectorLikelihood):
@@ -768,7 +811,7 @@ class CountOutput(VectorLikelihood):
         """As a perceptron's."""
         return -log(target[0] + 1.0) - log(target[0] + 2.0)
 
-    def wrong_given_blank(self):
+    def wrong_given_blank(self, target):
         """All of them."""
         return 1.0
 

@@ -254,10 +254,11 @@ class _Labels(OutputLikelihood):
 
     def check(self, targets: FloatArray) -> None:
         """Take whole numbers from 0 to the largest label."""
-        bad = (targets < 0) | (targets > self.largest) | (targets != np.floor(targets))
+        bad = (targets < 0) | (targets > self.largest) | ((targets != np.floor(targets)) & ~np.isnan(targets))
         if bad.any():
-            where = int(np.flatnonzero(bad)[0])
-            raise ValueError(f"y must hold labels 0 to {self.largest}, got {targets[where, 0]:g} at index {where}")
+            row, column = (int(i) for i in np.argwhere(bad)[0])
+            place = row if targets.shape[1] == 1 else (row, column)
+            raise ValueError(f"y must hold labels 0 to {self.largest}, got {targets[row, column]:g} at index {place}")
 
     def predictive(self, mean: FloatArray, var: FloatArray, noise: FloatArray, scale: FloatArray) -> Predictive:
         """Probabilities, from the log odds' moments."""
@@ -278,19 +279,14 @@ class _Labels(OutputLikelihood):
 
 @register
 class BernoulliLabel(_Labels):
-    """A label 0 or 1."""
+    """A label 0 or 1; with several outputs one for each, independent given the outputs."""
 
     name = "bernoulli"
     compiled_class = BernoulliOutput
     largest = 1
 
-    def check_outputs(self, n_outputs: int) -> None:
-        """Take one output."""
-        if n_outputs != 1:
-            raise ValueError(f"n_outputs must be 1 for observation='bernoulli', got {n_outputs}")
-
     def response(self, outputs: FloatArray) -> FloatArray:
-        """The probability of a 1."""
+        """The probabilities of a 1."""
         return _SIGMOID(outputs)
 
 

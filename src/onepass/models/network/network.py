@@ -63,12 +63,12 @@ class BayesianNetwork(DriftChoice):
     hidden : int or tuple of int
         Units of each hidden layer, or of the only one; none makes a (softmax) perceptron.
     n_outputs : int
-        Numbers a target has, or classes it can be.
+        Numbers or labels a target has, or classes it can be.
     activation : str or Activation
         Of the hidden units, as for `BayesianPerceptron`.
     observation : {"auto", "gaussian", "bernoulli", "categorical", "poisson", "negative_binomial"}
-        Gaussian noise around the outputs; labels 0/1; classes 0 to ``n_outputs - 1``; counts, whose rate is the
-        exponential of the output. By default Gaussian.
+        Gaussian noise around the outputs; labels 0/1, one per output; classes 0 to ``n_outputs - 1``; counts, whose
+        rate is the exponential of the output. By default Gaussian.
     noise : float, "learn" or "heteroscedastic"
         Variance of the Gaussian noise: fixed; learned, one for all rows; or learned as a function of the input, by a
         second output of the network for each of the first ones. Of negative binomial counts their dispersion: counts of

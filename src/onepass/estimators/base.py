@@ -92,20 +92,13 @@ class OnePassEstimator(SavableEstimator):
             for batch, times in self._stages(Batch(X, targets.reshape(len(targets), -1), weights), passes):
                 options = self._learning_options(times)
                 for part in self._standardized(batch, len(batch) if times > 1 else _CHUNK):
-                    for k, ensemble, own in self._observed(part):
-                        if own.weights is None:
-                            ensemble.learn(own.rows, own.targets[:, 0], **options)
+                    for k, rows, column, own_weights in part.observed_columns():
+                        ensemble, scale = self._ensembles[k], self._target_scaling.scale[k]
+                        if own_weights is None:
+                            ensemble.learn(rows, column, **options)
                         else:
-                            scale = self._target_scaling.scale[k]
-                            self._learn_weighted(ensemble, scale, own.rows, own.targets[:, 0], own.weights)
+                            self._learn_weighted(ensemble, scale, rows, column, own_weights)
                 self._n_rows += len(batch)
-
-    def _observed(self, batch: Batch) -> Iterator[tuple[int, Ensemble, Batch]]:
-        """Each number of the targets, its models, and the rows in which it was observed, if there are any."""
-        for k, ensemble in enumerate(self._ensembles):
-            own = batch.observed(k)
-            if len(own):
-                yield k, ensemble, own
 
     @contextmanager
     def _all_or_none(self) -> Iterator[None]:
@@ -170,9 +163,8 @@ class OnePassEstimator(SavableEstimator):
         parts = []
         for part in self._standardized(Batch(X, targets.reshape(len(targets), -1)), _CHUNK):
             found = np.zeros(part.targets.shape)
-            for k, ensemble, own in self._observed(part):
-                seen = ~np.isnan(part.targets[:, k])
-                found[seen, k] = ensemble.outlier_probability(own.rows, own.targets[:, 0])
+            for k, rows, column, _ in part.observed_columns():
+                found[~np.isnan(part.targets[:, k]), k] = self._ensembles[k].outlier_probability(rows, column)
             parts.append(found.max(axis=1))
         return np.concatenate(parts)
 

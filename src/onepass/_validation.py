@@ -12,10 +12,12 @@ from scipy.sparse import csr_array, issparse
 from onepass._typing import FloatArray
 
 __all__ = [
+    "NO_TARGET",
     "as_count",
     "as_covariance",
     "as_flag",
     "as_floats",
+    "as_floats_or_nan",
     "as_generator",
     "as_nonnegative",
     "as_positive",
@@ -29,8 +31,28 @@ __all__ = [
 ]
 
 
-def as_floats(value: Any, name: str) -> FloatArray:
-    """``value`` as a float64 array of finite numbers."""
+NO_TARGET = ": leave out rows without a target"
+"""What to do about a target that is no number, where a row has but one."""
+
+
+def as_floats(value: Any, name: str, hint: str = "") -> FloatArray:
+    """``value`` as a float64 array of finite numbers; ``hint`` says what to do about others."""
+    array = _as_array(value, name)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, got {_first(array, ~np.isfinite(array))}{hint}")
+    return array
+
+
+def as_floats_or_nan(value: Any, name: str) -> FloatArray:
+    """``value`` as a float64 array of numbers that are finite, or NaN where there is none."""
+    array = _as_array(value, name)
+    if np.isinf(array).any():
+        allowed = "finite, or NaN where it was not observed"
+        raise ValueError(f"{name} must be {allowed}, got {_first(array, np.isinf(array))}")
+    return array
+
+
+def _as_array(value: Any, name: str) -> FloatArray:
     if np.ma.is_masked(value):
         raise ValueError(f"{name} must have no masked entries: fill or drop them")
     if value is None:
@@ -46,12 +68,14 @@ def as_floats(value: Any, name: str) -> FloatArray:
             array = array.astype(np.float64)  # e.g. Decimal, or a data frame's column of Python floats
         except (OverflowError, TypeError, ValueError):
             raise TypeError(f"{name} must hold real numbers, got {_not_numbers(value, array)}") from None
-    array = array.astype(np.float64, copy=False)
-    if not np.isfinite(array).all():
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        place = f" at index {where if len(where) > 1 else where[0]}" if where else ""
-        raise ValueError(f"{name} must be finite, got {array[where]}{place}")
-    return array
+    return array.astype(np.float64, copy=False)
+
+
+def _first(array: FloatArray, wrong: Any) -> str:
+    """The first number that is wrong, and its place."""
+    where = tuple(int(i) for i in np.argwhere(wrong)[0])
+    place = f" at index {where if len(where) > 1 else where[0]}" if where else ""
+    return f"{array[where]}{place}"
 
 
 def as_rows(value: Any, n_features: int) -> tuple[FloatArray, bool]:
@@ -91,7 +115,7 @@ def as_sparse_rows(value: Any, n_features: int) -> csr_array:
 
 def as_targets(value: Any, n_rows: int, single: bool) -> FloatArray:
     """``value`` as one target a row, ``(n_rows,)``."""
-    array = as_floats(value, "y")
+    array = as_floats(value, "y", NO_TARGET)
     if array.shape != (n_rows,) and not (single and array.ndim == 0):
         allowed = "a number" if single else f"shape ({n_rows},), one target a row of X"
         raise ValueError(f"y must be {allowed}, got shape {array.shape}")

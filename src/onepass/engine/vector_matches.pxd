@@ -35,6 +35,7 @@ cdef class VectorMatch:
     cdef double* mixed_information
 
     cdef void leave_out_widening(self) noexcept nogil
+    cdef void clear(self) noexcept nogil
 
 cdef class VectorLikelihood:
     cdef readonly Py_ssize_t n_outputs, size, n_columns
@@ -44,8 +45,10 @@ cdef class VectorLikelihood:
     cdef double match_trusted(
         self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
     ) noexcept nogil
+    cdef bint is_unobserved(self, const double* target) noexcept nogil
+    cdef double match_nothing(self, NoiseState state, VectorMatch out) noexcept nogil
     cdef double log_blank(self, const double* target) noexcept nogil
-    cdef double wrong_given_blank(self) noexcept nogil
+    cdef double wrong_given_blank(self, const double* target) noexcept nogil
     cdef double doubt(
         self, double log_z, const double* mean, const double* cov, const double* target, NoiseState state,
         VectorMatch out
@@ -84,7 +87,7 @@ cdef class HeteroscedasticOutputs(NoisyNumbers):
     cdef readonly double log_noise, log_noise_var
 
 cdef class BernoulliOutput(VectorLikelihood):
-    pass
+    cdef double n_observed(self, const double* target) noexcept nogil
 
 cdef class CountOutput(VectorLikelihood):
     pass

@@ -8,12 +8,15 @@ makes the same step; refinement stores the site, to remove it later.
 A target that may not be trusted, see `outliers`, has the mixture of the matches that it would have in each way:
 ``score = E_r[score]``, ``information = E_r[information] - Cov_r[score]``, with each way's share ``r`` in the density.
 
+An output whose target is NaN was not observed: it has no score and no information, and what is learned is the match of
+the others, as if they were all there is. Noise, calibration and trust follow what was observed, and nothing else.
+
 One class per likelihood; the one of classes stands in `class_matches`. Nothing here knows about weights or layers.
 """
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import INFINITY, exp, isfinite, log, sqrt
+from cython.cimports.libc.math import INFINITY, exp, isfinite, isnan, log, sqrt
 from cython.cimports.onepass.engine.count_matches import count_match, learn_dispersion
 from cython.cimports.onepass.engine.gumbel import N_TERMS
 from cython.cimports.onepass.engine.matches import blank_shares, sigmoid_label
@@ -27,6 +30,7 @@ NOISE_START, NOISE_START_WEIGHT = 0.02, 10.0
 LOG_NOISE_BOUNDS = (float(np.log(1e-6)), 30.0)  # the log noise variance is cut there: targets are of unit scale
 
 _LOG_2PI = cython.declare(cython.double, 1.8378770664093453)
+_LOG_2 = cython.declare(cython.double, 0.6931471805599453)
 _NOISE_FLOOR = cython.declare(cython.double, NOISE_FLOOR)
 _SCALE_GAIN = cython.declare(cython.double, SCALE_GAIN)
 _SCALE_CLIP = cython.declare(cython.double, SCALE_CLIP)
@@ -167,8 +171,12 @@ class VectorMatch:
         i: cython.Py_ssize_t
         for i in range(self.size):
             widens = widens or self.precision[i * self.size + i] < 0.0
-        if not widens:
-            return
+        if widens:
+            self.clear()
+
+    def clear(self):
+        """Make no step."""
+        i: cython.Py_ssize_t
         for i in range(self.size):
             self.score[i] = 0.0
             self.shift[i] = 0.0
@@ -185,6 +193,8 @@ class VectorLikelihood:
 
     def match(self, mean, cov, target, state, out):
         """Fill the match of a target, which may not be trusted, and return its log density."""
+        if self.is_unobserved(target):
+            return self.match_nothing(state, out)
         log_z = self.match_trusted(mean, cov, target, state, out)
         if state.trust.active:
             log_z = self.doubt(log_z, mean, cov, target, state, out)
@@ -196,11 +206,28 @@ class VectorLikelihood:
         """Fill the match of a target that is trusted and return its log density; each likelihood overrides this."""
         return -INFINITY
 
+    def is_unobserved(self, target):
+        """Whether nothing of a target was observed."""
+        k: cython.Py_ssize_t = 0
+        while k < self.n_columns and isnan(target[k]):
+            k += 1
+        return k == self.n_columns
+
+    def match_nothing(self, state, out):
+        """Fill the match of a row without any target, of which there is nothing to distrust."""
+        shares: cython.double[N_WAYS]
+        i: cython.Py_ssize_t
+        out.clear()
+        for i in range(N_WAYS):
+            shares[i] = 1.0 if i == 0 else 0.0
+        state.trust.note(shares, False)
+        return 0.0
+
     def log_blank(self, target):
         """Log density of a target that says nothing, not being trusted; by default of a class."""
         return -log(max(self.n_outputs, 2.0))
 
-    def wrong_given_blank(self):
+    def wrong_given_blank(self, target):
         """How many targets that say nothing are wrong; by default of classes."""
         return 1.0 - 1.0 / max(self.n_outputs, 2.0)
 
@@ -211,7 +238,7 @@ class VectorLikelihood:
         i: cython.Py_ssize_t
         j: cython.Py_ssize_t
         log_z, says, wrong = blank_shares(
-            log_z, self.log_blank(target), state.trust.outlier_share(), self.wrong_given_blank()
+            log_z, self.log_blank(target), state.trust.outlier_share(), self.wrong_given_blank(target)
         )
         for i in range(N_WAYS):
             shares[i] = 0.0
@@ -240,6 +267,8 @@ class VectorLikelihood:
 
     def update_noise(self, mean, cov, target, state, gain, bound):
         """Update what runs along by a row that was matched: the trust, and the noise by the row's error."""
+        if self.is_unobserved(target):
+            return
         if state.trust.active:
             state.trust.learn()
         self.move_noise(mean, cov, target, state, gain, bound)
@@ -392,10 +421,12 @@ class NoisyNumbers(VectorLikelihood):
         j: cython.Py_ssize_t
         widest = NOISE_SCALES[N_WAYS - 2]
         for k in range(self.n_outputs):
-            noise = self.expected_noise(mean, cov, state, k)
-            widest = max(widest, min(target[k] * target[k], _LARGEST) / noise)
+            if not isnan(target[k]):
+                noise = self.expected_noise(mean, cov, state, k)
+                widest = max(widest, min(target[k] * target[k], _LARGEST) / noise)
         for k in range(self.n_outputs):
-            widest = min(widest, _LARGEST / self.expected_noise(mean, cov, state, k))
+            if not isnan(target[k]):
+                widest = min(widest, _LARGEST / self.expected_noise(mean, cov, state, k))
         top = self.log_share(0, log_z, mean, target, state, out)
         shares[0] = top
         total = state.trust.counts[0]
@@ -451,6 +482,8 @@ class NoisyNumbers(VectorLikelihood):
         near = 1.0 - state.trust.far_off()
         k: cython.Py_ssize_t
         for k in range(self.n_outputs):
+            if isnan(target[k]):
+                continue
             expected = self.expected_noise(mean, cov, state, k)
             total = cov[k * self.size + k] + expected
             square = (target[k] - mean[k]) * (target[k] - mean[k])
@@ -477,39 +510,60 @@ class GaussianOutputs(NoisyNumbers):
     """Numbers with independent Gaussian noise, one variance per output."""
 
     def match_trusted(self, mean, cov, target, state, out):
-        """The Kalman step: ``information = (cov + noise)⁻¹``, ``score = information (target - mean)``."""
+        """The Kalman step: ``information = (cov + noise)⁻¹``, ``score = information (target - mean)``.
+
+        Of the outputs that were observed; to be inverted, the matrix has a row of the identity in the others' place.
+        """
         n = self.n_outputs
         i: cython.Py_ssize_t
         k: cython.Py_ssize_t
-        for i in range(n * n):
-            out.precision[i] = 0.0
-        for k in range(n):
-            noise = state.factor * state.noise_of[k]
-            out.precision[k * n + k] = 1.0 / noise
-            out.shift[k] = (target[k] - mean[k]) / noise
         if n == 1:
-            total = cov[0] + state.factor * state.noise_of[0]
+            noise = state.factor * state.noise_of[0]
+            total = cov[0] + noise
             error = target[0] - mean[0]
+            out.precision[0] = 1.0 / noise
+            out.shift[0] = error / noise
             out.score[0] = error / total
             out.information[0] = 1.0 / total
             return -0.5 * (_LOG_2PI + log(total) + error * (error / total))
         for i in range(n * n):
+            out.precision[i] = 0.0
             out.first[i] = cov[i]
+        observed: cython.Py_ssize_t = n
         for k in range(n):
-            out.first[k * n + k] += state.factor * state.noise_of[k]
+            if isnan(target[k]):
+                out.shift[k] = 0.0
+                out.vector[k] = 0.0
+                for i in range(n):
+                    out.first[k * n + i] = 0.0
+                    out.first[i * n + k] = 0.0
+                out.first[k * n + k] = 1.0
+                observed -= 1
+            else:
+                noise = state.factor * state.noise_of[k]
+                out.precision[k * n + k] = 1.0 / noise
+                out.vector[k] = target[k] - mean[k]
+                out.shift[k] = out.vector[k] / noise
+                out.first[k * n + k] += noise
         log_det = invert(n, out.first, out.information)
         square = 0.0
         for i in range(n):
             out.score[i] = 0.0
             for k in range(n):
-                out.score[i] += out.information[i * n + k] * (target[k] - mean[k])
-            square += out.score[i] * (target[i] - mean[i])
-        return -0.5 * (n * _LOG_2PI + log_det + square)
+                out.score[i] += out.information[i * n + k] * out.vector[k]
+            square += out.score[i] * out.vector[i]
+        if observed < n:
+            for k in range(n):
+                if isnan(target[k]):
+                    out.information[k * n + k] = 0.0
+        return -0.5 * (observed * _LOG_2PI + log_det + square)
 
     def calibrated(self, log_z, mean, target, state, out):
         """What is far off is so by the errors as they turned out to be."""
         k: cython.Py_ssize_t
         for k in range(self.n_outputs):
+            if isnan(target[k]):
+                continue
             scale = state.scale_of[k]
             square = out.score[k] * (target[k] - mean[k])
             log_z += 0.5 * (square - square / scale - log(scale))
@@ -625,6 +679,8 @@ class HeteroscedasticOutputs(NoisyNumbers):
         for i in range(size * size):
             out.information[i] = 0.0
         for k in range(n):
+            if isnan(target[k]):
+                continue
             for i in range(size):
                 for side in range(2):
                     column = k + side * n
@@ -685,16 +741,58 @@ class HeteroscedasticOutputs(NoisyNumbers):
 
 
 class BernoulliOutput(VectorLikelihood):
-    """A label 0 or 1 whose probability is the sigmoid of the only output."""
+    """Labels 0 or 1, one per output, whose probability is the sigmoid of that output."""
 
     def match_trusted(self, mean, cov, target, state, out):
-        """As a perceptron's."""
-        label = sigmoid_label(mean[0], cov[0], target[0])
-        out.score[0] = label.score
-        out.information[0] = label.information
-        out.precision[0] = label.information / label.variance_ratio
-        out.shift[0] = label.score / label.variance_ratio
-        return label.log_z
+        """One label after the other, each as a perceptron's, given those before: exact where one was observed.
+
+        Each is a site of its own output alone; score and information are those of all of them.
+        """
+        n = self.n_outputs
+        i: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        through = out.vector  # what the labels before have left of this one, a column of I - information cov
+        log_density = 0.0
+        out.clear()
+        for k in range(n):
+            if isnan(target[k]):
+                continue
+            now = mean[k]
+            for i in range(n):
+                now += cov[k * n + i] * out.score[i]
+                entry = 1.0 if i == k else 0.0
+                for j in range(n):
+                    entry -= out.information[i * n + j] * cov[j * n + k]
+                through[i] = entry
+            left = 0.0
+            for i in range(n):
+                left += cov[k * n + i] * through[i]
+            label = sigmoid_label(now, max(left, 0.0), target[k])
+            log_density += label.log_z
+            for i in range(n):
+                out.score[i] += through[i] * label.score
+                for j in range(n):
+                    out.information[i * n + j] += through[i] * label.information * through[j]
+            out.precision[k * n + k] = label.information / label.variance_ratio
+            out.shift[k] = out.precision[k * n + k] * (now - mean[k]) + label.score / label.variance_ratio
+        return log_density
+
+    def log_blank(self, target):
+        """Any labels are as probable as any others."""
+        return -_LOG_2 * self.n_observed(target)
+
+    def wrong_given_blank(self, target):
+        """All but those that are right by chance, in every output."""
+        return 1.0 - exp(self.log_blank(target))
+
+    def n_observed(self, target):
+        """How many outputs were observed."""
+        count = 0.0
+        k: cython.Py_ssize_t
+        for k in range(self.n_outputs):
+            count += 0.0 if isnan(target[k]) else 1.0
+        return count
 
 
 class CountOutput(VectorLikelihood):
@@ -713,7 +811,7 @@ class CountOutput(VectorLikelihood):
         """As a perceptron's."""
         return -log(target[0] + 1.0) - log(target[0] + 2.0)
 
-    def wrong_given_blank(self):
+    def wrong_given_blank(self, target):
         """All of them."""
         return 1.0
 

@@ -12,6 +12,7 @@ predicts; `onepass.estimators.inputs` checks what users give, `onepass.estimator
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -26,7 +27,7 @@ from onepass.estimators.inputs import SCALES
 from onepass.estimators.scaling import Scaling, warn_of_scales
 from onepass.models.drift import AUTO, as_drift
 from onepass.models.ensemble import Ensemble
-from onepass.models.perceptron import Prediction
+from onepass.models.perceptron import Prediction, RowScores
 from onepass.models.weighting import FadingWeights
 
 __all__ = ["SCALES", "OnePassEstimator"]
@@ -91,13 +92,12 @@ class OnePassEstimator(SavableEstimator):
             for batch, times in self._stages(Batch(X, targets.reshape(len(targets), -1), weights), passes):
                 options = self._learning_options(times)
                 for part in self._standardized(batch, len(batch) if times > 1 else _CHUNK):
-                    for ensemble, scale, column in zip(
-                        self._ensembles, self._target_scaling.scale, part.targets.T, strict=True
-                    ):
-                        if part.weights is None:
-                            ensemble.learn(part.rows, column, **options)
+                    for k, rows, column, own_weights in part.observed_columns():
+                        ensemble, scale = self._ensembles[k], self._target_scaling.scale[k]
+                        if own_weights is None:
+                            ensemble.learn(rows, column, **options)
                         else:
-                            self._learn_weighted(ensemble, scale, part.rows, column, part.weights)
+                            self._learn_weighted(ensemble, scale, rows, column, own_weights)
                 self._n_rows += len(batch)
 
     @contextmanager
@@ -119,6 +119,8 @@ class OnePassEstimator(SavableEstimator):
         first, rest = batch.part(0, self.warm_up), batch.part(self.warm_up, len(batch))
         yield first, 1
         self._unscored_rows, self._unscored_evidence = len(first), self._evidence
+        # So that `log_evidence_` takes no scale off for what was not observed in these rows.
+        self._unscored_evidence += float(self._log_scales @ (len(first) - self._n_observed))
         if passes > 1:  # which take all rows together: the first stage has but shown the evidence of the warm-up
             self._ensembles, self._n_rows = self._new_ensembles(), 0
             yield batch, passes
@@ -143,12 +145,12 @@ class OnePassEstimator(SavableEstimator):
         parts = []
         for part in self._standardized(batch, _CHUNK):
             pairs = zip(self._ensembles, part.targets.T, strict=True)
-            seen = [ensemble.predict_score_learn(part.rows, column) for ensemble, column in pairs]
+            seen = [_predict_score_learn(ensemble, part.rows, column) for ensemble, column in pairs]
             moments = self._predicted([prediction for prediction, _ in seen])
             densities, outliers, changes = (
                 np.array(own) for own in zip(*(scores[:3] for _, scores in seen), strict=True)
             )
-            log_density = densities.sum(axis=0) - self._log_scale
+            log_density = densities.sum(axis=0) - ~np.isnan(part.targets) @ self._log_scales
             parts.append(PredictedRows(*moments, log_density, outliers.max(axis=0), changes.max(axis=0)))
         self._n_rows += len(batch)
         return PredictedRows.joined(parts)
@@ -160,8 +162,10 @@ class OnePassEstimator(SavableEstimator):
         targets = self._encoded(y, None, restart=False)
         parts = []
         for part in self._standardized(Batch(X, targets.reshape(len(targets), -1)), _CHUNK):
-            pairs = zip(self._ensembles, part.targets.T, strict=True)
-            parts.append(np.max([ensemble.outlier_probability(part.rows, column) for ensemble, column in pairs], 0))
+            found = np.zeros(part.targets.shape)
+            for k, rows, column, _ in part.observed_columns():
+                found[~np.isnan(part.targets[:, k]), k] = self._ensembles[k].outlier_probability(rows, column)
+            parts.append(found.max(axis=1))
         return np.concatenate(parts)
 
     def _check_warm(self) -> None:
@@ -324,8 +328,8 @@ class OnePassEstimator(SavableEstimator):
         With ``prior_scale="auto"`` that of the mixture of all scales.
         """
         check_is_fitted(self)
-        n_scored = self._n_rows - self._unscored_rows
-        return self._evidence - self._unscored_evidence - self._log_scale * n_scored
+        n_scored = self._n_observed - self._unscored_rows
+        return float(self._evidence - self._unscored_evidence - self._log_scales @ n_scored)
 
     @property
     def _evidence(self) -> float:
@@ -333,6 +337,31 @@ class OnePassEstimator(SavableEstimator):
         return float(sum(ensemble.log_evidence for ensemble in self._ensembles))
 
     @property
-    def _log_scale(self) -> float:
-        """By how much a standardised target's log density is larger than the target's own."""
-        return float(np.log(self._target_scaling.scale).sum())
+    def _log_scales(self) -> FloatArray:
+        """By how much the log density of each standardised number of a target is larger than its own, ``(q,)``."""
+        return np.log(self._target_scaling.scale)
+
+    @property
+    def _n_observed(self) -> FloatArray:
+        """In how many rows each number of the targets was observed, ``(q,)``."""
+        return np.array([ensemble.members[0].n_seen for ensemble in self._ensembles], dtype=np.float64)
+
+
+def _predict_score_learn(ensemble: Ensemble, rows: Any, column: FloatArray) -> tuple[Prediction, RowScores]:
+    """Predict every row just before it is learned, or passed over because its target was not observed."""
+    seen = ~np.isnan(column)
+    if seen.all():
+        return ensemble.predict_score_learn(rows, column)
+    edges = [0, *(np.flatnonzero(np.diff(seen)) + 1).tolist(), len(seen)]
+    predictions, scores = [], []
+    for start, stop in pairwise(edges):
+        part = slice(start, stop)
+        if seen[start]:
+            prediction, own = ensemble.predict_score_learn(rows[part], column[part])
+            scores.append(own[:3])
+        else:
+            prediction = ensemble.predict(rows[part])
+            scores.append((np.zeros(stop - start),) * 3)
+        predictions.append(prediction)
+    joined = Prediction(*map(np.concatenate, zip(*predictions, strict=True)))
+    return joined, RowScores(*map(np.concatenate, zip(*scores, strict=True)))

@@ -3,6 +3,7 @@
 Sparse and dense rows meet here too, as far as anything but a model can tell them apart.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -29,6 +30,21 @@ class Batch:
     def full_weights(self) -> FloatArray:
         """The weights, written out, ``(n,)``."""
         return np.ones(len(self)) if self.weights is None else self.weights
+
+    def observed_columns(self) -> Iterator[tuple[int, Any, FloatArray, FloatArray | None]]:
+        """Number, rows, targets and weights of each column, in the rows in which it was observed: not NaN.
+
+        A column that was not observed at all is left out.
+        """
+        q = self.targets.shape[1]
+        if q == 1 or not np.isnan(self.targets).any():  # users are told where the only number of a target is NaN
+            for k in range(q):
+                yield k, self.rows, self.targets[:, k], self.weights
+            return
+        for k, column in enumerate(self.targets.T):
+            seen = ~np.isnan(column)
+            if seen.any():
+                yield k, self.rows[seen], column[seen], None if self.weights is None else self.weights[seen]
 
     def part(self, start: int, stop: int) -> "Batch":
         """Some of the rows."""

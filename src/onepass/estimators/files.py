@@ -20,6 +20,7 @@ from onepass.files.state import (
     encode_activation,
     nested,
     sized,
+    sized_or_nan,
     under,
 )
 from onepass.models.ensemble import Ensemble
@@ -125,7 +126,9 @@ class SavableEstimator(CheckedInputs):
     def _restored_batch(self, waiting: Arrays) -> Batch:
         shape = (self._n_rows, self.n_features_in_)
         rows = sized(waiting, "rows", shape)
-        targets = sized(waiting, "targets", (shape[0], *waiting["targets"].shape[1:])).reshape(shape[0], -1)
+        columns = waiting["targets"].shape[1:]
+        read = sized_or_nan if waiting["targets"].size > shape[0] else sized  # of several some may be unobserved
+        targets = read(waiting, "targets", (shape[0], *columns)).reshape(shape[0], -1)
         weights = sized(waiting, "weights", shape[:1])
         return Batch(rows, targets, None if (weights == 1.0).all() else weights)
 

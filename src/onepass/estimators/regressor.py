@@ -4,7 +4,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_nonnegative, as_share, one_of
@@ -14,7 +15,7 @@ from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.batch import Batch, PredictedRows
 from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS
 from onepass.estimators.posterior import Coefficients, draw_functions, linear_coefficients
-from onepass.estimators.scaling import Scaling, near, warn_of_targets
+from onepass.estimators.scaling import Scaling, near, warn_of_targets, warn_of_unseen
 from onepass.files.state import Arrays, Parameters
 from onepass.likelihoods import NegativeBinomial, Poisson
 from onepass.likelihoods.counts import (
@@ -66,6 +67,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         ----------
         X : (n, d) array, data frame or sparse matrix
         y : (n,) or (n, q) array
+            Of several outputs some may be NaN: they were not observed in that row, and are not learned from it.
         sample_weight : (n,) array, optional
             With a fixed noise a row of weight ``w`` has the noise ``noise / w``; with a learned one weights must be
             whole numbers, and the row is learned as often as its weight says.
@@ -153,10 +155,33 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
 
     _target_checks = {"multi_output": True, "y_numeric": True}  # noqa: RUF012
 
+    def _checked_pairs(self, X: Any, y: Any, *, restart: bool) -> tuple[Any, Any]:
+        """Rows and targets to learn; of several numbers in a target some may be NaN, which were not observed."""
+        if not _has_columns(y):
+            return super()._checked_pairs(X, y, restart=restart)
+        X = validate_data(self, X, reset=restart, accept_sparse="csr", dtype=np.float64)
+        self._check_sparse(X)
+        y = check_array(y, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
+        check_consistent_length(X, y)
+        return X, y
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the predicted means; of several outputs the mean, each over the rows in which it was observed."""
+        if not _has_columns(y) or not np.isnan(targets := np.asarray(y, dtype=np.float64)).any():
+            return float(super().score(X, y, sample_weight))
+        predicted, seen, scores = self.predict(X), ~np.isnan(targets), []
+        for k in np.flatnonzero(seen.any(axis=0)):
+            rows = seen[:, k]
+            weights = None if sample_weight is None else np.asarray(sample_weight)[rows]
+            scores.append(r2_score(targets[rows, k], predicted[rows, k], sample_weight=weights))
+        if not scores:
+            raise ValueError("y must have at least one number that is not NaN")
+        return float(np.mean(scores))
+
     def _encoded(self, y: Any, classes: Any, *, restart: bool) -> FloatArray:
         columns = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         if self._learns_counts:
-            check_counts(columns, self._observation)
+            check_counts(np.where(np.isnan(columns), 0.0, columns), self._observation)
         if restart:
             self._many, self._n_outputs = np.ndim(y) == 2, int(columns.shape[1])
         elif columns.shape[1] != self._n_outputs:
@@ -172,13 +197,17 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _scaling_of_targets(self, targets: FloatArray) -> Scaling:
-        return self._target_scaling if self._learns_counts else Scaling.of_near(targets, self.outliers)
+        if self._learns_counts:
+            return self._target_scaling
+        if len(targets) == self.warm_up:
+            warn_of_unseen(targets)
+        return Scaling.of_near(targets, self.outliers)
 
     def _warn_of_targets(self, batch: Batch) -> None:
         if self._learns_counts:
             return
         scale = max(self._scales)
-        trusted = near(batch.targets, self.outliers).all(axis=1)
+        trusted = (near(batch.targets, self.outliers) | np.isnan(batch.targets)).all(axis=1)
         warn_of_targets(batch.targets[trusted], batch.rows[trusted], scale, self.intercept_scale or scale)
 
     def _predicted(self, predictions: list[Prediction]) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -417,6 +446,12 @@ class BayesianPerceptronRegressor(OnePassRegressor):
             linear_coefficients(ensemble, inputs, scale, centre)
             for ensemble, scale, centre in zip(self._ensembles, targets.scale, targets.centre, strict=True)
         ]
+
+
+def _has_columns(y: Any) -> bool:
+    """Whether targets have several numbers each."""
+    shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
+    return len(shape) == 2 and shape[1] > 1
 
 
 def _runs(weights: FloatArray) -> list[tuple[int, int]]:

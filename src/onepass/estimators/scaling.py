@@ -13,7 +13,7 @@ from scipy.stats import norm
 from onepass._typing import FloatArray
 from onepass.files.state import Arrays, sized
 
-__all__ = ["Scaling", "near", "warn_of_scales", "warn_of_targets"]
+__all__ = ["Scaling", "near", "warn_of_scales", "warn_of_targets", "warn_of_unseen"]
 
 _LARGEST_RATIO = 1e3
 _LARGEST_SURPRISE = 10.0  # in standard deviations that the prior gives targets
@@ -30,6 +30,8 @@ class Scaling:
     @classmethod
     def of(cls, rows: FloatArray) -> "Scaling":
         """Take the mean and standard deviation of every column; a constant column is only centred."""
+        if len(rows) == 0:
+            return cls.none(rows.shape[1])
         largest = np.abs(rows).max(axis=0, initial=0.0)
         # Squares of very large or small numbers leave float64, so columns are brought to 1 first.
         unit = np.where(largest > 0.0, largest, 1.0)
@@ -41,11 +43,13 @@ class Scaling:
 
     @classmethod
     def of_near(cls, rows: FloatArray, outliers: float) -> "Scaling":
-        """Take the statistics of every column from those of its values that are not wild: see `near`."""
-        plain = cls.of(rows)
-        for k in np.flatnonzero(~near(rows, outliers).all(axis=0)):
-            column = rows[:, k]
-            part = cls.of(column[near(column, outliers), None])
+        """Take the statistics of every column from those of its values that are not wild: see `near`.
+
+        NaN does not count; a column that has nothing else stays as it is.
+        """
+        plain, kept = cls.of(rows), near(rows, outliers)
+        for k in np.flatnonzero(~kept.all(axis=0)):
+            part = cls.of(rows[kept[:, k], k, None])
             plain.centre[k], plain.scale[k] = part.centre[0], part.scale[0]
         return plain
 
@@ -89,7 +93,7 @@ def near(values: FloatArray, outliers: float) -> NDArray[np.bool_]:
     """Which values of each column are not wild; with ``outliers=0`` all of them, and so nearly always on clean data.
 
     A value is wild if it is more than ten standard deviations from the median, as the nearer values have them: half to
-    three quarters of them, the fewer the more outliers are expected, or 90 % if all these are equal.
+    three quarters of them, the fewer the more outliers are expected, or 90 % if all these are equal. NaN is not near.
 
     Parameters
     ----------
@@ -101,8 +105,14 @@ def near(values: FloatArray, outliers: float) -> NDArray[np.bool_]:
     >>> near(np.array([1.0, 2.0, 3.0, 4.0, 4000.0]), outliers=0.05)
     array([ True,  True,  True,  True, False])
     """
+    known = ~np.isnan(values)
     if not outliers:
-        return np.ones(values.shape, dtype=bool)
+        return known
+    if not known.all():
+        for column, own in zip(values.reshape(len(values), -1).T, known.reshape(len(values), -1).T, strict=True):
+            if own.any():
+                own[own] = near(column[own], outliers)
+        return known
     half = values / 2.0  # the difference of two numbers near the largest there are is finite
     distances = np.abs(half - np.median(half, axis=0))
     std = np.zeros(values.shape[1:])
@@ -131,8 +141,12 @@ def warn_of_scales(rows: Any, names: Any = None) -> None:
 
 
 def warn_of_targets(targets: FloatArray, rows: Any, prior_scale: float, intercept_scale: float) -> None:
-    """Warn if targets are far larger than weights of this prior, with an intercept, can be expected to make them."""
-    size = float(_sizes(targets).max())
+    """Warn if targets are far larger than weights of this prior, with an intercept, can be expected to make them.
+
+    NaN among the targets ``(n, q)`` does not count.
+    """
+    columns = [column[~np.isnan(column), None] for column in targets.T]
+    size = max((float(_sizes(column)[0]) for column in columns if len(column)), default=0.0)
     with np.errstate(over="ignore"):  # inputs near the largest numbers there are predict targets of any size
         expected = float(np.hypot(intercept_scale, prior_scale * np.linalg.norm(_sizes(rows))))
     if size > _LARGEST_SURPRISE * expected:
@@ -140,6 +154,16 @@ def warn_of_targets(targets: FloatArray, rows: Any, prior_scale: float, intercep
             f"targets are of size {size:.2g}, where prior and inputs predict {expected:.2g}: the prior will bias what "
             "is learned; pass standardize=True, scale the targets, or raise prior_scale and intercept_scale",
             stacklevel=5,
+        )
+
+
+def warn_of_unseen(targets: FloatArray) -> None:
+    """Warn of outputs without a single target among the rows by which all are standardised."""
+    for k in np.flatnonzero(np.isnan(targets).all(axis=0)):
+        warnings.warn(
+            f"output {k} was not observed in the first {len(targets)} rows, by which targets are standardised, so that "
+            "it is learned as it comes: raise warm_up, or scale that output",
+            stacklevel=9,
         )
 
 

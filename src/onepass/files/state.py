@@ -53,6 +53,7 @@ __all__ = [
     "encode_likelihood",
     "nested",
     "sized",
+    "sized_or_nan",
     "under",
 ]
 
@@ -232,14 +233,27 @@ def decode_learning_state(running: np.ndarray, outliers: float = 0.0) -> Learnin
 
 def sized(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> FloatArray:
     """Copy an array that must be finite and have exactly this shape and dtype."""
+    array = _shaped(arrays, name, shape, dtype)
+    if name != "running" and not np.isfinite(array).all():
+        raise ValueError(f"{name} holds numbers that are not finite")
+    return np.array(array)
+
+
+def sized_or_nan(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...]) -> FloatArray:
+    """Copy an array of targets, of which some may be NaN."""
+    array = _shaped(arrays, name, shape, np.float64)
+    if np.isinf(array).any():
+        raise ValueError(f"{name} holds numbers that are not finite")
+    return np.array(array)
+
+
+def _shaped(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     array = arrays[name]
     if array.shape != shape:
         raise ValueError(f"{name} has shape {array.shape} where {shape} was expected")
     if array.dtype != dtype:
         raise ValueError(f"{name} has dtype {array.dtype} where {np.dtype(dtype)} was expected")
-    if name != "running" and not np.isfinite(array).all():
-        raise ValueError(f"{name} holds numbers that are not finite")
-    return np.array(array)
+    return array
 
 
 def nested(name: str, arrays: Mapping[str, np.ndarray]) -> Arrays:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import ndtri, softmax
 
 from onepass._typing import FloatArray
-from onepass._validation import as_floats, one_of
+from onepass._validation import NO_TARGET, as_floats, as_floats_or_nan, one_of
 from onepass.activations import Exponential, Sigmoid
 from onepass.engine.class_matches import CategoricalOutputs
 from onepass.engine.count_matches import DISPERSION_START, DISPERSION_START_WEIGHT
@@ -129,9 +129,12 @@ class OutputLikelihood:
         """Raise a ValueError for targets that are impossible; by default every finite number is allowed."""
 
     def as_targets(self, value: Any, n_rows: int, single: bool) -> FloatArray:
-        """Check and shape a user's targets: ``(n_rows, columns)``, one column of labels."""
+        """Check and shape a user's targets: ``(n_rows, columns)``, one column of labels.
+
+        Of several columns some may be NaN: these were not observed.
+        """
         columns = int(self.compiled.n_columns)
-        targets = as_floats(value, "y")
+        targets = as_floats_or_nan(value, "y") if columns > 1 else as_floats(value, "y", NO_TARGET)
         allowed: list[tuple[int, ...]] = [(n_rows,)] if columns == 1 else []
         allowed += [(n_rows, columns), *([(columns,)] if single else []), *([()] if single and columns == 1 else [])]
         if targets.shape not in allowed:
@@ -251,10 +254,11 @@ class _Labels(OutputLikelihood):
 
     def check(self, targets: FloatArray) -> None:
         """Take whole numbers from 0 to the largest label."""
-        bad = (targets < 0) | (targets > self.largest) | (targets != np.floor(targets))
+        bad = (targets < 0) | (targets > self.largest) | ((targets != np.floor(targets)) & ~np.isnan(targets))
         if bad.any():
-            where = int(np.flatnonzero(bad)[0])
-            raise ValueError(f"y must hold labels 0 to {self.largest}, got {targets[where, 0]:g} at index {where}")
+            row, column = (int(i) for i in np.argwhere(bad)[0])
+            place = row if targets.shape[1] == 1 else (row, column)
+            raise ValueError(f"y must hold labels 0 to {self.largest}, got {targets[row, column]:g} at index {place}")
 
     def predictive(self, mean: FloatArray, var: FloatArray, noise: FloatArray, scale: FloatArray) -> Predictive:
         """Probabilities, from the log odds' moments."""
@@ -275,19 +279,14 @@ class _Labels(OutputLikelihood):
 
 @register
 class BernoulliLabel(_Labels):
-    """A label 0 or 1."""
+    """A label 0 or 1; with several outputs one for each, independent given the outputs."""
 
     name = "bernoulli"
     compiled_class = BernoulliOutput
     largest = 1
 
-    def check_outputs(self, n_outputs: int) -> None:
-        """Take one output."""
-        if n_outputs != 1:
-            raise ValueError(f"n_outputs must be 1 for observation='bernoulli', got {n_outputs}")
-
     def response(self, outputs: FloatArray) -> FloatArray:
-        """The probability of a 1."""
+        """The probabilities of a 1."""
         return _SIGMOID(outputs)
 
 

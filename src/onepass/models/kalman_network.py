@@ -106,8 +106,9 @@ class KalmanLearner(Learner):
         noise = float(state.noise.noise[0])
         for i in work.order:
             mean, var = backward(self.structure, state.belief, self.activation, work.rows[i], work.targets[i], noise)
-            total = var + noise
-            work.densities[i] = -0.5 * (np.log(2.0 * np.pi * total) + (work.targets[i] - mean) ** 2 / total).sum()
+            total, error = var + noise, work.targets[i] - mean
+            logs = -0.5 * (np.log(2.0 * np.pi * total) + error**2 / total)
+            work.densities[i] = logs.sum(where=~np.isnan(work.targets[i]))
             if work.record is not None:
                 work.record[i] = mean, var, np.full_like(mean, noise), np.ones_like(mean), np.zeros_like(mean)
         return len(work.rows)
@@ -160,7 +161,9 @@ def backward(
     layers = forward(structure, belief, activation, x[None], noise)
     blocks = [block for _, block in belief.blocks()]
     means = structure.layout.layers(belief.mean)
-    target, target_var, end = y, np.zeros_like(y), len(blocks)
+    # An output that was not observed is as it was predicted to be.
+    target, target_var = np.where(np.isnan(y), [layers[-1].mean[0], layers[-1].var[0]], [y, np.zeros_like(y)])
+    end = len(blocks)
     for layer, mean in zip(layers[::-1], means[::-1], strict=True):
         pre_var = np.maximum(layer.pre_var[0], 1e-300)
         k = layer.cross[0] / layer.var[0]

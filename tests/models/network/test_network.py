@@ -406,7 +406,6 @@ def test_bad_rows_leave_all_as_it_was(kernel: str) -> None:
     ("given", "words"),
     [
         ({"hidden": (0,)}, "hidden must be a whole number of at least 1, got 0"),
-        ({"observation": "bernoulli", "n_outputs": 2}, "n_outputs must be 1"),
         ({"observation": "categorical"}, "at least 2, got 1"),
         ({"noise": 0.0}, "noise must be a number above 0 or 'learn' or 'heteroscedastic', got 0"),
         ({"noise": "guess"}, "or 'heteroscedastic', got 'guess'"),

@@ -20,6 +20,8 @@ class Tally:
     accuracy: Accuracy | None = None
     coverage: Coverage95 | None = None
     log_evidence: float = 0.0
+    rows: int = 0
+    """Number of rows; of several outputs every number that was observed is scored."""
 
     @classmethod
     def of(cls, model: Any) -> "Tally":
@@ -29,19 +31,18 @@ class Tally:
             return cls(RootMeanSquaredError(), accuracy=Accuracy())
         return cls(RootMeanSquaredError(), coverage=Coverage95() if kind == "gaussian" else None)
 
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return self.rmse.n
-
     def update(self, model: Any, predicted: Any, y: Any) -> None:
         """Score what the model predicted for rows before it learned them."""
+        self.rows += len(y)
+        mean, var = predicted.mean, predicted.var + predicted.noise_var
+        if y.ndim == 2:  # several outputs, of which those that are NaN were not observed
+            seen = ~np.isnan(y)
+            y, mean, var = y[seen], mean[seen], var[seen]
         if self.accuracy is None:
-            std = None if self.coverage is None else np.sqrt(predicted.var + predicted.noise_var)
-            numbers = NumberPredictions(y, predicted.mean, std)
+            numbers = NumberPredictions(y, mean, None if self.coverage is None else np.sqrt(var))
         else:
             index = np.searchsorted(model.classes_, y) if hasattr(model, "classes_") else y.astype(np.int64)
-            probabilities = _of_all_classes(predicted.mean)
+            probabilities = _of_all_classes(mean)
             self.accuracy.update(ClassPredictions(index, probabilities))
             truth = np.eye(probabilities.shape[1])[index]
             numbers = NumberPredictions(truth, probabilities)
@@ -56,6 +57,7 @@ class Tally:
         for mine, theirs in zip(self._metrics(), other._metrics(), strict=True):
             mine.merge(theirs)
         self.log_evidence += other.log_evidence
+        self.rows += other.rows
         return self
 
     def _metrics(self) -> list[Any]:

@@ -83,14 +83,15 @@ class Pass:
         if self.record is None:
             return seen
         mean, var, noise, scale, _ = self.record.swapaxes(0, 1)
+        observed = ~np.isnan(self.targets)
         with np.errstate(over="ignore"):  # a target may be beyond all bounds, and not trusted
             ratios = np.minimum((self.targets - mean) ** 2 / (scale * (var + noise)), SCALE_CLIP)
         densities = self.densities
         if not self.is_scaled:
             # What the scale changes in the log density of a Gaussian; clipped as in the scale, for one wild row.
-            densities = densities + 0.5 * ((scale - 1.0) * ratios - np.log(scale)).sum(axis=1)
-        # A row that is not trusted says nothing about the noise.
-        trusted = outliers[:, None] < 0.5
+            densities = densities + 0.5 * ((scale - 1.0) * ratios - np.log(scale)).sum(axis=1, where=observed)
+        # A row that is not trusted, or not observed, says nothing about the noise.
+        trusted = (outliers[:, None] < 0.5) & observed
         shares = np.where(trusted, noise / (var + noise), _NO_SHARE)
         return seen._replace(log_densities=densities, ratios=np.where(trusted, ratios, 1.0), noise_shares=shares)
 

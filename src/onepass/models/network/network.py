@@ -73,12 +73,12 @@ class BayesianNetwork(DriftChoice):
         Units of each hidden layer, or of the only one; none makes a (softmax) perceptron. Layers of images may begin
         with convolutions, see `Conv2D`.
     n_outputs : int
-        Numbers a target has, or classes it can be.
+        Numbers or labels a target has, or classes it can be.
     activation : str or Activation
         Of the hidden units, as for `BayesianPerceptron`.
     observation : {"auto", "gaussian", "bernoulli", "categorical", "poisson", "negative_binomial"}
-        Gaussian noise around the outputs; labels 0/1; classes 0 to ``n_outputs - 1``; counts, whose rate is the
-        exponential of the output. By default Gaussian.
+        Gaussian noise around the outputs; labels 0/1, one per output; classes 0 to ``n_outputs - 1``; counts, whose
+        rate is the exponential of the output. By default Gaussian.
     noise : float, "learn" or "heteroscedastic"
         Variance of the Gaussian noise: fixed; learned, one for all rows; or learned as a function of the input, by a
         second output of the network for each of the first ones. Of negative binomial counts their dispersion: counts of
@@ -269,6 +269,8 @@ class BayesianNetwork(DriftChoice):
         ----------
         X : (d,) or (n, d) array
         y : number, (n,) or (n, K) array
+            Of several outputs some may be NaN, which means that they were not observed: the others are learned. A row
+            without any target counts as seen, and lets weights drift and the past fade.
         passes : int
             1 is online learning. Later passes take the rows in random order, under the seed.
         refine : {"reuse", "ep"}
@@ -341,8 +343,9 @@ class BayesianNetwork(DriftChoice):
         """Log densities ``(n,)`` of targets under what was predicted: of numbers the Gaussian with these moments."""
         if self.observation != "gaussian" or self.noise == "heteroscedastic" or self.outliers:
             return scores.log_densities
-        total, error = prediction.var + prediction.noise_var, np.asarray(y) - prediction.mean
-        logs = -0.5 * (np.log(2.0 * np.pi * total) + error**2 / total)
+        targets = np.asarray(y, dtype=np.float64)
+        total, error = prediction.var + prediction.noise_var, targets - prediction.mean
+        logs = np.where(np.isnan(targets), 0.0, -0.5 * (np.log(2.0 * np.pi * total) + error**2 / total))
         return np.asarray(logs if self._one_column else logs.sum(axis=-1)).reshape(-1)
 
     def _predict_score_learn(
@@ -371,7 +374,7 @@ class BayesianNetwork(DriftChoice):
         return self._likelihood.interval(self.predict(X), level)
 
     def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
-        """Log density (or probability) of a target, per row."""
+        """Log density (or probability) of a target, per row; of several outputs that of those that are not NaN."""
         return self._scores(X, y)[0]
 
     @property
@@ -550,7 +553,7 @@ class BayesianNetwork(DriftChoice):
         if learned < len(work.rows) or not (before is None or self._is_finite()):
             raise ValueError(
                 f"X and y overflow {self.dtype}: their largest magnitudes are {np.abs(work.rows).max():.3g} and "
-                f"{np.abs(work.targets).max():.3g}; rescale them. Nothing was learned."
+                f"{np.nanmax(np.abs(work.targets), initial=0.0):.3g}; rescale them. Nothing was learned."
             )
 
     def _is_finite(self) -> bool:

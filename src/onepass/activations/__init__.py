@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from onepass._validation import one_of
-from onepass.activations.base import Activation, Moments, Rescaled, compiled_activation
+from onepass.activations.base import Activation, Moments, Narrowed, Rescaled, compiled_activation
 from onepass.activations.exponential import Exponential
 from onepass.activations.piecewise import PiecewiseLinear, max_linear
 from onepass.activations.probit import Probit, Step
@@ -19,6 +19,7 @@ __all__ = [
     "Exponential",
     "Gelu",
     "Moments",
+    "Narrowed",
     "PaperSigmoid",
     "PiecewiseLinear",
     "Probit",

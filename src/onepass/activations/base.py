@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 
 from onepass._typing import FloatArray
 from onepass.engine.matches import CompiledLikelihood
-from onepass.engine.moments import CompiledActivation, PythonMoments, RescaledMoments
+from onepass.engine.moments import CompiledActivation, NarrowedMoments, PythonMoments, RescaledMoments
 
-__all__ = ["Activation", "ClosedForm", "Moments", "Rescaled", "broadcast", "compiled_activation"]
+__all__ = ["Activation", "ClosedForm", "Moments", "Narrowed", "Rescaled", "broadcast", "compiled_activation"]
 
 
 class Moments(NamedTuple):
@@ -86,6 +86,31 @@ class Rescaled(ClosedForm):
     def __call__(self, a: ArrayLike, /) -> FloatArray:
         """Value at ``a``."""
         return self.offset + self.outer * self.base(self.inner * np.asarray(a, dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class Narrowed(ClosedForm):
+    """An activation whose moments are those of a narrower argument: of a share of its variance.
+
+    Examples
+    --------
+    >>> from onepass.activations import PiecewiseLinear
+    >>> relu = PiecewiseLinear([0, 1], [0])
+    >>> bool(Narrowed(relu, 0.25).moments(1.0, 4.0).mean == relu.moments(1.0, 1.0).mean)
+    True
+    """
+
+    base: Activation
+    share: float
+
+    @property
+    def compiled(self) -> CompiledActivation:  # type: ignore[override]
+        """The moments of the base."""
+        return NarrowedMoments(compiled_activation(self.base), self.share)
+
+    def __call__(self, a: ArrayLike, /) -> FloatArray:
+        """Value at ``a``."""
+        return self.base(a)
 
 
 def compiled_activation(activation: Activation) -> CompiledActivation:

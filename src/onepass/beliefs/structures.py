@@ -58,6 +58,8 @@ class Structure:
     """Whether layers can be convolutions."""
     drifts_in_steps: ClassVar[bool] = False
     """Whether the weights' drift is computed once for many rows, and not by the kernel before each."""
+    for_wide_layers: ClassVar[bool] = False
+    """Whether it is made for layers of very many weights, which have a prior of their own."""
     keeps_sites: ClassVar[bool] = False
     """Whether the contribution of a row can be removed again, as ``refine="ep"`` does."""
 
@@ -396,6 +398,7 @@ class LayeredCovariance(Structure):
     """Independent layers, each with a covariance of its own form: ``B ⊗ A``, or full."""
 
     convolves = True
+    for_wide_layers = True
     drifts_in_steps = True
     learns_batches = False
 

@@ -12,6 +12,10 @@ cdef class RescaledMoments(CompiledActivation):
     cdef CompiledActivation base
     cdef double inner, outer, offset
 
+cdef class NarrowedMoments(CompiledActivation):
+    cdef CompiledActivation base
+    cdef double share
+
 cdef class PiecewiseMoments(CompiledActivation):
     cdef readonly int n_pieces
     cdef double[:, ::1] pieces

@@ -107,6 +107,24 @@ class RescaledMoments(CompiledActivation):
         return RescaledMoments, (self.base, self.inner, self.outer, self.offset)
 
 
+class NarrowedMoments(CompiledActivation):
+    """The base, with a share of the variance."""
+
+    def __init__(self, base: CompiledActivation, share: float):
+        self.base, self.share = base, share
+
+    def at(self, mean, var):
+        """Moments of the base."""
+        return self.base.at(mean, self.share * var)
+
+    def raise_pending(self):
+        """Those of the base."""
+        self.base.raise_pending()
+
+    def __reduce__(self):
+        return NarrowedMoments, (self.base, self.share)
+
+
 class PiecewiseMoments(CompiledActivation):
     """Straight pieces: slope, intercept, start and end of each, ``(4, k)``, neighbours of one slope joined."""
 

@@ -12,6 +12,9 @@ class CompiledActivation:
 class RescaledMoments(CompiledActivation):
     def __init__(self, base: CompiledActivation, inner: float, outer: float, offset: float) -> None: ...
 
+class NarrowedMoments(CompiledActivation):
+    def __init__(self, base: CompiledActivation, share: float) -> None: ...
+
 class PiecewiseMoments(CompiledActivation):
     n_pieces: int
     def __init__(self, pieces: FloatArray) -> None: ...

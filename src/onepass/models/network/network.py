@@ -25,7 +25,7 @@ from onepass._validation import (
     as_share,
     one_of,
 )
-from onepass.activations import as_activation
+from onepass.activations import Activation, Narrowed, as_activation
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import Forgetting
 from onepass.beliefs.layout import Conv2D, ImageShape, LayerSize, decode_layer, encode_layer, flat_size
@@ -48,8 +48,8 @@ from onepass.models.perceptron import Prediction, RowScores, renamed_kernel
 __all__ = ["BayesianNetwork"]
 
 
-def _default_prior(likelihood: type[OutputLikelihood], n_hidden: int) -> NetworkPrior:
-    return choose_count_prior(n_hidden) if likelihood.is_count else choose_prior(likelihood.is_numeric, n_hidden)
+def _default_prior(likelihood: type[OutputLikelihood], n_hidden: int, wide: bool) -> NetworkPrior:
+    return choose_count_prior(n_hidden) if likelihood.is_count else choose_prior(likelihood.is_numeric, n_hidden, wide)
 
 
 def _as_image_shape(shape: Any) -> ImageShape:
@@ -161,7 +161,11 @@ class BayesianNetwork(DriftChoice):
         learns_noise = noise in words
         self.noise = noise if learns_noise else as_positive(noise, "noise", "or " + " or ".join(map(repr, words)))
         kind = choose_outputs(self.observation, self.noise)
-        self.prior = _default_prior(kind, len(self.hidden)) if prior is None else prior
+        sizes = (self.image_shape or self.n_features, *self.hidden, kind(self.n_outputs).size)
+        self._structure = make_structure(covariance, sizes)
+        self.covariance = self._structure.name
+        wide = self._structure.for_wide_layers
+        self.prior = _default_prior(kind, len(self.hidden), wide) if prior is None else prior
         self._likelihood = kind(self.n_outputs, self.prior.log_noise)
         self.outliers = as_outliers(outliers)
         self.forgetting = as_share(forgetting, "forgetting")
@@ -173,9 +177,6 @@ class BayesianNetwork(DriftChoice):
         self.calibrate = learned if calibrate == "auto" else bool(calibrate)
         self.dtype = one_of(dtype, ("float64", "float32"), "dtype")
         self.kernel = one_of(renamed_kernel(kernel, engine), ("auto", "reference"), "kernel")
-        entering = self.image_shape or self.n_features
-        self._structure = make_structure(covariance, (entering, *self.hidden, self._likelihood.size))
-        self.covariance = self._structure.name
         n_noise = self._likelihood.size - self.n_outputs
         rng = np.random.default_rng(self.seed)
         scales = PriorScales(self.prior_scale, self._likelihood.bias_std(self.intercept_scale))
@@ -430,7 +431,7 @@ class BayesianNetwork(DriftChoice):
         gaps = self._structure.layout.layers(weights - belief.mean)
         outputs = np.empty((len(weights), len(rows), self.n_outputs))
         for part in parts_of_rows(self._structure, len(rows)):
-            signals = propagate(self._structure, belief, self.activation, rows[part])
+            signals = propagate(self._structure, belief, self._units, rows[part])
             for i in range(len(weights)):
                 shift = linear_response(signals, [gap[i] for gap in gaps])
                 outputs[i, part] = signals.mean[:, own] + root * shift[:, own]
@@ -509,7 +510,13 @@ class BayesianNetwork(DriftChoice):
 
     def _output_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Means and covariances of the outputs, ``(n, K)`` and ``(n, K, K)``."""
-        return output_moments(self._structure, self._state.belief, self.activation, rows)
+        return output_moments(self._structure, self._state.belief, self._units, rows)
+
+    @property
+    def _units(self) -> Activation:
+        """The activation, with the variance that units are averaged over."""
+        share = self.prior.variance_share
+        return self.activation if share == 1.0 else Narrowed(self.activation, share)
 
     @cached_property
     def _learner(self) -> Learner:
@@ -520,7 +527,7 @@ class BayesianNetwork(DriftChoice):
         return {
             "structure": self._structure,
             "likelihood": self._likelihood,
-            "activation": self.activation,
+            "activation": self._units,
             "forgetting": Forgetting(self.forgetting, self._structure.widest),
             "drift": self.drift,
             "prior": self._prior,

@@ -31,8 +31,9 @@ _GEMM = {np.dtype(np.float64): dgemm, np.dtype(np.float32): sgemm}
 BLOCK = 32  # rows
 _FIELDS = 36  # of the struct Layer
 
-# A direction of the outputs is left out of a row's step if the row explains less than this share of its variance.
-_LEAST_SHARE = cython.declare(cython.double, 1e-6)
+# A direction of the outputs is left out of a row's step if the row explains less of its variance than this share of what
+# it explains of the first: a row tells of a few classes. Absolute, the bound would stop a long stream from learning.
+_LEAST_SHARE = cython.declare(cython.double, 1e-3)
 _LEAST_LEFT = cython.declare(cython.double, 1e-12)  # of a variance, in one direction, by one row
 
 
@@ -543,7 +544,7 @@ def _fill_weight_jacobian(layer, n_outputs, memory):
 def _information_root(n, information, cov, left, root):
     """A root of the information, ``(n, rank)`` in rows of ``n``, the directions that tell most first; its rank.
 
-    Directions of which the row explains next to nothing are left out. Where a row makes an output less certain, as one
+    Directions of which the row explains little beside the first are left out. Where a row makes an output less certain, as one
     that is distrusted by half may, the rank is 0 and all roots stay as they are.
     """
     i: cython.Py_ssize_t
@@ -555,15 +556,18 @@ def _information_root(n, information, cov, left, root):
     for i in range(n):
         if information[i * n + i] < 0.0:
             return 0
+    least = 0.0
     for k in range(n):
         pivot: cython.Py_ssize_t = -1
-        most = _LEAST_SHARE
+        most = least
         for i in range(n):
             share = left[i * n + i] * cov[i * n + i]
             if share > most:
                 pivot, most = i, share
         if pivot < 0:
             return k
+        if k == 0:
+            least = _LEAST_SHARE * most
         scale = 1.0 / sqrt(left[pivot * n + pivot])
         for i in range(n):
             root[i * n + k] = left[i * n + pivot] * scale

@@ -17,7 +17,17 @@ from scipy.sparse import csr_array
 from onepass._typing import FloatArray
 from onepass._validation import as_count
 
-__all__ = ["Conv2D", "ImageShape", "LayerSize", "Layout", "Wiring", "decode_layer", "encode_layer", "flat_size"]
+__all__ = [
+    "Conv2D",
+    "ImageShape",
+    "LayerSize",
+    "Layout",
+    "Wiring",
+    "as_image_shape",
+    "decode_layer",
+    "encode_layer",
+    "flat_size",
+]
 
 Indices = NDArray[np.int64]
 ImageShape: TypeAlias = tuple[int, ...]
@@ -91,6 +101,14 @@ class Conv2D:
 
 LayerSize: TypeAlias = int | Conv2D
 """Units of a dense layer, or a convolution."""
+
+
+def as_image_shape(shape: Any, name: str) -> ImageShape:
+    """``shape`` as the height and width of images, and their channels if it has three numbers."""
+    sides = tuple(shape) if np.iterable(shape) and not isinstance(shape, str) else ()
+    if len(sides) not in (2, 3):
+        raise ValueError(f"{name} of images must be (height, width) or (height, width, channels), got {shape!r}")
+    return tuple(as_count(side, name) for side in sides)
 
 
 def flat_size(shape: int | ImageShape) -> int:

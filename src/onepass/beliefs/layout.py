@@ -65,7 +65,7 @@ class Conv2D:
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
-            as_count(value, name)
+            object.__setattr__(self, name, as_count(value, name))  # a plain int, which files can hold
 
     def output_shape(self, image: ImageShape) -> ImageShape:
         """Height, width and channels of what comes out for an image of this shape."""
@@ -107,8 +107,8 @@ def as_image_shape(shape: Any, name: str) -> ImageShape:
     """``shape`` as the height and width of images, and their channels if it has three numbers."""
     sides = tuple(shape) if np.iterable(shape) and not isinstance(shape, str) else ()
     if len(sides) not in (2, 3):
-        raise ValueError(f"{name} of images must be (height, width) or (height, width, channels), got {shape!r}")
-    return tuple(as_count(side, name) for side in sides)
+        raise ValueError(f"{name} must be (height, width) or (height, width, channels), got {shape!r}")
+    return tuple(as_count(side, f"each number in {name}") for side in sides)
 
 
 def flat_size(shape: int | ImageShape) -> int:

@@ -52,6 +52,11 @@ class _Networks(OnePassEstimator):
 
     def _as_table(self, X: Any) -> Any:
         if self.image_shape is None:
+            given = tuple(getattr(X, "shape", ()))
+            if len(given) > 2:
+                raise ValueError(
+                    f"X must have shape (n, d), got shape {given}; for images pass image_shape={given[1:]}"
+                )
             return X
         given, shape = np.shape(X), tuple(self.image_shape)
         if len(given) > 2 and _with_channels(given[1:]) == _with_channels(shape):

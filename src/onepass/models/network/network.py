@@ -159,7 +159,7 @@ class BayesianNetwork(DriftChoice):
         kernel: str = "auto",
         engine: str | None = None,
     ) -> None:
-        self.image_shape = as_image_shape(n_features, "n_features") if np.iterable(n_features) else None
+        self.image_shape = as_image_shape(n_features, "n_features of images") if np.iterable(n_features) else None
         self.n_features = flat_size(self.image_shape or as_count(n_features, "n_features"))
         layers = hidden if np.iterable(hidden) else (hidden,)
         self.hidden = tuple(layer if isinstance(layer, Conv2D) else as_count(layer, "hidden") for layer in layers)
@@ -582,6 +582,9 @@ class BayesianNetwork(DriftChoice):
             given = np.asarray(X)
             if given.ndim >= len(shape) and given.shape[-len(shape) :] == shape:
                 X = given.reshape(*given.shape[: -len(shape)], self.n_features)
+            elif given.ndim > 2:
+                each = ", ".join(map(str, shape))
+                raise ValueError(f"X must have shape ({each}) for one image or (n, {each}), got shape {given.shape}")
         return as_rows(X, self.n_features)
 
     def _pairs(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray, bool]:

@@ -210,7 +210,11 @@ class BayesianNetwork(DriftChoice):
 
     @property
     def cov(self) -> Any:
-        """Covariance of the weights: its blocks, or with ``covariance="diagonal"`` the variances ``(p,)``."""
+        """Covariance of the weights: its blocks, or with ``covariance="diagonal"`` the variances ``(p,)``.
+
+        Of independent layers one after the other: with ``"kronecker"`` the pair of that between units and that between
+        inputs, the bias last, with ``"full"`` the whole.
+        """
         return self._state.belief.cov
 
     @property
@@ -279,6 +283,7 @@ class BayesianNetwork(DriftChoice):
         Parameters
         ----------
         X : (d,) or (n, d) array
+            Images may also come in their shape, such as ``(n, height, width)``.
         y : number, (n,) or (n, K) array
         passes : int
             1 is online learning. Later passes take the rows in random order, under the seed.
@@ -288,7 +293,8 @@ class BayesianNetwork(DriftChoice):
             row counts once; it needs ``covariance="full"``.
         batch : int
             Rows that make one step: all of a batch see the network as it was before it. More rows per second where the
-            covariance is large, for somewhat less learned from each; not for ``"ep"`` or a diagonal covariance.
+            covariance is large, for somewhat less learned from each; not for ``"ep"``, nor a diagonal or Kronecker
+            covariance.
         """
         for _ in self._passes(X, y, passes, refine, batch, records=False):
             pass

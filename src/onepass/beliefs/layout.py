@@ -103,7 +103,7 @@ LayerSize: TypeAlias = int | Conv2D
 """Units of a dense layer, or a convolution."""
 
 
-def as_image_shape(shape: Any, name: str) -> ImageShape:
+def as_image_shape(shape: Any, name: str = "n_features of images") -> ImageShape:
     """``shape`` as the height and width of images, and their channels if it has three numbers."""
     sides = tuple(shape) if np.iterable(shape) and not isinstance(shape, str) else ()
     if len(sides) not in (2, 3):

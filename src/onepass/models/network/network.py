@@ -159,7 +159,7 @@ class BayesianNetwork(DriftChoice):
         kernel: str = "auto",
         engine: str | None = None,
     ) -> None:
-        self.image_shape = as_image_shape(n_features, "n_features of images") if np.iterable(n_features) else None
+        self.image_shape = as_image_shape(n_features) if np.iterable(n_features) else None
         self.n_features = flat_size(self.image_shape or as_count(n_features, "n_features"))
         layers = hidden if np.iterable(hidden) else (hidden,)
         self.hidden = tuple(layer if isinstance(layer, Conv2D) else as_count(layer, "hidden") for layer in layers)

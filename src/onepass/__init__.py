@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from onepass.activations import Activation, Moments, PiecewiseLinear, Quadrature, max_linear
+    from onepass.beliefs.layout import Conv2D
     from onepass.estimators import (
         BayesianMLPClassifier,
         BayesianMLPRegressor,
@@ -33,6 +34,7 @@ __all__ = [
     "BayesianPerceptronClassifier",
     "BayesianPerceptronRegressor",
     "CheckpointError",
+    "Conv2D",
     "Moments",
     "PerceptronFleet",
     "PiecewiseLinear",
@@ -49,6 +51,7 @@ __all__ = [
 _MODULES = {
     "Activation": "onepass.activations",
     "CheckpointError": "onepass.files.checkpoint",
+    "Conv2D": "onepass.beliefs.layout",
     "Moments": "onepass.activations",
     "PiecewiseLinear": "onepass.activations",
     "Prediction": "onepass.models.perceptron",

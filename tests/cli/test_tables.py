@@ -70,6 +70,7 @@ def table(file: Path) -> list[dict[str, str]]:
             1,
             "all of them were rejected, the first in reg.csv, line 2: kind is 'z', no number",
         ),
+        (["y", "--covariance", "kronecker"], 2, "--covariance kronecker needs hidden layers"),
         (["y", "--covariance", "layer"], 2, "--covariance layer needs hidden layers, e.g. --hidden 50"),
         (["y", "--activation", "foo"], 2, "--activation must be one of sigmoid, tanh"),
         (["Y"], 1, "reg.csv has no column 'Y'"),
@@ -129,6 +130,11 @@ def test_every_choice_is_told_in_one_line(data: Path) -> None:
             ["clicks.csv", "--target", "age", "--hidden", "4,3", "--activation", "tanh", "--covariance", "diagonal"],
             {"model": "network 8-4-3-1", "activation": "tanh", "covariance": "diagonal"},
         ),
+        (
+            ["clicks.csv", "--target", "age", "--hidden", "4", "--covariance", "kronecker"],
+            {"covariance": "kronecker: correlations between weights of one layer are kept"},
+        ),
+        (["clicks.csv", "--target", "age", "--hidden", "4"], {"covariance": "kept; chosen for 41 weights"}),
         (["trips.csv", "--target", "vip", "--columns", "km,car"], {"task": "two classes", "model": "5 features"}),
         (
             ["trips.csv", "--target", "price", "--as", "town=category", "--one-hot", "100"],

@@ -17,7 +17,17 @@ from scipy.sparse import csr_array
 from onepass._typing import FloatArray
 from onepass._validation import as_count
 
-__all__ = ["Conv2D", "ImageShape", "LayerSize", "Layout", "Wiring", "decode_layer", "encode_layer", "flat_size"]
+__all__ = [
+    "Conv2D",
+    "ImageShape",
+    "LayerSize",
+    "Layout",
+    "Wiring",
+    "as_image_shape",
+    "decode_layer",
+    "encode_layer",
+    "flat_size",
+]
 
 Indices = NDArray[np.int64]
 ImageShape: TypeAlias = tuple[int, ...]
@@ -55,7 +65,7 @@ class Conv2D:
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
-            as_count(value, name)
+            object.__setattr__(self, name, as_count(value, name))  # a plain int, which files can hold
 
     def output_shape(self, image: ImageShape) -> ImageShape:
         """Height, width and channels of what comes out for an image of this shape."""
@@ -91,6 +101,14 @@ class Conv2D:
 
 LayerSize: TypeAlias = int | Conv2D
 """Units of a dense layer, or a convolution."""
+
+
+def as_image_shape(shape: Any, name: str = "n_features of images") -> ImageShape:
+    """``shape`` as the height and width of images, and their channels if it has three numbers."""
+    sides = tuple(shape) if np.iterable(shape) and not isinstance(shape, str) else ()
+    if len(sides) not in (2, 3):
+        raise ValueError(f"{name} must be (height, width) or (height, width, channels), got {shape!r}")
+    return tuple(as_count(side, f"each number in {name}") for side in sides)
 
 
 def flat_size(shape: int | ImageShape) -> int:

@@ -233,8 +233,9 @@ shape = _all(
     ),
     click.option(
         "--covariance",
-        type=click.Choice(["full", "layer", "neuron", "diagonal"]),
-        help="Which correlations between weights are kept; by default as many as the size allows.",
+        type=click.Choice(["full", "layer", "neuron", "kronecker", "diagonal"]),
+        help="Which correlations between weights are kept; by default as many as the size allows. kronecker is for "
+        "wide hidden layers.",
     ),
     click.option(
         "--noise",

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count, one_of
+from onepass.beliefs.structures import Covariance
 from onepass.estimators.batch import Batch, PredictedRows, as_dense, is_sparse
 from onepass.estimators.files import SavableEstimator
 from onepass.estimators.inputs import SCALES
@@ -202,7 +203,7 @@ class OnePassEstimator(SavableEstimator):
 
     def _restart(self, X: Any) -> None:
         if not self.standardize:
-            warn_of_scales(X, getattr(self, "feature_names_in_", None))
+            warn_of_scales(self._scaled_columns(X), getattr(self, "feature_names_in_", None))
         self._input_scaling = Scaling.none(self.n_features_in_)
         self._target_scaling = Scaling.none(self._n_targets)
         # Standardised models depend on the statistics of the first rows, so the warm-up makes them.
@@ -216,7 +217,8 @@ class OnePassEstimator(SavableEstimator):
         """Start again from the statistics of all rows so far; what is to be learned are all of these rows."""
         batch = batch if self._waiting is None else batch.after(self._waiting)
         first = batch.part(0, self.warm_up)
-        self._input_scaling = Scaling.of_near(as_dense(first.rows), self.outliers)
+        columns = self._scaled_columns(as_dense(first.rows))
+        self._input_scaling = Scaling.of_near(columns, self.outliers).repeated(self.n_features_in_ // columns.shape[1])
         self._target_scaling = self._scaling_of_targets(first.targets)
         self._ensembles = self._new_ensembles()
         self._waiting = batch if len(batch) < self.warm_up else None
@@ -267,6 +269,10 @@ class OnePassEstimator(SavableEstimator):
         """Learn rows with weights that `_weighted` has not made repeated rows of."""
         raise NotImplementedError
 
+    def _scaled_columns(self, X: Any) -> Any:
+        """The numbers of rows ``(n, d)`` by the scale that they have, a column each."""
+        return X
+
     def _scaling_of_targets(self, targets: FloatArray) -> Scaling:
         """Statistics of the targets in the warm-up, where these are numbers."""
         return self._target_scaling
@@ -299,6 +305,13 @@ class OnePassEstimator(SavableEstimator):
         """Rows learned."""
         check_is_fitted(self)
         return int(self._n_rows)
+
+    @property
+    def covariance_(self) -> Covariance:
+        """Which correlations between weights are kept: what ``covariance="auto"`` has chosen."""
+        check_is_fitted(self)
+        chosen: Covariance = self._ensembles[0].members[0].covariance
+        return chosen
 
     @property
     def prior_weights_(self) -> FloatArray:

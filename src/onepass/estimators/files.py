@@ -7,6 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from onepass._validation import as_count
 from onepass.activations import Activation
+from onepass.beliefs.layout import Conv2D, decode_layer, encode_layer
 from onepass.estimators.batch import Batch, as_dense
 from onepass.estimators.inputs import CheckedInputs
 from onepass.estimators.scaling import Scaling
@@ -139,8 +140,10 @@ def _plain(name: str, value: Any) -> Any:
         return encode_activation(value)
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, tuple):
-        return list(value)
+    if isinstance(value, Conv2D):
+        return encode_layer(value)
+    if isinstance(value, (tuple, list)):
+        return [_plain(name, part) for part in value]
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(f"{name}={value!r} can't be saved in a file")
@@ -149,8 +152,8 @@ def _plain(name: str, value: Any) -> Any:
 def _object(value: Any) -> Any:
     """An argument from what JSON had for it."""
     if isinstance(value, dict):
-        return decode_activation(value)
-    return tuple(value) if isinstance(value, list) else value
+        return decode_activation(value) if "kind" in value else decode_layer(value)
+    return tuple(_object(part) for part in value) if isinstance(value, list) else value
 
 
 def _names(given: Any, size: int) -> Any:

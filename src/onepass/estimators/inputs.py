@@ -30,7 +30,7 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
 
     prior_scale: float | str
     intercept_scale: float | None
-    covariance: str
+    covariance: Any  # a name, or the form of each layer of a network
     outliers: float
     standardize: bool
     warm_up: int
@@ -60,14 +60,20 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
 
     def _checked_pairs(self, X: Any, y: Any, *, restart: bool) -> tuple[Any, Any]:
         """Rows and targets to learn; at a restart they say how many features there are."""
-        X, y = validate_data(self, X, y, reset=restart, accept_sparse="csr", dtype=np.float64, **self._target_checks)
+        X, y = validate_data(
+            self, self._as_table(X), y, reset=restart, accept_sparse="csr", dtype=np.float64, **self._target_checks
+        )
         self._check_sparse(X)
         return X, y
 
     def _checked_rows(self, X: Any) -> Any:
         """Rows to predict."""
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        X = validate_data(self, self._as_table(X), reset=False, accept_sparse="csr", dtype=np.float64)
         self._check_sparse(X)
+        return X
+
+    def _as_table(self, X: Any) -> Any:
+        """Rows ``(n, d)``, whatever form a subclass takes beside it."""
         return X
 
     def _check_sparse(self, X: Any) -> None:

@@ -6,8 +6,12 @@ one that weighs prior scales alone.
 
 from typing import Any
 
+import numpy as np
+
 from onepass._validation import as_count, as_nonnegative
 from onepass.activations import as_activation
+from onepass.beliefs.layout import Conv2D, ImageShape, LayerSize, as_image_shape, flat_size
+from onepass.beliefs.structures import Covariance
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.classifier import OnePassClassifier
 from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS
@@ -23,9 +27,10 @@ _SCALES = (0.5, 1.0, 2.0)  # beside the network's own prior
 
 
 class _Networks(OnePassEstimator):
-    """What the estimators of networks share: members."""
+    """What the estimators of networks share: layers, images and members."""
 
-    hidden_layer_sizes: int | tuple[int, ...]
+    hidden_layer_sizes: LayerSize | tuple[LayerSize, ...]
+    image_shape: ImageShape | None
     activation: Any
     members: int
     random_state: int | None
@@ -37,15 +42,49 @@ class _Networks(OnePassEstimator):
         super()._check_parameters()
         if as_count(self.members, "members") > 1 and isinstance(self.prior_scale, str):
             raise ValueError("several members have several priors already: pass prior_scale as a number, or members=1")
+        if self.image_shape is not None:
+            as_image_shape(self.image_shape, "image_shape")
+            return
+        layers = self.hidden_layer_sizes if np.iterable(self.hidden_layer_sizes) else (self.hidden_layer_sizes,)
+        for layer in layers:
+            if isinstance(layer, Conv2D):
+                raise ValueError(f"{layer} needs images: pass their image_shape, such as (28, 28) or (32, 32, 3)")
+
+    def _as_table(self, X: Any) -> Any:
+        if self.image_shape is None:
+            given = tuple(getattr(X, "shape", ()))
+            if len(given) > 2:
+                raise ValueError(
+                    f"X must have shape (n, d), got shape {given}; for images pass image_shape={given[1:]}"
+                )
+            return X
+        given, shape = np.shape(X), tuple(self.image_shape)
+        if len(given) > 2 and _with_channels(given[1:]) == _with_channels(shape):
+            return np.asarray(X).reshape(given[0], -1)
+        if len(given) != 2 or given[1] != flat_size(shape):
+            wide = ", ".join(map(str, shape))
+            raise ValueError(
+                f"X must have shape (n, {flat_size(shape)}) or (n, {wide}) with image_shape={shape}, got shape {given}"
+            )
+        return X
+
+    def _scaled_columns(self, X: Any) -> Any:
+        """Of images the channels: a pixel that is dark in all of the first images has no scale of its own."""
+        return X if self.image_shape is None else X.reshape(-1, _with_channels(tuple(self.image_shape))[-1])
 
     def _new_ensemble(self, target_scale: float) -> Ensemble:
         if self.members == 1:
             return super()._new_ensemble(target_scale)
         options = self._options(float(self.prior_scale), target_scale)
-        return BayesianCommittee(self.n_features_in_, members=self.members, **options)
+        return BayesianCommittee(self._entering, members=self.members, **options)
 
     def _new_member(self, scale: float, target_scale: float) -> BayesianNetwork:
-        return BayesianNetwork(self.n_features_in_, **self._options(scale, target_scale))
+        return BayesianNetwork(self._entering, **self._options(scale, target_scale))
+
+    @property
+    def _entering(self) -> int | ImageShape:
+        """The number of features, or the shape of images."""
+        return self.n_features_in_ if self.image_shape is None else tuple(self.image_shape)
 
     def _options(self, scale: float, target_scale: float) -> dict[str, Any]:
         """Options of a network."""
@@ -73,12 +112,18 @@ class _Networks(OnePassEstimator):
         return BayesianCommittee.of(members, RuleWeights.from_arrays("stacked", *sizes, own))
 
 
+def _with_channels(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of images with the number of channels, where one may be left out."""
+    return (*shape, 1) if len(shape) == 2 else shape
+
+
 class BayesianMLPClassifier(_Networks, OnePassClassifier):
     """Network of Bayesian perceptrons for classification, learned in one pass.
 
     Parameters
     ----------
-    hidden_layer_sizes : int or tuple of int
+    hidden_layer_sizes : int, Conv2D or tuple of them
+        Units of each hidden layer; layers of images may begin with convolutions, see `onepass.Conv2D`.
     activation : str or Activation
         Of the hidden units, as for `onepass.BayesianPerceptron`.
     prior_scale : float or "auto"
@@ -88,8 +133,13 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         Standard deviation of the output's bias before the first row, whatever ``prior_scale`` is: wide enough for
         classes that hardly ever come. With more than two classes it is that of the log odds between any two. None
         leaves it to the network's prior and ``prior_scale``.
-    covariance : {"auto", "full", "layer", "neuron", "diagonal"}
+    covariance : {"auto", "full", "layer", "neuron", "kronecker", "diagonal"} or tuple of str
         Between which weights correlations are kept; by default the richest structure that is not too large.
+        ``"kronecker"`` is for wide layers; a tuple has ``"kronecker"`` or ``"full"`` for each layer of weights, the
+        output's too. See `onepass.BayesianNetwork`.
+    image_shape : tuple of int, optional
+        Rows are images, ``(height, width)`` or ``(height, width, channels)``: tables of pixels, row after row and the
+        channels of a pixel together, or arrays ``(n, height, width)`` or ``(n, height, width, channels)``.
     members : int
         Networks that start from different seeds and priors, learn the same rows and predict as a mixture: better, at
         as many times the work. See `onepass.BayesianCommittee`.
@@ -110,8 +160,8 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         ``"auto"``: six hypotheses side by side, five rates and a quick return to the prior, weighed row by row; about
         ten times the time of a plain model. It needs ``passes=1`` and ``forgetting=1``.
     standardize : bool
-        Standardise the inputs by mean and standard deviation of the first ``warm_up`` rows. The statistics are then
-        frozen.
+        Standardise the inputs by mean and standard deviation of the first ``warm_up`` rows; of images each
+        channel, all pixels together. The statistics are then frozen.
     warm_up : int
     random_state : int
         Seed of the means that the weights start with.
@@ -124,6 +174,8 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
     outliers_ : float
         Share of the labels that are not to be trusted, as it is believed now.
+    covariance_ : str or tuple of str
+        Which correlations are kept: what ``covariance="auto"`` has chosen.
     drift_ : dict
         The probability of each rate of drift, now; for several outputs a list of such.
     n_seen_ : int
@@ -136,16 +188,26 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
     >>> model = BayesianMLPClassifier(hidden_layer_sizes=(20,)).fit(X[:400], y[:400])
     >>> bool(model.score(X[400:], y[400:]) > 0.9)
     True
+
+    Images, as a table of their pixels:
+
+    >>> from onepass import Conv2D
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = BayesianMLPClassifier((Conv2D(8, 3),), image_shape=(8, 8)).fit(X[:1000], y[:1000])
+    >>> model.covariance_, bool(model.score(X[1000:], y[1000:]) > 0.9)
+    ('kronecker', True)
     """
 
     def __init__(
         self,
-        hidden_layer_sizes: int | tuple[int, ...] = (50,),
+        hidden_layer_sizes: LayerSize | tuple[LayerSize, ...] = (50,),
         activation: Any = "relu",
         *,
         prior_scale: Any = 1.0,
         intercept_scale: float | None = INTERCEPT_SCALE,
-        covariance: str = "auto",
+        covariance: Covariance = "auto",
+        image_shape: ImageShape | None = None,
         members: int = 1,
         passes: int = 1,
         refine: str = "auto",
@@ -161,6 +223,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         self.prior_scale = prior_scale
         self.intercept_scale = intercept_scale
         self.covariance = covariance
+        self.image_shape = image_shape
         self.members = members
         self.passes = passes
         self.refine = refine
@@ -188,7 +251,8 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
 
     Parameters
     ----------
-    hidden_layer_sizes : int or tuple of int
+    hidden_layer_sizes : int, Conv2D or tuple of them
+        Units of each hidden layer; layers of images may begin with convolutions, see `onepass.Conv2D`.
     activation : str or Activation
         Of the hidden units, as for `onepass.BayesianPerceptron`.
     observation : {"auto", "gaussian", "poisson", "negative_binomial"}
@@ -203,8 +267,13 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
     intercept_scale : float, optional
         Standard deviation of the output's bias before the first row, whatever ``prior_scale`` is. By default the
         network's prior has one, 1 for numbers and 4 for counts, which ``prior_scale`` multiplies.
-    covariance : {"auto", "full", "layer", "neuron", "diagonal"}
+    covariance : {"auto", "full", "layer", "neuron", "kronecker", "diagonal"} or tuple of str
         Between which weights correlations are kept; by default the richest structure that is not too large.
+        ``"kronecker"`` is for wide layers; a tuple has ``"kronecker"`` or ``"full"`` for each layer of weights, the
+        output's too. See `onepass.BayesianNetwork`.
+    image_shape : tuple of int, optional
+        Rows are images, ``(height, width)`` or ``(height, width, channels)``: tables of pixels, row after row and the
+        channels of a pixel together, or arrays ``(n, height, width)`` or ``(n, height, width, channels)``.
     members : int
         Networks that start from different seeds and priors, learn the same rows and predict as a mixture: better, at
         as many times the work. See `onepass.BayesianCommittee`.
@@ -227,7 +296,7 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         ten times the time of a plain model. It needs ``passes=1`` and ``forgetting=1``.
     standardize : bool
         Standardise inputs, and targets that are no counts, by mean and standard deviation of the first ``warm_up``
-        rows. The statistics are then frozen.
+        rows; of images each channel, all pixels together. The statistics are then frozen.
     warm_up : int
     random_state : int
         Seed of the means that the weights start with.
@@ -242,6 +311,8 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         those of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
     outliers_ : float or (q,) array
         Share of the targets that are not to be trusted, as it is believed now.
+    covariance_ : str or tuple of str
+        Which correlations are kept: what ``covariance="auto"`` has chosen.
     drift_ : dict
         The probability of each rate of drift, now; for several outputs a list of such.
     n_seen_ : int
@@ -258,14 +329,15 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
 
     def __init__(
         self,
-        hidden_layer_sizes: int | tuple[int, ...] = (50,),
+        hidden_layer_sizes: LayerSize | tuple[LayerSize, ...] = (50,),
         activation: Any = "relu",
         *,
         observation: str = "auto",
         noise: Any = "learn",
         prior_scale: Any = 1.0,
         intercept_scale: float | None = None,
-        covariance: str = "auto",
+        covariance: Covariance = "auto",
+        image_shape: ImageShape | None = None,
         members: int = 1,
         passes: int = 1,
         refine: str = "auto",
@@ -283,6 +355,7 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         self.prior_scale = prior_scale
         self.intercept_scale = intercept_scale
         self.covariance = covariance
+        self.image_shape = image_shape
         self.members = members
         self.passes = passes
         self.refine = refine

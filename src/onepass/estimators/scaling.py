@@ -53,6 +53,10 @@ class Scaling:
             plain.centre[k], plain.scale[k] = part.centre[0], part.scale[0]
         return plain
 
+    def repeated(self, times: int) -> "Scaling":
+        """The same for columns that come so many times, one after the other: the channels of every pixel."""
+        return Scaling(np.tile(self.centre, times), np.tile(self.scale, times))
+
     @classmethod
     def none(cls, size: int) -> "Scaling":
         """Leave columns as they are."""

@@ -17,6 +17,7 @@ _COVARIANCE = {
     "full": "full: all correlations between weights are kept",
     "layer": "layer: correlations between weights of one layer are kept",
     "neuron": "neuron: correlations between weights of one unit are kept",
+    "kronecker": "kronecker: correlations between weights of one layer are kept, as inputs' times units'",
     "diagonal": "diagonal: no correlations between weights are kept",
 }
 
@@ -84,7 +85,7 @@ def _estimator_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
         n_features = len(model.encoding.features)
         yield "model", f"perceptron with {n_features} feature{'s' if n_features > 1 else ''}"
         yield "activation", "softmax" if len(model.labels) > 2 else estimator.activation
-    yield "covariance", _COVARIANCE[model.structure]
+    yield "covariance", _covariance_words(model)
     if isinstance(model.target, NumberTarget):
         yield _noise_choice(model)
     scale, intercept = estimator.prior_scale, estimator.intercept_scale
@@ -98,6 +99,13 @@ def _estimator_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
         yield "drift", "several rates side by side, weighed row by row"
     elif estimator.drift:
         yield "drift", f"{estimator.drift:g}: before each row the weights move by this share of the prior's variance"
+
+
+def _covariance_words(model: "TabularModel") -> str:
+    """Which correlations are kept and, where nobody asked for them, what for."""
+    structure = model.structure
+    words = _COVARIANCE[structure] if isinstance(structure, str) else f"layer by layer: {', '.join(structure)}"
+    return f"{words}; chosen for {model.n_weights:,} weights" if model.estimator.covariance == "auto" else words
 
 
 def _drift_believed(probabilities: dict[float | str, float]) -> str:

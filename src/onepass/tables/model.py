@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from onepass._typing import FloatArray
-from onepass.beliefs.structures import choose_structure
+from onepass.beliefs.layout import Layout
+from onepass.beliefs.structures import Covariance, choose_structure
 from onepass.files.registry import savable, savable_names
 from onepass.files.state import Arrays, Parameters, as_tally, nested, under
 from onepass.tables import description
@@ -158,9 +159,14 @@ class TabularModel:
         return (len(self.encoding.features), *getattr(self.estimator, "hidden_layer_sizes", ()), n_outputs)
 
     @property
-    def structure(self) -> str:
+    def n_weights(self) -> int:
+        """Number of weights, biases included."""
+        return Layout(self.layers).size
+
+    @property
+    def structure(self) -> Covariance:
         """Which correlations between weights are kept."""
-        covariance = str(self.estimator.covariance)
+        covariance: Covariance = self.estimator.covariance
         return choose_structure(self.layers) if covariance == "auto" else covariance
 
     def weights(self) -> dict[str, list[Weight]]:

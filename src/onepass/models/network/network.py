@@ -28,7 +28,15 @@ from onepass._validation import (
 from onepass.activations import Activation, Narrowed, as_activation
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import Forgetting
-from onepass.beliefs.layout import Conv2D, ImageShape, LayerSize, decode_layer, encode_layer, flat_size
+from onepass.beliefs.layout import (
+    Conv2D,
+    ImageShape,
+    LayerSize,
+    as_image_shape,
+    decode_layer,
+    encode_layer,
+    flat_size,
+)
 from onepass.beliefs.structures import Covariance, count_numbers, make_structure
 from onepass.engine.vector_matches import NoiseState, widening
 from onepass.files.state import as_number, as_tally, check_definite, check_network, decode_trust
@@ -50,14 +58,6 @@ __all__ = ["BayesianNetwork"]
 
 def _default_prior(likelihood: type[OutputLikelihood], n_hidden: int, wide: bool) -> NetworkPrior:
     return choose_count_prior(n_hidden) if likelihood.is_count else choose_prior(likelihood.is_numeric, n_hidden, wide)
-
-
-def _as_image_shape(shape: Any) -> ImageShape:
-    """Check the shape of images."""
-    sides = tuple(as_count(side, "n_features") for side in shape)
-    if len(sides) not in (2, 3):
-        raise ValueError(f"n_features must be a number, (height, width) or (height, width, channels), got {shape!r}")
-    return sides
 
 
 class BayesianNetwork(DriftChoice):
@@ -124,6 +124,17 @@ class BayesianNetwork(DriftChoice):
     >>> net = BayesianNetwork(1, hidden=(20,)).learn(X[::-1], np.sin(2 * X[::-1, 0]), passes=3)
     >>> bool(abs(net.predict([0.5]).mean - np.sin(1.0)) < 0.1)
     True
+
+    Images of 8 x 8 pixels, brought to about unit scale, and a convolution before the classes:
+
+    >>> from onepass import Conv2D
+    >>> from sklearn.datasets import load_digits
+    >>> digits = load_digits()
+    >>> images = (digits.images - 5.0) / 6.0
+    >>> net = BayesianNetwork((8, 8), (Conv2D(8, 3),), n_outputs=10, observation="categorical")
+    >>> net = net.learn(images[:1000], digits.target[:1000])
+    >>> bool(np.mean(net.predict(images[1000:]).mean.argmax(axis=1) == digits.target[1000:]) > 0.9)
+    True
     """
 
     def __init__(
@@ -148,7 +159,7 @@ class BayesianNetwork(DriftChoice):
         kernel: str = "auto",
         engine: str | None = None,
     ) -> None:
-        self.image_shape = _as_image_shape(n_features) if np.iterable(n_features) else None
+        self.image_shape = as_image_shape(n_features) if np.iterable(n_features) else None
         self.n_features = flat_size(self.image_shape or as_count(n_features, "n_features"))
         layers = hidden if np.iterable(hidden) else (hidden,)
         self.hidden = tuple(layer if isinstance(layer, Conv2D) else as_count(layer, "hidden") for layer in layers)
@@ -200,7 +211,11 @@ class BayesianNetwork(DriftChoice):
 
     @property
     def cov(self) -> Any:
-        """Covariance of the weights: its blocks, or with ``covariance="diagonal"`` the variances ``(p,)``."""
+        """Covariance of the weights: its blocks, or with ``covariance="diagonal"`` the variances ``(p,)``.
+
+        Of independent layers one after the other: with ``"kronecker"`` the pair of that between units and that between
+        inputs, the bias last, with ``"full"`` the whole.
+        """
         return self._state.belief.cov
 
     @property
@@ -269,6 +284,7 @@ class BayesianNetwork(DriftChoice):
         Parameters
         ----------
         X : (d,) or (n, d) array
+            Images may also come in their shape, such as ``(n, height, width)``.
         y : number, (n,) or (n, K) array
             Of several outputs some may be NaN, which means that they were not observed: the others are learned. A row
             without any target counts as seen, and lets weights drift and the past fade.
@@ -280,7 +296,8 @@ class BayesianNetwork(DriftChoice):
             row counts once; it needs ``covariance="full"``.
         batch : int
             Rows that make one step: all of a batch see the network as it was before it. More rows per second where the
-            covariance is large, for somewhat less learned from each; not for ``"ep"`` or a diagonal covariance.
+            covariance is large, for somewhat less learned from each; not for ``"ep"``, nor a diagonal or Kronecker
+            covariance.
         """
         for _ in self._passes(X, y, passes, refine, batch, records=False):
             pass
@@ -581,6 +598,9 @@ class BayesianNetwork(DriftChoice):
             given = np.asarray(X)
             if given.ndim >= len(shape) and given.shape[-len(shape) :] == shape:
                 X = given.reshape(*given.shape[: -len(shape)], self.n_features)
+            elif given.ndim > 2:
+                each = ", ".join(map(str, shape))
+                raise ValueError(f"X must have shape ({each}) for one image or (n, {each}), got shape {given.shape}")
         return as_rows(X, self.n_features)
 
     def _pairs(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray, bool]:

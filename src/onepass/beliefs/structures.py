@@ -18,6 +18,7 @@ from onepass._validation import one_of
 from onepass.beliefs.block import BlockGaussian
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
+from onepass.beliefs.kronecker import KroneckerGaussian
 from onepass.beliefs.layered import FullLayer, KroneckerLayer, LayeredGaussian
 from onepass.beliefs.layout import Layout
 from onepass.engine.network import learn_blocks
@@ -94,7 +95,7 @@ class Structure:
         """Views of all numbers of a belief, by their names in files; writing to them changes the belief."""
         raise NotImplementedError
 
-    def parts(self, belief: Any) -> tuple[FullGaussian | DiagonalGaussian, ...]:
+    def parts(self, belief: Any) -> tuple[FullGaussian | DiagonalGaussian | KroneckerGaussian, ...]:
         """The independent parts of a belief, each with natural parameters of its own: what merging adds up."""
         raise NotImplementedError
 
@@ -425,6 +426,14 @@ class LayeredCovariance(Structure):
     def arrays(self, belief: LayeredGaussian) -> dict[str, FloatArray]:
         """The mean, and the roots of all layers one behind the other."""
         return {"mean": belief.mean, "covariance": belief.values}
+
+    def parts(self, belief: LayeredGaussian) -> tuple[FullGaussian | KroneckerGaussian, ...]:
+        """One per layer."""
+        return belief.parts()
+
+    def join(self, parts: Sequence[FullGaussian | KroneckerGaussian]) -> LayeredGaussian:
+        """Put the layers together again."""
+        return LayeredGaussian.from_parts(parts, self._shape.table)
 
     def own_variances(self, belief: LayeredGaussian) -> list[Callable[[FloatArray], FloatArray]]:
         """``B_uu z'A z``, or ``z'C z`` with the covariance of each unit's own weights."""

@@ -95,7 +95,9 @@ class PerceptronAdapter:
     def write(self, parameters: Parameters, arrays: Arrays, snapshots: list[Snapshot]) -> tuple[Parameters, Arrays]:
         """Replace the belief in a perceptron's state."""
         (snapshot,) = snapshots
-        data, numbers = snapshot.blocks[0].export()
+        (belief,) = snapshot.blocks
+        assert isinstance(belief, (FullGaussian, DiagonalGaussian))
+        data, numbers = belief.export()
         dtype = arrays["mean"].dtype
         running = arrays["running"].copy()
         running[NOISE], running[NOISE_WEIGHT] = snapshot.means[0], snapshot.weights[0]

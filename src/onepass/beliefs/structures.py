@@ -33,6 +33,7 @@ __all__ = [
     "STRUCTURES",
     "BlockStructure",
     "Covariance",
+    "FullCovariance",
     "Structure",
     "choose_structure",
     "count_numbers",

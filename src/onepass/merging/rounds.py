@@ -71,7 +71,7 @@ class Rounds:
             for k, (site, start, model) in enumerate(zip(self._sites, self._starts, learned, strict=True))
         ]
         total = sum(sites[1:], sites[0])
-        share = self._merging.step_size(self._total, total)
+        share = self._merging.step_size(self._total, total, len(sites))
         self._sites = [old.toward(new, share) for old, new in zip(self._sites, sites, strict=True)]
         self._total, self._starts = self._total.toward(total, share), None
         return self.merged()

@@ -37,7 +37,8 @@ def merge(prior: Any, models: Iterable[Any]) -> Any:
 
     Adds each model's change over the prior, in natural parameters. For perceptrons with a linear output and fixed noise
     this is exact to rounding: the same as learning all rows in one model. For everything else it is an approximation,
-    which improves with the number of rows that the prior has learned, and with `onepass.merging.Rounds`. Up to
+    which improves with the number of rows that the prior has learned, and with `onepass.merging.Rounds`. Layers with a
+    Kronecker covariance are merged to one again, which keeps the mean precision of inputs and of outputs. Up to
     rounding, neither the order of the models nor merging some of them first makes a difference.
 
     The other quantities of the merged model:

@@ -395,7 +395,10 @@ def layered_numbers(layout: Layout, forms: tuple[str, ...]) -> int:
 
 
 class LayeredCovariance(Structure):
-    """Independent layers, each with a covariance of its own form: ``B ⊗ A``, or full."""
+    """Independent layers, each with a covariance of its own form: ``B ⊗ A``, or full.
+
+    They are kept as roots, so any finite numbers of a file make a covariance and there is nothing to `check`.
+    """
 
     convolves = True
     drifts_in_steps = True

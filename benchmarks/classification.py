@@ -26,7 +26,7 @@ from onepass import BayesianMLPClassifier
 from onepass.evaluation.baselines import TunedBaseline, mlp, sgd
 from onepass.evaluation.metrics import Accuracy, ClassPredictions, LogLoss
 
-__all__ = ["BATCH", "COMMITTEE", "MLP", "OURS", "SGD", "SPLITS", "bundled", "sets"]
+__all__ = ["BATCH", "COMMITTEE", "MLP", "OURS", "SGD", "SPLITS", "bundled", "read_images", "read_labels", "sets"]
 
 SPLITS = 10
 FIRST = 10_000
@@ -79,8 +79,8 @@ def won_by_others(name: str, scores: dict[str, np.ndarray]) -> str:
 
 def mnist(folder: Path) -> list[str]:
     """Lines of the table: after the first images, and after all of them."""
-    X, X_test = (_images(folder / f"{part}-images-idx3-ubyte.gz") for part in ("train", "t10k"))
-    y, y_test = (_labels(folder / f"{part}-labels-idx1-ubyte.gz") for part in ("train", "t10k"))
+    X, X_test = (read_images(folder / f"{part}-images-idx3-ubyte.gz") for part in ("train", "t10k"))
+    y, y_test = (read_labels(folder / f"{part}-labels-idx1-ubyte.gz") for part in ("train", "t10k"))
     model = BayesianMLPClassifier((100,), standardize=False)
     # Loading libraries is not learning.
     BayesianMLPClassifier((100,), standardize=False).partial_fit(X[:10], y[:10], classes=range(10))
@@ -105,11 +105,11 @@ def _difference(gap: np.ndarray) -> str:
     return f"{gap.mean():+.4f} ± {gap.std(ddof=1) / np.sqrt(len(gap)):.4f}"
 
 
-def _images(path: Path) -> np.ndarray:
+def read_images(path: Path) -> np.ndarray:
     return np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8, offset=16).reshape(-1, 784) / 255.0
 
 
-def _labels(path: Path) -> np.ndarray:
+def read_labels(path: Path) -> np.ndarray:
     return np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8, offset=8).astype(int)
 
 

@@ -28,9 +28,11 @@ class Natural(NamedTuple):
     """A Gaussian in the parameters that add up when beliefs are multiplied, in float64."""
 
     precision: FloatArray
-    """``P``, the inverse of the covariance: ``(p, p)``, or ``(p,)`` of independent weights."""
+    """``P``, the inverse of the covariance: ``(p, p)``, or ``(p,)`` of independent weights.
+
+    Of a matrix-normal belief it is the partial traces of ``P``, see `onepass.beliefs.kronecker`."""
     precision_mean: FloatArray
-    """``P (m - centre)``, ``(p,)``."""
+    """``P (m - centre)``, of the shape of ``m``."""
     log_volume: float
     """Log of the integral of ``exp(precision_mean'u - u'P u/2)`` over ``u``, but for a constant."""
 

@@ -16,7 +16,7 @@ from onepass.engine.rows import DenseRowLearner, RowLearner, Wander, rows_dense,
 from onepass.engine.step import LearningState
 from onepass.engine.threads import threads_for
 
-__all__ = ["CROSSOVER", "FullGaussian", "pack_root"]
+__all__ = ["CROSSOVER", "FullGaussian", "covariance_root", "pack_root"]
 
 # From so many weights on blocks are faster than rows: measured by `make bench`.
 CROSSOVER = 150
@@ -323,15 +323,8 @@ class FullGaussian:
     @classmethod
     def from_natural(cls, precision: FloatArray, precision_mean: FloatArray, centre: FloatArray) -> Self:
         """Make the belief whose `natural` parameters these are; a ValueError where there is none."""
-        try:
-            factor = np.linalg.cholesky(precision)
-        except np.linalg.LinAlgError:
-            raise ValueError("the precision is not positive definite") from None
-        # A pivot that is all rounding would make a variance out of nothing.
-        if (np.diag(factor) ** 2 < 8.0 * len(precision_mean) * np.finfo(np.float64).eps * np.diag(precision)).any():
-            raise ValueError("the precision is not positive definite")
-        root = dtrtri(factor, lower=1)[0]
-        return cls.from_arrays(centre + root.T @ (root @ precision_mean), root=np.ascontiguousarray(np.tril(root)))
+        root = covariance_root(precision)
+        return cls.from_arrays(centre + root.T @ (root @ precision_mean), root=root)
 
     def export(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
         """Give all that the belief is, in the very form that it is in."""
@@ -348,6 +341,18 @@ def pack_root(belief: FullGaussian | DiagonalGaussian) -> FloatArray:
     """Mean and lower triangle of the root of a belief in one vector, ``(p + p (p + 1)/2,)``, for the kernels."""
     root = np.diag(np.sqrt(belief.variance)) if isinstance(belief, DiagonalGaussian) else belief.to_root()
     return np.concatenate([belief.mean, root[np.tril_indices(len(root))]]).astype(np.float64)
+
+
+def covariance_root(precision: FloatArray) -> FloatArray:
+    """``R``, lower triangular, with ``R'R`` the inverse of a precision; a ValueError where there is none."""
+    try:
+        factor = np.linalg.cholesky(precision)
+    except np.linalg.LinAlgError:
+        raise ValueError("the precision is not positive definite") from None
+    # A pivot that is all rounding would make a variance out of nothing.
+    if (np.diag(factor) ** 2 < 8.0 * len(factor) * np.finfo(np.float64).eps * np.diag(precision)).any():
+        raise ValueError("the precision is not positive definite")
+    return np.ascontiguousarray(np.tril(dtrtri(factor, lower=1)[0]))
 
 
 def _drifts_by_matrix(plan: RowPlan) -> bool:

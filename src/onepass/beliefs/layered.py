@@ -20,6 +20,8 @@ from scipy.linalg import qr
 from onepass._typing import FloatArray
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import fade_root, lowered, prior_gap
+from onepass.beliefs.full import FullGaussian
+from onepass.beliefs.kronecker import KroneckerGaussian
 from onepass.engine.network_layers import LayerForm
 
 __all__ = ["FullLayer", "KroneckerLayer", "LayeredGaussian", "nearest_outer_product"]
@@ -100,6 +102,15 @@ class FullLayer:
         both = np.hstack([np.sqrt(1.0 - share) * self.root, np.diag(np.sqrt(share * prior_variance))])
         self.root[...] = _triangle(both)
 
+    def part(self) -> FullGaussian:
+        """As a belief of its own, in double precision; its root ``R'R = C`` is taken from the other end."""
+        root = np.ascontiguousarray(_triangle(self.root[::-1])[::-1, ::-1].T)
+        return FullGaussian.from_arrays(self.mean.astype(np.float64), root=root)
+
+    def assign(self, part: FullGaussian) -> None:
+        """Take the numbers of such a belief."""
+        self.mean[...], self.root[...] = part.mean, part.to_root().T
+
 
 def _triangle(root: FloatArray) -> FloatArray:
     """The lower triangular root of the same covariance, whose own may have more columns than rows."""
@@ -178,6 +189,16 @@ class KroneckerLayer:
         base = _PriorBasis(self, prior_variance)
         base.assign((1.0 - share) * base.variances + share)
 
+    def part(self) -> KroneckerGaussian:
+        """As a belief of its own, in double precision."""
+        return KroneckerGaussian(
+            *(numbers.astype(np.float64) for numbers in (self.weights, self.output_root, self.input_root))
+        )
+
+    def assign(self, part: KroneckerGaussian) -> None:
+        """Take the numbers of such a belief."""
+        self.weights[...], self.output_root[...], self.input_root[...] = part.mean, part.output_root, part.input_root
+
 
 class _PriorBasis:
     """The eigenvectors of a layer's factors in units of a prior with independent weights."""
@@ -253,6 +274,19 @@ class LayeredGaussian:
         twin.forms = self.forms
         twin._bind(self.mean.copy(), self.values.copy())
         return twin
+
+    def parts(self) -> tuple[FullGaussian | KroneckerGaussian, ...]:
+        """Each layer as a belief of its own, for its natural parameters."""
+        return tuple(layer.part() for layer in self.layers)
+
+    @classmethod
+    def from_parts(cls, parts: Sequence[Any], forms: Sequence[LayerForm]) -> Self:
+        """Put beliefs about the layers together."""
+        size = sum(part.mean.size for part in parts)
+        belief = cls(np.zeros(size), np.zeros(size), forms)
+        for layer, part in zip(belief.layers, parts, strict=True):
+            layer.assign(part)
+        return belief
 
     def __reduce__(self) -> Any:
         return _restored, (type(self), self.forms, self.mean, self.values)

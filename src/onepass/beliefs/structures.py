@@ -18,6 +18,7 @@ from onepass._validation import one_of
 from onepass.beliefs.block import BlockGaussian
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
+from onepass.beliefs.kronecker import KroneckerGaussian
 from onepass.beliefs.layered import FullLayer, KroneckerLayer, LayeredGaussian
 from onepass.beliefs.layout import Layout
 from onepass.engine.network import learn_blocks
@@ -32,6 +33,7 @@ __all__ = [
     "STRUCTURES",
     "BlockStructure",
     "Covariance",
+    "FullCovariance",
     "Structure",
     "choose_structure",
     "count_numbers",
@@ -96,7 +98,7 @@ class Structure:
         """Views of all numbers of a belief, by their names in files; writing to them changes the belief."""
         raise NotImplementedError
 
-    def parts(self, belief: Any) -> tuple[FullGaussian | DiagonalGaussian, ...]:
+    def parts(self, belief: Any) -> tuple[FullGaussian | DiagonalGaussian | KroneckerGaussian, ...]:
         """The independent parts of a belief, each with natural parameters of its own: what merging adds up."""
         raise NotImplementedError
 
@@ -395,7 +397,10 @@ def layered_numbers(layout: Layout, forms: tuple[str, ...]) -> int:
 
 
 class LayeredCovariance(Structure):
-    """Independent layers, each with a covariance of its own form: ``B ⊗ A``, or full."""
+    """Independent layers, each with a covariance of its own form: ``B ⊗ A``, or full.
+
+    They are kept as roots, so any finite numbers of a file make a covariance and there is nothing to `check`.
+    """
 
     convolves = True
     for_wide_layers = True
@@ -428,6 +433,14 @@ class LayeredCovariance(Structure):
     def arrays(self, belief: LayeredGaussian) -> dict[str, FloatArray]:
         """The mean, and the roots of all layers one behind the other."""
         return {"mean": belief.mean, "covariance": belief.values}
+
+    def parts(self, belief: LayeredGaussian) -> tuple[FullGaussian | KroneckerGaussian, ...]:
+        """One per layer."""
+        return belief.parts()
+
+    def join(self, parts: Sequence[FullGaussian | KroneckerGaussian]) -> LayeredGaussian:
+        """Put the layers together again."""
+        return LayeredGaussian.from_parts(parts, self._shape.table)
 
     def own_variances(self, belief: LayeredGaussian) -> list[Callable[[FloatArray], FloatArray]]:
         """``B_uu z'A z``, or ``z'C z`` with the covariance of each unit's own weights."""

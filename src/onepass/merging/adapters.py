@@ -13,7 +13,7 @@ import numpy as np
 
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
-from onepass.beliefs.structures import Structure, make_structure
+from onepass.beliefs.structures import FullCovariance, Structure, make_structure
 from onepass.engine.outliers import Trust
 from onepass.engine.step import LOG_EVIDENCE, N_SEEN, NOISE, NOISE_WEIGHT, NOISE_WINDOW, STATE_SIZE
 from onepass.engine.vector_matches import NoiseState
@@ -35,6 +35,10 @@ class Adapter(Protocol):
 
     def settings(self, parameters: Parameters, arrays: Arrays) -> dict[str, Any]:
         """Return what must be equal for two models to be merged, by the names that users know."""
+        ...
+
+    def overshoots(self, parameters: Parameters) -> bool:
+        """Whether corrections of a merged belief by many shards at once have to be made smaller to be right."""
         ...
 
     def read(self, parameters: Parameters, arrays: Arrays) -> list[Snapshot]:
@@ -79,6 +83,10 @@ class PerceptronAdapter:
             "prior": parameters["start"],
         }
 
+    def overshoots(self, parameters: Parameters) -> bool:
+        """No."""
+        return False
+
     def read(self, parameters: Parameters, arrays: Arrays) -> list[Snapshot]:
         """Read the belief; a ValueError if later rows count more than earlier ones."""
         _refuse_drift(parameters)
@@ -95,7 +103,9 @@ class PerceptronAdapter:
     def write(self, parameters: Parameters, arrays: Arrays, snapshots: list[Snapshot]) -> tuple[Parameters, Arrays]:
         """Replace the belief in a perceptron's state."""
         (snapshot,) = snapshots
-        data, numbers = snapshot.blocks[0].export()
+        (belief,) = snapshot.blocks
+        assert isinstance(belief, (FullGaussian, DiagonalGaussian))
+        data, numbers = belief.export()
         dtype = arrays["mean"].dtype
         running = arrays["running"].copy()
         running[NOISE], running[NOISE_WEIGHT] = snapshot.means[0], snapshot.weights[0]
@@ -116,6 +126,10 @@ class NetworkAdapter:
     def settings(self, parameters: Parameters, arrays: Arrays) -> dict[str, Any]:
         """Return what must be equal for two networks to be merged."""
         return {name: value for name, value in parameters.items() if name not in self._NOT_SETTINGS}
+
+    def overshoots(self, parameters: Parameters) -> bool:
+        """Where a belief does not know that a change of one layer makes that of another needless."""
+        return bool(parameters["hidden"]) and not isinstance(_structure(parameters), FullCovariance)
 
     def read(self, parameters: Parameters, arrays: Arrays) -> list[Snapshot]:
         """Read the belief; a ValueError if later rows count more than earlier ones."""
@@ -182,6 +196,11 @@ class EstimatorAdapter:
             own = member.adapter.settings(member.parameters, member.arrays)
             named |= {f"{name} of {member.place}": value for name, value in own.items()}
         return {**parameters["arguments"], **named}
+
+    def overshoots(self, parameters: Parameters) -> bool:
+        """If any of its members do."""
+        entries = [entry for committee in parameters["committees"] for entry in committee]
+        return any(_adapter_named(entry["class"]).overshoots(entry["state"]) for entry in entries)
 
     def read(self, parameters: Parameters, arrays: Arrays) -> list[Snapshot]:
         """Read the belief of every member; a ValueError if the estimator still collects rows to standardise by."""

@@ -29,6 +29,7 @@ from onepass.merging.snapshots import (
 __all__ = ["Merging", "merge"]
 
 _HALVINGS = 30
+_CORRECTIONS = 2.0  # shards whose full corrections a network with independent layers bears at once
 
 
 def merge(prior: Any, models: Iterable[Any]) -> Any:
@@ -36,7 +37,8 @@ def merge(prior: Any, models: Iterable[Any]) -> Any:
 
     Adds each model's change over the prior, in natural parameters. For perceptrons with a linear output and fixed noise
     this is exact to rounding: the same as learning all rows in one model. For everything else it is an approximation,
-    which improves with the number of rows that the prior has learned, and with `onepass.merging.Rounds`. Up to
+    which improves with the number of rows that the prior has learned, and with `onepass.merging.Rounds`. Layers with a
+    Kronecker covariance are merged to one again, which keeps the mean precision of inputs and of outputs. Up to
     rounding, neither the order of the models nor merging some of them first makes a difference.
 
     The other quantities of the merged model:
@@ -102,6 +104,7 @@ class Merging:
         if hasattr(prior, "__sklearn_is_fitted__") and not prior.__sklearn_is_fitted__():
             raise ValueError("the prior has not been fitted; fit it to some rows before copies of it part")
         self._parameters, self._arrays = _exported(prior)
+        self._overshoots = self._adapter.overshoots(self._parameters)
         self._prior = self._read(self._parameters, self._arrays, "the prior")
         # Means are taken relative to the prior's, so that a prior far from zero costs no digits.
         self._centres = [
@@ -162,13 +165,17 @@ class Merging:
         """Return the site of no rows."""
         return Site(tuple(map(change_between, self._prior, self._prior, self._centres)))
 
-    def step_size(self, old: Site, new: Site) -> float:
+    def step_size(self, old: Site, new: Site, n_shards: int = 1) -> float:
         """Find how far to go from an old sum of sites to a new one: 1, or a fraction for which it is a Gaussian.
 
         The posterior of a ReLU can have several modes, and a site then negative precision; the sum of many such sites
         may have no covariance.
+
+        After the first round every shard corrects the same errors of the merged belief. In networks whose layers are
+        independent of each other each does so in every layer, and all ``n_shards`` together go too far: there, the
+        largest step is ``2 / n_shards``.
         """
-        share = 1.0
+        share = min(1.0, _CORRECTIONS / n_shards) if self._overshoots and old.rows else 1.0
         for _ in range(_HALVINGS):
             try:
                 self._with(old.toward(new, share))

@@ -20,7 +20,8 @@ class Rounds:
 
     In every round each shard learns its rows from the merged belief without its own contribution. One round is `merge`;
     after two the result is usually as close to sequential learning as another order of the rows would be. A shard whose
-    contribution can't be removed, because what remains is not a Gaussian, keeps its site for that round.
+    contribution can't be removed, because what remains is not a Gaussian, keeps its site for that round. Networks other
+    than those with a full covariance go ``2 / n_shards`` of the way in each round after the first, and so need more.
 
     Parameters
     ----------
@@ -71,7 +72,7 @@ class Rounds:
             for k, (site, start, model) in enumerate(zip(self._sites, self._starts, learned, strict=True))
         ]
         total = sum(sites[1:], sites[0])
-        share = self._merging.step_size(self._total, total)
+        share = self._merging.step_size(self._total, total, len(sites))
         self._sites = [old.toward(new, share) for old, new in zip(self._sites, sites, strict=True)]
         self._total, self._starts = self._total.toward(total, share), None
         return self.merged()

@@ -14,6 +14,7 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
+from onepass.beliefs.kronecker import KroneckerGaussian
 from onepass.engine.outliers import TRUST_COUNTS, Trust
 
 __all__ = [
@@ -27,7 +28,7 @@ __all__ = [
     "pool_means",
 ]
 
-Block = FullGaussian | DiagonalGaussian
+Block = FullGaussian | DiagonalGaussian | KroneckerGaussian
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Change:
     """What rows changed in one belief; every field adds up over disjoint rows."""
 
     precisions: tuple[FloatArray, ...]
-    """Change of the precision ``P`` of each block."""
+    """Change of the precision ``P`` of each block, or of its partial traces."""
     precision_means: tuple[FloatArray, ...]
     """Change of ``P m`` of each block, with the mean relative to the block's centre."""
     evidence: FloatArray

@@ -118,6 +118,14 @@ def test_networks_learn_on_a_cluster(client: Any) -> None:
     assert np.mean((net.predict(X).mean > 0.5) == y) > 0.75
 
 
+def test_networks_with_kronecker_beliefs_learn_on_a_cluster(client: Any) -> None:
+    X, y = rows()
+    prior = BayesianNetwork(D, hidden=(5,), observation="bernoulli", covariance="kronecker").learn(X[:200], y[:200])
+    net = distributed.fit(prior, (da.from_array(X, chunks=(1000, D)), da.from_array(y, chunks=1000)), client=client)
+    assert net.n_seen == N + 200
+    np.testing.assert_allclose(net.mean, in_one_process(prior, 4, 2).mean, rtol=1e-6)
+
+
 def test_estimators_are_started_and_learn_on_a_cluster(client: Any) -> None:
     data, inputs, y = dd.from_pandas(frame(), npartitions=4), frame()[["a", "b"]], frame()["y"]
     estimator = onepass.BayesianPerceptronClassifier(standardize=True)

@@ -50,7 +50,7 @@ def fit(
         By default the current one, or else processes on this machine until all is learned.
     rounds : int
         How often each shard is learned. 1 merges once, which is exact for linear outputs with fixed noise; 2 brings
-        other models as close to a sequential pass as another order of the rows would.
+        perceptrons as close to a sequential pass as another order of the rows would; networks take more.
     read : function, optional
         Turns the name of a file into batches ``(X, y)``. It runs on the workers.
     keep : bool

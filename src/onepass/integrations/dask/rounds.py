@@ -19,9 +19,9 @@ _FAN_IN = 8  # sites added by one task
 
 
 def replace_sites(client: Any, merging: Any, old: tuple[list[Any], Any], new: list[Any]) -> tuple[list[Any], Any]:
-    """Replace futures of sites and of their sum by new ones, or by a damped step if the new sum is not a Gaussian."""
+    """Replace futures of sites and of their sum by new ones, or by a damped step, see `Merging.step_size`."""
     total = _sum_sites(client, new)
-    share = client.submit(Merging.step_size, merging, old[1], total, pure=False).result()
+    share = client.submit(Merging.step_size, merging, old[1], total, len(new), pure=False).result()
     if share == 1.0:
         return new, total
     sites = [client.submit(Site.toward, a, b, share, pure=False) for a, b in zip(old[0], new, strict=True)]

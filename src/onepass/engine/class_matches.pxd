@@ -1,4 +1,4 @@
-from onepass.engine.vector_matches cimport VectorLikelihood, VectorMatch
+from onepass.engine.vector_matches cimport NoiseState, VectorLikelihood, VectorMatch
 
 cdef struct Peak:
     double u
@@ -18,6 +18,19 @@ cdef struct Lattice:
 
 cdef class CategoricalOutputs(VectorLikelihood):
     cdef double match_two(self, const double* mean, const double* cov, Py_ssize_t label, VectorMatch out) noexcept nogil
+    cdef double match_logits(
+        self, const double* mean, const double* cov, const double* target, VectorMatch out
+    ) noexcept nogil
+    cdef void fill_likely(self, Py_ssize_t count, VectorMatch out) noexcept nogil
+    cdef void fill_faint(
+        self, Py_ssize_t count, const double* mean, const double* cov, VectorMatch out
+    ) noexcept nogil
+    cdef double doubt_separate(
+        self, double log_z, const double* target, NoiseState state, VectorMatch out
+    ) noexcept nogil
+    cdef double sum_slopes(
+        self, Py_ssize_t count, const double* mean, const double* cov, VectorMatch out
+    ) noexcept nogil
     cdef double match_independent(self, Py_ssize_t label, VectorMatch out) noexcept nogil
     cdef Py_ssize_t place_nodes(self, Py_ssize_t label, VectorMatch out) noexcept nogil
     cdef Py_ssize_t laguerre_nodes(self, Py_ssize_t label, bint few, VectorMatch out) noexcept nogil
@@ -35,6 +48,16 @@ cdef class CategoricalOutputs(VectorLikelihood):
     cdef void class_probabilities(self, const double* mean, const double* cov, VectorMatch out) noexcept nogil
 
 cdef void separate(Py_ssize_t n, const double* mean, const double* cov, VectorMatch out) noexcept nogil
+cdef bint is_diagonal(Py_ssize_t n, const double* cov) noexcept nogil
+cdef void keep_all(Py_ssize_t n, const double* mean, const double* cov, VectorMatch out) noexcept nogil
+cdef void keep_likely(
+    Py_ssize_t n, const double* mean, const double* cov, Py_ssize_t label, VectorMatch out
+) noexcept nogil
+cdef double total_slope(const double* slopes, VectorMatch out) noexcept nogil
+cdef double share_weights(Py_ssize_t count, VectorMatch out) noexcept nogil
+cdef bint is_too_coarse(Py_ssize_t count, VectorMatch out) noexcept nogil
+cdef bint is_too_low(const double* slopes, VectorMatch out) noexcept nogil
+cdef Py_ssize_t position(Py_ssize_t label, VectorMatch out) noexcept nogil
 cdef void rough_probabilities(Py_ssize_t n, const double* mean, VectorMatch out) noexcept nogil
 cdef double evaluate(
     Py_ssize_t n, const double* mean, Py_ssize_t label, double u, double* slopes, VectorMatch out

@@ -10,7 +10,7 @@ only differences matter. What is learned is a Gaussian site, which then meets th
 """
 
 import cython
-from cython.cimports.libc.math import INFINITY, exp, fabs, log, sqrt
+from cython.cimports.libc.math import INFINITY, exp, expm1, fabs, log, sqrt
 from cython.cimports.onepass.engine.gumbel import (
     N_TERMS,
     log_pdf,
@@ -42,6 +42,10 @@ _PANEL_FALL = cython.declare(cython.double, 3.0)  # by which it may fall, in log
 _NEAR = cython.declare(cython.double, 0.3)  # deviations from the peak that nodes may be centred at
 _UNIT_TOLERANCE = cython.declare(cython.double, 2e-5)  # of the sum of all probabilities
 _SWEEPS = cython.declare(cython.int, 10)
+_COARSEST = cython.declare(cython.double, 3e-4)  # root of the relative error of a faint class's slope, where it is 1
+_COARSEST_NODE = cython.declare(cython.double, 3e-3)  # and at a node
+_FAINTEST = cython.declare(cython.double, 0.03)  # expected e^(logit - u) up to which a class may be faint
+_WEIGHTY = cython.declare(cython.double, 1e-4)  # share of the integral from which on a node must not be coarser
 _LAGUERRE = cython.declare(cython.double[20])  # of rules with 8 and 12
 _LAGUERRE_LOG_WEIGHTS = cython.declare(cython.double[20])
 for _start, _count in ((0, 8), (8, 12)):
@@ -102,6 +106,84 @@ def separate(n, mean, cov, out):
             out.centre[j] += move / flattened
     for j in range(n):
         prepare_logit(v[j], out.terms + j * N_TERMS)
+    out.n_likely = n
+    out.faint = 0.0
+    out.faint_square = 0.0
+    out.coarsest = 0.0
+
+
+def is_diagonal(n, cov):
+    """Whether logits are independent."""
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    for j in range(n):
+        for k in range(j):
+            if cov[j * n + k] != 0.0:
+                return False
+    return True
+
+
+def keep_all(n, mean, cov, out):
+    """Prepare independent logits, each with terms of its own."""
+    j: cython.Py_ssize_t
+    for j in range(n):
+        out.likely[j] = j
+        out.centre[j] = mean[j]
+        out.variances[j] = max(cov[j * n + j], 0.0)
+        prepare_logit(out.variances[j], out.terms + j * N_TERMS)
+    out.n_likely = n
+    out.faint = 0.0
+    out.faint_square = 0.0
+    out.coarsest = 0.0
+
+
+def keep_likely(n, mean, cov, label, out):
+    """Prepare independent logits: the likely ones, the label's in any case; all others are taken together.
+
+    Where ``q = E e^(a - u)`` is small, ``log F = -q + (e^v - 1) q²/2`` but for ``(e^v - 1)² (e^v + 2) q³/6``, the next
+    cumulant of ``e^(a - u)``. So the faint classes together are a quadratic in ``e^-u``, and each one's slope is right
+    to the square of ``coarsest``, times that of ``e^(origin - u)``.
+    """
+    j: cython.Py_ssize_t
+    at: cython.Py_ssize_t = 0
+    top = -INFINITY
+    total = 0.0
+    for j in range(n):
+        top = max(top, mean[j])
+    for j in range(n):
+        total += exp(mean[j] - top)
+    out.origin = top + log(total)
+    out.faint = 0.0
+    out.faint_square = 0.0
+    out.coarsest = 0.0
+    for j in range(n):
+        var = max(cov[j * n + j], 0.0)
+        gap = mean[j] - out.origin + 1.5 * var
+        if j != label and gap < 0.0 and var < 100.0:
+            q = exp(mean[j] - out.origin + 0.5 * var)
+            growth = expm1(var)
+            coarse = q * growth * sqrt(0.5 * (growth + 3.0))
+            if coarse < _COARSEST and q < _FAINTEST:
+                out.faint += q
+                out.faint_square += q * q * growth
+                out.coarsest = max(out.coarsest, coarse)
+                continue
+        out.likely[at] = j
+        out.centre[at] = mean[j]
+        out.variances[at] = var
+        prepare_logit(var, out.terms + at * N_TERMS)
+        at += 1
+    out.n_likely = at
+
+
+def total_slope(slopes, out):
+    """The derivative in ``u``, but for the sign, of all classes' terms at a node."""
+    j: cython.Py_ssize_t
+    t = slopes[out.n_likely]
+    total = (out.faint_square * t - out.faint) * t
+    for j in range(out.n_likely):
+        total += slopes[j]
+    return total
 
 
 def rough_probabilities(n, mean, out):
@@ -119,8 +201,16 @@ def rough_probabilities(n, mean, out):
 
 
 def evaluate(n, mean, label, u, slopes, out):
-    """Log of the label's integrand at ``u``, and its gradient in the means; without a label (-1) that of ``Π F``."""
+    """Log of the label's integrand at ``u``, and its gradient in the means; without a label (-1) that of ``Π F``.
+
+    The slopes of the likely classes are followed by ``e^(origin - u)``, of which those of the faint ones are made.
+    """
     total = 0.0
+    slopes[n] = 0.0
+    if out.faint > 0.0:
+        t = exp(out.origin - u)
+        slopes[n] = t
+        total = (0.5 * out.faint_square * t - out.faint) * t
     product = 1.0
     j: cython.Py_ssize_t
     for j in range(n):
@@ -156,6 +246,10 @@ def rough_slopes(n, mean, label, u, out):
             slope, bend = rough_cdf_slopes(mean[j] - u, out.variances[j])
         first += slope
         second += bend
+    if out.faint > 0.0:
+        slope = out.faint * exp(out.origin - u)
+        first += slope
+        second += slope
     return first, max(second, 1e-200)
 
 
@@ -206,13 +300,10 @@ def find_peak(n, mean, label, out):
     high = INFINITY
     last_u = 0.0
     last_gap = 0.0
-    j: cython.Py_ssize_t
     i: cython.Py_ssize_t
     for i in range(12):
         evaluate(n, mean, label, peak.u, slopes, out)
-        gap = 0.0
-        for j in range(n):
-            gap -= slopes[j]
+        gap = -total_slope(slopes, out)
         if i > 0 and fabs(peak.u - last_u) > 1e-9 * fabs(peak.u):
             sharpness = -(gap - last_gap) / (peak.u - last_u)
             if sharpness > 0.1 * peak.sharpness:
@@ -258,6 +349,45 @@ def stretch(y, sharpness):
     return U, sharpness * y / (1.0 - exp(-U))
 
 
+def share_weights(count, out):
+    """Turn the logs of the nodes' weights into shares of the integral, whose log is returned."""
+    weights = out.node_weights
+    i: cython.Py_ssize_t
+    top = -INFINITY
+    total = 0.0
+    for i in range(count):
+        top = max(top, weights[i])
+    for i in range(count):
+        weights[i] = exp(weights[i] - top)
+        total += weights[i]
+    for i in range(count):
+        weights[i] /= total
+    return top + log(total)
+
+
+def is_too_coarse(count, out):
+    """Whether a node of some weight is so low that faint classes are not faint there."""
+    i: cython.Py_ssize_t
+    for i in range(count):
+        if out.node_weights[i] > _WEIGHTY and is_too_low(out.slopes + i * (out.n_likely + 1), out):
+            return True
+    return False
+
+
+def is_too_low(slopes, out):
+    """Whether faint classes are not faint at a node."""
+    return out.coarsest * slopes[out.n_likely] > _COARSEST_NODE
+
+
+def position(label, out):
+    """Where a class, or -1, stands among the likely ones."""
+    i: cython.Py_ssize_t
+    for i in range(out.n_likely):
+        if out.likely[i] == label:
+            return i
+    return -1
+
+
 class CategoricalOutputs(VectorLikelihood):
     """One of K classes, whose logits are the outputs."""
 
@@ -300,6 +430,134 @@ class CategoricalOutputs(VectorLikelihood):
             out.shift[i] = sign * pair.score / pair.variance_ratio
         return pair.log_z
 
+    def match_separate(self, mean, cov, target, state, out):
+        """The match of independent logits, in time that grows as the number of classes does, and hardly so.
+
+        Faint classes, taken together, cost no more than an exponential each; where nodes are too far below for that,
+        all are likely. Two logits are one label of their difference.
+        """
+        if self.n_outputs == 2:
+            return VectorLikelihood.match_separate(self, mean, cov, target, state, out)
+        log_z = self.match_logits(mean, cov, target, out)
+        if state.trust.active:
+            log_z = self.doubt_separate(log_z, target, state, out)
+            if state.trust.calm < 0.0:
+                self.match_logits(mean, cov, target, out)
+        return log_z
+
+    def match_logits(self, mean, cov, target, out):
+        """Score and own information of independent logits; the label's log probability.
+
+        A logit's information is the covariance, over the nodes, of its slope and the sum of all others: what differences
+        with them say. No label leaves less than ``(V⁻¹ + 1/2)⁻¹``.
+        """
+        n = self.n_outputs
+        label = cython.cast(cython.Py_ssize_t, target[0])
+        j: cython.Py_ssize_t
+        keep_likely(n, mean, cov, label, out)
+        count = self.place_nodes(position(label, out), out)
+        log_z = share_weights(count, out)
+        if is_too_coarse(count, out):
+            keep_all(n, mean, cov, out)
+            count = self.place_nodes(label, out)
+            log_z = share_weights(count, out)
+        self.fill_likely(count, out)
+        if out.n_likely < n:
+            self.fill_faint(count, mean, cov, out)
+        rest = 0.0
+        for j in range(n):
+            if j != label:
+                rest += out.score[j]
+            out.own_information[j] = min(max(out.own_information[j], 0.0), 1.0 / (2.0 + max(cov[j * n + j], 0.0)))
+        out.score[label] = -rest
+        return log_z
+
+    def fill_likely(self, count, out):
+        """Score and information of the likely classes."""
+        m = out.n_likely
+        score = out.vector
+        information = out.log_p
+        i: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        for j in range(m):
+            score[j] = 0.0
+            information[j] = 0.0
+        middle = 0.0
+        for i in range(count):
+            weight = out.node_weights[i]
+            if weight > 1e-16:
+                slopes = out.slopes + i * (m + 1)
+                middle += weight * total_slope(slopes, out)
+                for j in range(m):
+                    score[j] += weight * slopes[j]
+        for i in range(count):
+            weight = out.node_weights[i]
+            if weight > 1e-16:
+                slopes = out.slopes + i * (m + 1)
+                away = total_slope(slopes, out) - middle
+                for j in range(m):
+                    own = slopes[j] - score[j]
+                    information[j] += weight * own * (away - own)
+        for j in range(m):
+            out.score[out.likely[j]] = score[j]
+            out.own_information[out.likely[j]] = information[j]
+
+    def fill_faint(self, count, mean, cov, out):
+        """Score and information of the faint classes, from moments of ``t = e^(origin - u)`` over the nodes."""
+        n = self.n_outputs
+        m = out.n_likely
+        i: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        at: cython.Py_ssize_t = 0
+        middle = 0.0
+        t_mean = 0.0
+        square_mean = 0.0
+        for i in range(count):
+            weight = out.node_weights[i]
+            if weight > 1e-16:
+                slopes = out.slopes + i * (m + 1)
+                middle += weight * total_slope(slopes, out)
+                t_mean += weight * slopes[m]
+                square_mean += weight * slopes[m] * slopes[m]
+        t_all = 0.0
+        square_all = 0.0
+        t_var = 0.0
+        t_square = 0.0
+        square_var = 0.0
+        for i in range(count):
+            weight = out.node_weights[i]
+            if weight > 1e-16:
+                slopes = out.slopes + i * (m + 1)
+                away = total_slope(slopes, out) - middle
+                t = slopes[m] - t_mean
+                square = slopes[m] * slopes[m] - square_mean
+                t_all += weight * t * away
+                square_all += weight * square * away
+                t_var += weight * t * t
+                t_square += weight * t * square
+                square_var += weight * square * square
+        for j in range(n):
+            if at < m and out.likely[at] == j:
+                at += 1
+                continue
+            var = max(cov[j * n + j], 0.0)
+            q = exp(mean[j] - out.origin + 0.5 * var)
+            bend = q * q * expm1(var)
+            out.score[j] = bend * square_mean - q * t_mean
+            out.own_information[j] = (
+                bend * square_all - q * t_all - q * q * t_var + 2.0 * q * bend * t_square - bend * bend * square_var
+            )
+
+    def doubt_separate(self, log_z, target, state, out):
+        """Mix the match of a trusted label with one that says nothing."""
+        log_z, says = self.note_blank(log_z, target, state)
+        j: cython.Py_ssize_t
+        for j in range(self.n_outputs):
+            scatter = says * (1.0 - says) * out.score[j] * out.score[j]
+            out.own_information[j] = says * out.own_information[j] - scatter
+            out.score[j] *= says
+        return log_z
+
     def match_independent(self, label, out):
         """Score and information, in ``first``, of independent logits around ``centre``; the label's log probability.
 
@@ -309,33 +567,26 @@ class CategoricalOutputs(VectorLikelihood):
         """
         n = self.n_outputs
         count = self.place_nodes(label, out)
+        log_z = share_weights(count, out)
         weights = out.node_weights
         score = out.score
         information = out.first
         i: cython.Py_ssize_t
         j: cython.Py_ssize_t
         k: cython.Py_ssize_t
-        top = -INFINITY
-        for i in range(count):
-            top = max(top, weights[i])
-        total = 0.0
-        for i in range(count):
-            weights[i] = exp(weights[i] - top)
-            total += weights[i]
         for j in range(n):
             score[j] = 0.0
         for i in range(n * n):
             information[i] = 0.0
         for i in range(count):
-            weights[i] /= total
             if weights[i] > 1e-16:
                 for j in range(n):
-                    score[j] += weights[i] * out.slopes[i * n + j]
+                    score[j] += weights[i] * out.slopes[i * (n + 1) + j]
         for i in range(count):
             if weights[i] <= 1e-16:
                 continue
             for j in range(n):
-                out.vector[j] = out.slopes[i * n + j] - score[j]
+                out.vector[j] = out.slopes[i * (n + 1) + j] - score[j]
             for j in range(n):
                 share = weights[i] * out.vector[j]
                 for k in range(j):
@@ -351,7 +602,7 @@ class CategoricalOutputs(VectorLikelihood):
                 information[j * n + j] -= entry
                 information[k * n + k] -= entry
         score[label] = -rest
-        return top + log(total)
+        return log_z
 
     def place_nodes(self, label, out):
         """Fill the slopes at all nodes and the logs of the nodes' weights; return the number of nodes.
@@ -360,7 +611,7 @@ class CategoricalOutputs(VectorLikelihood):
         Else evenly spaced nodes over the stretched range, and midpoints until they change little. Without a label (-1)
         the nodes serve the integrals of all classes, whose sum is the density of the largest value; there may be none.
         """
-        n = self.n_outputs
+        n = out.n_likely
         j: cython.Py_ssize_t
         widest = 0.0
         for j in range(n):
@@ -389,7 +640,7 @@ class CategoricalOutputs(VectorLikelihood):
 
     def laguerre_nodes(self, label, few, out):
         """The nodes for known logits, eight or twelve around the log of the sum of their exponentials."""
-        n = self.n_outputs
+        n = out.n_likely
         i: cython.Py_ssize_t
         j: cython.Py_ssize_t
         top = -INFINITY
@@ -398,29 +649,28 @@ class CategoricalOutputs(VectorLikelihood):
             top = max(top, out.centre[j])
         for j in range(n):
             total += exp(out.centre[j] - top)
+        if out.faint > 0.0:
+            total += out.faint * exp(out.origin - top)
         top += log(total)
         start = 0 if few else 8
         count = 8 if few else 12
         for i in range(count):
-            value = evaluate(n, out.centre, label, top - _LAGUERRE[start + i], out.slopes + i * n, out)
+            value = evaluate(n, out.centre, label, top - _LAGUERRE[start + i], out.slopes + i * (n + 1), out)
             out.node_weights[i] = value + _LAGUERRE_LOG_WEIGHTS[start + i]
         return count
 
     def add_node(self, lattice, y, label, out):
         """Evaluate one more node, and return the log of its part of the integral, be it a label's or of all classes."""
-        n = self.n_outputs
+        n = out.n_likely
         i = lattice.count
-        j: cython.Py_ssize_t
         U, derivative = stretch(y, lattice.shape)
-        slopes = out.slopes + i * n
+        slopes = out.slopes + i * (n + 1)
         value = evaluate(n, out.centre, label, lattice.u + U / lattice.scale, slopes, out) + log(
             derivative / lattice.scale
         )
         out.node_weights[i] = value
         lattice.count = i + 1
-        slope = 0.0
-        for j in range(n):
-            slope -= slopes[j]
+        slope = -total_slope(slopes, out)
         if label < 0:
             value += log(max(slope, 1e-300))
         if i == 0:
@@ -459,7 +709,7 @@ class CategoricalOutputs(VectorLikelihood):
         A panel is as wide as the integrand bends at both its ends, if Gumbel variables were Gaussian, and falls, as it
         did at the end of the panel before.
         """
-        n = self.n_outputs
+        n = out.n_likely
         top = -INFINITY
         count: cython.Py_ssize_t = 0
         side: cython.int
@@ -483,13 +733,13 @@ class CategoricalOutputs(VectorLikelihood):
 
     def add_panel(self, start, width, count, label, out):
         """Evaluate eight nodes; the integrand's log at the last, weighted, and how fast it fell before."""
-        n = self.n_outputs
+        n = out.n_likely
         i: cython.Py_ssize_t
         value = 0.0
         before = 0.0
         for i in range(8):
             before = value
-            value = evaluate(n, out.centre, label, start + width * _LEGENDRE[i], out.slopes + (count + i) * n, out)
+            value = evaluate(n, out.centre, label, start + width * _LEGENDRE[i], out.slopes + (count + i) * (n + 1), out)
             out.node_weights[count + i] = value + _LEGENDRE_LOG_WEIGHTS[i] + log(fabs(width))
         return value + log(fabs(width)), (before - value) / (fabs(width) * (_LEGENDRE[7] - _LEGENDRE[6]))
 
@@ -604,31 +854,67 @@ class CategoricalOutputs(VectorLikelihood):
         """
         n = self.n_outputs
         log_p = out.log_p
-        i: cython.Py_ssize_t
         j: cython.Py_ssize_t
         if n == 2:
             var = max(cov[0] + cov[3] - 2.0 * cov[1], 0.0)
             for j in range(2):
                 log_p[j] = sigmoid_label(mean[0] - mean[1], var, 1.0 - j).log_z
             return
-        separate(n, mean, cov, out)
-        for j in range(n):
-            log_p[j] = 0.0
+        independent = is_diagonal(n, cov)
+        if independent:
+            keep_likely(n, mean, cov, -1, out)
+        else:
+            separate(n, mean, cov, out)
         count = self.place_nodes(-1, out)
-        total = 0.0
-        for i in range(count):
-            weight = exp(out.node_weights[i])
-            for j in range(n):
-                log_p[j] -= weight * out.slopes[i * n + j]
-        for j in range(n):
-            total += log_p[j]
+        total = self.sum_slopes(count, mean, cov, out)
+        if total == INFINITY:
+            keep_all(n, mean, cov, out)
+            count = self.place_nodes(-1, out)
+            total = self.sum_slopes(count, mean, cov, out)
         if fabs(total - 1.0) > _UNIT_TOLERANCE:
+            if independent:
+                keep_all(n, mean, cov, out)
             total = 0.0
             for j in range(n):
                 log_p[j] = self.integral(j, out)
                 total += log_p[j]
         for j in range(n):
             log_p[j] = log(max(log_p[j] / total, 1e-300))
+
+    def sum_slopes(self, count, mean, cov, out):
+        """Fill the integrals of all classes, in ``log_p``, and return their sum; infinite where nodes are too low."""
+        n = self.n_outputs
+        m = out.n_likely
+        log_p = out.log_p
+        i: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        at: cython.Py_ssize_t = m
+        for j in range(n):
+            log_p[j] = 0.0
+        t_sum = 0.0
+        square_sum = 0.0
+        for i in range(count):
+            weight = exp(out.node_weights[i])
+            slopes = out.slopes + i * (m + 1)
+            if is_too_low(slopes, out) and -weight * total_slope(slopes, out) > _WEIGHTY:
+                return INFINITY
+            for j in range(m):
+                log_p[j] -= weight * slopes[j]
+            t_sum += weight * slopes[m]
+            square_sum += weight * slopes[m] * slopes[m]
+        if m < n:  # from the last on, so that none is overwritten that is still to be moved
+            for j in range(n - 1, -1, -1):
+                if at > 0 and out.likely[at - 1] == j:
+                    at -= 1
+                    log_p[j] = log_p[at]
+                    continue
+                var = max(cov[j * n + j], 0.0)
+                q = exp(mean[j] - out.origin + 0.5 * var)
+                log_p[j] = q * t_sum - q * q * expm1(var) * square_sum
+        total = 0.0
+        for j in range(n):
+            total += log_p[j]
+        return total
 
     def integral(self, label, out):
         """The probability of one class, on nodes of its own."""
@@ -651,6 +937,7 @@ class CategoricalOutputs(VectorLikelihood):
         j: cython.Py_ssize_t
         self.class_probabilities(mean, cov, out)
         log_p = out.log_p
+        independent = is_diagonal(n, cov)
         gradient = out.vector
         for k in range(n):
             top = -INFINITY
@@ -665,9 +952,10 @@ class CategoricalOutputs(VectorLikelihood):
                 gradient[m] = gradient[m] / total if m != k else 1.0
             odds_var = 0.0
             for j in range(n):
-                entry = 0.0
-                for m in range(n):
-                    entry += cov[j * n + m] * gradient[m]
+                entry = cov[j * n + j] * gradient[j]
+                if not independent:
+                    for m in range(j):
+                        entry += 2.0 * cov[j * n + m] * gradient[m]
                 odds_var += gradient[j] * entry
             odds_var = max(odds_var, 0.0)
             wanted = log_p[k] - top - log(total)

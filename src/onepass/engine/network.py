@@ -269,7 +269,7 @@ def project(shape, cov, signals, space):
                 _project_two(width, block, s, s + size, g, g + size)
             if n % 2 == 1:
                 k = n - 1
-                _project_one(width, block, space.weight_jacobian + k * size + low, space.gain + k * size + low)
+                project_one(width, block, space.weight_jacobian + k * size + low, space.gain + k * size + low)
     for k in range(n):
         for m in range(k + 1):
             s = space.weight_jacobian + k * size
@@ -283,7 +283,7 @@ def project(shape, cov, signals, space):
             space.cov[m * n + k] = total
 
 
-def _project_one(size, cov, s, g):
+def project_one(size, cov, s, g):
     """``g = C s`` for one block: every number of its lower triangle is read once, four rows at a time."""
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
@@ -459,7 +459,7 @@ def step(shape, mean, cov, space, match):
         width = shape.cut[b + 1] - low
         block = cov + shape.offset[b]
         if n == 1:
-            _downdate_one(width, block, space.weighted + low, space.gain + low)
+            downdate_one(width, block, space.weighted + low, space.gain + low)
         else:
             for i in range(width):
                 _downdate_row(i + 1, n, size, block + i * width, space.weighted + low + i, space.gain + low)
@@ -467,7 +467,7 @@ def step(shape, mean, cov, space, match):
             block[i * width + i] = max(block[i * width + i], 0.0)
 
 
-def _downdate_one(size, cov, weighted, gain):
+def downdate_one(size, cov, weighted, gain):
     """``C -= weighted gain'`` on the lower triangle of a block, two rows at a time."""
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t

@@ -145,7 +145,16 @@ def _downdate(width, information, cov, gain):
         row[i] = max(row[i], 0.0)
 
 
-def _learn_block(work, first, count, shape, rule, noise, mean, cov):
+def _learn_block(
+    work: TrainingPass,
+    first: cython.Py_ssize_t,
+    count: cython.Py_ssize_t,
+    shape: BlockShape,
+    rule: NetworkRule,
+    noise: NoiseState,
+    mean,
+    cov,
+):
     """Learn one block of rows; returns how many of them, up to one that raised an alarm or before one not finite."""
     symm = _BLAS[mean.dtype][0]
     n, width = shape.n_outputs, shape.width[0] + 1

@@ -285,11 +285,8 @@ class NeuronBlocks(BlockStructure):
         batch: int,
         sites: Sites | None,
     ) -> int:
-        """Without hidden layers the outputs stay independent: learn them by a kernel of their own.
-
-        Then any batch gives the result of learning row by row, but for weights that drift once per batch.
-        """
-        if self.layout.n_layers > 1 or (batch > 1 and rule.drift > 0.0):
+        """Without hidden layers the outputs are independent before each row: these have a kernel of their own."""
+        if self.layout.n_layers > 1 or batch > 1:
             return super().learn(belief, noise, rule, work, batch, sites)
         with threads_for(self.layout.widths[0] + 1):
             return int(learn_separate(work, self._shape, rule, noise, belief.mean, belief.values))

@@ -10,7 +10,7 @@ only differences matter. What is learned is a Gaussian site, which then meets th
 """
 
 import cython
-from cython.cimports.libc.math import INFINITY, exp, expm1, fabs, log, sqrt
+from cython.cimports.libc.math import INFINITY, exp, expm1, fabs, log, log1p, sqrt
 from cython.cimports.onepass.engine.gumbel import (
     N_TERMS,
     log_pdf,
@@ -42,10 +42,11 @@ _PANEL_FALL = cython.declare(cython.double, 3.0)  # by which it may fall, in log
 _NEAR = cython.declare(cython.double, 0.3)  # deviations from the peak that nodes may be centred at
 _UNIT_TOLERANCE = cython.declare(cython.double, 2e-5)  # of the sum of all probabilities
 _SWEEPS = cython.declare(cython.int, 10)
-_COARSEST = cython.declare(cython.double, 3e-4)  # root of the relative error of a faint class's slope, where it is 1
-_COARSEST_NODE = cython.declare(cython.double, 3e-3)  # and at a node
+_COARSEST = cython.declare(cython.double, 2e-3)  # root of the relative error of a faint class's slope, about
+_COARSEST_NODE = cython.declare(cython.double, 2e-2)  # the most that it may be at a node that matters
+_DIVERGES = cython.declare(cython.double, 0.25)  # from where on it tells that the series does not serve at all
 _FAINTEST = cython.declare(cython.double, 0.03)  # expected e^(logit - u) up to which a class may be faint
-_WEIGHTY = cython.declare(cython.double, 1e-4)  # share of the integral from which on a node must not be coarser
+_WEIGHTY = cython.declare(cython.double, -9.0)  # log of a node's share of the highest from which it matters so
 _LAGUERRE = cython.declare(cython.double[20])  # of rules with 8 and 12
 _LAGUERRE_LOG_WEIGHTS = cython.declare(cython.double[20])
 for _start, _count in ((0, 8), (8, 12)):
@@ -123,6 +124,18 @@ def is_diagonal(n, cov):
     return True
 
 
+def log_sum(n, values):
+    """Log of the sum of exponentials."""
+    j: cython.Py_ssize_t
+    top = -INFINITY
+    total = 0.0
+    for j in range(n):
+        top = max(top, values[j])
+    for j in range(n):
+        total += exp(values[j] - top)
+    return top + log(total)
+
+
 def keep_all(n, mean, cov, out):
     """Prepare independent logits, each with terms of its own."""
     j: cython.Py_ssize_t
@@ -146,13 +159,6 @@ def keep_likely(n, mean, cov, label, out):
     """
     j: cython.Py_ssize_t
     at: cython.Py_ssize_t = 0
-    top = -INFINITY
-    total = 0.0
-    for j in range(n):
-        top = max(top, mean[j])
-    for j in range(n):
-        total += exp(mean[j] - top)
-    out.origin = top + log(total)
     out.faint = 0.0
     out.faint_square = 0.0
     out.coarsest = 0.0
@@ -176,11 +182,16 @@ def keep_likely(n, mean, cov, label, out):
     out.n_likely = at
 
 
+def faint_bend(t, out):
+    """The faint classes' factor of ``t²/2``; none so far down that the quadratic would rise again."""
+    return out.faint_square if out.coarsest * t < _DIVERGES else 0.0
+
+
 def total_slope(slopes, out):
     """The derivative in ``u``, but for the sign, of all classes' terms at a node."""
     j: cython.Py_ssize_t
     t = slopes[out.n_likely]
-    total = (out.faint_square * t - out.faint) * t
+    total = (faint_bend(t, out) * t - out.faint) * t
     for j in range(out.n_likely):
         total += slopes[j]
     return total
@@ -210,7 +221,7 @@ def evaluate(n, mean, label, u, slopes, out):
     if out.faint > 0.0:
         t = exp(out.origin - u)
         slopes[n] = t
-        total = (0.5 * out.faint_square * t - out.faint) * t
+        total = (0.5 * faint_bend(t, out) * t - out.faint) * t
     product = 1.0
     j: cython.Py_ssize_t
     for j in range(n):
@@ -365,18 +376,58 @@ def share_weights(count, out):
     return top + log(total)
 
 
-def is_too_coarse(count, out):
-    """Whether a node of some weight is so low that faint classes are not faint there."""
+def largest_fall(count, label, out):
+    """``e^(origin - u)`` at the lowest node that matters."""
     i: cython.Py_ssize_t
+    top = -INFINITY
     for i in range(count):
-        if out.node_weights[i] > _WEIGHTY and is_too_low(out.slopes + i * (out.n_likely + 1), out):
-            return True
-    return False
+        top = max(top, node_value(i, label, out))
+    fall = 0.0
+    for i in range(count):
+        if node_value(i, label, out) > top + _WEIGHTY:
+            fall = max(fall, out.slopes[i * (out.n_likely + 1) + out.n_likely])
+    return fall
 
 
-def is_too_low(slopes, out):
-    """Whether faint classes are not faint at a node."""
-    return out.coarsest * slopes[out.n_likely] > _COARSEST_NODE
+def node_value(i, label, out):
+    """Log of a node's part of the integral, be it a label's or of all classes."""
+    if label >= 0:
+        return out.node_weights[i]
+    slope = -total_slope(out.slopes + i * (out.n_likely + 1), out)
+    return out.node_weights[i] + log(max(slope, 1e-300))
+
+
+def spread_slopes(n, mean, cov, count, out):
+    """Put the slopes of all classes at every node in place of those of the likely ones.
+
+    From the last on, so that none is overwritten that is still to be moved.
+    """
+    m = out.n_likely
+    factor = out.third
+    bend = out.third + n
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    for j in range(n):
+        out.centre[j] = mean[j]
+        out.variances[j] = max(cov[j * n + j], 0.0)
+        factor[j] = exp(min(mean[j] - out.origin + 0.5 * out.variances[j], 0.0))
+        bend[j] = factor[j] * factor[j] * expm1(min(out.variances[j], 100.0))
+    for i in range(count - 1, -1, -1):
+        old = out.slopes + i * (m + 1)
+        slopes = out.slopes + i * (n + 1)
+        t = old[m]
+        slopes[n] = t
+        at = m
+        for j in range(n - 1, -1, -1):
+            if at > 0 and out.likely[at - 1] == j:
+                at -= 1
+                slopes[j] = old[at]
+            else:
+                slopes[j] = (bend[j] * t - factor[j]) * t
+    out.n_likely = n
+    out.faint = 0.0
+    out.faint_square = 0.0
 
 
 def position(label, out):
@@ -405,12 +456,15 @@ class CategoricalOutputs(VectorLikelihood):
         label = cython.cast(cython.Py_ssize_t, target[0])
         if n == 2:
             return self.match_two(mean, cov, label, out)
-        separate(n, mean, cov, out)
-        log_z = self.match_independent(label, out)
-        for _ in range(3):
-            if not self.move_centre(mean, cov, out):
-                break
-            self.match_independent(label, out)
+        if is_diagonal(n, cov):
+            log_z = self.average_nodes(self.place_likely(mean, cov, label, out), label, out)
+        else:
+            separate(n, mean, cov, out)
+            log_z = self.average_nodes(self.place_nodes(label, out), label, out)
+            for _ in range(3):
+                if not self.move_centre(mean, cov, out):
+                    break
+                self.average_nodes(self.place_nodes(label, out), label, out)
         self.find_site(mean, out)
         self.meet_covariance(cov, out)
         return log_z
@@ -431,122 +485,82 @@ class CategoricalOutputs(VectorLikelihood):
         return pair.log_z
 
     def match_separate(self, mean, cov, target, state, out):
-        """The match of independent logits, in time that grows as the number of classes does, and hardly so.
-
-        Faint classes, taken together, cost no more than an exponential each; where nodes are too far below for that,
-        all are likely. Two logits are one label of their difference.
-        """
+        """The match of independent logits, whose cost grows as the number of likely classes does."""
         if self.n_outputs == 2:
             return VectorLikelihood.match_separate(self, mean, cov, target, state, out)
-        log_z = self.match_logits(mean, cov, target, out)
+        label = cython.cast(cython.Py_ssize_t, target[0])
+        log_z = self.match_logits(mean, cov, label, out)
         if state.trust.active:
             log_z = self.doubt_separate(log_z, target, state, out)
             if state.trust.calm < 0.0:
-                self.match_logits(mean, cov, target, out)
+                self.match_logits(mean, cov, label, out)
         return log_z
 
-    def match_logits(self, mean, cov, target, out):
+    def match_logits(self, mean, cov, label, out):
         """Score and own information of independent logits; the label's log probability.
 
-        A logit's information is the covariance, over the nodes, of its slope and the sum of all others: what differences
-        with them say. No label leaves less than ``(V⁻¹ + 1/2)⁻¹``.
+        A logit's information is the covariance, over the nodes, of its slope and the sum of all others: what its
+        differences from them say. No label leaves less than ``(V⁻¹ + 1/2)⁻¹``.
         """
         n = self.n_outputs
-        label = cython.cast(cython.Py_ssize_t, target[0])
-        j: cython.Py_ssize_t
-        keep_likely(n, mean, cov, label, out)
-        count = self.place_nodes(position(label, out), out)
+        count = self.place_likely(mean, cov, label, out)
         log_z = share_weights(count, out)
-        if is_too_coarse(count, out):
-            keep_all(n, mean, cov, out)
-            count = self.place_nodes(label, out)
-            log_z = share_weights(count, out)
-        self.fill_likely(count, out)
-        if out.n_likely < n:
-            self.fill_faint(count, mean, cov, out)
-        rest = 0.0
-        for j in range(n):
-            if j != label:
-                rest += out.score[j]
-            out.own_information[j] = min(max(out.own_information[j], 0.0), 1.0 / (2.0 + max(cov[j * n + j], 0.0)))
-        out.score[label] = -rest
-        return log_z
-
-    def fill_likely(self, count, out):
-        """Score and information of the likely classes."""
-        m = out.n_likely
-        score = out.vector
-        information = out.log_p
+        score = out.score
+        information = out.own_information
         i: cython.Py_ssize_t
         j: cython.Py_ssize_t
-        for j in range(m):
-            score[j] = 0.0
-            information[j] = 0.0
+        self.fill_score(count, out)
         middle = 0.0
+        for j in range(n):
+            middle += score[j]
+            information[j] = 0.0
         for i in range(count):
             weight = out.node_weights[i]
             if weight > 1e-16:
-                slopes = out.slopes + i * (m + 1)
-                middle += weight * total_slope(slopes, out)
-                for j in range(m):
-                    score[j] += weight * slopes[j]
-        for i in range(count):
-            weight = out.node_weights[i]
-            if weight > 1e-16:
-                slopes = out.slopes + i * (m + 1)
+                slopes = out.slopes + i * (n + 1)
                 away = total_slope(slopes, out) - middle
-                for j in range(m):
+                for j in range(n):
                     own = slopes[j] - score[j]
                     information[j] += weight * own * (away - own)
-        for j in range(m):
-            out.score[out.likely[j]] = score[j]
-            out.own_information[out.likely[j]] = information[j]
+        for j in range(n):
+            information[j] = min(max(information[j], 0.0), 1.0 / (2.0 + out.variances[j]))
+        score[label] -= middle
+        return log_z
 
-    def fill_faint(self, count, mean, cov, out):
-        """Score and information of the faint classes, from moments of ``t = e^(origin - u)`` over the nodes."""
+    def place_likely(self, mean, cov, label, out):
+        """Place nodes for independent logits, fill the slopes of all classes there and return the number of nodes.
+
+        Faint classes together cost no more at a node than an exponential. Where nodes that matter are so far below that
+        they are not faint there, fewer are.
+        """
         n = self.n_outputs
-        m = out.n_likely
+        out.origin = log_sum(n, mean)
+        for _ in range(3):
+            keep_likely(n, mean, cov, label, out)
+            count = self.place_nodes(position(label, out), out)
+            if out.n_likely == n:
+                return count
+            fall = largest_fall(count, label, out)
+            if out.coarsest * fall <= _COARSEST_NODE:
+                spread_slopes(n, mean, cov, count, out)
+                return count
+            out.origin -= log(fall)
+        keep_all(n, mean, cov, out)
+        return self.place_nodes(label, out)
+
+    def fill_score(self, count, out):
+        """The mean of the slopes over the nodes."""
+        n = self.n_outputs
         i: cython.Py_ssize_t
         j: cython.Py_ssize_t
-        at: cython.Py_ssize_t = 0
-        middle = 0.0
-        t_mean = 0.0
-        square_mean = 0.0
-        for i in range(count):
-            weight = out.node_weights[i]
-            if weight > 1e-16:
-                slopes = out.slopes + i * (m + 1)
-                middle += weight * total_slope(slopes, out)
-                t_mean += weight * slopes[m]
-                square_mean += weight * slopes[m] * slopes[m]
-        t_all = 0.0
-        square_all = 0.0
-        t_var = 0.0
-        t_square = 0.0
-        square_var = 0.0
-        for i in range(count):
-            weight = out.node_weights[i]
-            if weight > 1e-16:
-                slopes = out.slopes + i * (m + 1)
-                away = total_slope(slopes, out) - middle
-                t = slopes[m] - t_mean
-                square = slopes[m] * slopes[m] - square_mean
-                t_all += weight * t * away
-                square_all += weight * square * away
-                t_var += weight * t * t
-                t_square += weight * t * square
-                square_var += weight * square * square
         for j in range(n):
-            if at < m and out.likely[at] == j:
-                at += 1
-                continue
-            var = max(cov[j * n + j], 0.0)
-            q = exp(mean[j] - out.origin + 0.5 * var)
-            bend = q * q * expm1(var)
-            out.score[j] = bend * square_mean - q * t_mean
-            out.own_information[j] = (
-                bend * square_all - q * t_all - q * q * t_var + 2.0 * q * bend * t_square - bend * bend * square_var
-            )
+            out.score[j] = 0.0
+        for i in range(count):
+            weight = out.node_weights[i]
+            if weight > 1e-16:
+                slopes = out.slopes + i * (n + 1)
+                for j in range(n):
+                    out.score[j] += weight * slopes[j]
 
     def doubt_separate(self, log_z, target, state, out):
         """Mix the match of a trusted label with one that says nothing."""
@@ -558,7 +572,7 @@ class CategoricalOutputs(VectorLikelihood):
             out.score[j] *= says
         return log_z
 
-    def match_independent(self, label, out):
+    def average_nodes(self, count, label, out):
         """Score and information, in ``first``, of independent logits around ``centre``; the label's log probability.
 
         Off its diagonal the information is minus the covariance of the slopes over the nodes. All slopes rise with
@@ -566,7 +580,6 @@ class CategoricalOutputs(VectorLikelihood):
         the information is that of differences, and never negative.
         """
         n = self.n_outputs
-        count = self.place_nodes(label, out)
         log_z = share_weights(count, out)
         weights = out.node_weights
         score = out.score
@@ -574,14 +587,9 @@ class CategoricalOutputs(VectorLikelihood):
         i: cython.Py_ssize_t
         j: cython.Py_ssize_t
         k: cython.Py_ssize_t
-        for j in range(n):
-            score[j] = 0.0
+        self.fill_score(count, out)
         for i in range(n * n):
             information[i] = 0.0
-        for i in range(count):
-            if weights[i] > 1e-16:
-                for j in range(n):
-                    score[j] += weights[i] * out.slopes[i * (n + 1) + j]
         for i in range(count):
             if weights[i] <= 1e-16:
                 continue
@@ -642,16 +650,9 @@ class CategoricalOutputs(VectorLikelihood):
         """The nodes for known logits, eight or twelve around the log of the sum of their exponentials."""
         n = out.n_likely
         i: cython.Py_ssize_t
-        j: cython.Py_ssize_t
-        top = -INFINITY
-        total = 0.0
-        for j in range(n):
-            top = max(top, out.centre[j])
-        for j in range(n):
-            total += exp(out.centre[j] - top)
+        top = log_sum(n, out.centre)
         if out.faint > 0.0:
-            total += out.faint * exp(out.origin - top)
-        top += log(total)
+            top += log1p(out.faint * exp(out.origin - top))
         start = 0 if few else 8
         count = 8 if few else 12
         for i in range(count):
@@ -854,67 +855,36 @@ class CategoricalOutputs(VectorLikelihood):
         """
         n = self.n_outputs
         log_p = out.log_p
+        i: cython.Py_ssize_t
         j: cython.Py_ssize_t
         if n == 2:
             var = max(cov[0] + cov[3] - 2.0 * cov[1], 0.0)
             for j in range(2):
                 log_p[j] = sigmoid_label(mean[0] - mean[1], var, 1.0 - j).log_z
             return
-        independent = is_diagonal(n, cov)
-        if independent:
-            keep_likely(n, mean, cov, -1, out)
+        if is_diagonal(n, cov):
+            count = self.place_likely(mean, cov, -1, out)
         else:
             separate(n, mean, cov, out)
-        count = self.place_nodes(-1, out)
-        total = self.sum_slopes(count, mean, cov, out)
-        if total == INFINITY:
-            keep_all(n, mean, cov, out)
             count = self.place_nodes(-1, out)
-            total = self.sum_slopes(count, mean, cov, out)
+        for j in range(n):
+            log_p[j] = 0.0
+        total = 0.0
+        for i in range(count):
+            weight = exp(out.node_weights[i])
+            for j in range(n):
+                log_p[j] -= weight * out.slopes[i * (n + 1) + j]
+        for j in range(n):
+            total += log_p[j]
         if fabs(total - 1.0) > _UNIT_TOLERANCE:
-            if independent:
-                keep_all(n, mean, cov, out)
             total = 0.0
+            for j in range(n):  # the terms of some may be missing
+                prepare_logit(out.variances[j], out.terms + j * N_TERMS)
             for j in range(n):
                 log_p[j] = self.integral(j, out)
                 total += log_p[j]
         for j in range(n):
             log_p[j] = log(max(log_p[j] / total, 1e-300))
-
-    def sum_slopes(self, count, mean, cov, out):
-        """Fill the integrals of all classes, in ``log_p``, and return their sum; infinite where nodes are too low."""
-        n = self.n_outputs
-        m = out.n_likely
-        log_p = out.log_p
-        i: cython.Py_ssize_t
-        j: cython.Py_ssize_t
-        at: cython.Py_ssize_t = m
-        for j in range(n):
-            log_p[j] = 0.0
-        t_sum = 0.0
-        square_sum = 0.0
-        for i in range(count):
-            weight = exp(out.node_weights[i])
-            slopes = out.slopes + i * (m + 1)
-            if is_too_low(slopes, out) and -weight * total_slope(slopes, out) > _WEIGHTY:
-                return INFINITY
-            for j in range(m):
-                log_p[j] -= weight * slopes[j]
-            t_sum += weight * slopes[m]
-            square_sum += weight * slopes[m] * slopes[m]
-        if m < n:  # from the last on, so that none is overwritten that is still to be moved
-            for j in range(n - 1, -1, -1):
-                if at > 0 and out.likely[at - 1] == j:
-                    at -= 1
-                    log_p[j] = log_p[at]
-                    continue
-                var = max(cov[j * n + j], 0.0)
-                q = exp(mean[j] - out.origin + 0.5 * var)
-                log_p[j] = q * t_sum - q * q * expm1(var) * square_sum
-        total = 0.0
-        for j in range(n):
-            total += log_p[j]
-        return total
 
     def integral(self, label, out):
         """The probability of one class, on nodes of its own."""

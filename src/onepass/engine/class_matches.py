@@ -151,7 +151,7 @@ def keep_all(n, mean, cov, out):
 
 
 def keep_likely(n, mean, cov, label, out):
-    """Prepare independent logits: the likely ones, the label's in any case; all others are taken together.
+    """Prepare independent logits: the likely ones, the label's or the likeliest in any case; the others together.
 
     Where ``q = E e^(a - u)`` is small, ``log F = -q + (e^v - 1) q²/2`` but for ``(e^v - 1)² (e^v + 2) q³/6``, the next
     cumulant of ``e^(a - u)``. So the faint classes together are a quadratic in ``e^-u``, and each one's slope is right
@@ -159,13 +159,18 @@ def keep_likely(n, mean, cov, label, out):
     """
     j: cython.Py_ssize_t
     at: cython.Py_ssize_t = 0
+    sure: cython.Py_ssize_t = max(label, 0)
+    if label < 0:
+        for j in range(n):
+            if mean[j] > mean[sure]:
+                sure = j
     out.faint = 0.0
     out.faint_square = 0.0
     out.coarsest = 0.0
     for j in range(n):
         var = max(cov[j * n + j], 0.0)
         gap = mean[j] - out.origin + 1.5 * var
-        if j != label and gap < 0.0 and var < 100.0:
+        if j != sure and gap < 0.0 and var < 100.0:
             q = exp(mean[j] - out.origin + 0.5 * var)
             growth = expm1(var)
             coarse = q * growth * sqrt(0.5 * (growth + 3.0))
@@ -740,7 +745,9 @@ class CategoricalOutputs(VectorLikelihood):
         before = 0.0
         for i in range(8):
             before = value
-            value = evaluate(n, out.centre, label, start + width * _LEGENDRE[i], out.slopes + (count + i) * (n + 1), out)
+            value = evaluate(
+                n, out.centre, label, start + width * _LEGENDRE[i], out.slopes + (count + i) * (n + 1), out
+            )
             out.node_weights[count + i] = value + _LEGENDRE_LOG_WEIGHTS[i] + log(fabs(width))
         return value + log(fabs(width)), (before - value) / (fabs(width) * (_LEGENDRE[7] - _LEGENDRE[6]))
 

@@ -1,4 +1,4 @@
-"""Learning of perceptrons with several outputs, such as a softmax, whose weights are correlated within each output only.
+"""Learning of perceptrons with several outputs, such as a softmax, whose weights correlate within each output only.
 
 The outputs are then independent before each row, and their match needs no more than their variances; what a row costs
 grows as the number of outputs does. Small blocks are updated row by row. Large ones are updated in blocks of rows as
@@ -65,9 +65,7 @@ def learn_row_by_row(
     space = OutputWorkspace(shape)
     match = VectorMatch(shape.n_outputs)
     with cython.nogil:
-        learned = _learn_rows(
-            work, shape, rule, noise, cython.address(mean[0]), cython.address(cov[0]), space, match
-        )
+        learned = _learn_rows(work, shape, rule, noise, cython.address(mean[0]), cython.address(cov[0]), space, match)
     return learned
 
 

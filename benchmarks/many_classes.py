@@ -1,9 +1,10 @@
 """Softmax perceptrons with many classes: rows per second, and the log-loss over that of the joint covariance.
 
 Every set is made anew from its seed: labels drawn from a softmax of random weights, and clusters, three to a class,
-which no linear boundary separates. Each covariance learns the same rows once, one thread; the log-loss is the mean over
-all rows, each predicted before it was learned, and that of rows that were not learned. With a joint covariance a row of
-a hundred classes takes some 15 ms, so these sets are small; the speed is that of ten times as many rows.
+which no linear boundary separates. Each covariance learns the same rows once. The log-loss is the mean over all rows,
+each predicted before it was learned, and over rows that were not learned. Rows per second are those of one thread, in
+seconds of the processor, whatever else the machine does. With a joint covariance a row of a hundred classes takes some
+15 ms, so these sets are small; the other speeds are those of ten times as many rows.
 
     python -m benchmarks.many_classes [MNIST FOLDER]
 
@@ -15,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,9 +99,9 @@ def mnist(folder: Path, dtype: str) -> tuple[float, float, float]:
     """Images per second in one pass with blocks per class; accuracy and log-loss on the test images."""
     X, y, test, labels = (_read(folder, name) for name in _FILES)
     network = BayesianNetwork(784, (), 10, observation="categorical", covariance="neuron", dtype=dtype)
-    start = perf_counter()
+    start = process_time()
     network.learn(X, y)
-    speed = len(y) / (perf_counter() - start)
+    speed = len(y) / (process_time() - start)
     p = network.predict(test).mean
     loss = -float(np.log(p[np.arange(len(labels)), labels.astype(int)]).mean())
     return speed, float((p.argmax(axis=1) == labels).mean()), loss
@@ -128,9 +129,9 @@ _FILES = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-la
 
 def _learn(X: FloatArray, y: NDArray[np.int64], n_classes: int, covariance: str) -> tuple[float, BayesianNetwork]:
     network = BayesianNetwork(X.shape[1], (), n_classes, observation="categorical", covariance=covariance)
-    start = perf_counter()
+    start = process_time()
     network.learn(X, y)
-    return perf_counter() - start, network
+    return process_time() - start, network
 
 
 def _read(folder: Path, name: str) -> FloatArray:

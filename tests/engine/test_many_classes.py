@@ -23,9 +23,7 @@ def separate_match(
     return CategoricalOutputs(len(mean)).separate_match(mean, var, np.array([float(label)]), state)
 
 
-@pytest.mark.parametrize(
-    ("n", "scale", "std"), [(4, 6.0, 0.1), (20, 4.0, 0.3), (20, 6.0, 1.3), (100, 4.0, 0.2), (100, 4.0, 0.8)]
-)
+@pytest.mark.parametrize(("n", "scale", "std"), [(4, 6.0, 0.1), (20, 4.0, 0.3), (20, 6.0, 1.3), (40, 4.0, 0.8)])
 @pytest.mark.parametrize("rank", [0, 1, -1], ids=["expected", "second", "last"])
 def test_faint_classes_together_are_matched_as_each_alone(n: int, scale: float, std: float, rank: int) -> None:
     """Against trapezoidal rules over each logit; the last class is one that nobody expected."""
@@ -47,9 +45,10 @@ def test_the_own_information_is_the_diagonal_of_all(n: int, outliers: float) -> 
         mean, var = 3.0 * rng.normal(size=n), std**2 * rng.uniform(0.5, 1.5, n)
         state, label = NoiseState.start(n, None, False, outliers), np.array([float(rng.integers(n))])
         joint = CategoricalOutputs(n).moment_match(mean, np.diag(var), label, state)
-        ours = separate_match(mean, var, int(label[0]), outliers)
-        for found, expected in zip(ours, (joint[0], joint[1], np.diag(joint[2])), strict=True):
-            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+        log_z, score, information = separate_match(mean, var, int(label[0]), outliers)
+        assert log_z == pytest.approx(joint[0], rel=1e-9)
+        np.testing.assert_allclose(score, joint[1], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(information, np.diag(joint[2]), rtol=1e-9, atol=1e-12)
 
 
 def test_classes_that_are_all_faint_but_alike_have_equal_probabilities() -> None:
@@ -115,6 +114,7 @@ def test_after_a_jump_a_block_is_learned_up_to_the_alarm() -> None:
     alone = BayesianNetwork(100, (), **given)
     for row, label in zip(X, turned, strict=True):
         alone.learn(row, label)
+    assert together._state.noise.trust.calm < 500.0
     assert together.log_evidence == pytest.approx(alone.log_evidence, abs=1e-7)
     np.testing.assert_allclose(together.mean, alone.mean, atol=1e-8)
 

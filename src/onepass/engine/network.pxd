@@ -49,7 +49,7 @@ cdef void _project_two(
 cdef void _project_units(BlockShape shape, const Real* cov, Signals signals, double* units) noexcept nogil
 cdef void _combine_units(BlockShape shape, Signals signals, const double* units, double* gain) noexcept nogil
 cdef void step(BlockShape shape, Real* mean, Real* cov, Workspace space, VectorMatch match) noexcept nogil
-cdef void downdate_one(Py_ssize_t size, Real* cov, const double* weighted, const double* gain) noexcept nogil
+cdef void _downdate_one(Py_ssize_t size, Real* cov, const double* weighted, const double* gain) noexcept nogil
 cdef void _downdate_row(
     Py_ssize_t n, Py_ssize_t n_outputs, Py_ssize_t stride, Real* row, const double* weighted, const double* gain
 ) noexcept nogil

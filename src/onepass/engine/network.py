@@ -459,7 +459,7 @@ def step(shape, mean, cov, space, match):
         width = shape.cut[b + 1] - low
         block = cov + shape.offset[b]
         if n == 1:
-            downdate_one(width, block, space.weighted + low, space.gain + low)
+            _downdate_one(width, block, space.weighted + low, space.gain + low)
         else:
             for i in range(width):
                 _downdate_row(i + 1, n, size, block + i * width, space.weighted + low + i, space.gain + low)
@@ -467,7 +467,7 @@ def step(shape, mean, cov, space, match):
             block[i * width + i] = max(block[i * width + i], 0.0)
 
 
-def downdate_one(size, cov, weighted, gain):
+def _downdate_one(size, cov, weighted, gain):
     """``C -= weighted gain'`` on the lower triangle of a block, two rows at a time."""
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t

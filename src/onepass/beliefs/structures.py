@@ -26,6 +26,7 @@ from onepass.engine.network_batch import learn_batches
 from onepass.engine.network_diagonal import learn_diagonal
 from onepass.engine.network_layers import LayerForm, LayerShape, learn_layers
 from onepass.engine.network_records import BlockShape, NetworkRule, NetworkShape, Sites, TrainingPass
+from onepass.engine.separate_outputs import learn_separate
 from onepass.engine.threads import threads_for
 from onepass.engine.vector_matches import NoiseState
 
@@ -290,6 +291,14 @@ class LayerBlocks(BlockStructure):
         return layout.starts
 
 
+def _covariance_by_units(own_variances: list[Callable[[FloatArray], FloatArray]], signals: Any) -> FloatArray:
+    """The covariance of the outputs where units are independent: each adds ``D D'`` times its weights' variance."""
+    total = np.zeros((*signals.mean.shape, signals.mean.shape[1]))
+    for own, jacobian, z in zip(own_variances, signals.output_jacobian, signals.inputs, strict=True):
+        total += (jacobian * own(z)[:, None, :]) @ jacobian.swapaxes(1, 2)
+    return total
+
+
 @register
 class NeuronBlocks(BlockStructure):
     """Correlations between the weights of a neuron."""
@@ -300,6 +309,30 @@ class NeuronBlocks(BlockStructure):
     def cut(cls, layout: Layout) -> NDArray[np.int64]:
         """One block per neuron."""
         return layout.unit_starts
+
+    def output_covariance(self, belief: BlockGaussian, signals: Any) -> FloatArray:
+        """Unit by unit."""
+        return _covariance_by_units(self.own_variances(belief), signals)
+
+    @property
+    def numbers_per_row(self) -> int:
+        """Those of the widest layer."""
+        return max(self.layout.widths)
+
+    def learn(
+        self,
+        belief: BlockGaussian,
+        noise: NoiseState,
+        rule: NetworkRule,
+        work: TrainingPass,
+        batch: int,
+        sites: Sites | None,
+    ) -> int:
+        """Without hidden layers the outputs are independent before each row: these have a kernel of their own."""
+        if self.layout.n_layers > 1 or batch > 1:
+            return super().learn(belief, noise, rule, work, batch, sites)
+        with threads_for(self.layout.widths[0] + 1):
+            return int(learn_separate(work, self._shape, rule, noise, belief.mean, belief.values))
 
 
 @register
@@ -351,10 +384,7 @@ class IndependentWeights(Structure):
 
     def output_covariance(self, belief: DiagonalGaussian, signals: Any) -> FloatArray:
         """Unit by unit: its weights add ``D² Σ z² Var w``."""
-        total = np.zeros((*signals.mean.shape, signals.mean.shape[1]))
-        for own, jacobian, z in zip(self.own_variances(belief), signals.output_jacobian, signals.inputs, strict=True):
-            total += (jacobian * own(z)[:, None, :]) @ jacobian.swapaxes(1, 2)
-        return total
+        return _covariance_by_units(self.own_variances(belief), signals)
 
     @property
     def numbers_per_row(self) -> int:

@@ -1,4 +1,4 @@
-from onepass.engine.vector_matches cimport VectorLikelihood, VectorMatch
+from onepass.engine.vector_matches cimport NoiseState, VectorLikelihood, VectorMatch
 
 cdef struct Peak:
     double u
@@ -18,7 +18,17 @@ cdef struct Lattice:
 
 cdef class CategoricalOutputs(VectorLikelihood):
     cdef double match_two(self, const double* mean, const double* cov, Py_ssize_t label, VectorMatch out) noexcept nogil
-    cdef double match_independent(self, Py_ssize_t label, VectorMatch out) noexcept nogil
+    cdef double match_logits(
+        self, const double* mean, const double* cov, Py_ssize_t label, VectorMatch out
+    ) noexcept nogil
+    cdef Py_ssize_t place_likely(
+        self, const double* mean, const double* cov, Py_ssize_t label, VectorMatch out
+    ) noexcept nogil
+    cdef void fill_score(self, Py_ssize_t count, VectorMatch out) noexcept nogil
+    cdef double doubt_separate(
+        self, double log_z, const double* target, NoiseState state, VectorMatch out
+    ) noexcept nogil
+    cdef double average_nodes(self, Py_ssize_t count, Py_ssize_t label, VectorMatch out) noexcept nogil
     cdef Py_ssize_t place_nodes(self, Py_ssize_t label, VectorMatch out) noexcept nogil
     cdef Py_ssize_t laguerre_nodes(self, Py_ssize_t label, bint few, VectorMatch out) noexcept nogil
     cdef double add_node(self, Lattice* lattice, double y, Py_ssize_t label, VectorMatch out) noexcept nogil
@@ -35,6 +45,21 @@ cdef class CategoricalOutputs(VectorLikelihood):
     cdef void class_probabilities(self, const double* mean, const double* cov, VectorMatch out) noexcept nogil
 
 cdef void separate(Py_ssize_t n, const double* mean, const double* cov, VectorMatch out) noexcept nogil
+cdef bint is_diagonal(Py_ssize_t n, const double* cov) noexcept nogil
+cdef void keep_all(Py_ssize_t n, const double* mean, const double* cov, VectorMatch out) noexcept nogil
+cdef void keep_likely(
+    Py_ssize_t n, const double* mean, const double* cov, Py_ssize_t label, VectorMatch out
+) noexcept nogil
+cdef double faint_bend(double t, VectorMatch out) noexcept nogil
+cdef double total_slope(const double* slopes, VectorMatch out) noexcept nogil
+cdef double share_weights(Py_ssize_t count, VectorMatch out) noexcept nogil
+cdef double largest_fall(Py_ssize_t count, Py_ssize_t label, VectorMatch out) noexcept nogil
+cdef double node_value(Py_ssize_t i, Py_ssize_t label, VectorMatch out) noexcept nogil
+cdef double log_sum(Py_ssize_t n, const double* values) noexcept nogil
+cdef void spread_slopes(
+    Py_ssize_t n, const double* mean, const double* cov, Py_ssize_t count, VectorMatch out
+) noexcept nogil
+cdef Py_ssize_t position(Py_ssize_t label, VectorMatch out) noexcept nogil
 cdef void rough_probabilities(Py_ssize_t n, const double* mean, VectorMatch out) noexcept nogil
 cdef double evaluate(
     Py_ssize_t n, const double* mean, Py_ssize_t label, double u, double* slopes, VectorMatch out

@@ -10,7 +10,7 @@ only differences matter. What is learned is a Gaussian site, which then meets th
 """
 
 import cython
-from cython.cimports.libc.math import INFINITY, exp, fabs, log, sqrt
+from cython.cimports.libc.math import INFINITY, exp, expm1, fabs, log, log1p, sqrt
 from cython.cimports.onepass.engine.gumbel import (
     N_TERMS,
     log_pdf,
@@ -42,6 +42,11 @@ _PANEL_FALL = cython.declare(cython.double, 3.0)  # by which it may fall, in log
 _NEAR = cython.declare(cython.double, 0.3)  # deviations from the peak that nodes may be centred at
 _UNIT_TOLERANCE = cython.declare(cython.double, 2e-5)  # of the sum of all probabilities
 _SWEEPS = cython.declare(cython.int, 10)
+_COARSEST = cython.declare(cython.double, 2e-3)  # root of the relative error of a faint class's slope, about
+_COARSEST_NODE = cython.declare(cython.double, 2e-2)  # the most that it may be at a node that matters
+_DIVERGES = cython.declare(cython.double, 0.25)  # from where on it tells that the series does not serve at all
+_FAINTEST = cython.declare(cython.double, 0.03)  # expected e^(logit - u) up to which a class may be faint
+_WEIGHTY = cython.declare(cython.double, -9.0)  # log of a node's share of the highest from which it matters so
 _LAGUERRE = cython.declare(cython.double[20])  # of rules with 8 and 12
 _LAGUERRE_LOG_WEIGHTS = cython.declare(cython.double[20])
 for _start, _count in ((0, 8), (8, 12)):
@@ -102,6 +107,99 @@ def separate(n, mean, cov, out):
             out.centre[j] += move / flattened
     for j in range(n):
         prepare_logit(v[j], out.terms + j * N_TERMS)
+    out.n_likely = n
+    out.faint = 0.0
+    out.faint_square = 0.0
+    out.coarsest = 0.0
+
+
+def is_diagonal(n, cov):
+    """Whether logits are independent."""
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    for j in range(n):
+        for k in range(j):
+            if cov[j * n + k] != 0.0:
+                return False
+    return True
+
+
+def log_sum(n, values):
+    """Log of the sum of exponentials."""
+    j: cython.Py_ssize_t
+    top = -INFINITY
+    total = 0.0
+    for j in range(n):
+        top = max(top, values[j])
+    for j in range(n):
+        total += exp(values[j] - top)
+    return top + log(total)
+
+
+def keep_all(n, mean, cov, out):
+    """Prepare independent logits, each with terms of its own."""
+    j: cython.Py_ssize_t
+    for j in range(n):
+        out.likely[j] = j
+        out.centre[j] = mean[j]
+        out.variances[j] = max(cov[j * n + j], 0.0)
+        prepare_logit(out.variances[j], out.terms + j * N_TERMS)
+    out.n_likely = n
+    out.faint = 0.0
+    out.faint_square = 0.0
+    out.coarsest = 0.0
+
+
+def keep_likely(n, mean, cov, label, out):
+    """Prepare independent logits: the likely ones, the label's or the likeliest in any case; the others together.
+
+    Where ``q = E e^(a - u)`` is small, ``log F = -q + (e^v - 1) q²/2`` but for ``(e^v - 1)² (e^v + 2) q³/6``, the next
+    cumulant of ``e^(a - u)``. So the faint classes together are a quadratic in ``e^-u``, and each one's slope is right
+    to the square of ``coarsest``, times that of ``e^(origin - u)``.
+    """
+    j: cython.Py_ssize_t
+    at: cython.Py_ssize_t = 0
+    sure: cython.Py_ssize_t = max(label, 0)
+    if label < 0:
+        for j in range(n):
+            if mean[j] > mean[sure]:
+                sure = j
+    out.faint = 0.0
+    out.faint_square = 0.0
+    out.coarsest = 0.0
+    for j in range(n):
+        var = max(cov[j * n + j], 0.0)
+        gap = mean[j] - out.origin + 1.5 * var
+        if j != sure and gap < 0.0 and var < 100.0:
+            q = exp(mean[j] - out.origin + 0.5 * var)
+            growth = expm1(var)
+            coarse = q * growth * sqrt(0.5 * (growth + 3.0))
+            if coarse < _COARSEST and q < _FAINTEST:
+                out.faint += q
+                out.faint_square += q * q * growth
+                out.coarsest = max(out.coarsest, coarse)
+                continue
+        out.likely[at] = j
+        out.centre[at] = mean[j]
+        out.variances[at] = var
+        prepare_logit(var, out.terms + at * N_TERMS)
+        at += 1
+    out.n_likely = at
+
+
+def faint_bend(t, out):
+    """The faint classes' factor of ``t²/2``; none so far down that the quadratic would rise again."""
+    return out.faint_square if out.coarsest * t < _DIVERGES else 0.0
+
+
+def total_slope(slopes, out):
+    """The derivative in ``u``, but for the sign, of all classes' terms at a node."""
+    j: cython.Py_ssize_t
+    t = slopes[out.n_likely]
+    total = (faint_bend(t, out) * t - out.faint) * t
+    for j in range(out.n_likely):
+        total += slopes[j]
+    return total
 
 
 def rough_probabilities(n, mean, out):
@@ -119,8 +217,16 @@ def rough_probabilities(n, mean, out):
 
 
 def evaluate(n, mean, label, u, slopes, out):
-    """Log of the label's integrand at ``u``, and its gradient in the means; without a label (-1) that of ``Π F``."""
+    """Log of the label's integrand at ``u``, and its gradient in the means; without a label (-1) that of ``Π F``.
+
+    The slopes of the likely classes are followed by ``e^(origin - u)``, of which those of the faint ones are made.
+    """
     total = 0.0
+    slopes[n] = 0.0
+    if out.faint > 0.0:
+        t = exp(out.origin - u)
+        slopes[n] = t
+        total = (0.5 * faint_bend(t, out) * t - out.faint) * t
     product = 1.0
     j: cython.Py_ssize_t
     for j in range(n):
@@ -156,6 +262,10 @@ def rough_slopes(n, mean, label, u, out):
             slope, bend = rough_cdf_slopes(mean[j] - u, out.variances[j])
         first += slope
         second += bend
+    if out.faint > 0.0:
+        slope = out.faint * exp(out.origin - u)
+        first += slope
+        second += slope
     return first, max(second, 1e-200)
 
 
@@ -206,13 +316,10 @@ def find_peak(n, mean, label, out):
     high = INFINITY
     last_u = 0.0
     last_gap = 0.0
-    j: cython.Py_ssize_t
     i: cython.Py_ssize_t
     for i in range(12):
         evaluate(n, mean, label, peak.u, slopes, out)
-        gap = 0.0
-        for j in range(n):
-            gap -= slopes[j]
+        gap = -total_slope(slopes, out)
         if i > 0 and fabs(peak.u - last_u) > 1e-9 * fabs(peak.u):
             sharpness = -(gap - last_gap) / (peak.u - last_u)
             if sharpness > 0.1 * peak.sharpness:
@@ -258,6 +365,85 @@ def stretch(y, sharpness):
     return U, sharpness * y / (1.0 - exp(-U))
 
 
+def share_weights(count, out):
+    """Turn the logs of the nodes' weights into shares of the integral, whose log is returned."""
+    weights = out.node_weights
+    i: cython.Py_ssize_t
+    top = -INFINITY
+    total = 0.0
+    for i in range(count):
+        top = max(top, weights[i])
+    for i in range(count):
+        weights[i] = exp(weights[i] - top)
+        total += weights[i]
+    for i in range(count):
+        weights[i] /= total
+    return top + log(total)
+
+
+def largest_fall(count, label, out):
+    """``e^(origin - u)`` at the lowest node that matters."""
+    i: cython.Py_ssize_t
+    top = -INFINITY
+    for i in range(count):
+        top = max(top, node_value(i, label, out))
+    fall = 0.0
+    for i in range(count):
+        if node_value(i, label, out) > top + _WEIGHTY:
+            fall = max(fall, out.slopes[i * (out.n_likely + 1) + out.n_likely])
+    return fall
+
+
+def node_value(i, label, out):
+    """Log of a node's part of the integral, be it a label's or of all classes."""
+    if label >= 0:
+        return out.node_weights[i]
+    slope = -total_slope(out.slopes + i * (out.n_likely + 1), out)
+    return out.node_weights[i] + log(max(slope, 1e-300))
+
+
+def spread_slopes(n, mean, cov, count, out):
+    """Put the slopes of all classes at every node in place of those of the likely ones.
+
+    From the last on, so that none is overwritten that is still to be moved.
+    """
+    m = out.n_likely
+    factor = out.third
+    bend = out.third + n
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    for j in range(n):
+        out.centre[j] = mean[j]
+        out.variances[j] = max(cov[j * n + j], 0.0)
+        factor[j] = exp(min(mean[j] - out.origin + 0.5 * out.variances[j], 0.0))
+        bend[j] = factor[j] * factor[j] * expm1(min(out.variances[j], 100.0))
+    for i in range(count - 1, -1, -1):
+        old = out.slopes + i * (m + 1)
+        slopes = out.slopes + i * (n + 1)
+        t = old[m]
+        slopes[n] = t
+        at = m
+        for j in range(n - 1, -1, -1):
+            if at > 0 and out.likely[at - 1] == j:
+                at -= 1
+                slopes[j] = old[at]
+            else:
+                slopes[j] = (bend[j] * t - factor[j]) * t
+    out.n_likely = n
+    out.faint = 0.0
+    out.faint_square = 0.0
+
+
+def position(label, out):
+    """Where a class, or -1, stands among the likely ones."""
+    i: cython.Py_ssize_t
+    for i in range(out.n_likely):
+        if out.likely[i] == label:
+            return i
+    return -1
+
+
 class CategoricalOutputs(VectorLikelihood):
     """One of K classes, whose logits are the outputs."""
 
@@ -275,12 +461,15 @@ class CategoricalOutputs(VectorLikelihood):
         label = cython.cast(cython.Py_ssize_t, target[0])
         if n == 2:
             return self.match_two(mean, cov, label, out)
-        separate(n, mean, cov, out)
-        log_z = self.match_independent(label, out)
-        for _ in range(3):
-            if not self.move_centre(mean, cov, out):
-                break
-            self.match_independent(label, out)
+        if is_diagonal(n, cov):
+            log_z = self.average_nodes(self.place_likely(mean, cov, label, out), label, out)
+        else:
+            separate(n, mean, cov, out)
+            log_z = self.average_nodes(self.place_nodes(label, out), label, out)
+            for _ in range(3):
+                if not self.move_centre(mean, cov, out):
+                    break
+                self.average_nodes(self.place_nodes(label, out), label, out)
         self.find_site(mean, out)
         self.meet_covariance(cov, out)
         return log_z
@@ -300,7 +489,95 @@ class CategoricalOutputs(VectorLikelihood):
             out.shift[i] = sign * pair.score / pair.variance_ratio
         return pair.log_z
 
-    def match_independent(self, label, out):
+    def match_separate(self, mean, cov, target, state, out):
+        """The match of independent logits, whose cost grows as the number of likely classes does."""
+        if self.n_outputs == 2:
+            return VectorLikelihood.match_separate(self, mean, cov, target, state, out)
+        label = cython.cast(cython.Py_ssize_t, target[0])
+        log_z = self.match_logits(mean, cov, label, out)
+        if state.trust.active:
+            log_z = self.doubt_separate(log_z, target, state, out)
+            if state.trust.calm < 0.0:
+                self.match_logits(mean, cov, label, out)
+        return log_z
+
+    def match_logits(self, mean, cov, label, out):
+        """Score and own information of independent logits; the label's log probability.
+
+        A logit's information is the covariance, over the nodes, of its slope and the sum of all others: what its
+        differences from them say. No label leaves less than ``(V⁻¹ + 1/2)⁻¹``.
+        """
+        n = self.n_outputs
+        count = self.place_likely(mean, cov, label, out)
+        log_z = share_weights(count, out)
+        score = out.score
+        information = out.own_information
+        i: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        self.fill_score(count, out)
+        middle = 0.0
+        for j in range(n):
+            middle += score[j]
+            information[j] = 0.0
+        for i in range(count):
+            weight = out.node_weights[i]
+            if weight > 1e-16:
+                slopes = out.slopes + i * (n + 1)
+                away = total_slope(slopes, out) - middle
+                for j in range(n):
+                    own = slopes[j] - score[j]
+                    information[j] += weight * own * (away - own)
+        for j in range(n):
+            information[j] = min(max(information[j], 0.0), 1.0 / (2.0 + out.variances[j]))
+        score[label] -= middle
+        return log_z
+
+    def place_likely(self, mean, cov, label, out):
+        """Place nodes for independent logits, fill the slopes of all classes there and return the number of nodes.
+
+        Faint classes together cost no more at a node than an exponential. Where nodes that matter are so far below that
+        they are not faint there, fewer are.
+        """
+        n = self.n_outputs
+        out.origin = log_sum(n, mean)
+        for _ in range(3):
+            keep_likely(n, mean, cov, label, out)
+            count = self.place_nodes(position(label, out), out)
+            if out.n_likely == n:
+                return count
+            fall = largest_fall(count, label, out)
+            if out.coarsest * fall <= _COARSEST_NODE:
+                spread_slopes(n, mean, cov, count, out)
+                return count
+            out.origin -= log(fall)
+        keep_all(n, mean, cov, out)
+        return self.place_nodes(label, out)
+
+    def fill_score(self, count, out):
+        """The mean of the slopes over the nodes."""
+        n = self.n_outputs
+        i: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        for j in range(n):
+            out.score[j] = 0.0
+        for i in range(count):
+            weight = out.node_weights[i]
+            if weight > 1e-16:
+                slopes = out.slopes + i * (n + 1)
+                for j in range(n):
+                    out.score[j] += weight * slopes[j]
+
+    def doubt_separate(self, log_z, target, state, out):
+        """Mix the match of a trusted label with one that says nothing."""
+        log_z, says = self.note_blank(log_z, target, state)
+        j: cython.Py_ssize_t
+        for j in range(self.n_outputs):
+            scatter = says * (1.0 - says) * out.score[j] * out.score[j]
+            out.own_information[j] = says * out.own_information[j] - scatter
+            out.score[j] *= says
+        return log_z
+
+    def average_nodes(self, count, label, out):
         """Score and information, in ``first``, of independent logits around ``centre``; the label's log probability.
 
         Off its diagonal the information is minus the covariance of the slopes over the nodes. All slopes rise with
@@ -308,34 +585,21 @@ class CategoricalOutputs(VectorLikelihood):
         the information is that of differences, and never negative.
         """
         n = self.n_outputs
-        count = self.place_nodes(label, out)
+        log_z = share_weights(count, out)
         weights = out.node_weights
         score = out.score
         information = out.first
         i: cython.Py_ssize_t
         j: cython.Py_ssize_t
         k: cython.Py_ssize_t
-        top = -INFINITY
-        for i in range(count):
-            top = max(top, weights[i])
-        total = 0.0
-        for i in range(count):
-            weights[i] = exp(weights[i] - top)
-            total += weights[i]
-        for j in range(n):
-            score[j] = 0.0
+        self.fill_score(count, out)
         for i in range(n * n):
             information[i] = 0.0
-        for i in range(count):
-            weights[i] /= total
-            if weights[i] > 1e-16:
-                for j in range(n):
-                    score[j] += weights[i] * out.slopes[i * n + j]
         for i in range(count):
             if weights[i] <= 1e-16:
                 continue
             for j in range(n):
-                out.vector[j] = out.slopes[i * n + j] - score[j]
+                out.vector[j] = out.slopes[i * (n + 1) + j] - score[j]
             for j in range(n):
                 share = weights[i] * out.vector[j]
                 for k in range(j):
@@ -351,7 +615,7 @@ class CategoricalOutputs(VectorLikelihood):
                 information[j * n + j] -= entry
                 information[k * n + k] -= entry
         score[label] = -rest
-        return top + log(total)
+        return log_z
 
     def place_nodes(self, label, out):
         """Fill the slopes at all nodes and the logs of the nodes' weights; return the number of nodes.
@@ -360,7 +624,7 @@ class CategoricalOutputs(VectorLikelihood):
         Else evenly spaced nodes over the stretched range, and midpoints until they change little. Without a label (-1)
         the nodes serve the integrals of all classes, whose sum is the density of the largest value; there may be none.
         """
-        n = self.n_outputs
+        n = out.n_likely
         j: cython.Py_ssize_t
         widest = 0.0
         for j in range(n):
@@ -389,38 +653,30 @@ class CategoricalOutputs(VectorLikelihood):
 
     def laguerre_nodes(self, label, few, out):
         """The nodes for known logits, eight or twelve around the log of the sum of their exponentials."""
-        n = self.n_outputs
+        n = out.n_likely
         i: cython.Py_ssize_t
-        j: cython.Py_ssize_t
-        top = -INFINITY
-        total = 0.0
-        for j in range(n):
-            top = max(top, out.centre[j])
-        for j in range(n):
-            total += exp(out.centre[j] - top)
-        top += log(total)
+        top = log_sum(n, out.centre)
+        if out.faint > 0.0:
+            top += log1p(out.faint * exp(out.origin - top))
         start = 0 if few else 8
         count = 8 if few else 12
         for i in range(count):
-            value = evaluate(n, out.centre, label, top - _LAGUERRE[start + i], out.slopes + i * n, out)
+            value = evaluate(n, out.centre, label, top - _LAGUERRE[start + i], out.slopes + i * (n + 1), out)
             out.node_weights[i] = value + _LAGUERRE_LOG_WEIGHTS[start + i]
         return count
 
     def add_node(self, lattice, y, label, out):
         """Evaluate one more node, and return the log of its part of the integral, be it a label's or of all classes."""
-        n = self.n_outputs
+        n = out.n_likely
         i = lattice.count
-        j: cython.Py_ssize_t
         U, derivative = stretch(y, lattice.shape)
-        slopes = out.slopes + i * n
+        slopes = out.slopes + i * (n + 1)
         value = evaluate(n, out.centre, label, lattice.u + U / lattice.scale, slopes, out) + log(
             derivative / lattice.scale
         )
         out.node_weights[i] = value
         lattice.count = i + 1
-        slope = 0.0
-        for j in range(n):
-            slope -= slopes[j]
+        slope = -total_slope(slopes, out)
         if label < 0:
             value += log(max(slope, 1e-300))
         if i == 0:
@@ -459,7 +715,7 @@ class CategoricalOutputs(VectorLikelihood):
         A panel is as wide as the integrand bends at both its ends, if Gumbel variables were Gaussian, and falls, as it
         did at the end of the panel before.
         """
-        n = self.n_outputs
+        n = out.n_likely
         top = -INFINITY
         count: cython.Py_ssize_t = 0
         side: cython.int
@@ -483,13 +739,15 @@ class CategoricalOutputs(VectorLikelihood):
 
     def add_panel(self, start, width, count, label, out):
         """Evaluate eight nodes; the integrand's log at the last, weighted, and how fast it fell before."""
-        n = self.n_outputs
+        n = out.n_likely
         i: cython.Py_ssize_t
         value = 0.0
         before = 0.0
         for i in range(8):
             before = value
-            value = evaluate(n, out.centre, label, start + width * _LEGENDRE[i], out.slopes + (count + i) * n, out)
+            value = evaluate(
+                n, out.centre, label, start + width * _LEGENDRE[i], out.slopes + (count + i) * (n + 1), out
+            )
             out.node_weights[count + i] = value + _LEGENDRE_LOG_WEIGHTS[i] + log(fabs(width))
         return value + log(fabs(width)), (before - value) / (fabs(width) * (_LEGENDRE[7] - _LEGENDRE[6]))
 
@@ -611,19 +869,24 @@ class CategoricalOutputs(VectorLikelihood):
             for j in range(2):
                 log_p[j] = sigmoid_label(mean[0] - mean[1], var, 1.0 - j).log_z
             return
-        separate(n, mean, cov, out)
+        if is_diagonal(n, cov):
+            count = self.place_likely(mean, cov, -1, out)
+        else:
+            separate(n, mean, cov, out)
+            count = self.place_nodes(-1, out)
         for j in range(n):
             log_p[j] = 0.0
-        count = self.place_nodes(-1, out)
         total = 0.0
         for i in range(count):
             weight = exp(out.node_weights[i])
             for j in range(n):
-                log_p[j] -= weight * out.slopes[i * n + j]
+                log_p[j] -= weight * out.slopes[i * (n + 1) + j]
         for j in range(n):
             total += log_p[j]
         if fabs(total - 1.0) > _UNIT_TOLERANCE:
             total = 0.0
+            for j in range(n):  # the terms of some may be missing
+                prepare_logit(out.variances[j], out.terms + j * N_TERMS)
             for j in range(n):
                 log_p[j] = self.integral(j, out)
                 total += log_p[j]
@@ -651,6 +914,7 @@ class CategoricalOutputs(VectorLikelihood):
         j: cython.Py_ssize_t
         self.class_probabilities(mean, cov, out)
         log_p = out.log_p
+        independent = is_diagonal(n, cov)
         gradient = out.vector
         for k in range(n):
             top = -INFINITY
@@ -665,9 +929,10 @@ class CategoricalOutputs(VectorLikelihood):
                 gradient[m] = gradient[m] / total if m != k else 1.0
             odds_var = 0.0
             for j in range(n):
-                entry = 0.0
-                for m in range(n):
-                    entry += cov[j * n + m] * gradient[m]
+                entry = cov[j * n + j] * gradient[j]
+                if not independent:
+                    for m in range(j):
+                        entry += 2.0 * cov[j * n + m] * gradient[m]
                 odds_var += gradient[j] * entry
             odds_var = max(odds_var, 0.0)
             wanted = log_p[k] - top - log(total)

@@ -40,7 +40,7 @@ cdef void _add_correlations(BlockShape shape, const Real* cov, Signals signals) 
 cdef void backward(NetworkShape shape, const Real* mean, Signals signals) noexcept nogil
 cdef void fill_weight_jacobian(NetworkShape shape, Signals signals, Py_ssize_t k, Real* jacobian) noexcept nogil
 cdef void project(BlockShape shape, const Real* cov, Signals signals, Workspace space) noexcept nogil
-cdef void _project_one(
+cdef void project_one(
     Py_ssize_t size, const Real* cov, const double* s, double* g
 ) noexcept nogil
 cdef void _project_two(

@@ -269,7 +269,7 @@ def project(shape, cov, signals, space):
                 _project_two(width, block, s, s + size, g, g + size)
             if n % 2 == 1:
                 k = n - 1
-                _project_one(width, block, space.weight_jacobian + k * size + low, space.gain + k * size + low)
+                project_one(width, block, space.weight_jacobian + k * size + low, space.gain + k * size + low)
     for k in range(n):
         for m in range(k + 1):
             s = space.weight_jacobian + k * size
@@ -283,7 +283,7 @@ def project(shape, cov, signals, space):
             space.cov[m * n + k] = total
 
 
-def _project_one(size, cov, s, g):
+def project_one(size, cov, s, g):
     """``g = C s`` for one block: every number of its lower triangle is read once, four rows at a time."""
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t

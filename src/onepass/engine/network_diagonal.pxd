@@ -1,7 +1,7 @@
 from onepass.engine.moments cimport CompiledActivation
 from onepass.engine.network_records cimport NetworkRule, NetworkShape, Signals, TrainingPass
 from onepass.engine.rows cimport Real
-from onepass.engine.vector_matches cimport NoiseState, VectorMatch
+from onepass.engine.vector_matches cimport NoiseState, VectorLikelihood, VectorMatch
 
 cdef class DiagonalWorkspace:
     cdef object memory
@@ -18,6 +18,10 @@ cpdef Py_ssize_t learn_diagonal(
 cdef Py_ssize_t _learn_rows(
     TrainingPass work, NetworkShape shape, NetworkRule rule, NoiseState noise, Real* mean, Real* variance,
     DiagonalWorkspace space, Signals signals, VectorMatch match
+) noexcept nogil
+cdef double _match(
+    NetworkShape shape, VectorLikelihood likelihood, Signals signals, DiagonalWorkspace space, const double* target,
+    NoiseState noise, VectorMatch match
 ) noexcept nogil
 cdef void _forward(
     NetworkShape shape, CompiledActivation activation, const Real* mean, const Real* variance, Signals signals,

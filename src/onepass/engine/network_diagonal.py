@@ -53,7 +53,7 @@ def _learn_rows(work, shape, rule, noise, mean, variance, space, signals, match)
         _forward(shape, rule.activation, mean, variance, signals, space)
         _backward(shape, mean, signals)
         _project(shape, signals, space)
-        density = rule.likelihood.match(signals.mean, space.cov, target, noise, match)
+        density = _match(shape, rule.likelihood, signals, space, target, noise, match)
         total = density
         for j in range(shape.n_outputs):
             total += match.score[j]
@@ -70,6 +70,18 @@ def _learn_rows(work, shape, rule, noise, mean, variance, space, signals, match)
         if work.is_first and noise.trust.is_alarmed():
             return t + 1
     return n_rows
+
+
+def _match(shape, likelihood, signals, space, target, noise, match):
+    """Without hidden layers the outputs are independent, and each one's own information is all that is needed."""
+    k: cython.Py_ssize_t
+    n = shape.n_outputs
+    if shape.n_layers > 1:
+        return likelihood.match(signals.mean, space.cov, target, noise, match)
+    density = likelihood.match_separate(signals.mean, space.cov, target, noise, match)
+    for k in range(n):
+        match.information[k * (n + 1)] = match.own_information[k]
+    return density
 
 
 def _forward(shape, activation, mean, variance, signals, space):

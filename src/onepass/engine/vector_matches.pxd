@@ -33,6 +33,15 @@ cdef class VectorMatch:
     cdef double* slopes
     cdef double* mixed_score
     cdef double* mixed_information
+    cdef double* own_information
+    cdef object likely_memory
+    cdef Py_ssize_t* likely  # which classes have terms of their own
+    cdef Py_ssize_t n_likely
+    # The other classes, together: see `class_matches.keep_likely`.
+    cdef double faint
+    cdef double faint_square
+    cdef double origin
+    cdef double coarsest
 
     cdef void leave_out_widening(self) noexcept nogil
     cdef void clear(self) noexcept nogil
@@ -47,6 +56,10 @@ cdef class VectorLikelihood:
     ) noexcept nogil
     cdef bint is_unobserved(self, const double* target) noexcept nogil
     cdef double match_nothing(self, NoiseState state, VectorMatch out) noexcept nogil
+    cdef double match_separate(
+        self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
+    ) noexcept nogil
+    cdef (double, double) note_blank(self, double log_z, const double* target, NoiseState state) noexcept nogil
     cdef double log_blank(self, const double* target) noexcept nogil
     cdef double wrong_given_blank(self, const double* target) noexcept nogil
     cdef double doubt(

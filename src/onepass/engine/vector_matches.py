@@ -146,7 +146,7 @@ class VectorMatch:
     def __init__(self, size: cython.Py_ssize_t):
         self.size = size
         square = size * size
-        self.memory = np.zeros(7 * size + 6 * square + size * N_TERMS + MOST_NODES * (size + 1))
+        self.memory = np.zeros(8 * size + 6 * square + size * N_TERMS + MOST_NODES * (size + 2))
         view: cython.double[::1] = self.memory
         start = cython.address(view[0])
         self.score, self.shift, self.vector = start, start + size, start + 2 * size
@@ -158,8 +158,13 @@ class VectorMatch:
         self.terms = start
         self.node_weights = start + size * N_TERMS
         self.slopes = self.node_weights + MOST_NODES
-        self.mixed_score = self.slopes + size * MOST_NODES
+        self.mixed_score = self.slopes + (size + 1) * MOST_NODES
         self.mixed_information = self.mixed_score + size
+        self.own_information = self.mixed_information + square
+        self.likely_memory = np.zeros(size, dtype=np.intp)
+        indices: cython.Py_ssize_t[::1] = self.likely_memory
+        self.likely = cython.address(indices[0])
+        self.n_likely, self.faint, self.faint_square, self.origin, self.coarsest = 0, 0.0, 0.0, 0.0, 0.0
 
     def leave_out_widening(self):
         """Make no step where a target, distrusted by half, would make an output less certain.
@@ -223,6 +228,17 @@ class VectorLikelihood:
         state.trust.note(shares, False)
         return 0.0
 
+    def match_separate(self, mean, cov, target, state, out):
+        """Fill the match of outputs that are independent, and stay so: no more than each one's own information.
+
+        Of ``cov`` only the diagonal is not zero. Returns the log density.
+        """
+        log_z = self.match(mean, cov, target, state, out)
+        k: cython.Py_ssize_t
+        for k in range(self.size):
+            out.own_information[k] = out.information[k * self.size + k]
+        return log_z
+
     def log_blank(self, target):
         """Log density of a target that says nothing, not being trusted; by default of a class."""
         return -log(max(self.n_outputs, 2.0))
@@ -233,18 +249,10 @@ class VectorLikelihood:
 
     def doubt(self, log_z, mean, cov, target, state, out):
         """Mix the match of a trusted target with those of one that isn't; by default with one that says nothing."""
-        shares: cython.double[N_WAYS]
         size = self.size
         i: cython.Py_ssize_t
         j: cython.Py_ssize_t
-        log_z, says, wrong = blank_shares(
-            log_z, self.log_blank(target), state.trust.outlier_share(), self.wrong_given_blank(target)
-        )
-        for i in range(N_WAYS):
-            shares[i] = 0.0
-        shares[0] = 1.0 - wrong
-        shares[1] = wrong
-        state.trust.note(shares, True)
+        log_z, says = self.note_blank(log_z, target, state)
         for i in range(size):
             for j in range(size):
                 scatter = says * (1.0 - says) * out.score[i] * out.score[j]
@@ -253,6 +261,20 @@ class VectorLikelihood:
             out.score[i] *= says
         fill_site(size, cov, out)
         return log_z
+
+    def note_blank(self, log_z, target, state):
+        """The log density of a target that may say nothing, and how probable it is that it says something."""
+        shares: cython.double[N_WAYS]
+        i: cython.Py_ssize_t
+        log_z, says, wrong = blank_shares(
+            log_z, self.log_blank(target), state.trust.outlier_share(), self.wrong_given_blank(target)
+        )
+        for i in range(N_WAYS):
+            shares[i] = 0.0
+        shares[0] = 1.0 - wrong
+        shares[1] = wrong
+        state.trust.note(shares, True)
+        return log_z, says
 
     def expected_noise(self, mean, cov, state, k):
         """Variance of the noise of output ``k`` that these outputs expect."""
@@ -308,6 +330,21 @@ class VectorLikelihood:
             as_array(out.precision, self.size * self.size).reshape(self.size, self.size),
             as_array(out.shift, self.size),
         )
+
+    def separate_match(
+        self,
+        mean: cython.const[cython.double][::1],
+        var: cython.const[cython.double][::1],
+        target: cython.const[cython.double][::1],
+        state: NoiseState,
+    ):
+        """Log density, score and own information, ``(size,)`` each, of one target of independent outputs."""
+        out = VectorMatch(self.size)
+        cov: cython.double[:, ::1] = np.diag(var)
+        log_density = self.match_separate(
+            cython.address(mean[0]), cython.address(cov[0, 0]), cython.address(target[0]), state, out
+        )
+        return log_density, as_array(out.score, self.size), as_array(out.own_information, self.size)
 
     def score_rows(
         self,

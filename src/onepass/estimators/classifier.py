@@ -25,6 +25,7 @@ __all__ = ["BayesianPerceptronClassifier", "OnePassClassifier"]
 
 _TINY = 1e-300
 _LINKS = ("sigmoid", "probit", "step")
+_COVARIANCES = ("full", "neuron", "diagonal")
 
 
 class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc]
@@ -189,8 +190,9 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         that hardly ever come. With more than two classes it is that of the log odds between any two. None gives the
         intercept the prior of a weight.
     fit_intercept : bool
-    covariance : {"full", "diagonal"}
-        All correlations between weights, or none: for very many features.
+    covariance : {"full", "neuron", "diagonal"}
+        All correlations between weights; those between the weights of each class, for more than ten classes or so:
+        probabilities are nearly as good and a row costs far less; or none, for very many features.
     outliers : float
         Share of the labels that are wrong, in [0, 0.5). 0 trusts all of them; above 0 the share is learned, from this
         start, and each row counts as far as its label is believed. After a jump of the truth, when one row after the
@@ -302,6 +304,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         one_of(self.activation, _LINKS, "activation")
+        one_of(self.covariance, _COVARIANCES, "covariance")
 
     @property
     def _keeps_sparse(self) -> bool:
@@ -318,7 +321,8 @@ class BayesianPerceptronClassifier(OnePassClassifier):
                 self.activation,
                 bias=self.fit_intercept,
                 cov=prior_variances(self.n_features_in_, int(self.fit_intercept), scale, self.intercept_scale),
-                covariance=self.covariance,
+                # Two classes have one output, all of whose weights are a neuron's.
+                covariance="full" if self.covariance == "neuron" else self.covariance,
                 outliers=self.outliers,
                 forgetting=self.forgetting,
                 drift=self.drift,
@@ -330,7 +334,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
             hidden=(),
             n_outputs=len(self.classes_),
             observation="categorical",
-            covariance=one_of(self.covariance, ("full", "diagonal"), "covariance"),
+            covariance=self.covariance,
             prior_scale=scale,
             intercept_scale=self.intercept_scale,
             outliers=self.outliers,

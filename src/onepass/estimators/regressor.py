@@ -159,7 +159,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         """Rows and targets to learn; of several numbers in a target some may be NaN, which were not observed."""
         if not _has_columns(y):
             return super()._checked_pairs(X, y, restart=restart)
-        X = validate_data(self, X, reset=restart, accept_sparse="csr", dtype=np.float64)
+        X = validate_data(self, self._as_table(X), reset=restart, accept_sparse="csr", dtype=np.float64)
         self._check_sparse(X)
         y = check_array(y, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
         check_consistent_length(X, y)

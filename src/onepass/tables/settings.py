@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from onepass.beliefs.softmax import choose_softmax_covariance
 from onepass.estimators import (
     BayesianMLPClassifier,
     BayesianMLPRegressor,
@@ -58,7 +59,7 @@ def make_estimator(n_features: int, target: Target, settings: Settings) -> Any:
         options |= {"hidden_layer_sizes": settings.hidden, "random_state": settings.seed}
         options["covariance"] = settings.covariance or "auto"
         return (BayesianMLPClassifier if classes else BayesianMLPRegressor)(**options)
-    options["covariance"] = settings.covariance or ("full" if n_features <= _FULL else "diagonal")
+    options["covariance"] = settings.covariance or _default_covariance(n_features, target)
     if options["covariance"] == "full" and n_features > _MOST_FULL:
         raise SchemaError(
             f"a full covariance of {n_features:,} features is too much work (at most {_MOST_FULL:,}); "
@@ -66,3 +67,9 @@ def make_estimator(n_features: int, target: Target, settings: Settings) -> Any:
             suggestions={"covariance": "diagonal", "buckets": ""},
         )
     return (BayesianPerceptronClassifier if classes else BayesianPerceptronRegressor)(**options)
+
+
+def _default_covariance(n_features: int, target: Target) -> str:
+    if isinstance(target, ClassTarget) and len(target.labels) > 2:
+        return choose_softmax_covariance(n_features, len(target.labels))
+    return "full" if n_features <= _FULL else "diagonal"

@@ -1,0 +1,20 @@
+from onepass.engine.network_records cimport BlockShape, NetworkRule, TrainingPass
+from onepass.engine.rows cimport Real
+from onepass.engine.vector_matches cimport NoiseState, VectorMatch
+
+cdef class OutputWorkspace:
+    cdef object memory
+    cdef double* gain
+    cdef double* inputs
+    cdef double* cov
+    cdef double* mean
+
+cdef Py_ssize_t _learn_rows(
+    TrainingPass work, BlockShape shape, NetworkRule rule, NoiseState noise, Real* mean, Real* cov,
+    OutputWorkspace space, VectorMatch match
+) noexcept nogil
+cdef bint match_row(
+    TrainingPass work, Py_ssize_t i, NetworkRule rule, NoiseState noise, const double* mean, const double* cov,
+    VectorMatch match
+) noexcept nogil
+cdef void _downdate(Py_ssize_t width, double information, Real* cov, const double* gain) noexcept nogil

@@ -31,8 +31,8 @@ _GEMM = {np.dtype(np.float64): dgemm, np.dtype(np.float32): sgemm}
 BLOCK = 32  # rows
 _FIELDS = 36  # of the struct Layer
 
-# A direction of the outputs is left out of a row's step if the row explains less of its variance than this share of what
-# it explains of the first: a row tells of a few classes. Absolute, the bound would stop a long stream from learning.
+# A direction of the outputs is left out of a row's step if the row explains less of its variance than this share of
+# what it explains of the first: a row tells of a few classes. Absolute, the bound would stop a long stream's learning.
 _LEAST_SHARE = cython.declare(cython.double, 1e-3)
 _LEAST_LEFT = cython.declare(cython.double, 1e-12)  # of a variance, in one direction, by one row
 
@@ -544,8 +544,8 @@ def _fill_weight_jacobian(layer, n_outputs, memory):
 def _information_root(n, information, cov, left, root):
     """A root of the information, ``(n, rank)`` in rows of ``n``, the directions that tell most first; its rank.
 
-    Directions of which the row explains little beside the first are left out. Where a row makes an output less certain, as one
-    that is distrusted by half may, the rank is 0 and all roots stay as they are.
+    Directions of which the row explains little beside the first are left out. Where a row makes an output less certain,
+    as one that is distrusted by half may, the rank is 0 and all roots stay as they are.
     """
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t

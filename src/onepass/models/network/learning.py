@@ -115,6 +115,26 @@ class Learner:
 
     def run(self, state: State, work: Pass) -> int:
         """Learn a pass into the state, in place; return the number of rows learned."""
+        for start, stop in self._segments(state, work):
+            learned = start
+            while learned < stop:
+                if work.is_new:
+                    self._answer_alarm(state)
+                if self.compiled:
+                    order = work.order[learned:stop]
+                    given = (work.rows, work.targets, order, work.densities, work.trust, work.record, work.is_new)
+                    passed = TrainingPass(*given, *work.noise_learning)
+                    how = (self._rule, passed, work.batch, work.sites)
+                    more = self.structure.learn(state.belief, state.noise, *how)
+                else:
+                    more = self._learn_by_reference(state, work, learned, stop)
+                learned += more
+                if more == 0 or (learned < stop and not state.noise.trust.is_alarmed()):
+                    return learned
+        return len(work.order)
+
+    def _segments(self, state: State, work: Pass) -> Iterator[tuple[int, int]]:
+        """Rows from one number to another, between steps that the whole belief takes: it forgets, and it drifts."""
         n_rows = len(work.order)
         before = state.seen + max(work.number - 1, 0) * n_rows  # the first pass is among those seen when others follow
         for faded in self.forgetting.segments(before, n_rows, work.batch):
@@ -125,29 +145,7 @@ class Learner:
                 if moved.steps:
                     with self._many_numbers():
                         state.belief.drift(1.0 - self._drifting.keep**moved.steps, self.prior)
-                stop = faded.start + moved.stop
-                learned = self._learn_segment(state, work, faded.start + moved.start, stop)
-                if learned < stop:
-                    return learned
-        return n_rows
-
-    def _learn_segment(self, state: State, work: Pass, learned: int, stop: int) -> int:
-        """Learn rows up to ``stop``, of which so many are learned; returns where it ended."""
-        while learned < stop:
-            if work.is_new:
-                self._answer_alarm(state)
-            if self.compiled:
-                order = work.order[learned:stop]
-                given = (work.rows, work.targets, order, work.densities, work.trust, work.record, work.is_new)
-                passed = TrainingPass(*given, *work.noise_learning)
-                how = (self._rule, passed, work.batch, work.sites)
-                more = self.structure.learn(state.belief, state.noise, *how)
-            else:
-                more = self._learn_by_reference(state, work, learned, stop)
-            learned += more
-            if more == 0 or (learned < stop and not state.noise.trust.is_alarmed()):
-                return learned
-        return stop
+                yield faded.start + moved.start, faded.start + moved.stop
 
     @contextmanager
     def _many_numbers(self) -> Iterator[None]:

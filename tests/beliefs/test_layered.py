@@ -119,14 +119,17 @@ def test_a_full_layer_takes_the_joint_step() -> None:
     np.testing.assert_allclose(small.cov, posterior(cov, jacobian, information), atol=1e-10)
 
 
-def test_a_row_that_makes_less_certain_moves_the_mean_alone() -> None:
+def test_a_row_may_make_less_certain() -> None:
     belief, rng = random_belief(), np.random.default_rng(1)
-    before, mean = dense(belief), belief.mean.copy()
-    jacobian, score = rng.normal(size=(1, 22)), np.ones(1)
-    gain, _ = belief.project_outputs(jacobian)
-    belief.step(gain, jacobian, score, np.array([[-0.1]]))
-    np.testing.assert_array_equal(dense(belief), before)
-    np.testing.assert_allclose(belief.mean, mean + score @ gain)
+    units, full = belief.cov
+    jacobian = rng.normal(size=(2, 22))
+    gain, outputs = belief.project_outputs(jacobian)
+    root = np.linalg.cholesky(np.linalg.inv(outputs))
+    information = root @ np.diag([-0.5, 0.4]) @ root.T
+    belief.step(gain, jacobian, np.ones(2), information)
+    np.testing.assert_allclose(belief.cov[1], posterior(full, jacobian[:, 12:], information), atol=1e-9)
+    expected = one_step(units, jacobian[:, :12], information)
+    np.testing.assert_allclose(np.kron(*belief.cov[0]), expected, rtol=1e-6, atol=1e-6)
 
 
 def distance(variances: np.ndarray, product: np.ndarray) -> float:

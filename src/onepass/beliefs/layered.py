@@ -276,8 +276,6 @@ class LayeredGaussian:
     def step(self, gain: FloatArray, jacobian: FloatArray, score: FloatArray, information: FloatArray) -> None:
         """Take the rank-K step ``m += c score``, and give each layer the nearest covariance to ``C - c M c'``."""
         self.mean += score @ gain
-        if (np.diag(information) < 0.0).any():  # less certain than before: the covariance stays as it is
-            return
         for layer, part in zip(self.layers, self._split(jacobian), strict=True):
             layer.step(part, information)
 

@@ -472,7 +472,7 @@ def _through_weights(layer, patch_index, n_outputs, mean, memory):
     position: cython.Py_ssize_t
     cols = layer.cols
     entering = memory + layer.entering
-    if layer.positions == 1:
+    if layer.positions == 1 and cols - 1 == layer.n_in:
         weights = mean + layer.weights
         multiply(n_outputs, layer.rows, cols - 1, memory + layer.jacobian, layer.rows, weights, cols, entering)
         return
@@ -572,7 +572,7 @@ def _information_root(n, information, cov, left, root):
 
 
 def _signed_root(n, information, cov, work, root):
-    """`_information_root` of a matrix that is not definite: by its eigenvectors, in units of the outputs' deviations."""
+    """`_information_root` of a matrix that is not definite: by eigenvectors, in units of the outputs' deviations."""
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
@@ -698,8 +698,8 @@ def _step(layer, is_first, n_outputs, rank, root, score, scale, t, mean, values,
 def _share_of_outputs(rank, share, squares, signs, factor, mixed):
     """From ``H = X'X`` the ``Y`` with ``(I - X Y X')(I - X Y X')' = I - b X Σ X'``, and ``tr((Σ - b H)⁻¹ H)``.
 
-    With ``C Σ C' = Σ - b H``, lower triangular and with the signs ``Σ`` on its diagonal, it is ``b (Σ + C)⁻¹``. There is
-    such a factor, as the signs below 0 stand first.
+    With ``C Σ C' = Σ - b H``, lower triangular and with the signs ``Σ`` on its diagonal, it is ``b (Σ + C)⁻¹``. There
+    is such a factor, as the signs below 0 stand first.
     """
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t

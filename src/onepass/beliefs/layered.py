@@ -11,7 +11,8 @@ units of a prior with independent weights, both sums are diagonal, and the proje
 on an outer product of two vectors.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -276,19 +277,30 @@ class LayeredGaussian:
     def step(self, gain: FloatArray, jacobian: FloatArray, score: FloatArray, information: FloatArray) -> None:
         """Take the rank-K step ``m += c score``, and give each layer the nearest covariance to ``C - c M c'``."""
         self.mean += score @ gain
-        for layer, part in zip(self.layers, self._split(jacobian), strict=True):
-            layer.step(part, information)
+        with self._found_later():
+            for layer, part in zip(self.layers, self._split(jacobian), strict=True):
+                layer.step(part, information)
 
     def forget(self, keep: float, prior: DiagonalGaussian) -> None:
         """Let rows count ``keep`` of what they did and the prior the rest: see `onepass.beliefs.forgetting`."""
         towards, gap = prior_gap(self.mean, self.marginal_variances(), prior.mean, prior.variance)
-        for layer, own, way in zip(self.layers, self._split(towards), self._split(gap), strict=True):
-            layer.forget(keep, own, way)
+        with self._found_later():
+            for layer, own, way in zip(self.layers, self._split(towards), self._split(gap), strict=True):
+                layer.forget(keep, own, way)
 
     def drift(self, share: float, prior: DiagonalGaussian) -> None:
         """Let the weights move by a share of the prior's variance: ``C <- (1 - share) C + share C0``."""
-        for layer, own in zip(self.layers, self._split(prior.variance), strict=True):
-            layer.drift(share, own)
+        with self._found_later():
+            for layer, own in zip(self.layers, self._split(prior.variance), strict=True):
+                layer.drift(share, own)
+
+    @contextmanager
+    def _found_later(self) -> Iterator[None]:
+        """For steps that can't be taken as numbers are not finite, which the check of what was learned is to find."""
+        try:
+            yield
+        except np.linalg.LinAlgError:
+            self.values[...] = np.nan
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw weights, ``(n, p)``."""

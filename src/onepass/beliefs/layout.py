@@ -135,13 +135,13 @@ class Wiring:
 
     @property
     def positions(self) -> int:
-        """Places at which the weights are applied; 1 of a dense layer."""
+        """Places at which the weights are applied; 1 of a dense layer, or of a convolution with a large kernel."""
         return int(self.patches.shape[0])
 
     @property
     def is_dense(self) -> bool:
         """Whether every unit sees every input."""
-        return self.positions == 1
+        return self.patches.shape == (1, self.n_in)
 
     @property
     def units(self) -> int:

@@ -17,7 +17,17 @@ from scipy.sparse import csr_array
 from onepass._typing import FloatArray
 from onepass._validation import as_count
 
-__all__ = ["Conv2D", "ImageShape", "LayerSize", "Layout", "Wiring", "decode_layer", "encode_layer", "flat_size"]
+__all__ = [
+    "Conv2D",
+    "ImageShape",
+    "LayerSize",
+    "Layout",
+    "Wiring",
+    "as_image_shape",
+    "decode_layer",
+    "encode_layer",
+    "flat_size",
+]
 
 _MOST_INPUTS = 100_000_000  # of all positions of a convolution: 0.8 GB of indices
 Indices = NDArray[np.int64]
@@ -98,6 +108,14 @@ class Conv2D:
 
 LayerSize: TypeAlias = int | Conv2D
 """Units of a dense layer, or a convolution."""
+
+
+def as_image_shape(shape: Any) -> ImageShape:
+    """``n_features`` as the shape of images."""
+    sides = tuple(as_count(side, "n_features") for side in shape)
+    if len(sides) not in (2, 3):
+        raise ValueError(f"n_features must be a number, (height, width) or (height, width, channels), got {shape!r}")
+    return sides
 
 
 def flat_size(shape: int | ImageShape) -> int:

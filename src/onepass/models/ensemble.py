@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike
 
 from onepass._cores import available_cores
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_generator, as_rows, as_share
+from onepass._validation import as_count, as_generator, as_share
+from onepass.beliefs.layout import ImageShape, LayerSize
 from onepass.files.registry import savable
 from onepass.files.state import Arrays, Parameters, as_number
 from onepass.likelihoods.counts import COUNT_NAMES, count_interval
@@ -218,8 +219,8 @@ class BayesianCommittee(Ensemble):
 
     def __init__(
         self,
-        n_features: int,
-        hidden: int | tuple[int, ...] = (50,),
+        n_features: int | ImageShape,
+        hidden: LayerSize | tuple[LayerSize, ...] = (50,),
         n_outputs: int = 1,
         activation: Any = "relu",
         *,
@@ -258,7 +259,7 @@ class BayesianCommittee(Ensemble):
         self, X: ArrayLike, y: ArrayLike, *, passes: int = 1, refine: str = "reuse", batch: int = 1
     ) -> Self:
         """Let every member learn, in its own order after the first pass, and weigh them anew: all rows or none."""
-        n_rows = len(as_rows(X, self.members[0].n_features)[0])
+        n_rows = len(self.members[0]._rows(X)[0])
         with self._all_or_none():
             runs = [member.learning(X, y, passes=passes, refine=refine, batch=batch) for member in self.members]
             for number, scores in enumerate(self._side_by_side(runs, n_rows, batch)):

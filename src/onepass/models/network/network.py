@@ -28,7 +28,15 @@ from onepass._validation import (
 from onepass.activations import as_activation
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import Forgetting
-from onepass.beliefs.layout import Conv2D, ImageShape, LayerSize, decode_layer, encode_layer, flat_size
+from onepass.beliefs.layout import (
+    Conv2D,
+    ImageShape,
+    LayerSize,
+    as_image_shape,
+    decode_layer,
+    encode_layer,
+    flat_size,
+)
 from onepass.beliefs.structures import Covariance, count_numbers, make_structure
 from onepass.engine.vector_matches import NoiseState, widening
 from onepass.files.state import as_number, as_tally, check_definite, check_network, decode_trust
@@ -50,14 +58,6 @@ __all__ = ["BayesianNetwork"]
 
 def _default_prior(likelihood: type[OutputLikelihood], n_hidden: int) -> NetworkPrior:
     return choose_count_prior(n_hidden) if likelihood.is_count else choose_prior(likelihood.is_numeric, n_hidden)
-
-
-def _as_image_shape(shape: Any) -> ImageShape:
-    """Check the shape of images."""
-    sides = tuple(as_count(side, "n_features") for side in shape)
-    if len(sides) not in (2, 3):
-        raise ValueError(f"n_features must be a number, (height, width) or (height, width, channels), got {shape!r}")
-    return sides
 
 
 class BayesianNetwork(DriftChoice):
@@ -148,7 +148,7 @@ class BayesianNetwork(DriftChoice):
         kernel: str = "auto",
         engine: str | None = None,
     ) -> None:
-        self.image_shape = _as_image_shape(n_features) if np.iterable(n_features) else None
+        self.image_shape = as_image_shape(n_features) if np.iterable(n_features) else None
         self.n_features = flat_size(self.image_shape or as_count(n_features, "n_features"))
         layers = hidden if np.iterable(hidden) else (hidden,)
         self.hidden = tuple(layer if isinstance(layer, Conv2D) else as_count(layer, "hidden") for layer in layers)

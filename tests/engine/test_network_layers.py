@@ -51,7 +51,7 @@ def dense(network: BayesianNetwork) -> list[np.ndarray]:
 
 def numbers(network: BayesianNetwork) -> np.ndarray:
     """All that a network has learned, in one vector."""
-    parts = [network.mean, *dense(network), network.noise_var, [network.log_evidence]]
+    parts: list[Any] = [network.mean, *dense(network), network.noise_var, [network.log_evidence]]
     return np.concatenate([np.ravel(part) for part in parts])
 
 

@@ -1,5 +1,7 @@
 """Matrix-normal beliefs by brute force: dense covariances, and numerical minimisation of the divergence."""
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 
@@ -9,6 +11,14 @@ Pair = tuple[np.ndarray, np.ndarray]
 def random_covariance(rng: np.random.Generator, n: int) -> np.ndarray:
     root = rng.normal(size=(n, n + 2))
     return np.asarray(root @ root.T / n)
+
+
+def kron(outer: Any, inner: Any) -> np.ndarray:
+    return np.asarray(np.kron(outer, inner))
+
+
+def inverse(matrix: Any) -> np.ndarray:
+    return np.asarray(np.linalg.inv(matrix))
 
 
 def posterior(cov: np.ndarray, jacobian: np.ndarray, information: np.ndarray) -> np.ndarray:
@@ -62,5 +72,5 @@ def nearest_product(cov: np.ndarray, n_out: int) -> np.ndarray:
         return np.kron(*factors)
 
     start = np.zeros(sum(sizes))
-    found = minimize(lambda numbers: divergence(cov, product(numbers)), start, method="BFGS", options={"gtol": 1e-9})
+    found: Any = minimize(lambda numbers: divergence(cov, product(numbers)), start, options={"gtol": 1e-9})  # type: ignore[call-overload]
     return product(found.x)

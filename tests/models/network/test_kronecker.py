@@ -3,6 +3,7 @@
 import copy
 import itertools
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ class Gates:
     """An activation whose derivatives are given: rows of random gates times a random read-out, which are known."""
 
     def __init__(self) -> None:
-        self.left = itertools.repeat(1.0)
+        self.left: Iterator[float] = itertools.repeat(1.0)
 
     def __call__(self, a: Any) -> Any:
         raise NotImplementedError
@@ -105,7 +106,7 @@ def gated(seed: int, n: int, kernel: str = "auto") -> tuple[float, float, np.nda
     jacobian = (gates[:, :, None] * z[:, None]).reshape(n, 24)
     precision = np.eye(24) + jacobian.T @ jacobian / noise
     off = W.ravel() - np.linalg.solve(precision, jacobian.T @ y / noise)
-    return ours, off @ precision @ off / 24, network.weights[0]
+    return float(ours), float(off @ precision @ off / 24), network.weights[0]
 
 
 @pytest.mark.parametrize("n", [10, 40, 200])

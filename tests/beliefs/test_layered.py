@@ -145,7 +145,7 @@ def test_the_nearest_outer_product_has_the_least_divergence() -> None:
     def product(logs: np.ndarray) -> np.ndarray:
         return np.asarray(np.exp(logs[:3, None] + logs[3:]))
 
-    found: Any = minimize(lambda logs: distance(variances, product(logs)), np.zeros(7))  # type: ignore[call-overload]
+    found: Any = minimize(lambda logs: distance(variances, product(logs)), np.zeros(7))  # type: ignore[misc]
     np.testing.assert_allclose(ours, product(found.x), rtol=1e-4)
 
 

@@ -18,6 +18,7 @@ from safetensors.numpy import load_file
 import onepass
 from onepass import BayesianPerceptron, CheckpointError, PiecewiseLinear, Quadrature
 from onepass.activations import Rescaled, Sigmoid, as_activation
+from onepass.beliefs.layout import Conv2D
 from onepass.files.checkpoint import _arrays, _checked_header, _checksum, _encoded
 from onepass.files.registry import savable_names
 from onepass.river import PerceptronClassifier
@@ -341,6 +342,52 @@ def test_networks_that_cannot_be(change: Any, words: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("change", "words"),
     [
+        (lambda p, a: p.update(n_features=[10**6, 10**6]), "mean has shape"),
+        (lambda p, a: p.update(n_features=[5, 4, 1, 1]), "n_features of images must be .height, width. or"),
+        (lambda p, a: p.update(n_features=[20]), "n_features of images must be .height"),
+        (lambda p, a: p.update(n_features=[5, -4]), "must be a whole number of at least 1, got -4"),
+        (lambda p, a: p.update(n_features=[5, "4"]), "must be a whole number of at least 1"),
+        (lambda p, a: p.update(n_features=[5, [4]]), "must be a whole number of at least 1"),
+        (lambda p, a: p.update(n_features=20), "needs images, got 20 numbers"),
+        (lambda p, a: p["hidden"][0].update(filters=10**12), "mean has shape"),
+        (lambda p, a: p["hidden"][0].update(kernel=10**12), "leaves nothing of an image"),
+        (lambda p, a: p["hidden"][0].update(kernel=-2), "kernel must be a whole number"),
+        (lambda p, a: p["hidden"][0].update(pool=2.0), "pool must be a whole number"),
+        (lambda p, a: p["hidden"][0].update(padding=1), "padding"),
+        (lambda p, a: p["hidden"][0].pop("kernel"), "kernel"),
+        (lambda p, a: p["hidden"].reverse(), "put convolutions before"),
+        (lambda p, a: p.update(hidden=5), "hidden must be a list of layers"),
+        (lambda p, a: p.update(covariance="full"), "covariance has shape"),
+        (lambda p, a: p.update(covariance=["full", "kronecker"]), "one form for each of the 3 layers"),
+        (lambda p, a: p.update(covariance=["kronecker"] * 3), r"covariance\[0\] must be 'full' for Conv2D"),
+        (lambda p, a: p.update(covariance=["full", "full", 3]), r"covariance\[2\] must be one of"),
+        (lambda p, a: p.update(covariance=["full", "full", "full"]), "covariance has shape"),
+        (lambda p, a: p.update(covariance={"full": 1}), "covariance must be one of"),
+        (spoiled("covariance", np.inf), "covariance holds numbers that are not finite"),
+        (lambda p, a: a.update(covariance=a["covariance"].astype(np.float32)), "covariance has dtype float32"),
+    ],
+)
+def test_layered_networks_that_cannot_be(change: Any, words: str, tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(40, 20))
+    network = onepass.BayesianNetwork((5, 4), (Conv2D(3, 2), 4)).learn(rows, rows[:, 0])
+    parameters, arrays = network.export_state()
+    parameters = json.loads(json.dumps(parameters))
+    change(parameters, arrays)
+    refused(tmp_path / "model", _encoded("BayesianNetwork", parameters, arrays), words)
+
+
+def test_a_small_file_cannot_make_a_large_convolution(tmp_path: Path) -> None:
+    network = onepass.BayesianNetwork((4, 4), (Conv2D(1, 1, pool=4),))
+    parameters, arrays = network.export_state()
+    parameters.update(n_features=[10**6, 10**6])
+    for own in ({"pool": 10**6}, {"pool": 1, "stride": 10**6}):
+        parameters["hidden"][0].update(own)
+        refused(tmp_path / "model", _encoded("BayesianNetwork", parameters, arrays), "use a larger stride or smaller")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
         (lambda p, a: p.update(n_features=10**12), "centre has shape"),
         (lambda p, a: p["arguments"].update(code="print()"), "code"),
         (lambda p, a: p["arguments"].update(prior_scale=-1), "prior_scale must be"),
@@ -410,6 +457,7 @@ def composites() -> list[bytes]:
         onepass.BayesianNetwork(3, (4,), covariance="neuron").learn(rows, rows[:, 0]),
         onepass.BayesianNetwork(3, (4,), outliers=0.05).learn(rows, rows[:, 0]),
         onepass.BayesianNetwork(3, (4,), drift="auto").learn(rows, rows[:, 0]),
+        onepass.BayesianNetwork((3, 1), (Conv2D(2, 1), 2)).learn(rows, rows[:, 0]),
         onepass.PerceptronFleet(3, outliers=0.05).learn(labels, rows, labels),
     ]
     river = PerceptronClassifier()

@@ -11,11 +11,12 @@ units of a prior with independent weights, both sums are diagonal, and the proje
 on an outer product of two vectors.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import qr
+from scipy.linalg import rq
 
 from onepass._typing import FloatArray
 from onepass.beliefs.diagonal import DiagonalGaussian
@@ -28,6 +29,7 @@ __all__ = ["FullLayer", "KroneckerLayer", "LayeredGaussian", "nearest_outer_prod
 
 _SWEEPS = 30
 _AGREED = 1e-12
+_LEAST_LEFT = 1e-12  # of a variance, in one direction, by one row
 
 
 def nearest_outer_product(values: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -43,18 +45,19 @@ def nearest_outer_product(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     array([[1., 2.],
            [2., 4.]])
     """
-    outer = values.mean(axis=1)
-    outer, inner = np.where(outer > 0.0, outer, 1.0), np.zeros(values.shape[1])
+    outer, inner = np.zeros(values.shape[0]), np.zeros(values.shape[1])
+    rows, cols = values.any(axis=1), values.any(axis=0)  # others are known, and say nothing of the rest
+    if not rows.any():
+        return outer, inner
+    unknown = values[np.ix_(rows, cols)]
+    own, across = unknown.mean(axis=1), np.zeros(unknown.shape[1])
     for _ in range(_SWEEPS):
-        before, inner = inner, (values / outer[:, None]).mean(axis=0)
-        used = inner > 0.0
-        if used.any():
-            mean = (values[:, used] / inner[used]).mean(axis=1)
-            outer = np.where(mean > 0.0, mean, outer)
-        if np.allclose(inner, before, rtol=_AGREED, atol=0.0):
+        before, across = across, (unknown / own[:, None]).mean(axis=0)
+        own = (unknown / across).mean(axis=1)
+        if np.allclose(across, before, rtol=_AGREED, atol=0.0):
             break
-    known = values.sum(axis=1) == 0.0  # rows without any variance
-    return np.where(known, 0.0, outer), inner
+    outer[rows], inner[cols] = own, across
+    return outer, inner
 
 
 class FullLayer:
@@ -93,8 +96,9 @@ class FullLayer:
 
     def forget(self, keep: float, towards: FloatArray, gap: FloatArray) -> None:
         """See `onepass.beliefs.forgetting`."""
-        root, shift = fade_root(_triangle(self.root), np.sqrt(towards), gap, keep)
-        self.root[...] = root
+        # Which has the roots R of C = R'R.
+        root, shift = fade_root(_triangle(self.root).T, np.sqrt(towards), gap, keep)
+        self.root[...] = root.T
         self.mean += shift
 
     def drift(self, share: float, prior_variance: FloatArray) -> None:
@@ -113,9 +117,9 @@ class FullLayer:
 
 
 def _triangle(root: FloatArray) -> FloatArray:
-    """The lower triangular root of the same covariance, whose own may have more columns than rows."""
-    (upper,) = qr(root.T.astype(np.float64), mode="r", check_finite=False)
-    return np.asarray(upper[: len(root)].T)
+    """The upper triangular root of the same covariance, whose own may have more columns than rows."""
+    upper, _ = rq(root.astype(np.float64), mode="economic", check_finite=False)
+    return np.asarray(upper)
 
 
 class KroneckerLayer:
@@ -155,22 +159,18 @@ class KroneckerLayer:
         ``A`` is the posterior's mean over outputs in units of the old ``B``, and ``B`` that over inputs in units of the
         old ``A``; a common scale is at its optimum.
         """
-        outer, inner = self.cov
         n_out, n_in = self.weights.shape
-        slopes = jacobian.reshape(-1, n_out, n_in)
-        seen = slopes @ inner  # J A
-        weighted = np.tensordot(information, slopes, axes=1)
-        new_inner = inner - np.einsum("kui,uv,kvj->ij", seen, outer, weighted @ inner) / n_out
-        new_outer = outer - outer @ np.einsum("kui,kvi->uv", seen, weighted) @ outer / n_in
+        # All in units of the old roots, which may be singular: X = Q'J P.
+        seen = self.output_root.T @ jacobian.reshape(-1, n_out, n_in) @ self.input_root
+        informed = np.tensordot(information, seen, axes=1)
+        inner = np.eye(n_in) - np.einsum("kui,kuj->ij", seen, informed) / n_out
+        outer = np.eye(n_out) - np.einsum("kui,kvi->uv", seen, informed) / n_in
         # The mean of the posterior's variances in units of the new factors.
-        inner_inverse, outer_inverse = np.linalg.inv(new_inner), np.linalg.inv(new_outer)
-        total = np.trace(inner_inverse @ inner) * np.trace(outer_inverse @ outer)
-        moved = outer @ seen
-        moved_weighted = np.tensordot(information, moved, axes=1)
-        total -= np.einsum("kui,uv,kvj,ji->", moved, outer_inverse, moved_weighted, inner_inverse)
-        scale = total / (n_out * n_in)
-        for root, new in ((self.input_root, new_inner), (self.output_root, scale * new_outer)):
-            root[...] = np.linalg.cholesky(new)
+        (inner_root, inner_inverse), (outer_root, outer_inverse) = _root_and_inverse(inner), _root_and_inverse(outer)
+        total = np.trace(inner_inverse) * np.trace(outer_inverse)
+        total -= np.einsum("uv,kvi,ij,kuj->", outer_inverse, seen, inner_inverse, informed, optimize=True)
+        self.input_root[...] = self.input_root @ inner_root
+        self.output_root[...] = np.sqrt(total / (n_out * n_in)) * self.output_root @ outer_root
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw how far weights are off their mean, ``(n, p)``."""
@@ -198,6 +198,13 @@ class KroneckerLayer:
     def assign(self, part: KroneckerGaussian) -> None:
         """Take the numbers of such a belief."""
         self.weights[...], self.output_root[...], self.input_root[...] = part.mean, part.output_root, part.input_root
+
+
+def _root_and_inverse(left: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """A root of what is left of a covariance, in units of it, and the inverse."""
+    values, vectors = np.linalg.eigh(left)
+    values = np.maximum(values, _LEAST_LEFT)
+    return vectors * np.sqrt(values), (vectors / values) @ vectors.T
 
 
 class _PriorBasis:
@@ -304,21 +311,30 @@ class LayeredGaussian:
     def step(self, gain: FloatArray, jacobian: FloatArray, score: FloatArray, information: FloatArray) -> None:
         """Take the rank-K step ``m += c score``, and give each layer the nearest covariance to ``C - c M c'``."""
         self.mean += score @ gain
-        if (np.diag(information) < 0.0).any():  # less certain than before: the covariance stays as it is
-            return
-        for layer, part in zip(self.layers, self._split(jacobian), strict=True):
-            layer.step(part, information)
+        with self._found_later():
+            for layer, part in zip(self.layers, self._split(jacobian), strict=True):
+                layer.step(part, information)
 
     def forget(self, keep: float, prior: DiagonalGaussian) -> None:
         """Let rows count ``keep`` of what they did and the prior the rest: see `onepass.beliefs.forgetting`."""
         towards, gap = prior_gap(self.mean, self.marginal_variances(), prior.mean, prior.variance)
-        for layer, own, way in zip(self.layers, self._split(towards), self._split(gap), strict=True):
-            layer.forget(keep, own, way)
+        with self._found_later():
+            for layer, own, way in zip(self.layers, self._split(towards), self._split(gap), strict=True):
+                layer.forget(keep, own, way)
 
     def drift(self, share: float, prior: DiagonalGaussian) -> None:
         """Let the weights move by a share of the prior's variance: ``C <- (1 - share) C + share C0``."""
-        for layer, own in zip(self.layers, self._split(prior.variance), strict=True):
-            layer.drift(share, own)
+        with self._found_later():
+            for layer, own in zip(self.layers, self._split(prior.variance), strict=True):
+                layer.drift(share, own)
+
+    @contextmanager
+    def _found_later(self) -> Iterator[None]:
+        """For steps that can't be taken as numbers are not finite, which the check of what was learned is to find."""
+        try:
+            yield
+        except np.linalg.LinAlgError:
+            self.values[...] = np.nan
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw weights, ``(n, p)``."""

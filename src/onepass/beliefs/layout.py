@@ -29,6 +29,7 @@ __all__ = [
     "flat_size",
 ]
 
+_MOST_INPUTS = 100_000_000  # of all positions of a convolution: 0.8 GB of indices
 Indices = NDArray[np.int64]
 ImageShape: TypeAlias = tuple[int, ...]
 """Height and width, and channels where there are more than one."""
@@ -86,6 +87,12 @@ class Conv2D:
         """The wiring of this layer for images of a shape."""
         rows, columns, _ = self.output_shape(image)
         channels = image[2] if len(image) == 3 else 1
+        seen = prod((side - self.kernel) // self.stride + 1 for side in image[:2]) * self.kernel**2 * channels
+        if max(seen, flat_size(image)) > _MOST_INPUTS:
+            raise ValueError(
+                f"{self} sees {seen:.2g} inputs in all positions of an image of {image[0]} x {image[1]}; there "
+                f"may be {_MOST_INPUTS:.0e} of them: use a larger stride or smaller images"
+            )
         pixels = np.arange(flat_size(image)).reshape(*image[:2], channels)
         # All positions that the kernel fits in, row after row: (height, width, kernel, kernel, channels).
         views = np.lib.stride_tricks.sliding_window_view(pixels, (self.kernel, self.kernel), axis=(0, 1))
@@ -153,13 +160,13 @@ class Wiring:
 
     @property
     def positions(self) -> int:
-        """Places at which the weights are applied; 1 of a dense layer."""
+        """Places at which the weights are applied; 1 of a dense layer, or of a convolution with a large kernel."""
         return int(self.patches.shape[0])
 
     @property
     def is_dense(self) -> bool:
         """Whether every unit sees every input."""
-        return self.positions == 1
+        return self.patches.shape == (1, self.n_in)
 
     @property
     def units(self) -> int:

@@ -517,7 +517,8 @@ class LayeredCovariance(Structure):
         sites: Sites | None,
     ) -> int:
         """Learn in blocks of rows, whose result is that of one row after the other."""
-        with threads_for(self.widest):
+        # What is not finite is found by the check of what was learned.
+        with threads_for(self.widest), np.errstate(over="ignore", invalid="ignore"):
             return int(learn_layers(work, self._shape, rule, noise, belief.mean, belief.values))
 
 

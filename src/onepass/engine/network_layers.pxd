@@ -50,20 +50,25 @@ cdef void _project(
 cdef void _fill_weight_jacobian(Layer* layer, Py_ssize_t n_outputs, Real* memory) noexcept nogil
 cdef void _step(
     Layer* layer, bint is_first, Py_ssize_t n_outputs, Py_ssize_t rank, const double* root, const double* score,
-    double explained, double scale, Py_ssize_t t, Real* mean, Real* values, Real* memory, double* small
+    double scale, Py_ssize_t t, Real* mean, Real* values, Real* memory, double* small
 ) noexcept nogil
 cdef double _share_of_outputs(
-    Py_ssize_t rank, double share, const double* squares, double* factor, double* mixed
+    Py_ssize_t rank, double share, const double* squares, const double* signs, double* factor, double* mixed
 ) noexcept nogil
 cdef void _move_root(
-    Layer* layer, Py_ssize_t rank, const double* mixed, double share, double stretch, Real* moves, Real* values,
-    Real* memory, double* gathered
+    Layer* layer, Py_ssize_t rank, const double* signs, const double* mixed, double share, double stretch, Real* moves,
+    Real* values, Real* memory, double* gathered
 ) noexcept nogil
-cdef void _move_own(Layer* layer, Py_ssize_t rank, Real* memory) noexcept nogil
+cdef void _move_own(Layer* layer, Py_ssize_t rank, const double* signs, Real* memory) noexcept nogil
 cdef void _move_weights(Layer* layer, double explained, Py_ssize_t t, Real* mean, const Real* values, Real* memory) noexcept nogil
 cdef Py_ssize_t _information_root(
     Py_ssize_t n, const double* information, const double* cov, double* left, double* root
 ) noexcept nogil
+cdef Py_ssize_t _signed_root(
+    Py_ssize_t n, const double* information, const double* cov, double* work, double* root
+) noexcept nogil
+cdef void _diagonalise(Py_ssize_t n, double* matrix, double* vectors) noexcept nogil
+cdef void _turn(double* first, double* second, double cosine, double sine) noexcept nogil
 cdef void multiply(
     Py_ssize_t n, Py_ssize_t inner, Py_ssize_t width, const Real* first, Py_ssize_t stride, const Real* second,
     Py_ssize_t second_stride, Real* product

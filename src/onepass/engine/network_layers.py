@@ -21,7 +21,7 @@ layer are. The result is that of one row after the other but for rounding.
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import isfinite, sqrt
+from cython.cimports.libc.math import fabs, isfinite, sqrt
 from cython.cimports.onepass.engine.network_records import NetworkRule, TrainingPass
 from cython.cimports.onepass.engine.rows import Real
 from cython.cimports.onepass.engine.vector_matches import NoiseState, VectorMatch
@@ -33,8 +33,11 @@ _FIELDS = 36  # of the struct Layer
 
 # A direction of the outputs is left out of a row's step if the row explains less of its variance than this share of
 # what it explains of the first: a row tells of a few classes. Absolute, the bound would stop a long stream's learning.
-_LEAST_SHARE = cython.declare(cython.double, 1e-3)
+_LEAST_SHARE = cython.declare(cython.double, 1e-9)
 _LEAST_LEFT = cython.declare(cython.double, 1e-12)  # of a variance, in one direction, by one row
+_MOST_SWEEPS = cython.declare(cython.int, 30)
+_NEGLIGIBLE = cython.declare(cython.double, 1e-30)
+_ROUNDING = cython.declare(cython.double, 1e-10)  # of what elimination leaves of zero, relative to the first pivot
 
 
 class LayerForm:
@@ -279,7 +282,7 @@ def _learn_rows(work, first, count, shape, rule, noise, mean, values, memory, sm
     squares = cov + n * n  # N of every layer
     scales = squares + shape.n_layers * n * n  # s of every layer
     root = scales + shape.n_layers
-    rest = root + n * n
+    rest = root + (n + 1) * n
     for t in range(count):
         i = work.order[first + t]
         target = cython.address(work.targets[i, 0])
@@ -299,13 +302,7 @@ def _learn_rows(work, first, count, shape, rule, noise, mean, values, memory, sm
         rank = _information_root(n, match.information, cov, rest, root)
         for number in range(shape.n_layers):
             layer = cython.address(shape.layer[number])
-            explained = 0.0
-            if rank > 0:
-                for k in range(n * n):
-                    explained += squares[number * n * n + k] * match.information[k]
-            _step(
-                layer, number == 0, n, rank, root, match.score, explained, scales[number], t, mean, values, memory, rest
-            )
+            _step(layer, number == 0, n, rank, root, match.score, scales[number], t, mean, values, memory, rest)
         rule.likelihood.update_noise(outputs, cov, target, noise, work.noise_gain, work.noise_bound)
         work.trust[0, i] = noise.trust.distrust
         work.trust[1, i] = noise.trust.suspicion
@@ -477,7 +474,7 @@ def _through_weights(layer, patch_index, n_outputs, mean, memory):
     position: cython.Py_ssize_t
     cols = layer.cols
     entering = memory + layer.entering
-    if layer.positions == 1:
+    if layer.positions == 1 and cols - 1 == layer.n_in:
         weights = mean + layer.weights
         multiply(n_outputs, layer.rows, cols - 1, memory + layer.jacobian, layer.rows, weights, cols, entering)
         return
@@ -542,31 +539,35 @@ def _fill_weight_jacobian(layer, n_outputs, memory):
 
 
 def _information_root(n, information, cov, left, root):
-    """A root of the information, ``(n, rank)`` in rows of ``n``, the directions that tell most first; its rank.
+    """A root ``R`` of the information ``M = R Σ R'``, ``(n, rank)`` in rows of ``n``, and the signs ``Σ`` after it.
 
-    Directions of which the row explains little beside the first are left out. Where a row makes an output less certain,
-    as one that is distrusted by half may, the rank is 0 and all roots stay as they are.
+    Returns its rank: directions of which the row explains little beside the first are left out. A row may make some
+    direction less certain, as where it says that the noise is larger, or as one that is distrusted by half may: then
+    ``Σ`` has signs below 0, which stand first.
     """
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
+    signs = root + n * n
     for i in range(n * n):
         left[i] = information[i]
         root[i] = 0.0
-    for i in range(n):
-        if information[i * n + i] < 0.0:
-            return 0
     least = 0.0
+    largest = 0.0
     for k in range(n):
+        signs[k] = 1.0
         pivot: cython.Py_ssize_t = -1
         most = least
         for i in range(n):
             share = left[i * n + i] * cov[i * n + i]
+            if share < -_ROUNDING * largest:
+                return _signed_root(n, information, cov, left, root)
             if share > most:
                 pivot, most = i, share
         if pivot < 0:
             return k
         if k == 0:
+            largest = most
             least = _LEAST_SHARE * most
         scale = 1.0 / sqrt(left[pivot * n + pivot])
         for i in range(n):
@@ -577,8 +578,76 @@ def _information_root(n, information, cov, left, root):
     return n
 
 
-def _step(layer, is_first, n_outputs, rank, root, score, explained, scale, t, mean, values, memory, small):
-    """Move one layer's weights and covariance by a row; ``explained`` is ``tr(N M)``."""
+def _signed_root(n, information, cov, work, root):
+    """`_information_root` of a matrix that is not definite: by eigenvectors, in units of the outputs' deviations."""
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    signs = root + n * n
+    vectors = work + n * n
+    for i in range(n):
+        for j in range(n):
+            work[i * n + j] = information[i * n + j] * sqrt(cov[i * n + i] * cov[j * n + j])
+            vectors[i * n + j] = 1.0 if i == j else 0.0
+            root[i * n + j] = 0.0
+    _diagonalise(n, work, vectors)
+    k = 0
+    least = 0.0
+    for j in range(n):
+        least = max(least, _LEAST_SHARE * fabs(work[j * n + j]))
+    for sign in (-1.0, 1.0):
+        for j in range(n):
+            share = sign * work[j * n + j]
+            if share > least:
+                signs[k] = sign
+                for i in range(n):
+                    if cov[i * n + i] > 0.0:
+                        root[i * n + k] = vectors[i * n + j] * sqrt(share / cov[i * n + i])
+                k += 1
+    return k
+
+
+def _diagonalise(n, matrix, vectors):
+    """Jacobi's rotations: a symmetric matrix becomes diagonal, and ``vectors`` are turned with it."""
+    i: cython.Py_ssize_t
+    p: cython.Py_ssize_t
+    q: cython.Py_ssize_t
+    for _ in range(_MOST_SWEEPS):
+        total = 0.0
+        off = 0.0
+        for p in range(n):
+            total += matrix[p * n + p] * matrix[p * n + p]
+            for q in range(p):
+                off += matrix[p * n + q] * matrix[p * n + q]
+        if off <= _NEGLIGIBLE * total:
+            return
+        for p in range(n):
+            for q in range(p + 1, n):
+                entry = matrix[p * n + q]
+                if entry == 0.0:
+                    continue
+                ratio = (matrix[q * n + q] - matrix[p * n + p]) / (2.0 * entry)
+                tangent = 1.0 / (fabs(ratio) + sqrt(ratio * ratio + 1.0))
+                if ratio < 0.0:
+                    tangent = -tangent
+                cosine = 1.0 / sqrt(tangent * tangent + 1.0)
+                sine = tangent * cosine
+                for i in range(n):
+                    _turn(cython.address(matrix[i * n + p]), cython.address(matrix[i * n + q]), cosine, sine)
+                    _turn(cython.address(vectors[i * n + p]), cython.address(vectors[i * n + q]), cosine, sine)
+                for i in range(n):
+                    _turn(cython.address(matrix[p * n + i]), cython.address(matrix[q * n + i]), cosine, sine)
+
+
+def _turn(first, second, cosine, sine):
+    """Turn a pair of numbers."""
+    before = first[0]
+    first[0] = cosine * before - sine * second[0]
+    second[0] = sine * before + cosine * second[0]
+
+
+def _step(layer, is_first, n_outputs, rank, root, score, scale, t, mean, values, memory, small):
+    """Move one layer's weights and covariance by a row."""
     i: cython.Py_ssize_t
     k: cython.Py_ssize_t
     m: cython.Py_ssize_t
@@ -588,6 +657,7 @@ def _step(layer, is_first, n_outputs, rank, root, score, explained, scale, t, me
     moved = memory + layer.moved
     n_outer: cython.double = layer.rows
     n_inner: cython.double = layer.cols
+    signs = root + n_outputs * n_outputs
     squares = small
     factor = squares + rank * rank
     mixed = factor + rank * rank
@@ -608,9 +678,11 @@ def _step(layer, is_first, n_outputs, rank, root, score, explained, scale, t, me
             squares[k * rank + m] = entry
             squares[m * rank + k] = entry
     share = scale / n_inner if layer.is_kronecker else 1.0
-    informative = _share_of_outputs(rank, share, squares, factor, mixed)
+    informative = _share_of_outputs(rank, share, squares, signs, factor, mixed)
     stretch = 1.0
-    explained /= n_outer
+    explained = 0.0  # c = tr(N M) / n_out
+    for k in range(rank):
+        explained += signs[k] * squares[k * rank + k] / n_outer
     if layer.is_kronecker:
         taken = min(explained * scale, 1.0 - _LEAST_LEFT)
         rest = 1.0 / (1.0 - taken)
@@ -623,20 +695,21 @@ def _step(layer, is_first, n_outputs, rank, root, score, explained, scale, t, me
     moves = memory + layer.moves
     if is_first and layer.is_kronecker:
         moves += t * width
-    _move_root(layer, rank, mixed, share, stretch, moves, values, memory, gathered)
+    _move_root(layer, rank, signs, mixed, share, stretch, moves, values, memory, gathered)
     if layer.is_kronecker:
         if not is_first:
             _move_weights(layer, explained, t, mean, values, memory)
         return
     for i in range(width):
         mean[layer.weights + i] += moves[i]
-    _move_own(layer, rank, memory)
+    _move_own(layer, rank, signs, memory)
 
 
-def _share_of_outputs(rank, share, squares, factor, mixed):
-    """From ``H = X'X`` the matrix ``Y`` with ``(I - X Y X')(I - X Y X')' = I - b X X'``, and ``tr((I - b H)⁻¹ H)``.
+def _share_of_outputs(rank, share, squares, signs, factor, mixed):
+    """From ``H = X'X`` the ``Y`` with ``(I - X Y X')(I - X Y X')' = I - b X Σ X'``, and ``tr((Σ - b H)⁻¹ H)``.
 
-    With ``C C' = I - b H``, lower triangular, it is ``b (I + C)⁻¹``.
+    With ``C Σ C' = Σ - b H``, lower triangular and with the signs ``Σ`` on its diagonal, it is ``b (Σ + C)⁻¹``. There
+    is such a factor, as the signs below 0 stand first.
     """
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
@@ -644,15 +717,15 @@ def _share_of_outputs(rank, share, squares, factor, mixed):
     trace = 0.0
     for j in range(rank):
         for i in range(j, rank):
-            entry = (1.0 if i == j else 0.0) - share * squares[i * rank + j]
+            entry = (signs[j] if i == j else 0.0) - share * squares[i * rank + j]
             for k in range(j):
-                entry -= factor[i * rank + k] * factor[j * rank + k]
+                entry -= factor[i * rank + k] * signs[k] * factor[j * rank + k]
             if i == j:
-                factor[j * rank + j] = sqrt(max(entry, _LEAST_LEFT))
+                factor[j * rank + j] = signs[j] * sqrt(max(signs[j] * entry, _LEAST_LEFT))
             else:
-                factor[i * rank + j] = entry / factor[j * rank + j]
-    # tr(C⁻¹ H C'⁻¹) = Σ over the columns of C⁻¹ R with H = R R' is the same as (tr((I - b H)⁻¹) - rank) / b, which
-    # cancels where b H is small; so the columns of C⁻¹ H are solved, then the rows by C'.
+                factor[i * rank + j] = entry / (signs[j] * factor[j * rank + j])
+    # tr(Σ C⁻¹ H C'⁻¹) is (tr((I - b Σ H)⁻¹) - rank) / b, which cancels where b H is small; so the columns of C⁻¹ H are
+    # solved, then the rows by C'.
     for j in range(rank):
         for i in range(rank):
             entry = squares[i * rank + j]
@@ -665,17 +738,17 @@ def _share_of_outputs(rank, share, squares, factor, mixed):
             for k in range(j):
                 entry -= factor[j * rank + k] * mixed[i * rank + k]
             mixed[i * rank + j] = entry / factor[j * rank + j]
-        trace += mixed[i * rank + i]
+        trace += signs[i] * mixed[i * rank + i]
     for j in range(rank):
         for i in range(rank):
             entry = share if i == j else 0.0
             for k in range(j, i):
                 entry -= factor[i * rank + k] * mixed[k * rank + j]
-            mixed[i * rank + j] = entry / (1.0 + factor[i * rank + i]) if i >= j else 0.0
+            mixed[i * rank + j] = entry / (signs[i] + factor[i * rank + i]) if i >= j else 0.0
     return trace
 
 
-def _move_root(layer, rank, mixed, share, stretch, moves, values, memory, gathered):
+def _move_root(layer, rank, signs, mixed, share, stretch, moves, values, memory, gathered):
     """``Q <- √t Q (I - X Y X')``, row by row, and ``Q E'score``."""
     square: cython.double
     total: cython.double
@@ -692,7 +765,7 @@ def _move_root(layer, rank, mixed, share, stretch, moves, values, memory, gather
         _dots(rank, width, row, informed, gathered)
         square = 0.0
         for k in range(rank):
-            square += gathered[k] * gathered[k]
+            square += signs[k] * gathered[k] * gathered[k]
             if not layer.is_kronecker:
                 memory[layer.gathered + i * rank + k] = gathered[k]
         if layer.is_kronecker:
@@ -705,8 +778,8 @@ def _move_root(layer, rank, mixed, share, stretch, moves, values, memory, gather
         _add_rows(rank, width, root_stretch, gathered, informed, row)
 
 
-def _move_own(layer, rank, memory):
-    """The covariance of each unit's own weights, packed, after a step of a full layer: ``C -= (Q X)(Q X)'``."""
+def _move_own(layer, rank, signs, memory):
+    """The covariance of each unit's own weights, packed, after a step of a full layer: ``C -= (Q X) Σ (Q X)'``."""
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
@@ -718,7 +791,7 @@ def _move_own(layer, rank, memory):
             for j in range(i + 1):
                 total = 0.0
                 for k in range(rank):
-                    total += gathered[i * rank + k] * gathered[j * rank + k]
+                    total += signs[k] * gathered[i * rank + k] * gathered[j * rank + k]
                 own[j] -= total if i == j else 2.0 * total
             own += i + 1
 

@@ -28,7 +28,7 @@ from onepass.activations import (
 from onepass.beliefs.base import Belief
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
-from onepass.beliefs.layout import Conv2D, Layout, decode_layer
+from onepass.beliefs.layout import Conv2D, Layout, as_image_shape, decode_layer
 from onepass.beliefs.structures import count_numbers
 from onepass.engine.outliers import TRUST_COUNTS, TRUST_SIZE, Trust
 from onepass.engine.step import NOISE_START, NOISE_START_WEIGHT, STATE_SIZE, LearningState
@@ -187,11 +187,16 @@ def check_network(parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> N
 
 def decode_layout(parameters: Parameters, n_outputs: int) -> Layout:
     """The layers of a network, from data that JSON held."""
-    entering, hidden = parameters["n_features"], [decode_layer(layer) for layer in parameters["hidden"]]
-    sides = entering if isinstance(entering, list) else [entering]
-    for width in (*sides, *(layer for layer in hidden if not isinstance(layer, Conv2D))):
-        as_count(width, "the width of a layer")
-    return Layout((tuple(entering) if isinstance(entering, list) else entering, *hidden, n_outputs))
+    entering, layers = parameters["n_features"], parameters["hidden"]
+    if not isinstance(layers, (list, tuple)):
+        raise ValueError(f"hidden must be a list of layers, got {str(layers)[:40]!r}")
+    hidden = [decode_layer(layer) for layer in layers]
+    images = isinstance(entering, (list, tuple))
+    inputs = as_image_shape(entering) if images else as_count(entering, "n_features")
+    for width in hidden:
+        if not isinstance(width, Conv2D):
+            as_count(width, "the width of a layer")
+    return Layout((inputs, *hidden, n_outputs))
 
 
 def decode_trust(numbers: np.ndarray, outliers: float) -> Trust:

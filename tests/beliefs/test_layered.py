@@ -1,0 +1,283 @@
+"""Beliefs of independent layers, against dense covariances and numerical minimisation."""
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.linalg import block_diag
+from scipy.optimize import minimize
+
+from onepass.beliefs.diagonal import DiagonalGaussian
+from onepass.beliefs.layered import FullLayer, KroneckerLayer, LayeredGaussian, nearest_outer_product
+from onepass.beliefs.layout import Wiring
+from onepass.engine.network_layers import LayerForm
+from tests.helpers.matrix_normal import divergence, inverse, kron, nearest_product, one_step, partial_traces, posterior
+from tests.helpers.matrix_normal import random_covariance as random_cov
+
+# 4 outputs of 2 inputs and a bias, then 2 of 4 and a bias, which have one full covariance.
+SHAPES = ((4, 3), (2, 5))
+
+
+def form(rows: int, cols: int, is_kronecker: bool) -> LayerForm:
+    own = Wiring.dense(cols - 1, rows)
+    return LayerForm(is_kronecker, own.n_in, rows, cols, own.patches, own.pools, own.pool_size)
+
+
+def random_belief(seed: int = 0, dtype: str = "float64") -> LayeredGaussian:
+    rng = np.random.default_rng(seed)
+    forms = [form(*shape, is_kronecker=number == 0) for number, shape in enumerate(SHAPES)]
+    mean = rng.normal(size=sum(rows * cols for rows, cols in SHAPES)).astype(dtype)
+    belief = LayeredGaussian(mean, np.ones_like(mean), forms)
+    wide, small = belief.layers
+    assert isinstance(wide, KroneckerLayer)
+    assert isinstance(small, FullLayer)
+    wide.output_root[...], wide.input_root[...] = rng.normal(size=(4, 4)), rng.normal(size=(3, 3))
+    small.root[...] = rng.normal(size=(10, 10))
+    return belief
+
+
+def kronecker_layer(n_out: int, n_in: int, seed: int = 0) -> KroneckerLayer:
+    rng = np.random.default_rng(seed)
+    own = form(n_out, n_in, is_kronecker=True)
+    layer = KroneckerLayer(own, rng.normal(size=n_out * n_in), np.empty(own.n_numbers))
+    layer.output_root[...] = np.linalg.cholesky(random_cov(rng, n_out))
+    layer.input_root[...] = np.linalg.cholesky(random_cov(rng, n_in))
+    return layer
+
+
+def dense(belief: LayeredGaussian) -> np.ndarray:
+    (outer, inner), full = belief.cov
+    return np.asarray(block_diag(kron(outer, inner), full))
+
+
+def test_the_numbers_of_a_belief_are_those_of_its_dense_covariance() -> None:
+    belief, rng = random_belief(), np.random.default_rng(1)
+    cov = dense(belief)
+    np.testing.assert_allclose(belief.marginal_variances(), np.diag(cov))
+    jacobian = rng.normal(size=(6, 3, 22))
+    gain, outputs = belief.project_outputs(jacobian)
+    np.testing.assert_allclose(gain, jacobian @ cov, atol=1e-12)
+    np.testing.assert_allclose(outputs, jacobian @ cov @ jacobian.swapaxes(1, 2), atol=1e-11)
+
+
+def test_samples_have_the_covariance() -> None:
+    belief, n = random_belief(), 40_000
+    draws = belief.sample(n, np.random.default_rng(1)) - belief.mean
+    cov = dense(belief)
+    scale = np.sqrt((np.outer(np.diag(cov), np.diag(cov)) + cov**2) / n)  # the standard error of each entry
+    assert (np.abs(draws.T @ draws / n - cov) < 5.0 * scale).all()
+    assert (np.abs(draws.mean(axis=0)) < 5.0 * np.sqrt(np.diag(cov) / n)).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("n_outputs", [1, 2, 4])
+def test_a_step_is_the_nearest_pair_of_factors_after_one_match_of_moments(n_outputs: int, seed: int) -> None:
+    layer, rng = kronecker_layer(4, 3, seed), np.random.default_rng(seed + 100)
+    outer, inner = layer.cov
+    # Derivatives of no particular form, as of a batch of rows; a row's are products.
+    jacobian = (
+        rng.normal(size=(n_outputs, 12)) if seed % 2 else kron(rng.normal(size=(n_outputs, 4)), rng.normal(size=3))
+    )
+    spread = jacobian @ kron(outer, inner) @ jacobian.T
+    information = inverse(spread + 0.2 * random_cov(rng, n_outputs))
+    expected = one_step((outer, inner), jacobian, information)
+    layer.step(jacobian, information)
+    np.testing.assert_allclose(kron(*layer.cov), expected, rtol=1e-6, atol=1e-7 * np.abs(expected).max())
+
+
+def test_a_step_of_a_single_output_is_exact() -> None:
+    layer, rng = kronecker_layer(1, 6), np.random.default_rng(1)
+    for _ in range(20):
+        cov, jacobian = kron(*layer.cov), rng.normal(size=(1, 6))
+        information = inverse(jacobian @ cov @ jacobian.T + 0.1)
+        layer.step(jacobian, information)
+        np.testing.assert_allclose(kron(*layer.cov), posterior(cov, jacobian, information), rtol=1e-9, atol=1e-12)
+
+
+def test_a_step_is_exact_where_the_noise_is_proportional_to_the_factor_over_outputs() -> None:
+    layer, rng = kronecker_layer(4, 6), np.random.default_rng(1)
+    for _ in range(20):
+        (outer, inner), z = layer.cov, rng.normal(size=6)
+        jacobian = kron(np.eye(4), z)
+        information = inverse(outer * (z @ inner @ z + 0.1))
+        expected = posterior(kron(outer, inner), jacobian, information)
+        layer.step(jacobian, information)
+        np.testing.assert_allclose(kron(*layer.cov), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_a_full_layer_takes_the_joint_step() -> None:
+    belief, rng = random_belief(), np.random.default_rng(1)
+    small: Any = belief.layers[1]
+    cov, jacobian = small.cov, rng.normal(size=(3, 10))
+    information = inverse(jacobian @ cov @ jacobian.T + 0.1 * random_cov(rng, 3))
+    small.step(jacobian, information)
+    np.testing.assert_allclose(small.cov, posterior(cov, jacobian, information), atol=1e-10)
+
+
+def test_a_row_may_make_less_certain() -> None:
+    belief, rng = random_belief(), np.random.default_rng(1)
+    units, full = belief.cov
+    jacobian = rng.normal(size=(2, 22))
+    gain, outputs = belief.project_outputs(jacobian)
+    root = np.linalg.cholesky(inverse(outputs))
+    information = root @ np.diag([-0.5, 0.4]) @ root.T
+    belief.step(gain, jacobian, np.ones(2), information)
+    np.testing.assert_allclose(belief.cov[1], posterior(full, jacobian[:, 12:], information), atol=1e-9)
+    expected = one_step(units, jacobian[:, :12], information)
+    np.testing.assert_allclose(kron(*belief.cov[0]), expected, rtol=1e-6, atol=1e-6)
+
+
+def distance(variances: np.ndarray, product: np.ndarray) -> float:
+    """Divergence of independent Gaussians."""
+    ratio = variances / product
+    return float(0.5 * (ratio - np.log(ratio) - 1.0).sum())
+
+
+def test_the_nearest_outer_product_has_the_least_divergence() -> None:
+    variances = np.exp(np.random.default_rng(0).uniform(-3.0, 3.0, (3, 4)))
+    ours = np.outer(*nearest_outer_product(variances))
+
+    def product(logs: np.ndarray) -> np.ndarray:
+        return np.asarray(np.exp(logs[:3, None] + logs[3:]))
+
+    found: Any = minimize(lambda logs: distance(variances, product(logs)), np.zeros(7))  # type: ignore[misc]
+    np.testing.assert_allclose(ours, product(found.x), rtol=1e-4)
+
+
+@given(arrays(np.float64, (3, 4), elements=st.floats(-3.0, 3.0)), arrays(np.float64, 7, elements=st.floats(-1.0, 1.0)))
+def test_no_other_outer_product_is_nearer(logs: np.ndarray, way: np.ndarray) -> None:
+    variances = np.exp(logs)
+    ours = np.outer(*nearest_outer_product(variances))
+    for length in (0.01, 1.0):
+        other = ours * np.exp(length * (way[:3, None] + way[3:]))
+        assert distance(variances, ours) <= distance(variances, other) + 1e-9
+
+
+def test_weights_that_are_known_do_not_change_the_rest_of_a_product() -> None:
+    variances = np.zeros((100, 5))
+    variances[40:42, 1:4] = np.outer([2.0, 3.0], [1.0, 4.0, 5.0])
+    outer, inner = nearest_outer_product(variances)
+    np.testing.assert_allclose(np.outer(outer, inner), variances, rtol=1e-12)
+    assert 0.1 < outer[40] < 10.0  # no factor runs away, which single precision could not hold
+    np.testing.assert_array_equal(np.outer(*nearest_outer_product(np.zeros((2, 3)))), np.zeros((2, 3)))
+
+
+def test_a_belief_starts_with_the_nearest_variances() -> None:
+    rng = np.random.default_rng(0)
+    variance = np.exp(rng.normal(size=22))
+    belief = LayeredGaussian(np.zeros(22), variance, random_belief().forms)
+    (outer, inner), full = belief.cov
+    np.testing.assert_allclose(full, np.diag(variance[12:]), rtol=1e-12)
+    np.testing.assert_allclose(kron(outer, inner), nearest_product(np.diag(variance[:12]), 4), atol=1e-5)
+
+
+def test_drift_is_the_nearest_belief_to_the_sum_of_covariances() -> None:
+    layer, prior = kronecker_layer(2, 3), kron([0.7, 2.0], [1.0, 3.0, 0.5])
+    target = 0.8 * kron(*layer.cov) + 0.2 * np.diag(prior)
+    layer.drift(0.2, prior)
+    np.testing.assert_allclose(kron(*layer.cov), nearest_product(target, 2), rtol=1e-4, atol=1e-5)
+
+
+def test_forgetting_is_the_nearest_belief_to_the_sum_of_precisions() -> None:
+    layer, prior, rng = kronecker_layer(2, 3), kron([0.7, 2.0], [1.0, 3.0, 0.5]), np.random.default_rng(2)
+    before, gap = np.array(layer.mean), rng.normal(size=6)
+    target = inverse(0.8 * inverse(kron(*layer.cov)) + 0.2 * np.diag(1.0 / prior))
+    layer.forget(0.8, prior, gap)
+    np.testing.assert_allclose(kron(*layer.cov), nearest_product(target, 2), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(layer.mean, before + 0.2 * target @ (gap / prior), rtol=1e-9, atol=1e-12)
+
+
+def test_forgetting_and_drift_of_a_single_output_are_exact() -> None:
+    for number in range(2):
+        layer, prior, rng = kronecker_layer(1, 5), np.array([1.0, 0.3, 2.0, 1.0, 4.0]), np.random.default_rng(2)
+        cov, mean, gap = kron(*layer.cov), np.array(layer.mean), rng.normal(size=5)
+        if number:
+            layer.drift(0.3, prior)
+            expected = 0.7 * cov + 0.3 * np.diag(prior)
+        else:
+            layer.forget(0.7, prior, gap)
+            precision = 0.7 * inverse(cov) + 0.3 * np.diag(1.0 / prior)
+            expected = inverse(precision)
+            moved = np.linalg.solve(precision, 0.7 * np.linalg.solve(cov, mean) + 0.3 * (mean + gap) / prior)
+            np.testing.assert_allclose(layer.mean, moved, rtol=1e-10)
+        np.testing.assert_allclose(kron(*layer.cov), expected, rtol=1e-9, atol=1e-11)
+
+
+def test_a_full_layer_forgets_and_drifts_as_the_dense_covariance_does() -> None:
+    prior, gap = np.linspace(0.5, 2.0, 10), np.linspace(-1.0, 1.0, 10)
+    small: Any = random_belief().layers[1]
+    cov, mean = small.cov, np.array(small.mean)
+    small.drift(0.3, prior)
+    np.testing.assert_allclose(small.cov, 0.7 * cov + 0.3 * np.diag(prior), atol=1e-12)
+    cov = small.cov
+    small.forget(0.7, prior, gap)
+    expected = inverse(0.7 * inverse(cov) + 0.3 * np.diag(1.0 / prior))
+    np.testing.assert_allclose(small.cov, expected, atol=1e-9)
+    np.testing.assert_allclose(small.mean, mean + 0.3 * expected @ (gap / prior), atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_all_that_fades_ends_at_the_prior(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    variance = np.concatenate([kron([1.0, 2.0, 0.5, 1.0], [1.0, 3.0, 0.2]), rng.uniform(0.5, 2.0, 10)])
+    prior = DiagonalGaussian(rng.normal(size=22).astype(dtype), variance.astype(dtype))
+    tolerance = 1e-9 if dtype == "float64" else 1e-4
+    begun_anew = random_belief(dtype=dtype)
+    begun_anew.drift(1.0, prior)
+    np.testing.assert_allclose(dense(begun_anew), np.diag(variance), atol=tolerance)
+    forgotten = random_belief(dtype=dtype)
+    for _ in range(150):
+        forgotten.forget(0.8, prior)
+    np.testing.assert_allclose(dense(forgotten), np.diag(variance), atol=tolerance)
+    np.testing.assert_allclose(forgotten.mean, prior.mean, atol=tolerance)
+
+
+def test_what_the_prior_knows_stays_known() -> None:
+    variance = kron([0.0, 1.0, 2.0, 0.0], [0.0, 1.0, 1.0])
+    prior = DiagonalGaussian(np.zeros(22), np.concatenate([variance, np.zeros(10)]))
+    belief = LayeredGaussian(np.ones(22), prior.variance, random_belief().forms)
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        jacobian = rng.normal(size=(1, 22))
+        gain, cov = belief.project_outputs(jacobian)
+        belief.step(gain, jacobian, np.array([0.1]), inverse(cov + 0.1))
+        belief.forget(0.9, prior)
+        belief.drift(0.1, prior)
+    known = prior.variance == 0.0
+    assert np.isfinite(belief.values).all()
+    assert (belief.mean[known] == 1.0).all()
+    assert (belief.marginal_variances()[known] == 0.0).all()
+    assert (belief.marginal_variances()[~known] > 0.1).all()
+
+
+def test_the_rule_is_nearer_to_the_posterior_than_its_factors_without_the_scale() -> None:
+    """The scale matters: without it both factors count what a row says."""
+    layer, rng = kronecker_layer(4, 3), np.random.default_rng(7)
+    units = layer.cov
+    jacobian = kron(rng.normal(size=(1, 4)), rng.normal(size=3))
+    cov = kron(*units)
+    information = inverse(jacobian @ cov @ jacobian.T + 0.01)
+    exact = posterior(cov, jacobian, information)
+    layer.step(jacobian, information)
+    ours = kron(*layer.cov)
+    assert divergence(exact, ours) < divergence(exact, kron(*partial_traces(exact, units)))
+    np.testing.assert_allclose(np.trace(np.linalg.solve(ours, exact)), 12.0, rtol=1e-9)  # the optimum of the scale
+
+
+@pytest.mark.parametrize("copied", [LayeredGaussian.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_a_copy_is_independent(copied: Any) -> None:
+    belief = random_belief()
+    before = belief.mean.copy(), dense(belief)
+    twin = copied(belief)
+    np.testing.assert_array_equal(twin.values, belief.values)
+    twin.drift(0.5, DiagonalGaussian(np.zeros(22), np.ones(22)))
+    twin.layers[0].mean += 1.0
+    assert (twin.mean[:12] == belief.mean[:12] + 1.0).all()  # its layers are views of its own numbers
+    assert not np.allclose(dense(twin), before[1])
+    np.testing.assert_array_equal(belief.mean, before[0])
+    np.testing.assert_array_equal(dense(belief), before[1])

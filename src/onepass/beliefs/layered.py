@@ -23,7 +23,7 @@ from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import fade_root, lowered, prior_gap
 from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.kronecker import KroneckerGaussian
-from onepass.engine.network_layers import LayerForm
+from onepass.engine.network_layers import FARTHEST, LayerForm
 
 __all__ = ["FullLayer", "KroneckerLayer", "LayeredGaussian", "nearest_outer_product"]
 
@@ -309,8 +309,13 @@ class LayeredGaussian:
         return gain, gain @ jacobian.swapaxes(-1, -2)
 
     def step(self, gain: FloatArray, jacobian: FloatArray, score: FloatArray, information: FloatArray) -> None:
-        """Take the rank-K step ``m += c score``, and give each layer the nearest covariance to ``C - c M c'``."""
-        self.mean += score @ gain
+        """Take the rank-K step ``m += c score``, and give each layer the nearest covariance to ``C - c M c'``.
+
+        With hidden layers the mean does not move farther than the network may be taken for linear.
+        """
+        length = np.sqrt(score @ (gain @ jacobian.T) @ score)
+        near = 1.0 if len(self.layers) == 1 or length <= FARTHEST else FARTHEST / length
+        self.mean += near * score @ gain
         with self._found_later():
             for layer, part in zip(self.layers, self._split(jacobian), strict=True):
                 layer.step(part, information)

@@ -61,6 +61,7 @@ cdef void _move_root(
 ) noexcept nogil
 cdef void _move_own(Layer* layer, Py_ssize_t rank, const double* signs, Real* memory) noexcept nogil
 cdef void _move_weights(Layer* layer, double explained, Py_ssize_t t, Real* mean, const Real* values, Real* memory) noexcept nogil
+cdef void _limit_step(Py_ssize_t n, const double* cov, VectorMatch match) noexcept nogil
 cdef Py_ssize_t _information_root(
     Py_ssize_t n, const double* information, const double* cov, double* left, double* root
 ) noexcept nogil

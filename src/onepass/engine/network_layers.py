@@ -35,6 +35,10 @@ _FIELDS = 36  # of the struct Layer
 # what it explains of the first: a row tells of a few classes. Absolute, the bound would stop a long stream's learning.
 _LEAST_SHARE = cython.declare(cython.double, 1e-9)
 _LEAST_LEFT = cython.declare(cython.double, 1e-12)  # of a variance, in one direction, by one row
+# Standard deviations of what was believed, beyond which a row can't move a network with hidden layers: that far it is
+# not linear, and steps that take it for linear may grow from row to row without bound.
+FARTHEST = 5.0
+_FARTHEST = cython.declare(cython.double, FARTHEST)
 _MOST_SWEEPS = cython.declare(cython.int, 30)
 _NEGLIGIBLE = cython.declare(cython.double, 1e-30)
 _ROUNDING = cython.declare(cython.double, 1e-10)  # of what elimination leaves of zero, relative to the first pivot
@@ -299,6 +303,8 @@ def _learn_rows(work, first, count, shape, rule, noise, mean, values, memory, sm
         work.densities[i] = density
         if work.keeps_record:
             rule.likelihood.describe(outputs, cov, noise, cython.address(work.record[i, 0, 0]), match)
+        if shape.n_layers > 1:
+            _limit_step(n, cov, match)
         rank = _information_root(n, match.information, cov, rest, root)
         for number in range(shape.n_layers):
             layer = cython.address(shape.layer[number])
@@ -536,6 +542,19 @@ def _fill_weight_jacobian(layer, n_outputs, memory):
             for u in range(layer.rows):
                 if slopes[u] != 0.0:
                     _multiply_add(cols, slopes[u], patch, memory + layer.weight_jacobian + k * layer.width + u * cols)
+
+
+def _limit_step(n, cov, match):
+    """Shorten a step that leads farther from what was believed than the network is linear."""
+    k: cython.Py_ssize_t
+    m: cython.Py_ssize_t
+    length = 0.0
+    for k in range(n):
+        for m in range(n):
+            length += match.score[k] * cov[k * n + m] * match.score[m]
+    if length > _FARTHEST * _FARTHEST:
+        for k in range(n):
+            match.score[k] *= _FARTHEST / sqrt(length)
 
 
 def _information_root(n, information, cov, left, root):

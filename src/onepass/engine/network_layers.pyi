@@ -6,6 +6,7 @@ from onepass.engine.network_records import NetworkRule, TrainingPass
 from onepass.engine.vector_matches import NoiseState
 
 BLOCK: int
+FARTHEST: float
 
 class LayerForm:
     is_kronecker: bool

@@ -37,7 +37,7 @@ from onepass.beliefs.layout import (
     encode_layer,
     flat_size,
 )
-from onepass.beliefs.structures import Covariance, count_numbers, make_structure
+from onepass.beliefs.structures import Covariance, Structure, count_numbers, make_structure
 from onepass.engine.vector_matches import NoiseState, widening
 from onepass.files.state import as_number, as_tally, check_definite, check_network, decode_trust
 from onepass.likelihoods.outputs import OutputLikelihood, choose_outputs, noise_models, output_names
@@ -56,8 +56,10 @@ from onepass.models.perceptron import Prediction, RowScores, renamed_kernel
 __all__ = ["BayesianNetwork"]
 
 
-def _default_prior(likelihood: type[OutputLikelihood], n_hidden: int, wide: bool) -> NetworkPrior:
-    return choose_count_prior(n_hidden) if likelihood.is_count else choose_prior(likelihood.is_numeric, n_hidden, wide)
+def _default_prior(likelihood: type[OutputLikelihood], structure: Structure) -> NetworkPrior:
+    if likelihood.is_count:
+        return choose_count_prior(structure.layout)
+    return choose_prior(likelihood.is_numeric, structure.layout, structure.for_wide_layers)
 
 
 class BayesianNetwork(DriftChoice):
@@ -175,8 +177,7 @@ class BayesianNetwork(DriftChoice):
         sizes = (self.image_shape or self.n_features, *self.hidden, kind(self.n_outputs).size)
         self._structure = make_structure(covariance, sizes)
         self.covariance = self._structure.name
-        wide = self._structure.for_wide_layers
-        self.prior = _default_prior(kind, len(self.hidden), wide) if prior is None else prior
+        self.prior = _default_prior(kind, self._structure) if prior is None else prior
         self._likelihood = kind(self.n_outputs, self.prior.log_noise)
         self.outliers = as_outliers(outliers)
         self.forgetting = as_share(forgetting, "forgetting")

@@ -12,7 +12,7 @@ cdef struct Layer:
     # Where its memory begins.
     Py_ssize_t z, z_var, patch, patch_var, pairs, pre_mean, pre_var, derivative, jacobian, entering
     Py_ssize_t weight_jacobian, projected
-    Py_ssize_t informed, moved, seen, turned, gains, moves, shares, own, own_input, gathered
+    Py_ssize_t informed, seen, turned, gains, moves, shares, own, own_input, gathered, turned_back
 
 cdef class LayerShape:
     cdef readonly Py_ssize_t n_layers, n_outputs, block, n_memory, n_small
@@ -57,7 +57,7 @@ cdef double _share_of_outputs(
 ) noexcept nogil
 cdef void _move_root(
     Layer* layer, Py_ssize_t rank, const double* signs, const double* mixed, double share, double stretch, Real* moves,
-    Real* values, Real* memory, double* gathered
+    Real* values, Real* memory
 ) noexcept nogil
 cdef void _move_own(Layer* layer, Py_ssize_t rank, const double* signs, Real* memory) noexcept nogil
 cdef void _move_weights(Layer* layer, double explained, Py_ssize_t t, Real* mean, const Real* values, Real* memory) noexcept nogil
@@ -72,11 +72,14 @@ cdef void _diagonalise(Py_ssize_t n, double* matrix, double* vectors) noexcept n
 cdef void _turn(double* first, double* second, double cosine, double sine) noexcept nogil
 cdef void multiply(
     Py_ssize_t n, Py_ssize_t inner, Py_ssize_t width, const Real* first, Py_ssize_t stride, const Real* second,
-    Py_ssize_t second_stride, Real* product
+    Py_ssize_t second_stride, double kept, Real* product
 ) noexcept nogil
 cdef Real _dot(Py_ssize_t n, const Real* first, const Real* second) noexcept nogil
 cdef void _multiply_add(Py_ssize_t n, Real factor, const Real* values, Real* total) noexcept nogil
-cdef void _dots(Py_ssize_t n, Py_ssize_t width, const Real* row, const Real* rows, double* products) noexcept nogil
-cdef void _add_rows(
-    Py_ssize_t n, Py_ssize_t width, double scale, const double* factors, const Real* rows, Real* total
+cdef void multiply_transposed(
+    Py_ssize_t n, Py_ssize_t inner, Py_ssize_t width, const Real* first, const Real* second, Real* product
+) noexcept nogil
+cdef void _gemm(
+    char transposed, Py_ssize_t rows, Py_ssize_t cols, Py_ssize_t inner, const Real* first, Py_ssize_t first_stride,
+    const Real* second, Py_ssize_t second_stride, double kept, Real* product
 ) noexcept nogil

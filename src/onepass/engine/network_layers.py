@@ -25,6 +25,7 @@ from cython.cimports.libc.math import fabs, isfinite, sqrt
 from cython.cimports.onepass.engine.network_records import NetworkRule, TrainingPass
 from cython.cimports.onepass.engine.rows import Real
 from cython.cimports.onepass.engine.vector_matches import NoiseState, VectorMatch
+from cython.cimports.scipy.linalg import cython_blas
 from scipy.linalg.blas import dgemm, sgemm
 
 _GEMM = {np.dtype(np.float64): dgemm, np.dtype(np.float32): sgemm}
@@ -34,6 +35,7 @@ _FIELDS = 36  # of the struct Layer
 # A direction of the outputs is left out of a row's step if the row explains less of its variance than this share of
 # what it explains of the first: a row tells of a few classes. Absolute, the bound would stop a long stream's learning.
 _LEAST_SHARE = cython.declare(cython.double, 1e-9)
+_WORTH_BLAS = cython.declare(cython.Py_ssize_t, 30_000)  # multiplications, for which a call pays
 _LEAST_LEFT = cython.declare(cython.double, 1e-12)  # of a variance, in one direction, by one row
 # Standard deviations of what was believed, beyond which a row can't move a network with hidden layers: that far it is
 # not linear, and steps that take it for linear may grow from row to row without bound.
@@ -108,11 +110,10 @@ class LayerShape:
             seen = (BLOCK * cols) if kronecker else 0
             moves = BLOCK * form.rows if kronecker and number == 0 else form.width
             own = form.rows if kronecker else form.rows * (cols * (cols + 1) // 2)
-            gathered = 0 if kronecker else form.width * n
             sizes = (form.n_in + 1, form.n_in + 1, positions * cols, positions * cols, cols * (cols + 1) // 2)
             sizes += (BLOCK * units if number == 0 and kronecker else units, units, units, n * units, n * form.n_in)
-            sizes += (n * form.width, n * form.width, n * form.width, form.width)
-            sizes += (seen, seen, seen, moves, BLOCK, own, cols, gathered)
+            sizes += (n * form.width, n * form.width, (n + 1) * form.width)
+            sizes += (seen, seen, seen, moves, BLOCK, own, cols, (n + 1) * form.width, n * form.width)
             starts = memory + np.concatenate([[0], np.cumsum(sizes)])
             layers[number] = (*plain, form.pool_size, units, form.width, *starts[: len(sizes)])
             memory, weights, values = int(starts[len(sizes)]), weights + form.rows * cols, values + form.n_numbers
@@ -309,6 +310,8 @@ def _learn_rows(work, first, count, shape, rule, noise, mean, values, memory, sm
         for number in range(shape.n_layers):
             layer = cython.address(shape.layer[number])
             _step(layer, number == 0, n, rank, root, match.score, scales[number], t, mean, values, memory, rest)
+            if not layer.is_kronecker and number < shape.n_layers - 1:
+                _move_own(layer, rank, root + n * n, memory)
         rule.likelihood.update_noise(outputs, cov, target, noise, work.noise_gain, work.noise_bound)
         work.trust[0, i] = noise.trust.distrust
         work.trust[1, i] = noise.trust.suspicion
@@ -360,7 +363,7 @@ def _forward_kronecker(layer, is_first, mean, values, t, memory):
     s: cython.double
     spread: cython.double
     if not is_first:
-        multiply(1, cols, cols, z, cols, values + layer.input_root, cols, f)
+        multiply(1, cols, cols, z, cols, values + layer.input_root, cols, 0.0, f)
     for j in range(t):
         before = memory + layer.seen + j * cols
         part = _dot(cols, before, f)
@@ -482,7 +485,7 @@ def _through_weights(layer, patch_index, n_outputs, mean, memory):
     entering = memory + layer.entering
     if layer.positions == 1 and cols - 1 == layer.n_in:
         weights = mean + layer.weights
-        multiply(n_outputs, layer.rows, cols - 1, memory + layer.jacobian, layer.rows, weights, cols, entering)
+        multiply(n_outputs, layer.rows, cols - 1, memory + layer.jacobian, layer.rows, weights, cols, 0.0, entering)
         return
     for i in range(n_outputs * layer.n_in):
         entering[i] = 0.0
@@ -513,7 +516,7 @@ def _project(shape, values, scales, memory, cov, squares):
         if not layer.is_kronecker:
             jacobian = memory + layer.weight_jacobian
             _fill_weight_jacobian(layer, n, memory)
-        multiply(n, width, width, jacobian, width, values + layer.output_root, width, projected)
+        multiply(n, width, width, jacobian, width, values + layer.output_root, width, 0.0, projected)
         square = squares + number * n * n
         for k in range(n):
             for m in range(k + 1):
@@ -673,14 +676,13 @@ def _step(layer, is_first, n_outputs, rank, root, score, scale, t, mean, values,
     width = layer.width
     projected = memory + layer.projected
     informed = memory + layer.informed
-    moved = memory + layer.moved
+    moved = informed + rank * width  # E'score, behind the columns of X
     n_outer: cython.double = layer.rows
     n_inner: cython.double = layer.cols
     signs = root + n_outputs * n_outputs
     squares = small
     factor = squares + rank * rank
     mixed = factor + rank * rank
-    gathered = mixed + rank * rank
     for i in range(width):
         moved[i] = 0.0
     for k in range(n_outputs):
@@ -714,14 +716,13 @@ def _step(layer, is_first, n_outputs, rank, root, score, scale, t, mean, values,
     moves = memory + layer.moves
     if is_first and layer.is_kronecker:
         moves += t * width
-    _move_root(layer, rank, signs, mixed, share, stretch, moves, values, memory, gathered)
+    _move_root(layer, rank, signs, mixed, share, stretch, moves, values, memory)
     if layer.is_kronecker:
         if not is_first:
             _move_weights(layer, explained, t, mean, values, memory)
         return
     for i in range(width):
         mean[layer.weights + i] += moves[i]
-    _move_own(layer, rank, signs, memory)
 
 
 def _share_of_outputs(rank, share, squares, signs, factor, mixed):
@@ -767,34 +768,34 @@ def _share_of_outputs(rank, share, squares, signs, factor, mixed):
     return trace
 
 
-def _move_root(layer, rank, signs, mixed, share, stretch, moves, values, memory, gathered):
-    """``Q <- √t Q (I - X Y X')``, row by row, and ``Q E'score``."""
-    square: cython.double
-    total: cython.double
+def _move_root(layer, rank, signs, mixed, share, stretch, moves, values, memory):
+    """``Q <- √t Q (I - X Y X')``, and ``Q E'score``, which stands behind the columns of ``X``."""
     i: cython.Py_ssize_t
     k: cython.Py_ssize_t
     m: cython.Py_ssize_t
     width = layer.width
     informed = memory + layer.informed
-    moved = memory + layer.moved
+    gathered = memory + layer.gathered  # Q X, and Q E'score as its last column
+    turned = memory + layer.turned_back  # -√t Q X Y
+    root = values + layer.output_root
+    columns = rank + 1
+    total: cython.double
+    square: cython.double
     root_stretch = sqrt(stretch)
+    multiply_transposed(width, width, columns, root, informed, gathered)
     for i in range(width):
-        row = values + layer.output_root + i * width
-        moves[i] = _dot(width, row, moved)
-        _dots(rank, width, row, informed, gathered)
+        row = gathered + i * columns
+        moves[i] = row[rank]
         square = 0.0
         for k in range(rank):
-            square += signs[k] * gathered[k] * gathered[k]
-            if not layer.is_kronecker:
-                memory[layer.gathered + i * rank + k] = gathered[k]
-        if layer.is_kronecker:
-            memory[layer.own + i] = max(stretch * (memory[layer.own + i] - share * square), 0.0)
-        for k in range(rank):
+            square += signs[k] * row[k] * row[k]
             total = 0.0
             for m in range(k, rank):
-                total -= gathered[m] * mixed[m * rank + k]
-            gathered[k] = total
-        _add_rows(rank, width, root_stretch, gathered, informed, row)
+                total -= row[m] * mixed[m * rank + k]
+            turned[i * rank + k] = root_stretch * total
+        if layer.is_kronecker:
+            memory[layer.own + i] = max(stretch * (memory[layer.own + i] - share * square), 0.0)
+    multiply(width, rank, width, turned, rank, informed, width, root_stretch, root)
 
 
 def _move_own(layer, rank, signs, memory):
@@ -804,13 +805,14 @@ def _move_own(layer, rank, signs, memory):
     k: cython.Py_ssize_t
     u: cython.Py_ssize_t
     own = memory + layer.own
+    columns = rank + 1
     for u in range(layer.rows):
-        gathered = memory + layer.gathered + u * layer.cols * rank
+        gathered = memory + layer.gathered + u * layer.cols * columns
         for i in range(layer.cols):
             for j in range(i + 1):
                 total = 0.0
                 for k in range(rank):
-                    total += signs[k] * gathered[i * rank + k] * gathered[j * rank + k]
+                    total += signs[k] * gathered[i * columns + k] * gathered[j * columns + k]
                 own[j] -= total if i == j else 2.0 * total
             own += i + 1
 
@@ -836,13 +838,20 @@ def _move_weights(layer, explained, t, mean, values, memory):
         _multiply_add(cols, memory[layer.moves + u], gain, mean + layer.weights + u * cols)
 
 
-def multiply(n, inner, width, first, stride, second, second_stride, product):
-    """The product of ``(n, inner)`` and ``(inner, width)`` matrices, four rows of the second at a time."""
+def multiply(n, inner, width, first, stride, second, second_stride, kept, product):
+    """``kept`` times the product's place plus ``first second``, ``(n, inner)`` and ``(inner, width)`` matrices.
+
+    Small ones by loops, four rows of the second at a time; large ones by BLAS, where rows are columns.
+    """
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
+    if n > 1 and n * inner * width >= _WORTH_BLAS:
+        _gemm(78, width, n, inner, second, second_stride, first, stride, kept, product)
+        return
+    own: Real = kept
     for j in range(n * width):
-        product[j] = 0.0
+        product[j] = own * product[j] if own != 0.0 else 0.0
     whole = inner - inner % 4
     for i in range(0, whole, 4):
         r0 = second + i * second_stride
@@ -863,6 +872,62 @@ def multiply(n, inner, width, first, stride, second, second_stride, product):
             _multiply_add(width, first[k * stride + i], second + i * second_stride, product + k * width)
 
 
+def multiply_transposed(n, inner, width, first, second, product):
+    """``first second'``, of ``(n, inner)`` and ``(width, inner)`` matrices."""
+    i: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    if n * inner * width >= _WORTH_BLAS and width > 1:
+        _gemm(84, width, n, inner, second, inner, first, inner, 0.0, product)
+        return
+    for i in range(n):
+        for k in range(width):
+            product[i * width + k] = _dot(inner, first + i * inner, second + k * inner)
+
+
+def _gemm(transposed, rows, cols, inner, first, first_stride, second, second_stride, kept, product):
+    """BLAS's product, in single or double precision."""
+    m: cython.int = rows
+    n: cython.int = cols
+    k: cython.int = inner
+    lda: cython.int = first_stride
+    ldb: cython.int = second_stride
+    one: Real = 1.0
+    beta: Real = kept
+    plain: cython.char = 78  # N
+    if Real is cython.double:
+        cython_blas.dgemm(
+            cython.address(transposed),
+            cython.address(plain),
+            cython.address(m),
+            cython.address(n),
+            cython.address(k),
+            cython.address(one),
+            first,
+            cython.address(lda),
+            second,
+            cython.address(ldb),
+            cython.address(beta),
+            product,
+            cython.address(m),
+        )
+    else:
+        cython_blas.sgemm(
+            cython.address(transposed),
+            cython.address(plain),
+            cython.address(m),
+            cython.address(n),
+            cython.address(k),
+            cython.address(one),
+            first,
+            cython.address(lda),
+            second,
+            cython.address(ldb),
+            cython.address(beta),
+            product,
+            cython.address(m),
+        )
+
+
 def _dot(n, first, second):
     j: cython.Py_ssize_t
     total: Real = 0.0
@@ -876,54 +941,3 @@ def _multiply_add(n, factor, values, total):
     j: cython.Py_ssize_t
     for j in range(n):
         total[j] += factor * values[j]
-
-
-def _dots(n, width, row, rows, products):
-    """The products of a row with ``n`` others, four at a time."""
-    j: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    for k in range(0, n - 3, 4):
-        r0 = rows + k * width
-        r1 = r0 + width
-        r2 = r1 + width
-        r3 = r2 + width
-        d0: Real = 0.0
-        d1: Real = 0.0
-        d2: Real = 0.0
-        d3: Real = 0.0
-        for j in range(width):
-            here = row[j]
-            d0 += here * r0[j]
-            d1 += here * r1[j]
-            d2 += here * r2[j]
-            d3 += here * r3[j]
-        products[k] = d0
-        products[k + 1] = d1
-        products[k + 2] = d2
-        products[k + 3] = d3
-    for k in range(n - n % 4, n):
-        products[k] = _dot(width, row, rows + k * width)
-
-
-def _add_rows(n, width, scale, factors, rows, total):
-    """``total <- scale (total + Σ factor row)``, four at a time."""
-    j: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    own: Real = scale
-    for k in range(0, n - 3, 4):
-        r0 = rows + k * width
-        r1 = r0 + width
-        r2 = r1 + width
-        r3 = r2 + width
-        a0: Real = own * factors[k]
-        a1: Real = own * factors[k + 1]
-        a2: Real = own * factors[k + 2]
-        a3: Real = own * factors[k + 3]
-        before: Real = own if k == 0 else 1.0
-        for j in range(width):
-            total[j] = before * total[j] + a0 * r0[j] + a1 * r1[j] + a2 * r2[j] + a3 * r3[j]
-    if n < 4:
-        for j in range(width):
-            total[j] *= own
-    for k in range(n - n % 4, n):
-        _multiply_add(width, own * factors[k], rows + k * width, total)

@@ -518,7 +518,8 @@ class LayeredCovariance(Structure):
     ) -> int:
         """Learn in blocks of rows, whose result is that of one row after the other."""
         # What is not finite is found by the check of what was learned.
-        with threads_for(self.widest), np.errstate(over="ignore", invalid="ignore"):
+        # Within a block there is too little to share between threads.
+        with threads_for(0), np.errstate(over="ignore", invalid="ignore"):
             return int(learn_layers(work, self._shape, rule, noise, belief.mean, belief.values))
 
 

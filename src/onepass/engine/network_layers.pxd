@@ -17,7 +17,7 @@ cdef struct Layer:
 cdef class LayerShape:
     cdef readonly Py_ssize_t n_layers, n_outputs, block, n_memory, n_small
     cdef readonly object table
-    cdef object memory
+    cdef object memory, one_row
     cdef Layer* layer
     cdef const int* patch_index
     cdef const int* pool_index

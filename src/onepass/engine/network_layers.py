@@ -87,8 +87,9 @@ class LayerForm:
 class LayerShape:
     """Where the numbers of each layer stand in the mean, in the roots and in the memory of a block of rows."""
 
-    def __init__(self, forms):
-        self.table, self.n_layers, self.n_outputs, self.block = forms, len(forms), forms[len(forms) - 1].n_out, BLOCK
+    def __init__(self, forms, block: cython.Py_ssize_t = BLOCK):
+        self.table, self.n_layers, self.n_outputs, self.block = forms, len(forms), forms[len(forms) - 1].n_out, block
+        self.one_row = None
         layers = np.zeros((len(forms), _FIELDS), dtype=np.intp)
         patches = np.concatenate([form.patches.ravel() for form in forms]).astype(np.intc)
         pools = np.concatenate([form.pools for form in forms]).astype(np.intc)
@@ -107,19 +108,27 @@ class LayerShape:
             kronecker = bool(form.is_kronecker)
             root = values + (cols * cols if kronecker else 0)
             plain = (kronecker, form.n_in, form.n_out, form.rows, cols, positions, weights, values, root, patch, pool)
-            seen = (BLOCK * cols) if kronecker else 0
-            moves = BLOCK * form.rows if kronecker and number == 0 else form.width
+            seen = block * cols if kronecker else 0
+            moves = block * form.rows if kronecker and number == 0 else form.width
             own = form.rows if kronecker else form.rows * (cols * (cols + 1) // 2)
             sizes = (form.n_in + 1, form.n_in + 1, positions * cols, positions * cols, cols * (cols + 1) // 2)
-            sizes += (BLOCK * units if number == 0 and kronecker else units, units, units, n * units, n * form.n_in)
+            sizes += (block * units if number == 0 and kronecker else units, units, units, n * units, n * form.n_in)
             sizes += (n * form.width, n * form.width, (n + 1) * form.width)
-            sizes += (seen, seen, seen, moves, BLOCK, own, cols, (n + 1) * form.width, n * form.width)
+            sizes += (seen, seen, seen, moves, block, own, cols, (n + 1) * form.width, n * form.width)
             starts = memory + np.concatenate([[0], np.cumsum(sizes)])
             layers[number] = (*plain, form.pool_size, units, form.width, *starts[: len(sizes)])
             memory, weights, values = int(starts[len(sizes)]), weights + form.rows * cols, values + form.n_numbers
             patch, pool = patch + form.patches.size, pool + len(form.pools)
         self.n_memory = memory
         self.n_small = n + (self.n_layers + 9) * n * n + 4 * n + 2 * self.n_layers
+
+    def for_rows(self, n):
+        """The same with the memory that so many rows take."""
+        if n > 1:
+            return self
+        if self.one_row is None:
+            self.one_row = LayerShape(self.table, 1)
+        return self.one_row
 
     def __reduce__(self):
         return LayerShape, (self.table,)
@@ -128,14 +137,14 @@ class LayerShape:
 class _Arrays:
     """The numbers of a Kronecker layer as matrices, for the products of all rows of a block."""
 
-    def __init__(self, layer: Layer, mean, values, memory):
+    def __init__(self, layer: Layer, block, mean, values, memory):
         rows, cols = layer.rows, layer.cols
         self.weights = _matrix(mean, layer.weights, rows, cols)
         self.root = _matrix(values, layer.input_root, cols, cols)
         self.seen, self.turned, self.gains = (
-            _matrix(memory, start, BLOCK, cols) for start in (layer.seen, layer.turned, layer.gains)
+            _matrix(memory, start, block, cols) for start in (layer.seen, layer.turned, layer.gains)
         )
-        self.shares = memory[layer.shares : layer.shares + BLOCK]
+        self.shares = memory[layer.shares : layer.shares + block]
 
     def move_root(self, count):
         """Turn the root over the inputs by all rows of a block."""
@@ -146,10 +155,10 @@ class _Arrays:
 class _FirstArrays(_Arrays):
     """Those of the first layer, whose inputs are known before a block begins."""
 
-    def __init__(self, layer: Layer, mean, values, memory):
-        _Arrays.__init__(self, layer, mean, values, memory)
-        self.moves = _matrix(memory, layer.moves, BLOCK, layer.rows)
-        self.pre_mean = _matrix(memory, layer.pre_mean, BLOCK, layer.rows)
+    def __init__(self, layer: Layer, block, mean, values, memory):
+        _Arrays.__init__(self, layer, block, mean, values, memory)
+        self.moves = _matrix(memory, layer.moves, block, layer.rows)
+        self.pre_mean = _matrix(memory, layer.pre_mean, block, layer.rows)
 
     def look_ahead(self, rows):
         """The products of all rows of a block with the layer's numbers as they are before the block."""
@@ -181,10 +190,11 @@ def learn_layers(work: TrainingPass, shape: LayerShape, rule: NetworkRule, noise
 
     They are all, those up to one that raised an alarm, see `outliers`, or those before one that is not finite.
     """
+    shape = shape.for_rows(len(work.order))
     memory, small = np.zeros(shape.n_memory, dtype=mean.dtype), np.zeros(shape.n_small)
     numbers = (mean, values, memory)
     kronecker = [number for number, form in enumerate(shape.table) if form.is_kronecker]
-    arrays = [(_Arrays if number else _FirstArrays)(shape.layer[number], *numbers) for number in kronecker]
+    arrays = [(_Arrays if number else _FirstArrays)(shape.layer[number], shape.block, *numbers) for number in kronecker]
     first = arrays[0] if 0 in kronecker else None
     match = VectorMatch(shape.n_outputs)
     rows, order = np.asarray(work.rows), np.asarray(work.order)
@@ -192,7 +202,7 @@ def learn_layers(work: TrainingPass, shape: LayerShape, rule: NetworkRule, noise
     done: cython.Py_ssize_t = 0
     count: cython.Py_ssize_t
     while done < n_rows:
-        count = min(BLOCK, n_rows - done)
+        count = min(shape.block, n_rows - done)
         _fill_own(shape, values, memory)
         if first is not None:
             first.look_ahead(rows[order[done : done + count]])

@@ -13,6 +13,7 @@ from typing import Self
 
 import numpy as np
 from scipy.linalg import eigh, solve_triangular
+from scipy.linalg.blas import dtrsm
 
 from onepass._typing import FloatArray
 from onepass.beliefs.diagonal import DiagonalGaussian
@@ -94,6 +95,11 @@ class LowRankGaussian:
         return self.n_columns + self.n_outputs > self.capacity
 
     @property
+    def _precision_columns(self) -> FloatArray:
+        """``V'``, those in use."""
+        return self.precision_root[: self.n_columns].astype(np.float64, copy=False)
+
+    @property
     def _columns(self) -> FloatArray:
         """``U``, those in use."""
         return self.cov_root[:, : self.n_columns].astype(np.float64, copy=False)
@@ -140,32 +146,46 @@ class LowRankGaussian:
             self.compress()
 
     def compress(self) -> None:
-        """Keep the columns that tell most, and give what the others tell of each weight alone to the diagonal."""
-        columns = self.precision_root[: self.n_columns].astype(np.float64)
-        variance = self.variance.astype(np.float64)
-        self._assign(variance, *_split_columns(columns, variance, self.rank))
+        """Keep the columns that tell most, and give what the others tell of each weight alone to the diagonal.
 
-    def _assign(self, variance: FloatArray, columns: FloatArray, given: FloatArray | float = 0.0) -> None:
-        """Take ``D`` less the share that was given to it, and ``V'``; ``U`` follows.
+        Turned to the eigenvectors of ``V'D V`` with the eigenvalues ``λ``, the columns ``x`` are orthogonal in units of
+        ``D``: each takes ``(v x)² / (1 + λ)`` away from a variance ``v``, and all of them what ``U`` does, so that only
+        those that are kept have to be turned.
+        """
+        columns, variance = self._precision_columns, self.variance.astype(np.float64)
+        gram = _squared(columns * np.sqrt(variance))
+        if not np.isfinite(gram).all():  # answered by the check of what was learned
+            self.values[:-1] = np.nan
+            return
+        told, vectors = (part[..., -self.rank :] for part in np.linalg.eigh(gram))
+        told, turned = np.maximum(told, 0.0), vectors.T @ columns
+        by_all = np.einsum("ic,ic->i", self._columns, self._columns)
+        by_kept = variance**2 * np.einsum("ci,ci,c->i", turned, turned, 1.0 / (1.0 + told))
+        # No direction that is dropped tells more than one that is kept, which bounds what rounding can do.
+        self._assign(np.maximum(variance - (by_all - by_kept), variance / (1.0 + told[0])), turned)
+
+    def _assign(self, variance: FloatArray, columns: FloatArray) -> None:
+        """Take ``D`` and ``V'``; ``U`` follows.
 
         With ``I + V'D V = R R'`` it is ``D V R'⁻¹``: what appending the columns one by one gives.
         """
-        variance = variance * (1.0 - given)
-        scaled = columns * variance
-        gram = scaled @ columns.T
+        unit = np.sqrt(variance)
+        scaled = columns * unit
+        gram = _squared(scaled)
+        scaled *= unit
         count = len(columns)
         if not np.isfinite(gram).all():  # answered by the check of what was learned
             self.values[:-1] = np.nan
             return
         try:
             factor = np.linalg.cholesky(gram + np.eye(count))
-            roots = solve_triangular(factor, scaled, lower=True, check_finite=False)
+            roots = dtrsm(1.0, factor, scaled.T, side=1, lower=1, trans_a=1, overwrite_b=1)
         except np.linalg.LinAlgError:  # the columns are so certain that 1 is lost beside them
-            told, vectors = eigh(gram, check_finite=False)
-            columns, roots = vectors.T @ columns, vectors.T @ scaled / np.sqrt(1.0 + np.maximum(told, 0.0))[:, None]
+            told, vectors = np.linalg.eigh(gram)
+            columns, roots = vectors.T @ columns, (scaled.T @ vectors) / np.sqrt(1.0 + np.maximum(told, 0.0))
         self.variance[:] = variance
         self.precision_root[:count], self.precision_root[count:] = columns, 0.0
-        self.cov_root[:, :count], self.cov_root[:, count:] = roots.T, 0.0
+        self.cov_root[:, :count], self.cov_root[:, count:] = roots, 0.0
         self.used[0] = count
 
     def forget(self, keep: float, prior: DiagonalGaussian) -> None:
@@ -173,7 +193,7 @@ class LowRankGaussian:
         towards, gap = prior_gap(self.mean, self.marginal_variances(), prior.mean, prior.variance)
         variance = self.variance.astype(np.float64)
         faded = towards * variance * lowered(keep * towards + (1.0 - keep) * variance)
-        self._assign(faded, np.sqrt(keep) * self.precision_root[: self.n_columns].astype(np.float64))
+        self._assign(faded, np.sqrt(keep) * self._precision_columns)
         pull = (1.0 - keep) * gap * lowered(towards)
         self.mean += self.variance * pull - self._columns @ (pull @ self._columns)
 
@@ -185,17 +205,17 @@ class LowRankGaussian:
         variance, added = self.variance.astype(np.float64), share * prior.variance.astype(np.float64)
         moved = (1.0 - share) * variance + added
         kept = variance * lowered(moved)
-        columns = self.precision_root[: self.n_columns].astype(np.float64)
+        columns = self._precision_columns
         gram = (columns * (added * kept)) @ columns.T
-        told, vectors = eigh(gram) if len(gram) and np.isfinite(gram).all() else (np.full(len(gram), np.nan), gram)
+        told, vectors = np.linalg.eigh(gram) if len(gram) and np.isfinite(gram).all() else (np.full(len(gram), np.nan), gram)
         shrunk = np.sqrt((1.0 - share) / (1.0 + np.maximum(told, 0.0)))
         self._assign(moved, shrunk[:, None] * (vectors.T @ columns) * kept)
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw weights, ``(n, p)``: draws by the diagonal, corrected by what they and noise of 1 say along ``V``."""
-        columns = self.precision_root[: self.n_columns].astype(np.float64)
+        columns = self._precision_columns
         draws = rng.standard_normal((n, len(self.mean))) * np.sqrt(self.variance)
-        told, vectors = eigh((columns * self.variance) @ columns.T) if len(columns) else (np.zeros(0), np.eye(0))
+        told, vectors = np.linalg.eigh(_squared(columns * np.sqrt(self.variance)))
         turned = vectors.T @ columns
         seen = (draws @ turned.T + rng.standard_normal((n, len(columns)))) / (1.0 + np.maximum(told, 0.0))
         return np.asarray(self.mean + draws - (seen @ turned) * self.variance)
@@ -221,7 +241,7 @@ class LowRankGaussian:
                 f"got {size}: use fewer units, or covariance='neuron'"
             )
         exact = LowRankGaussian(self.mean.astype(np.float64), self.variance, self.n_outputs, self.rank)
-        exact._assign(self.variance.astype(np.float64), self.precision_root[: self.n_columns].astype(np.float64))
+        exact._assign(self.variance.astype(np.float64), self._precision_columns)
         return FullGaussian(exact.mean, exact.cov[0])
 
     @classmethod
@@ -275,17 +295,6 @@ def _floored_cholesky(matrix: FloatArray) -> FloatArray:
     return factor
 
 
-def _split_columns(columns: FloatArray, variance: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]:
-    """The ``rank`` columns that tell most, ``(rank, p)``, and which share of each variance the others take away.
-
-    Turned to the eigenvectors ``x`` of ``V'D V`` with eigenvalues ``λ`` the columns are orthogonal in units of ``D``:
-    those that are dropped take ``(v x)² / (1 + λ)`` away from a variance ``v``, which is less than it for any number.
-    """
-    gram = (columns * variance) @ columns.T
-    if not np.isfinite(gram).all():  # answered by the check of what was learned
-        return columns[:rank] * np.nan, variance
-    told, vectors = eigh(gram, overwrite_a=True, check_finite=False)
-    told, turned = np.maximum(told, 0.0), vectors.T @ columns
-    dropped = len(columns) - rank
-    given = variance * ((1.0 / (1.0 + told[:dropped])) @ np.square(turned[:dropped]))
-    return turned[dropped:], np.minimum(given, told[:dropped].max(initial=0.0) / (1.0 + told[:dropped].max(initial=0.0)))
+def _squared(columns: FloatArray) -> FloatArray:
+    """``W W'``."""
+    return np.asarray(columns @ columns.T)

@@ -9,7 +9,7 @@ is a sum of squares throughout: it can't lose its definiteness. Until the first 
 Fading and drift keep this form: ``k (D⁻¹ + V V') + (1 - k) D0⁻¹`` and ``(1 - q) C + q D0`` are computed exactly.
 """
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import eigh, solve_triangular
@@ -29,7 +29,7 @@ RANK = 100
 _LEAST_SHARE = 1e-9
 _LEAST_LEFT = 1e-12  # of a variance, in one direction, by one row
 _MOST_MERGED = 3_000  # weights, for whose merging a full covariance is made
-_SWEEPS, _AGREED = 30, 1e-3  # of the diagonal that fits a full covariance
+_SWEEPS, _AGREED = 30, 1e-3  # of the diagonal that fits a full covariance; a few have almost all of it
 
 
 def capacity(size: int, n_outputs: int, rank: int) -> int:
@@ -61,9 +61,8 @@ class LowRankGaussian:
 
     def __init__(self, mean: FloatArray, variance: FloatArray, n_outputs: int, rank: int = RANK) -> None:
         mean = np.array(mean)
-        size = len(mean)
-        self.n_outputs, self.rank, self.capacity = n_outputs, min(rank, size), capacity(size, n_outputs, rank)
-        self._bind(mean, np.zeros(self.n_numbers(size, n_outputs, rank), dtype=mean.dtype))
+        self.n_outputs, self.rank = n_outputs, min(rank, len(mean))
+        self._bind(mean, np.zeros(self.n_numbers(len(mean), n_outputs, rank), dtype=mean.dtype))
         self.variance[:] = variance
 
     @staticmethod
@@ -73,7 +72,7 @@ class LowRankGaussian:
 
     def _bind(self, mean: FloatArray, values: FloatArray) -> None:
         size = len(mean)
-        self.mean, self.values = mean, values
+        self.mean, self.values, self.capacity = mean, values, capacity(size, self.n_outputs, self.rank)
         columns = size * self.capacity
         self.variance = values[:size]
         """``D``, ``(p,)``."""
@@ -112,14 +111,11 @@ class LowRankGaussian:
 
     def copy(self) -> Self:
         """Make an independent copy."""
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin._bind(self.mean.copy(), self.values.copy())
+        twin: Self = _restored(type(self), self.n_outputs, self.rank, self.mean.copy(), self.values.copy())
         return twin
 
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state)
-        self._bind(self.mean, self.values)  # what was pickled are no views any more
+    def __reduce__(self) -> Any:
+        return _restored, (type(self), self.n_outputs, self.rank, self.mean, self.values)
 
     def marginal_variances(self) -> FloatArray:
         """Variance of each weight, ``(p,)``."""
@@ -207,7 +203,10 @@ class LowRankGaussian:
         kept = variance * lowered(moved)
         columns = self._precision_columns
         gram = (columns * (added * kept)) @ columns.T
-        told, vectors = np.linalg.eigh(gram) if len(gram) and np.isfinite(gram).all() else (np.full(len(gram), np.nan), gram)
+        if share == 1.0 or not np.isfinite(gram).all():  # the latter is answered by the check of what was learned
+            self._assign(moved, columns[:0] if share == 1.0 else columns * np.nan)
+            return
+        told, vectors = np.linalg.eigh(gram)
         shrunk = np.sqrt((1.0 - share) / (1.0 + np.maximum(told, 0.0)))
         self._assign(moved, shrunk[:, None] * (vectors.T @ columns) * kept)
 
@@ -252,18 +251,27 @@ class LowRankGaussian:
         then those of the full covariance for some ``D``, which is found by scaling it by how far they are off.
         """
         made = cls(belief.mean, np.diag(belief.cov), n_outputs, rank)
-        size, variances = len(belief.mean), np.diag(belief.cov).copy()
-        precision, variance = np.linalg.inv(belief.cov), variances.copy()
+        size, variances, precision = len(belief.mean), np.diag(belief.cov), np.linalg.inv(belief.cov)
+        unit = np.sqrt(variances)
+        # From a diagonal above the covariance, with which enough columns are exact at once.
+        variance = variances * np.linalg.eigvalsh(belief.cov / np.outer(unit, unit)).max()
         for _ in range(_SWEEPS):
             unit = np.sqrt(variance)
             told, vectors = eigh(unit[:, None] * precision * unit, subset_by_index=[size - made.rank, size - 1])
             told = np.maximum(told, 1.0)
+            made._assign(variance, ((vectors * np.sqrt(told - 1.0)) / unit[:, None]).T)
             off = variances / (variance * (1.0 - np.square(vectors) @ (1.0 - 1.0 / told)))
             if np.abs(off - 1.0).max() < _AGREED:
                 break
             variance = variance * off
-        made._assign(variance, ((vectors * np.sqrt(told - 1.0)) / unit[:, None]).T)
         return made
+
+
+def _restored(kind: Any, n_outputs: int, rank: int, mean: FloatArray, values: FloatArray) -> Any:
+    belief = object.__new__(kind)
+    belief.n_outputs, belief.rank = n_outputs, rank
+    belief._bind(mean, values)
+    return belief
 
 
 def _information_root(information: FloatArray, variances: FloatArray) -> FloatArray:

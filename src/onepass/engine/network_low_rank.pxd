@@ -7,6 +7,9 @@ ctypedef fused Left:
     float
     double
 
+cdef enum:
+    MOST_SWEEPS = 30
+
 cdef class LowRankWorkspace:
     cdef Py_ssize_t capacity
     cdef object memory
@@ -18,6 +21,7 @@ cdef class LowRankWorkspace:
     cdef double* root
     cdef double* factor
     cdef double* precision_root
+    cdef double* shares
     cdef double* gain
     cdef double* slope
     cdef double* variances
@@ -44,6 +48,8 @@ cdef void _add_correlations(
 ) noexcept nogil
 cdef void _project(NetworkShape shape, Py_ssize_t used, Signals signals, LowRankWorkspace space) noexcept nogil
 cdef Py_ssize_t _fill_roots(Py_ssize_t n, const double* information, LowRankWorkspace space) noexcept nogil
+cdef void _factorise(Py_ssize_t n, const double* matrix, double* lower) noexcept nogil
+cdef void _diagonalise(Py_ssize_t n, double* matrix, double* vectors) noexcept nogil
 cdef void _step(
     NetworkShape shape, const double* score, Py_ssize_t rank, Py_ssize_t used, Real* mean, const Real* variance,
     Real* precision_root, Real* cov_root, Signals signals, LowRankWorkspace space

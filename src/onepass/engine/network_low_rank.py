@@ -9,7 +9,7 @@ are learned until there is no room for another one's columns.
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import isfinite, sqrt
+from cython.cimports.libc.math import fabs, isfinite, sqrt
 from cython.cimports.onepass.engine.network import backward
 from cython.cimports.onepass.engine.network_records import NetworkShape, Signals
 from cython.cimports.onepass.engine.vector_matches import VectorMatch
@@ -17,6 +17,7 @@ from cython.cimports.onepass.engine.vector_matches import VectorMatch
 # See onepass.beliefs.low_rank.
 _LEAST_SHARE = cython.declare(cython.double, 1e-9)
 _LEAST_LEFT = cython.declare(cython.double, 1e-12)
+_DIAGONAL = cython.declare(cython.double, 1e-30)  # squares beside the diagonal, as a share of those on it
 
 
 class LowRankWorkspace:
@@ -24,7 +25,7 @@ class LowRankWorkspace:
 
     def __init__(self, shape: NetworkShape, capacity: cython.Py_ssize_t):
         n: cython.Py_ssize_t = shape.n_outputs
-        self.memory = np.zeros(shape.n_units * (capacity + 1) + n * capacity + 5 * n * n + 2 * n + shape.size)
+        self.memory = np.zeros(shape.n_units * (capacity + 1) + n * capacity + 6 * n * n + 2 * n + shape.size)
         view: cython.double[::1] = self.memory
         self.capacity = capacity
         self.units = cython.address(view[0])
@@ -35,7 +36,8 @@ class LowRankWorkspace:
         self.root = self.left + n * n
         self.factor = self.root + n * n
         self.precision_root = self.factor + n * n
-        self.gain = self.precision_root + n * n
+        self.shares = self.precision_root + n * n
+        self.gain = self.shares + n * n
         self.slope = self.gain + n
         self.variances = self.slope + n
 
@@ -217,61 +219,116 @@ def _project(shape, used, signals, space):
 
 
 def _fill_roots(n, information, space):
-    """Roots ``E`` of the information and ``F`` of the precision that it stems from, ``(n, rank)`` in rows of ``n``.
+    """Roots ``E`` of the information ``M`` and ``F`` of the precision that it stems from, ``(n, rank)`` in rows of ``n``.
 
-    ``E`` has the directions that tell most first; those of which the row explains next to nothing are left out. With
-    ``I - E'S E = R R'``, ``F`` is ``E R'⁻¹``. Where a row makes an output less certain, as one that is distrusted by
-    half may, the rank, which is returned, is 0.
+    With ``S = L L'`` and the eigenvalues ``w`` and eigenvectors ``q`` of ``L'M L``, the shares of variances that the row
+    explains, the columns are ``M L q / √w`` and the same over ``√(1 - w)``. Directions of which the row explains next to
+    nothing are left out, and those that it makes less certain, as a row that is distrusted by half may. Returns the
+    rank.
     """
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
-    left = space.left
-    root = space.root
     rank: cython.Py_ssize_t = 0
-    for i in range(n):
-        if information[i * n + i] < 0.0:
+    if n == 1:
+        share = information[0] * space.cov[0]
+        if not share > _LEAST_SHARE:
             return 0
-    for i in range(n * n):
-        left[i] = information[i]
-        root[i] = 0.0
-    while rank < n:
-        pivot: cython.Py_ssize_t = -1
-        most = _LEAST_SHARE
-        for i in range(n):
-            share = left[i * n + i] * space.cov[i * n + i]
-            if share > most:
-                pivot, most = i, share
-        if pivot < 0:
-            break
-        scale = 1.0 / sqrt(left[pivot * n + pivot])
-        for i in range(n):
-            root[i * n + rank] = left[i * n + pivot] * scale
-        for i in range(n):
-            for j in range(n):
-                left[i * n + j] -= root[i * n + rank] * root[j * n + rank]
-        rank += 1
-    factor = space.factor
-    for j in range(rank):
-        for i in range(n):  # S E, a column of it
-            left[i] = 0.0
-            for k in range(n):
-                left[i] += space.cov[i * n + k] * root[k * n + j]
-        for i in range(j, rank):
-            entry = 1.0 if i == j else 0.0
-            for k in range(n):
-                entry -= root[k * n + i] * left[k]
-            for k in range(j):
-                entry -= factor[i * n + k] * factor[j * n + k]
-            factor[i * n + j] = sqrt(max(entry, _LEAST_LEFT)) if i == j else entry / factor[j * n + j]
+        space.root[0] = sqrt(information[0])
+        space.precision_root[0] = sqrt(information[0] / max(1.0 - share, _LEAST_LEFT))
+        return 1
+    lower = space.left
+    moved = space.factor
+    shares = space.shares
+    _factorise(n, space.cov, lower)
     for i in range(n):
-        row = space.precision_root + i * n
-        for k in range(rank):
-            entry = root[i * n + k]
-            for j in range(k):
-                entry -= row[j] * factor[k * n + j]
-            row[k] = entry / factor[k * n + k]
+        for j in range(n):
+            moved[i * n + j] = 0.0
+            for k in range(j, n):
+                moved[i * n + j] += information[i * n + k] * lower[k * n + j]
+    for i in range(n):
+        for j in range(n):
+            shares[i * n + j] = 0.0
+            for k in range(i, n):
+                shares[i * n + j] += lower[k * n + i] * moved[k * n + j]
+    vectors = lower
+    _diagonalise(n, shares, vectors)
+    for j in range(n):
+        share = shares[j * n + j]
+        if not share > _LEAST_SHARE:
+            continue
+        left = sqrt(max(1.0 - share, _LEAST_LEFT))
+        for i in range(n):
+            entry = 0.0
+            for k in range(n):
+                entry += moved[i * n + k] * vectors[k * n + j]
+            entry /= sqrt(share)
+            space.root[i * n + rank] = entry
+            space.precision_root[i * n + rank] = entry / left
+        rank += 1
     return rank
+
+
+def _factorise(n, matrix, lower):
+    """The lower Cholesky factor, with a column of zeros where nothing is left but rounding."""
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    for j in range(n):
+        for i in range(n):
+            entry = matrix[i * n + j] if i >= j else 0.0
+            for k in range(j if i >= j else 0):
+                entry -= lower[i * n + k] * lower[j * n + k]
+            lower[i * n + j] = entry
+        pivot = lower[j * n + j]
+        scale = 1.0 / sqrt(pivot) if pivot > _LEAST_LEFT * matrix[j * n + j] else 0.0
+        for i in range(j, n):
+            lower[i * n + j] *= scale
+
+
+def _diagonalise(n, matrix, vectors):
+    """Eigenvalues of a symmetric matrix, on its diagonal, and eigenvectors, in columns, by Jacobi's rotations."""
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    sweep: cython.Py_ssize_t
+    for i in range(n):
+        for j in range(n):
+            vectors[i * n + j] = 1.0 if i == j else 0.0
+    for sweep in range(MOST_SWEEPS):
+        total = 0.0
+        beside = 0.0
+        for i in range(n):
+            total += matrix[i * n + i] * matrix[i * n + i]
+            for j in range(i):
+                beside += matrix[i * n + j] * matrix[i * n + j]
+        if not beside > _DIAGONAL * total:
+            return
+        for i in range(1, n):
+            for j in range(i):
+                entry = matrix[i * n + j]
+                if entry == 0.0:
+                    continue
+                ratio = (matrix[i * n + i] - matrix[j * n + j]) / (2.0 * entry)
+                tangent = 1.0 / (fabs(ratio) + sqrt(1.0 + ratio * ratio))
+                if ratio < 0.0:
+                    tangent = -tangent
+                cosine = 1.0 / sqrt(1.0 + tangent * tangent)
+                sine = tangent * cosine
+                for k in range(n):  # the columns, then the rows
+                    here = matrix[k * n + i]
+                    there = matrix[k * n + j]
+                    matrix[k * n + i] = cosine * here + sine * there
+                    matrix[k * n + j] = cosine * there - sine * here
+                    here = vectors[k * n + i]
+                    there = vectors[k * n + j]
+                    vectors[k * n + i] = cosine * here + sine * there
+                    vectors[k * n + j] = cosine * there - sine * here
+                for k in range(n):
+                    here = matrix[i * n + k]
+                    there = matrix[j * n + k]
+                    matrix[i * n + k] = cosine * here + sine * there
+                    matrix[j * n + k] = cosine * there - sine * here
 
 
 def _step(shape, score, rank, used, mean, variance, precision_root, cov_root, signals, space):

@@ -41,7 +41,16 @@ FORMULAS = {
 }
 NEWER = "x86_64_v3"
 IS_X86_64 = platform.machine().lower() in ("x86_64", "amd64")
-WORTH_A_SECOND_BUILD = {"rows", "blocks", "network", "network_batch", "network_diagonal", "network_layers", "network_low_rank", "gumbel"}
+WORTH_A_SECOND_BUILD = {
+    "rows",
+    "blocks",
+    "network",
+    "network_batch",
+    "network_diagonal",
+    "network_layers",
+    "network_low_rank",
+    "gumbel",
+}
 SHARED = "onepass.engine._cyutility"  # what Cython's memoryviews need, once for all modules
 DIRECTIVES = {
     "language_level": 3,

@@ -3,8 +3,9 @@
 The precision is a diagonal and few columns, ``D⁻¹ + V V'``, so the covariance is ``D - U U'`` with as many columns: a
 row of K outputs appends up to K columns to both, at the cost of the columns and not of the weights squared. When
 there is no room left, the columns are turned to the eigenvectors of ``V'D V``; those that tell most are kept, and the
-others are given to the diagonal, which gets the variances that ``(D⁻¹ + X X')⁻¹`` has with their ``X``. So the precision
-is a sum of squares throughout: it can't lose its definiteness. Until the first compression the belief is the full one.
+others are given to the diagonal, which gets the variances that ``(D⁻¹ + X X')⁻¹`` has with their ``X``. So the
+precision is a sum of squares throughout: it can't lose its definiteness. Until the first compression the belief is the
+full one.
 
 Fading and drift keep this form: ``k (D⁻¹ + V V') + (1 - k) D0⁻¹`` and ``(1 - q) C + q D0`` are computed exactly.
 """
@@ -28,6 +29,7 @@ RANK = 100
 # A direction of the outputs is left out of a row's step if the row explains less than this share of its variance.
 _LEAST_SHARE = 1e-9
 _LEAST_LEFT = 1e-12  # of a variance, in one direction, by one row
+_ROUNDING = 4.0  # errors of a sum of products, in those of one number times the root of how many there are
 _MOST_MERGED = 3_000  # weights, for whose merging a full covariance is made
 _SWEEPS, _AGREED = 30, 1e-3  # of the diagonal that fits a full covariance; a few have almost all of it
 
@@ -94,6 +96,15 @@ class LowRankGaussian:
         return self.n_columns + self.n_outputs > self.capacity
 
     @property
+    def rounding(self) -> float:
+        """Share of ``J'D J`` below which ``J'C J``, a difference from it, is not known.
+
+        It is added to the variances of outputs. So a row whose outputs are known better than that can't take more away
+        from the covariance than is left, and ``D - U U'`` stays definite but for rounding.
+        """
+        return float(_ROUNDING * np.sqrt(self.capacity) * np.finfo(self.mean.dtype).eps)
+
+    @property
     def _precision_columns(self) -> FloatArray:
         """``V'``, those in use."""
         return self.precision_root[: self.n_columns].astype(np.float64, copy=False)
@@ -123,16 +134,18 @@ class LowRankGaussian:
 
     def project_outputs(self, jacobian: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``c = C J`` and ``S = J'C J`` for derivatives ``(..., K, p)``: ``(..., K, p)`` and ``(..., K, K)``."""
-        gain = jacobian * self.variance - (jacobian @ self._columns) @ self._columns.T
+        prior_gain = jacobian * self.variance
+        gain = prior_gain - (jacobian @ self._columns) @ self._columns.T
         cov = gain @ jacobian.swapaxes(-1, -2)
         diagonal = np.arange(cov.shape[-1])
-        cov[..., diagonal, diagonal] = np.maximum(cov[..., diagonal, diagonal], 0.0)
+        certain = np.maximum(cov[..., diagonal, diagonal], 0.0)
+        cov[..., diagonal, diagonal] = certain + self.rounding * (prior_gain * jacobian).sum(axis=-1)
         return gain, cov
 
     def step(self, gain: FloatArray, jacobian: FloatArray, score: FloatArray, information: FloatArray) -> None:
         """Take the rank-K step ``m += c score``, ``C -= c information c'``, and compress when there is no room left."""
         self.mean += score @ gain
-        root, precision_root = _roots(information, gain @ jacobian.T)
+        root, precision_root = _roots(information, self.project_outputs(jacobian)[1])
         new = slice(self.n_columns, self.n_columns + root.shape[1])
         self.cov_root[:, new] = gain.T @ root
         self.precision_root[new] = precision_root.T @ jacobian
@@ -147,40 +160,33 @@ class LowRankGaussian:
         ``D``: each takes ``(v x)² / (1 + λ)`` away from a variance ``v``, and all of them what ``U`` does, so that only
         those that are kept have to be turned.
         """
-        columns, variance = self._precision_columns, self.variance.astype(np.float64)
-        gram = _squared(columns * np.sqrt(variance))
-        if not np.isfinite(gram).all():  # answered by the check of what was learned
-            self.values[:-1] = np.nan
-            return
-        told, vectors = (part[..., -self.rank :] for part in np.linalg.eigh(gram))
-        told, turned = np.maximum(told, 0.0), vectors.T @ columns
+        variance = self.variance.astype(np.float64)
+        turned = _turned(self._precision_columns, variance)[: self.rank]
+        told = np.square(turned) @ variance
         by_all = np.einsum("ic,ic->i", self._columns, self._columns)
         by_kept = variance**2 * np.einsum("ci,ci,c->i", turned, turned, 1.0 / (1.0 + told))
         # No direction that is dropped tells more than one that is kept, which bounds what rounding can do.
-        self._assign(np.maximum(variance - (by_all - by_kept), variance / (1.0 + told[0])), turned)
+        self._assign(np.maximum(variance - (by_all - by_kept), variance / (1.0 + told.min())), turned)
 
     def _assign(self, variance: FloatArray, columns: FloatArray) -> None:
-        """Take ``D`` and ``V'``; ``U`` follows.
+        """Take ``D`` and `_turned` columns ``V'``; ``U`` follows.
 
-        With ``I + V'D V = R R'`` it is ``D V R'⁻¹``: what appending the columns one by one gives.
+        With ``I + V'D V = R R'`` it is ``D V R'⁻¹``: what appending the columns one by one gives. As they are all but
+        orthogonal in units of ``D`` no direction drowns in the rounding of one that tells more.
         """
         unit = np.sqrt(variance)
         scaled = columns * unit
         gram = _squared(scaled)
-        scaled *= unit
         count = len(columns)
         if not np.isfinite(gram).all():  # answered by the check of what was learned
             self.values[:-1] = np.nan
             return
-        try:
-            factor = np.linalg.cholesky(gram + np.eye(count))
-            roots = dtrsm(1.0, factor, scaled.T, side=1, lower=1, trans_a=1, overwrite_b=1)
-        except np.linalg.LinAlgError:  # the columns are so certain that 1 is lost beside them
-            told, vectors = np.linalg.eigh(gram)
-            columns, roots = vectors.T @ columns, (scaled.T @ vectors) / np.sqrt(1.0 + np.maximum(told, 0.0))
+        factor = np.linalg.cholesky(gram + np.eye(count))
+        scaled *= unit
         self.variance[:] = variance
         self.precision_root[:count], self.precision_root[count:] = columns, 0.0
-        self.cov_root[:, :count], self.cov_root[:, count:] = roots, 0.0
+        self.cov_root[:, :count] = dtrsm(1.0, factor, scaled.T, side=1, lower=1, trans_a=1, overwrite_b=1)
+        self.cov_root[:, count:] = 0.0
         self.used[0] = count
 
     def forget(self, keep: float, prior: DiagonalGaussian) -> None:
@@ -188,7 +194,7 @@ class LowRankGaussian:
         towards, gap = prior_gap(self.mean, self.marginal_variances(), prior.mean, prior.variance)
         variance = self.variance.astype(np.float64)
         faded = towards * variance * lowered(keep * towards + (1.0 - keep) * variance)
-        self._assign(faded, np.sqrt(keep) * self._precision_columns)
+        self._assign(faded, _turned(np.sqrt(keep) * self._precision_columns, faded))
         pull = (1.0 - keep) * gap * lowered(towards)
         self.mean += self.variance * pull - self._columns @ (pull @ self._columns)
 
@@ -201,22 +207,21 @@ class LowRankGaussian:
         moved = (1.0 - share) * variance + added
         kept = variance * lowered(moved)
         columns = self._precision_columns
-        gram = (columns * (added * kept)) @ columns.T
-        if share == 1.0 or not np.isfinite(gram).all():  # the latter is answered by the check of what was learned
-            self._assign(moved, columns[:0] if share == 1.0 else columns * np.nan)
+        if share == 1.0:
+            self._assign(moved, columns[:0])
             return
-        told, vectors = np.linalg.eigh(gram)
-        shrunk = np.sqrt((1.0 - share) / (1.0 + np.maximum(told, 0.0)))
-        self._assign(moved, shrunk[:, None] * (vectors.T @ columns) * kept)
+        # R R' = I + V'A V is inverted along its eigenvectors.
+        columns = _turned(columns, added * kept)
+        shrunk = np.sqrt((1.0 - share) / (1.0 + np.square(columns) @ (added * kept)))
+        self._assign(moved, _turned(shrunk[:, None] * columns * kept, moved))
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw weights, ``(n, p)``: draws by the diagonal, corrected by what they and noise of 1 say along ``V``."""
-        columns = self._precision_columns
+        turned = _turned(self._precision_columns, self.variance.astype(np.float64))
         draws = rng.standard_normal((n, len(self.mean))) * np.sqrt(self.variance)
-        told, vectors = np.linalg.eigh(_squared(columns * np.sqrt(self.variance)))
-        turned = vectors.T @ columns
-        seen = (draws @ turned.T + rng.standard_normal((n, len(columns)))) / (1.0 + np.maximum(told, 0.0))
-        return np.asarray(self.mean + draws - (seen @ turned) * self.variance)
+        seen = draws @ turned.T + rng.standard_normal((n, len(turned)))
+        corrected = seen / (1.0 + np.square(turned) @ self.variance) @ turned
+        return np.asarray(self.mean + draws - corrected * self.variance)
 
     def check(self) -> None:
         """Raise a ValueError unless the covariance, from a file, is positive semi-definite."""
@@ -227,7 +232,9 @@ class LowRankGaussian:
             raise ValueError(f"covariance has {self.used[0]:g} columns in use, which must be a whole number to {most}")
         scaled = self._columns * lowered(np.sqrt(self.variance.astype(np.float64)))[:, None]
         largest = np.linalg.eigvalsh(scaled.T @ scaled).max(initial=0.0)
-        if largest > 1.0 + 1e3 * self.capacity * np.finfo(self.mean.dtype).eps or self._columns[self.variance == 0].any():
+        # Appended columns have the rounding of the covariance, which is that of the largest variances.
+        most = 1.0 + self.capacity * np.sqrt(np.finfo(self.mean.dtype).eps)
+        if largest > most or self._columns[self.variance == 0.0].any():
             raise ValueError("covariance is not positive semi-definite")
 
     def to_full(self) -> FullGaussian:
@@ -239,8 +246,9 @@ class LowRankGaussian:
                 f"got {size}: use fewer units, or covariance='neuron'"
             )
         exact = LowRankGaussian(self.mean.astype(np.float64), self.variance, self.n_outputs, self.rank)
-        exact._assign(self.variance.astype(np.float64), self._precision_columns)
-        return FullGaussian(exact.mean, exact.cov[0])
+        variance = self.variance.astype(np.float64)
+        exact._assign(variance, _turned(self._precision_columns, variance))
+        return _FullPart(exact.mean, exact.cov[0])
 
     @classmethod
     def from_full(cls, belief: FullGaussian, n_outputs: int, rank: int = RANK) -> Self:
@@ -258,12 +266,29 @@ class LowRankGaussian:
             unit = np.sqrt(variance)
             told, vectors = eigh(unit[:, None] * precision * unit, subset_by_index=[size - made.rank, size - 1])
             told = np.maximum(told, 1.0)
-            made._assign(variance, ((vectors * np.sqrt(told - 1.0)) / unit[:, None]).T)
-            off = variances / (variance * (1.0 - np.square(vectors) @ (1.0 - 1.0 / told)))
+            made._assign(variance, ((vectors * np.sqrt(told - 1.0)) / unit[:, None]).T[::-1])
+            left = np.maximum(1.0 - np.square(vectors) @ (1.0 - 1.0 / told), _LEAST_LEFT)
+            off = variances / (variance * left)
             if np.abs(off - 1.0).max() < _AGREED:
                 break
             variance = variance * off
         return made
+
+
+class _FullPart(FullGaussian):
+    """A full belief on the way to one of low rank."""
+
+    @classmethod
+    def from_natural(cls, precision: FloatArray, precision_mean: FloatArray, centre: FloatArray) -> Self:
+        """Make the belief whose natural parameters these are; a ValueError where there is none."""
+        try:
+            return super().from_natural(precision, precision_mean, centre)
+        except ValueError:
+            raise ValueError(
+                "with covariance='low_rank' what models learned adds up if their prior has learned no rows: one that "
+                "has, is compressed anew by each of them, and differently. Merge copies of a network that has learned "
+                "nothing, or use covariance='full' or 'neuron'"
+            ) from None
 
 
 def _restored(kind: Any, n_outputs: int, rank: int, mean: FloatArray, values: FloatArray) -> Any:
@@ -276,16 +301,25 @@ def _restored(kind: Any, n_outputs: int, rank: int, mean: FloatArray, values: Fl
 def _roots(information: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Roots ``(K, rank)`` of the information ``M`` of a row and of the precision that it stems from.
 
-    With ``S = L L'`` and the eigenvalues ``w`` and eigenvectors ``q`` of ``L'M L``, the shares of variances that the row
-    explains, the columns are ``M L q / √w`` and the same over ``√(1 - w)``. Directions of which the row explains next to
-    nothing are left out, and those that it makes less certain, as a row that is distrusted by half may.
+    With ``S = L L'`` and the eigenvalues ``w`` and eigenvectors ``q`` of ``L'M L``, the shares of variances that the
+    row explains, the columns are ``M L q / √w`` and the same over ``√(1 - w)``. Directions of which the row explains
+    next to nothing are left out, and those that it makes less certain, as a row that is distrusted by half may.
     """
     values, vectors = np.linalg.eigh(cov)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     shares, directions = np.linalg.eigh(root.T @ information @ root)
     told = shares > _LEAST_SHARE
-    columns = information @ root @ directions[:, told] / np.sqrt(shares[told])
-    return columns, columns / np.sqrt(np.maximum(1.0 - shares[told], _LEAST_LEFT))
+    possible = np.minimum(shares[told], 1.0 - _LEAST_LEFT)  # whatever rounding made of it
+    columns = information @ root @ directions[:, told] * np.sqrt(possible) / shares[told]
+    return columns, columns / np.sqrt(1.0 - possible)
+
+
+def _turned(columns: FloatArray, variance: FloatArray) -> FloatArray:
+    """The columns ``V'`` turned to the eigenvectors of ``V'D V``, those that tell most first."""
+    gram = _squared(columns * np.sqrt(variance))
+    if not np.isfinite(gram).all():  # answered by the check of what was learned
+        return np.full_like(columns, np.nan)
+    return np.asarray(np.linalg.eigh(gram)[1][:, ::-1].T @ columns)
 
 
 def _squared(columns: FloatArray) -> FloatArray:

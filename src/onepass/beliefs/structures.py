@@ -333,7 +333,9 @@ class LowRankCovariance(Structure):
         def quadratic(variance: FloatArray, columns: FloatArray) -> Callable[[FloatArray], FloatArray]:
             return lambda z: z**2 @ variance.T - np.stack([np.square(z @ own).sum(axis=-1) for own in columns], axis=-1)
 
-        return [quadratic(*own) for own in zip(self.layout.layers(belief.variance), self._unit_columns(belief), strict=True)]
+        return [
+            quadratic(*own) for own in zip(self.layout.layers(belief.variance), self._unit_columns(belief), strict=True)
+        ]
 
     def covariance_with_outgoing(self, belief: LowRankGaussian) -> FloatArray | None:
         """Only the columns couple weights of different layers."""
@@ -356,7 +358,7 @@ class LowRankCovariance(Structure):
         sites: Sites | None,
     ) -> int:
         """Learn row by row, and compress the belief whenever there is no room for another one."""
-        numbers = (belief.mean, belief.variance, belief.precision_root, belief.cov_root, belief.used)
+        numbers = (belief.mean, belief.variance, belief.precision_root, belief.cov_root, belief.used, belief.rounding)
         learned = 0
         while True:
             learned += learn_low_rank(work, learned, self._shape, rule, noise, *numbers)

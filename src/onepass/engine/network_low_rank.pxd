@@ -12,6 +12,7 @@ cdef enum:
 
 cdef class LowRankWorkspace:
     cdef Py_ssize_t capacity
+    cdef double rounding
     cdef object memory
     cdef double* units
     cdef double* own_var
@@ -28,7 +29,8 @@ cdef class LowRankWorkspace:
 
 cpdef Py_ssize_t learn_low_rank(
     TrainingPass work, Py_ssize_t first, NetworkShape shape, NetworkRule rule, NoiseState noise, Real[::1] mean,
-    Real[::1] variance, Real[:, ::1] precision_root, Real[:, ::1] cov_root, Real[::1] used
+    Real[::1] variance, Real[:, ::1] precision_root, Real[:, ::1] cov_root, Real[::1] used,
+    double rounding
 )
 cdef Py_ssize_t _learn_rows(
     TrainingPass work, Py_ssize_t first, NetworkShape shape, NetworkRule rule, NoiseState noise, Real* mean,

@@ -1,10 +1,10 @@
 """Learning of networks whose covariance is ``D - U U'``: a diagonal, less columns that couple all weights.
 
 See `onepass.beliefs.low_rank`. A row reads ``U`` twice. Forward, ``T_u = Σ z_i U_i`` over the weights of a unit gives
-everything at once: the variance ``Σ z² v - T_u'T_u`` of its pre-activation, its covariance ``-T_u'U_w`` with an outgoing
-weight, and with the derivatives ``D`` of the outputs ``t = U'J = Σ D_u T_u``. So the outputs' covariance, and the match,
-are known before the second reading, for ``c = v J - U t``, in which the mean moves and the new columns are appended. Rows
-are learned until there is no room for another one's columns.
+everything at once: the variance ``Σ z² v - T_u'T_u`` of its pre-activation, its covariance ``-T_u'U_w`` with an
+outgoing weight, and with the derivatives ``D`` of the outputs ``t = U'J = Σ D_u T_u``. So the outputs' covariance, and
+the match, are known before the second reading, for ``c = v J - U t``, in which the mean moves and the new columns are
+appended. Rows are learned until there is no room for another one's columns.
 """
 
 import cython
@@ -23,11 +23,11 @@ _DIAGONAL = cython.declare(cython.double, 1e-30)  # squares beside the diagonal,
 class LowRankWorkspace:
     """Memory for a row: ``T`` and ``Σ z² v`` of all units, ``t``, small matrices, and the weights' variances."""
 
-    def __init__(self, shape: NetworkShape, capacity: cython.Py_ssize_t):
+    def __init__(self, shape: NetworkShape, capacity: cython.Py_ssize_t, rounding: cython.double):
         n: cython.Py_ssize_t = shape.n_outputs
         self.memory = np.zeros(shape.n_units * (capacity + 1) + n * capacity + 6 * n * n + 2 * n + shape.size)
         view: cython.double[::1] = self.memory
-        self.capacity = capacity
+        self.capacity, self.rounding = capacity, rounding
         self.units = cython.address(view[0])
         self.own_var = self.units + shape.n_units * capacity
         self.outputs = self.own_var + shape.n_units
@@ -42,13 +42,14 @@ class LowRankWorkspace:
         self.variances = self.slope + n
 
 
-def learn_low_rank(work, first, shape, rule, noise, mean, variance, precision_root, cov_root, used):
+def learn_low_rank(work, first, shape, rule, noise, mean, variance, precision_root, cov_root, used, rounding):
     """Learn rows of a pass from ``first`` on, in place; return the number of rows learned.
 
     They are all, those up to one after which there may be no room for another one's columns or that raised an alarm,
-    see `outliers`, or those before one that is not finite.
+    see `outliers`, or those before one that is not finite. ``rounding`` is the share of ``J'D J`` below which an
+    output's variance is not known.
     """
-    space = LowRankWorkspace(shape, cov_root.shape[1])
+    space = LowRankWorkspace(shape, cov_root.shape[1], rounding)
     signals = Signals(shape)
     match = VectorMatch(shape.n_outputs)
     count: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, used[0])
@@ -73,9 +74,7 @@ def learn_low_rank(work, first, shape, rule, noise, mean, variance, precision_ro
     return learned
 
 
-def _learn_rows(
-    work, first, shape, rule, noise, mean, variance, precision_root, cov_root, used, space, signals, match
-):
+def _learn_rows(work, first, shape, rule, noise, mean, variance, precision_root, cov_root, used, space, signals, match):
     t: cython.Py_ssize_t
     k: cython.Py_ssize_t
     n = shape.n_outputs
@@ -186,7 +185,7 @@ def _add_correlations(shape, cov_root, used, signals, space):
 
 
 def _project(shape, used, signals, space):
-    """``t = U'J`` of all outputs, and their covariance ``Σ D D' Σ z² v - t't``."""
+    """``t = U'J`` of all outputs, and their covariance ``Σ D D' Σ z² v - t't``, with what rounding hides of it."""
     c: cython.Py_ssize_t
     layer: cython.Py_ssize_t
     k: cython.Py_ssize_t
@@ -211,20 +210,19 @@ def _project(shape, used, signals, space):
                 for u in range(shape.width[layer + 1]):
                     total += first[u] * second[u] * own_var[u]
                 own_var += shape.width[layer + 1]
-            total -= _dot(used, outputs, space.outputs + m * space.capacity)
-            if k == m:
-                total = max(total, 0.0)
+            left = total - _dot(used, outputs, space.outputs + m * space.capacity)
+            total = max(left, 0.0) + space.rounding * total if k == m else left
             space.cov[k * n + m] = total
             space.cov[m * n + k] = total
 
 
 def _fill_roots(n, information, space):
-    """Roots ``E`` of the information ``M`` and ``F`` of the precision that it stems from, ``(n, rank)`` in rows of ``n``.
+    """Roots ``E`` of the information ``M`` and ``F`` of the precision it stems from, ``(n, rank)`` in rows of ``n``.
 
-    With ``S = L L'`` and the eigenvalues ``w`` and eigenvectors ``q`` of ``L'M L``, the shares of variances that the row
-    explains, the columns are ``M L q / √w`` and the same over ``√(1 - w)``. Directions of which the row explains next to
-    nothing are left out, and those that it makes less certain, as a row that is distrusted by half may. Returns the
-    rank.
+    With ``S = L L'`` and the eigenvalues ``w`` and eigenvectors ``q`` of ``L'M L``, the shares of variances that the
+    row explains, the columns are ``M L q / √w`` and the same over ``√(1 - w)``. Directions of which the row explains
+    next to nothing are left out, and those that it makes less certain, as a row that is distrusted by half may. Returns
+    the rank.
     """
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
@@ -234,8 +232,9 @@ def _fill_roots(n, information, space):
         share = information[0] * space.cov[0]
         if not share > _LEAST_SHARE:
             return 0
-        space.root[0] = sqrt(information[0])
-        space.precision_root[0] = sqrt(information[0] / max(1.0 - share, _LEAST_LEFT))
+        possible = min(share, 1.0 - _LEAST_LEFT)
+        space.root[0] = sqrt(information[0] * (possible / share))
+        space.precision_root[0] = space.root[0] / sqrt(1.0 - possible)
         return 1
     lower = space.left
     moved = space.factor
@@ -257,12 +256,13 @@ def _fill_roots(n, information, space):
         share = shares[j * n + j]
         if not share > _LEAST_SHARE:
             continue
-        left = sqrt(max(1.0 - share, _LEAST_LEFT))
+        possible = min(share, 1.0 - _LEAST_LEFT)  # whatever rounding made of it
+        left = sqrt(1.0 - possible)
         for i in range(n):
             entry = 0.0
             for k in range(n):
                 entry += moved[i * n + k] * vectors[k * n + j]
-            entry /= sqrt(share)
+            entry *= sqrt(possible) / share
             space.root[i * n + rank] = entry
             space.precision_root[i * n + rank] = entry / left
         rank += 1
@@ -291,11 +291,11 @@ def _diagonalise(n, matrix, vectors):
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
-    sweep: cython.Py_ssize_t
+    _sweep: cython.Py_ssize_t
     for i in range(n):
         for j in range(n):
             vectors[i * n + j] = 1.0 if i == j else 0.0
-    for sweep in range(MOST_SWEEPS):
+    for _sweep in range(MOST_SWEEPS):
         total = 0.0
         beside = 0.0
         for i in range(n):
@@ -332,7 +332,7 @@ def _diagonalise(n, matrix, vectors):
 
 
 def _step(shape, score, rank, used, mean, variance, precision_root, cov_root, signals, space):
-    """Weight by weight ``c = v J - U t``: ``m += c score``, and the new columns ``c E`` of ``U`` and ``J F`` of ``V``."""
+    """``c = v J - U t``, weight by weight: ``m += c score``, and the new columns ``c E`` of ``U``, ``J F`` of ``V``."""
     layer: cython.Py_ssize_t
     i: cython.Py_ssize_t
     k: cython.Py_ssize_t

@@ -13,4 +13,5 @@ def learn_low_rank(
     precision_root: FloatArray,
     cov_root: FloatArray,
     used: FloatArray,
+    rounding: float,
 ) -> int: ...

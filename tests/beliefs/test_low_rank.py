@@ -25,7 +25,12 @@ def learned(n_rows: int, size: int = 12, n_outputs: int = 1, rank: int = 4, seed
         jacobian = rng.normal(size=(n_outputs, size))
         gain, cov = belief.project_outputs(jacobian)
         noise = rng.uniform(0.1, 2.0, n_outputs)
-        belief.step(gain, jacobian, rng.normal(size=n_outputs), np.linalg.inv(cov + np.diag(noise)))
+        belief.step(
+            gain,
+            jacobian,
+            rng.normal(size=n_outputs),
+            np.asarray(np.linalg.inv(cov + np.diag(noise)), dtype=np.float64),
+        )
     return belief
 
 
@@ -50,7 +55,7 @@ def test_while_there_is_room_nothing_is_lost() -> None:
     for _ in range(4):
         jacobian, noise = rng.normal(size=(2, 6)), rng.uniform(0.1, 1.0, 2)
         gain, cov = belief.project_outputs(jacobian)
-        belief.step(gain, jacobian, np.zeros(2), np.linalg.inv(cov + np.diag(noise)))
+        belief.step(gain, jacobian, np.zeros(2), np.asarray(np.linalg.inv(cov + np.diag(noise)), dtype=np.float64))
         total += (jacobian.T / noise) @ jacobian
     assert belief.n_columns == 8
     np.testing.assert_allclose(precision(belief), total, rtol=1e-10)
@@ -149,7 +154,7 @@ def test_a_belief_comes_back_from_a_full_covariance(rank: int, agreed: float) ->
 def test_a_full_covariance_keeps_its_variances() -> None:
     rng = np.random.default_rng(0)
     root = rng.normal(size=(20, 60)) * np.exp(rng.normal(size=60))
-    full = FullGaussian(rng.normal(size=20), np.linalg.inv(root @ root.T))
+    full = FullGaussian(rng.normal(size=20), np.asarray(np.linalg.inv(root @ root.T), dtype=np.float64))
     near = LowRankGaussian.from_full(full, 1, 5)
     np.testing.assert_allclose(near.marginal_variances(), np.diag(full.cov), rtol=0.2)
     near.check()

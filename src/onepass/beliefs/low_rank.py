@@ -130,22 +130,25 @@ class LowRankGaussian:
 
     def marginal_variances(self) -> FloatArray:
         """Variance of each weight, ``(p,)``."""
-        return np.maximum(self.variance - np.square(self._columns).sum(axis=1), 0.0)
+        return np.asarray(np.maximum(self.variance - np.square(self._columns).sum(axis=1), 0.0))
 
     def project_outputs(self, jacobian: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``c = C J`` and ``S = J'C J`` for derivatives ``(..., K, p)``: ``(..., K, p)`` and ``(..., K, K)``."""
-        prior_gain = jacobian * self.variance
-        gain = prior_gain - (jacobian @ self._columns) @ self._columns.T
-        cov = gain @ jacobian.swapaxes(-1, -2)
-        diagonal = np.arange(cov.shape[-1])
-        certain = np.maximum(cov[..., diagonal, diagonal], 0.0)
-        cov[..., diagonal, diagonal] = certain + self.rounding * (prior_gain * jacobian).sum(axis=-1)
-        return gain, cov
+        gain = jacobian * self.variance - (jacobian @ self._columns) @ self._columns.T
+        return gain, self.output_covariance(jacobian)
+
+    def output_covariance(self, jacobian: FloatArray) -> FloatArray:
+        """``J'D J - (U'J)'(U'J)`` for derivatives ``(..., K, p)``, with what rounding hides of it: ``(..., K, K)``."""
+        first, seen = (jacobian * self.variance) @ jacobian.swapaxes(-1, -2), jacobian @ self._columns
+        cov = first - seen @ seen.swapaxes(-1, -2)
+        own = np.arange(cov.shape[-1])
+        cov[..., own, own] = np.maximum(cov[..., own, own], 0.0) + self.rounding * first[..., own, own]
+        return np.asarray(cov)
 
     def step(self, gain: FloatArray, jacobian: FloatArray, score: FloatArray, information: FloatArray) -> None:
         """Take the rank-K step ``m += c score``, ``C -= c information c'``, and compress when there is no room left."""
         self.mean += score @ gain
-        root, precision_root = _roots(information, self.project_outputs(jacobian)[1])
+        root, precision_root = _roots(information, self.output_covariance(jacobian))
         new = slice(self.n_columns, self.n_columns + root.shape[1])
         self.cov_root[:, new] = gain.T @ root
         self.precision_root[new] = precision_root.T @ jacobian

@@ -342,11 +342,11 @@ class LowRankCovariance(Structure):
         if self.layout.n_layers < 2:
             return None
         *_, entering, outgoing = self._unit_columns(belief)
-        return -np.einsum("khc,hic->khi", outgoing[:, :-1], entering, optimize=True)
+        return np.asarray(-np.einsum("khc,hic->khi", outgoing[:, :-1], entering, optimize=True))
 
     def output_covariance(self, belief: LowRankGaussian, signals: Any) -> FloatArray:
         """By the derivatives in all weights."""
-        return belief.project_outputs(signals.weight_jacobian(self.layout))[1]
+        return belief.output_covariance(signals.weight_jacobian(self.layout))
 
     def learn(
         self,

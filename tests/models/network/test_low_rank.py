@@ -52,7 +52,8 @@ def test_a_rank_of_all_weights_loses_nothing() -> None:
 )
 def test_compiled_learning_is_the_reference(hidden: tuple[int, ...], head: dict[str, Any]) -> None:
     X, y = problem(head)
-    for fading in ({}, {"forgetting": 0.97}, {"drift": 0.01}, {"outliers": 0.05}):
+    fadings: list[dict[str, Any]] = [{}, {"forgetting": 0.97}, {"drift": 0.01}, {"outliers": 0.05}]
+    for fading in fadings:
         ours, reference = (network(hidden, kernel=kernel, **head, **fading) for kernel in ("auto", "reference"))
         ours.learn(X, y, passes=2)
         reference.learn(X, y, passes=2)
@@ -207,9 +208,7 @@ def test_a_row_that_overflows_leaves_no_trace() -> None:
     observation=st.sampled_from(["gaussian", "bernoulli"]),
     fading=st.sampled_from([{}, {"forgetting": 0.9}, {"drift": 0.01}, {"outliers": 0.05}]),
 )
-def test_no_stream_breaks_it(
-    seed: int, dtype: str, log_scale: float, observation: str, fading: dict[str, float]
-) -> None:
+def test_no_stream_breaks_it(seed: int, dtype: str, log_scale: float, observation: str, fading: dict[str, Any]) -> None:
     rng = np.random.default_rng(seed)
     X = 10.0**log_scale * rng.standard_t(2, size=(250, 3))
     X[rng.random(250) < 0.2] = X[0]  # the same row again and again

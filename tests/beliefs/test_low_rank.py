@@ -184,15 +184,17 @@ def test_copies_are_independent_also_of_what_was_pickled() -> None:
     assert len(pickle.dumps(belief)) < 1.1 * belief.values.nbytes + 1000
 
 
-def test_outputs_known_beyond_rounding_leave_a_covariance() -> None:
-    """In single precision, with errors of a millionth of what the prior expects."""
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_outputs_known_beyond_rounding_leave_a_covariance(n_outputs: int) -> None:
+    """In single precision, with noise far below the rounding of what the prior expects."""
     for seed in range(5):
         rng = np.random.default_rng(seed)
-        belief = LowRankGaussian(np.zeros(9, dtype=np.float32), rng.uniform(0.1, 10.0, 9), 1, 6)
+        belief = LowRankGaussian(np.zeros(9, dtype=np.float32), rng.uniform(0.1, 10.0, 9), n_outputs, 6)
         for _ in range(60):
-            jacobian = 100.0 * rng.normal(size=(1, 9)) * (rng.random(9) < 0.7)
+            jacobian = 100.0 * rng.normal(size=(n_outputs, 9)) * (rng.random(9) < 0.7)
             gain, cov = belief.project_outputs(jacobian)
-            belief.step(gain, jacobian, np.zeros(1), 1.0 / (cov + 1e-4))
+            information = np.linalg.inv(cov + 1e-6 * np.eye(n_outputs))
+            belief.step(gain, jacobian, np.zeros(n_outputs), 0.5 * (information + information.T))
             belief.check()
 
 

@@ -62,19 +62,22 @@ def test_while_there_is_room_nothing_is_lost() -> None:
 
 
 def test_a_compression_is_moment_matching() -> None:
-    """The dropped directions, with the diagonal alone, give each weight the variance that the new diagonal has."""
+    """By brute force: first of the dropped directions and the diagonal alone, then of all weights' variances."""
     belief = learned(7)
     variance, columns = belief.variance.copy(), belief.precision_root[: belief.n_columns].copy()
+    before = np.diag(np.linalg.inv(precision(belief)))
     belief.compress()
     assert belief.n_columns == 4
     root = np.sqrt(variance)
     left, told, _ = np.linalg.svd(root[:, None] * columns.T)
-    # By brute force: what singular vectors 5 to 7 say, in the units of the weights.
-    dropped = (left[:, 4:7] * told[4:7]) / root[:, None]
+    kept, dropped = ((left[:, part] * told[part]) / root[:, None] for part in (slice(4), slice(4, 7)))
     matched = np.diag(np.linalg.inv(np.diag(1.0 / variance) + dropped @ dropped.T))
-    np.testing.assert_allclose(belief.variance, matched, rtol=1e-10)
-    kept = (left[:, :4] * told[:4]) / root[:, None]
-    np.testing.assert_allclose(precision(belief), np.diag(1.0 / matched) + kept @ kept.T, rtol=1e-9, atol=1e-10)
+    after = np.diag(np.linalg.inv(np.diag(1.0 / matched) + kept @ kept.T))
+    np.testing.assert_allclose(belief.variance, matched * before / after, rtol=1e-9)
+    total = np.diag(1.0 / belief.variance) + kept @ kept.T
+    np.testing.assert_allclose(precision(belief), total, rtol=1e-9, atol=1e-10)
+    off, at_first = (np.abs(np.log(now / before)).max() for now in (belief.marginal_variances(), after))
+    assert off < 0.7 * at_first
 
 
 def test_no_direction_is_dropped_where_all_are_kept() -> None:

@@ -3,9 +3,8 @@
 The precision is a diagonal and few columns, ``D⁻¹ + V V'``, so the covariance is ``D - U U'`` with as many columns: a
 row of K outputs appends up to K columns to both, at the cost of the columns and not of the weights squared. When
 there is no room left, the columns are turned to the eigenvectors of ``V'D V``; those that tell most are kept, and the
-others are given to the diagonal, which gets the variances that ``(D⁻¹ + X X')⁻¹`` has with their ``X``. So the
-precision is a sum of squares throughout: it can't lose its definiteness. Until the first compression the belief is the
-full one.
+others are given to the diagonal, such that the weights all but keep their variances. The precision is a sum of squares
+throughout: it can't lose its definiteness. Until the first compression the belief is the full one.
 
 Fading and drift keep this form: ``k (D⁻¹ + V V') + (1 - k) D0⁻¹`` and ``(1 - q) C + q D0`` are computed exactly.
 """
@@ -161,15 +160,19 @@ class LowRankGaussian:
 
         Turned to the eigenvectors of ``V'D V`` with the eigenvalues ``λ``, the columns ``x`` are orthogonal in units of
         ``D``: each takes ``(v x)² / (1 + λ)`` away from a variance ``v``, and all of them what ``U`` does, so that only
-        those that are kept have to be turned.
+        those that are kept have to be turned. With a smaller diagonal these take less away; so it is scaled once more,
+        by how far the variances of the weights are off.
         """
-        variance = self.variance.astype(np.float64)
+        variance, before = self.variance.astype(np.float64), self.marginal_variances()
         turned = _turned(self._precision_columns, variance)[: self.rank]
         told = np.square(turned) @ variance
         by_all = np.einsum("ic,ic->i", self._columns, self._columns)
         by_kept = variance**2 * np.einsum("ci,ci,c->i", turned, turned, 1.0 / (1.0 + told))
         # No direction that is dropped tells more than one that is kept, which bounds what rounding can do.
-        self._assign(np.maximum(variance - (by_all - by_kept), variance / (1.0 + told.min())), turned)
+        matched = np.maximum(variance - (by_all - by_kept), variance / (1.0 + told.min()))
+        self._assign(matched, turned)
+        hidden = self.rounding * variance  # by rounding
+        self._assign(matched * (before + hidden) * lowered(self.marginal_variances() + hidden), turned)
 
     def _assign(self, variance: FloatArray, columns: FloatArray) -> None:
         """Take ``D`` and `_turned` columns ``V'``; ``U`` follows.

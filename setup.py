@@ -49,6 +49,7 @@ WORTH_A_SECOND_BUILD = {
     "network_diagonal",
     "network_layers",
     "separate_outputs",
+    "network_low_rank",
     "gumbel",
 }
 SHARED = "onepass.engine._cyutility"  # what Cython's memoryviews need, once for all modules

@@ -21,10 +21,12 @@ from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.kronecker import KroneckerGaussian
 from onepass.beliefs.layered import FullLayer, KroneckerLayer, LayeredGaussian
 from onepass.beliefs.layout import Layout
+from onepass.beliefs.low_rank import RANK, LowRankGaussian, capacity
 from onepass.engine.network import learn_blocks
 from onepass.engine.network_batch import learn_batches
 from onepass.engine.network_diagonal import learn_diagonal
 from onepass.engine.network_layers import LayerForm, LayerShape, learn_layers
+from onepass.engine.network_low_rank import learn_low_rank
 from onepass.engine.network_records import BlockShape, NetworkRule, NetworkShape, Sites, TrainingPass
 from onepass.engine.separate_outputs import learn_separate
 from onepass.engine.threads import threads_for
@@ -277,6 +279,100 @@ class FullCovariance(BlockStructure):
         whole = cov.reshape(n_out, n_hidden + 1, n_hidden, n_in)
         units = np.arange(n_hidden)
         return np.asarray(whole[:, units, units])
+
+
+@register
+class LowRankCovariance(Structure):
+    """Correlations between all weights, in the directions known best; in the others none."""
+
+    name = "low_rank"
+    rank: ClassVar[int] = RANK
+    """Directions that are kept."""
+    drifts_in_steps = True
+    learns_batches = False
+
+    def __init__(self, sizes: tuple[Any, ...]) -> None:
+        super().__init__(sizes)
+        self._shape = NetworkShape(self.layout.widths, self.layout.starts)
+
+    @property
+    def widest(self) -> int:
+        """Columns: what takes a factorisation is the matrix of their products."""
+        return capacity(self.layout.size, self.layout.widths[-1], self.rank)
+
+    @classmethod
+    def n_numbers(cls, layout: Layout) -> int:
+        """Those of the diagonal and of the columns."""
+        return LowRankGaussian.n_numbers(layout.size, layout.widths[-1], cls.rank)
+
+    def start(self, mean: FloatArray, variance: FloatArray) -> LowRankGaussian:
+        """Make a belief with independent weights."""
+        return LowRankGaussian(mean, variance, self.layout.widths[-1], self.rank)
+
+    def arrays(self, belief: LowRankGaussian) -> dict[str, FloatArray]:
+        """The mean; and the diagonal, the columns and their number one behind the other."""
+        return {"mean": belief.mean, "covariance": belief.values}
+
+    def parts(self, belief: LowRankGaussian) -> tuple[FullGaussian, ...]:
+        """One, with a full covariance; a ValueError where that is too large."""
+        return (belief.to_full(),)
+
+    def join(self, parts: Sequence[FullGaussian]) -> LowRankGaussian:
+        """The nearest belief of this form to the only part."""
+        (belief,) = parts
+        return LowRankGaussian.from_full(belief, self.layout.widths[-1], self.rank)
+
+    def check(self, belief: LowRankGaussian, check_definite: Callable[[FloatArray], None]) -> None:
+        """By a matrix of the columns' size."""
+        belief.check()
+
+    def _unit_columns(self, belief: LowRankGaussian) -> list[FloatArray]:
+        """``U`` of each layer, ``(n_out, n_in + 1, columns)``."""
+        columns = belief.cov_root[:, : belief.n_columns]
+        starts = pairwise(self.layout.starts)
+        return [columns[a:b].reshape(*shape, -1) for (a, b), shape in zip(starts, self.layout.shapes, strict=True)]
+
+    def own_variances(self, belief: LowRankGaussian) -> list[Callable[[FloatArray], FloatArray]]:
+        """``Σ z² v - (U'z)²`` with the diagonal and the columns of each unit's own weights."""
+
+        def quadratic(variance: FloatArray, columns: FloatArray) -> Callable[[FloatArray], FloatArray]:
+            return lambda z: z**2 @ variance.T - np.stack([np.square(z @ own).sum(axis=-1) for own in columns], axis=-1)
+
+        return [
+            quadratic(*own) for own in zip(self.layout.layers(belief.variance), self._unit_columns(belief), strict=True)
+        ]
+
+    def covariance_with_outgoing(self, belief: LowRankGaussian) -> FloatArray | None:
+        """Only the columns couple weights of different layers."""
+        if self.layout.n_layers < 2:
+            return None
+        *_, entering, outgoing = self._unit_columns(belief)
+        return np.asarray(-np.einsum("khc,hic->khi", outgoing[:, :-1], entering, optimize=True))
+
+    def output_covariance(self, belief: LowRankGaussian, signals: Any) -> FloatArray:
+        """By the derivatives in all weights."""
+        return belief.output_covariance(signals.weight_jacobian(self.layout))
+
+    def learn(
+        self,
+        belief: LowRankGaussian,
+        noise: NoiseState,
+        rule: NetworkRule,
+        work: TrainingPass,
+        batch: int,
+        sites: Sites | None,
+    ) -> int:
+        """Learn row by row, and compress the belief whenever there is no room for another one."""
+        numbers = (belief.mean, belief.variance, belief.precision_root, belief.cov_root, belief.used, belief.rounding)
+        learned = 0
+        while True:
+            learned += learn_low_rank(work, learned, self._shape, rule, noise, *numbers)
+            if not belief.is_full:
+                return learned
+            with threads_for(self.widest):
+                belief.compress()
+            if work.is_first and noise.trust.is_alarmed():
+                return learned
 
 
 @register

@@ -85,8 +85,9 @@ class BayesianNetwork(DriftChoice):
         Variance of the Gaussian noise: fixed; learned, one for all rows; or learned as a function of the input, by a
         second output of the network for each of the first ones. Of negative binomial counts their dispersion: counts of
         mean ``m`` have the variance ``m + noise m²``.
-    covariance : {"auto", "full", "layer", "neuron", "kronecker", "diagonal"} or tuple of str
-        Between which weights correlations are kept: all, those of a layer, of a neuron, none; with ``"kronecker"``
+    covariance : {"auto", "full", "low_rank", "layer", "neuron", "kronecker", "diagonal"} or tuple of str
+        Between which weights correlations are kept: all, those of a layer, of a neuron, none; with ``"low_rank"`` all
+        in the 100 directions known best, for networks with few outputs and thousands of weights; with ``"kronecker"``
         those of a layer too, as a product of correlations between its inputs and between its outputs, for wide layers.
         A tuple has a form for each layer of weights, ``"kronecker"`` or ``"full"``, and none between layers. By default
         the richest that is not too large.

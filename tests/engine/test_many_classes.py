@@ -10,7 +10,8 @@ from benchmarks.classes import Logits, exact_logits
 from benchmarks import many_classes
 from onepass import BayesianNetwork, BayesianPerceptronClassifier
 from onepass._typing import FloatArray
-from onepass.beliefs.softmax import choose_softmax_covariance, softmax_multiply_adds
+from onepass.beliefs.cost import choose_covariance, multiply_adds
+from onepass.beliefs.layout import Layout
 from onepass.engine.class_matches import CategoricalOutputs
 from onepass.engine.vector_matches import NoiseState
 from tests.helpers.classes import error
@@ -137,6 +138,7 @@ def test_the_estimator_takes_blocks_per_class() -> None:
 
 def test_a_class_more_never_makes_the_chosen_covariance_slower() -> None:
     for d in (5, 20, 100, 784):
-        costs = [softmax_multiply_adds(choose_softmax_covariance(d, k), d, k) for k in range(3, 300)]
+        layouts = [Layout((d, k)) for k in range(3, 300)]
+        costs = [multiply_adds(choose_covariance(layout), layout) for layout in layouts]
         for k, (before, after) in enumerate(pairwise(costs), 3):
             assert after <= before * ((k + 1) / k) ** 3

@@ -107,8 +107,8 @@ class FullLayer:
         self.root[...] = _triangle(both)
 
     def part(self) -> FullGaussian:
-        """As a belief of its own, in double precision; its root ``R'R = C`` is taken from the other end."""
-        root = np.ascontiguousarray(_triangle(self.root[::-1])[::-1, ::-1].T)
+        """As a belief of its own, in double precision, with the root ``R'R = C``."""
+        root = np.ascontiguousarray(_triangle(self.root).T)
         return FullGaussian.from_arrays(self.mean.astype(np.float64), root=root)
 
     def assign(self, part: FullGaussian) -> None:

@@ -20,11 +20,8 @@ from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import lowered, prior_gap
 from onepass.beliefs.full import FullGaussian
 
-__all__ = ["RANK", "LowRankGaussian", "capacity"]
+__all__ = ["LowRankGaussian", "capacity"]
 
-# Directions that a compression keeps. On random functions and on splits of regression sets that are not reported, 50
-# were up to a tenth worse, and 150 gained a few per cent for half as much time again.
-RANK = 100
 # A direction of the outputs is left out of a row's step if the row explains less than this share of its variance.
 _LEAST_SHARE = 1e-9
 _LEAST_LEFT = 1e-12  # of a variance, in one direction, by one row
@@ -52,7 +49,7 @@ class LowRankGaussian:
 
     Examples
     --------
-    >>> belief = LowRankGaussian(np.zeros(3), np.ones(3), n_outputs=1)
+    >>> belief = LowRankGaussian(np.zeros(3), np.ones(3), n_outputs=1, rank=2)
     >>> J = np.array([[1.0, 0.0, 2.0]])
     >>> gain, cov = belief.project_outputs(J)
     >>> belief.step(gain, J, score=np.array([0.5]), information=np.array([[0.1]]))
@@ -60,7 +57,7 @@ class LowRankGaussian:
     (array([0.5, 0. , 1. ]), array([0.9, 1. , 0.6]), 1)
     """
 
-    def __init__(self, mean: FloatArray, variance: FloatArray, n_outputs: int, rank: int = RANK) -> None:
+    def __init__(self, mean: FloatArray, variance: FloatArray, n_outputs: int, rank: int) -> None:
         mean = np.array(mean)
         self.n_outputs, self.rank = n_outputs, min(rank, len(mean))
         self._bind(mean, np.zeros(self.n_numbers(len(mean), n_outputs, rank), dtype=mean.dtype))
@@ -249,7 +246,7 @@ class LowRankGaussian:
         if size > _MOST_MERGED:
             raise ValueError(
                 f"a covariance of low rank is merged by way of a full one, which takes at most {_MOST_MERGED} weights, "
-                f"got {size}: use fewer units, or covariance='neuron'"
+                f"got {size}: use fewer units, or covariance='kronecker'"
             )
         exact = LowRankGaussian(self.mean.astype(np.float64), self.variance, self.n_outputs, self.rank)
         variance = self.variance.astype(np.float64)
@@ -257,7 +254,7 @@ class LowRankGaussian:
         return _FullPart(exact.mean, exact.cov[0])
 
     @classmethod
-    def from_full(cls, belief: FullGaussian, n_outputs: int, rank: int = RANK) -> Self:
+    def from_full(cls, belief: FullGaussian, n_outputs: int, rank: int) -> Self:
         """Make the belief of this form that has the same mean and variances, and the directions known best.
 
         Given ``D`` the best columns are the first eigenvectors of the precision in units of ``D``. The variances are
@@ -293,7 +290,7 @@ class _FullPart(FullGaussian):
             raise ValueError(
                 "with covariance='low_rank' what models learned adds up if their prior has learned no rows: one that "
                 "has, is compressed anew by each of them, and differently. Merge copies of a network that has learned "
-                "nothing, or use covariance='full' or 'neuron'"
+                "nothing, or use covariance='full' or 'kronecker'"
             ) from None
 
 

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from onepass._typing import FloatArray
 from onepass._validation import one_of
 from onepass.beliefs.block import BlockGaussian
+from onepass.beliefs.cost import choose_covariance, default_rank
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.kronecker import KroneckerGaussian
 from onepass.beliefs.layered import FullLayer, KroneckerLayer, LayeredGaussian
 from onepass.beliefs.layout import Layout
-from onepass.beliefs.low_rank import RANK, LowRankGaussian, capacity
+from onepass.beliefs.low_rank import LowRankGaussian, capacity
 from onepass.engine.network import learn_blocks
 from onepass.engine.network_batch import learn_batches
 from onepass.engine.network_diagonal import learn_diagonal
@@ -38,16 +39,10 @@ __all__ = [
     "Covariance",
     "FullCovariance",
     "Structure",
-    "choose_structure",
     "count_numbers",
     "make_structure",
     "register",
 ]
-
-# Limits of "auto": weights of a full covariance (a row then costs about a millisecond), and numbers in
-# the blocks of all neurons together (32 MB).
-_FULL_WEIGHTS = 2_000
-_NEURON_NUMBERS = 4_000_000
 
 
 class Structure:
@@ -163,7 +158,7 @@ def make_structure(covariance: Covariance, sizes: tuple[Any, ...]) -> Structure:
     if isinstance(covariance, (tuple, list)):
         return LayeredCovariance(sizes, tuple(covariance))
     one_of(covariance, ("auto", *STRUCTURES), "covariance")
-    return STRUCTURES[choose_structure(sizes) if covariance == "auto" else str(covariance)](sizes)
+    return STRUCTURES[choose_covariance(Layout(sizes)) if covariance == "auto" else str(covariance)](sizes)
 
 
 def count_numbers(covariance: Covariance, layout: Layout) -> int:
@@ -171,16 +166,6 @@ def count_numbers(covariance: Covariance, layout: Layout) -> int:
     if isinstance(covariance, (tuple, list)):
         return layered_numbers(layout, check_forms(layout, tuple(covariance)))
     return STRUCTURES[str(one_of(covariance, tuple(STRUCTURES), "covariance"))].n_numbers(layout)
-
-
-def choose_structure(sizes: tuple[Any, ...]) -> str:
-    """Resolve ``covariance="auto"``."""
-    layout = Layout(sizes)
-    if layout.has_convolutions:
-        return "kronecker"
-    if layout.size <= _FULL_WEIGHTS:
-        return "full"
-    return "neuron" if NeuronBlocks.n_numbers(layout) <= _NEURON_NUMBERS else "diagonal"
 
 
 class BlockStructure(Structure):
@@ -286,14 +271,13 @@ class LowRankCovariance(Structure):
     """Correlations between all weights, in the directions known best; in the others none."""
 
     name = "low_rank"
-    rank: ClassVar[int] = RANK
-    """Directions that are kept."""
     drifts_in_steps = True
     learns_batches = False
 
     def __init__(self, sizes: tuple[Any, ...]) -> None:
         super().__init__(sizes)
         self._shape = NetworkShape(self.layout.widths, self.layout.starts)
+        self.rank = default_rank(self.layout.size)
 
     @property
     def widest(self) -> int:
@@ -303,7 +287,7 @@ class LowRankCovariance(Structure):
     @classmethod
     def n_numbers(cls, layout: Layout) -> int:
         """Those of the diagonal and of the columns."""
-        return LowRankGaussian.n_numbers(layout.size, layout.widths[-1], cls.rank)
+        return LowRankGaussian.n_numbers(layout.size, layout.widths[-1], default_rank(layout.size))
 
     def start(self, mean: FloatArray, variance: FloatArray) -> LowRankGaussian:
         """Make a belief with independent weights."""

@@ -233,7 +233,7 @@ shape = _all(
     ),
     click.option(
         "--covariance",
-        type=click.Choice(["full", "layer", "neuron", "kronecker", "diagonal"]),
+        type=click.Choice(["full", "low_rank", "layer", "neuron", "kronecker", "diagonal"]),
         help="Which correlations between weights are kept; by default as many as the size allows. kronecker is for "
         "wide hidden layers.",
     ),

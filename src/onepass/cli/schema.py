@@ -64,7 +64,7 @@ def _check_model(shape: dict[str, Any]) -> None:
 
     if shape["activation"] not in (None, *NAMES):
         raise click.UsageError(f"--activation must be one of {', '.join(NAMES)}; got {shape['activation']!r}.")
-    if shape["covariance"] in ("layer", "neuron", "kronecker") and not shape["hidden"]:
+    if shape["covariance"] in ("low_rank", "layer", "neuron", "kronecker") and not shape["hidden"]:
         raise click.UsageError(
             f"--covariance {shape['covariance']} needs hidden layers, e.g. --hidden 50; without --hidden it is full or "
             "diagonal."

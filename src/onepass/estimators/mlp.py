@@ -133,10 +133,10 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         Standard deviation of the output's bias before the first row, whatever ``prior_scale`` is: wide enough for
         classes that hardly ever come. With more than two classes it is that of the log odds between any two. None
         leaves it to the network's prior and ``prior_scale``.
-    covariance : {"auto", "full", "layer", "neuron", "kronecker", "diagonal"} or tuple of str
-        Between which weights correlations are kept; by default the richest structure that is not too large.
-        ``"kronecker"`` is for wide layers; a tuple has ``"kronecker"`` or ``"full"`` for each layer of weights, the
-        output's too. See `onepass.BayesianNetwork`.
+    covariance : {"auto", "full", "low_rank", "layer", "neuron", "kronecker", "diagonal"} or tuple of str
+        Between which weights correlations are kept; by default the richest structure that is not too slow.
+        ``"low_rank"`` is for few outputs and thousands of weights, ``"kronecker"`` for wide layers; a tuple has
+        ``"kronecker"`` or ``"full"`` for each layer of weights, the output's too. See `onepass.BayesianNetwork`.
     image_shape : tuple of int, optional
         Rows are images, ``(height, width)`` or ``(height, width, channels)``: tables of pixels, row after row and the
         channels of a pixel together, or arrays ``(n, height, width)`` or ``(n, height, width, channels)``.
@@ -267,10 +267,10 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
     intercept_scale : float, optional
         Standard deviation of the output's bias before the first row, whatever ``prior_scale`` is. By default the
         network's prior has one, 1 for numbers and 4 for counts, which ``prior_scale`` multiplies.
-    covariance : {"auto", "full", "layer", "neuron", "kronecker", "diagonal"} or tuple of str
-        Between which weights correlations are kept; by default the richest structure that is not too large.
-        ``"kronecker"`` is for wide layers; a tuple has ``"kronecker"`` or ``"full"`` for each layer of weights, the
-        output's too. See `onepass.BayesianNetwork`.
+    covariance : {"auto", "full", "low_rank", "layer", "neuron", "kronecker", "diagonal"} or tuple of str
+        Between which weights correlations are kept; by default the richest structure that is not too slow.
+        ``"low_rank"`` is for few outputs and thousands of weights, ``"kronecker"`` for wide layers; a tuple has
+        ``"kronecker"`` or ``"full"`` for each layer of weights, the output's too. See `onepass.BayesianNetwork`.
     image_shape : tuple of int, optional
         Rows are images, ``(height, width)`` or ``(height, width, channels)``: tables of pixels, row after row and the
         channels of a pixel together, or arrays ``(n, height, width)`` or ``(n, height, width, channels)``.

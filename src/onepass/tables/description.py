@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onepass.beliefs.cost import multiply_adds
+from onepass.beliefs.layout import Layout
 from onepass.tables.columns.wording import listed, standardised
 from onepass.tables.targets import CountTarget, NumberTarget
 
@@ -18,6 +20,7 @@ _COVARIANCE = {
     "layer": "layer: correlations between weights of one layer are kept",
     "neuron": "neuron: correlations between weights of one unit are kept",
     "kronecker": "kronecker: correlations between weights of one layer are kept, as inputs' times units'",
+    "low_rank": "low_rank: the correlations in the directions known best are kept",
     "diagonal": "diagonal: no correlations between weights are kept",
 }
 
@@ -105,7 +108,10 @@ def _covariance_words(model: "TabularModel") -> str:
     """Which correlations are kept and, where nobody asked for them, what for."""
     structure = model.structure
     words = _COVARIANCE[structure] if isinstance(structure, str) else f"layer by layer: {', '.join(structure)}"
-    return f"{words}; chosen for {model.n_weights:,} weights" if model.estimator.covariance == "auto" else words
+    if model.estimator.covariance != "auto" or not isinstance(structure, str):
+        return words
+    cost = multiply_adds(structure, Layout(model.layers))
+    return f"{words}; chosen for {model.n_weights:,} weights, with some {cost:,} multiplications per row"
 
 
 def _drift_believed(probabilities: dict[float | str, float]) -> str:

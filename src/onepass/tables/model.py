@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from onepass._typing import FloatArray
+from onepass.beliefs.cost import choose_covariance
 from onepass.beliefs.layout import Layout
-from onepass.beliefs.structures import Covariance, choose_structure
+from onepass.beliefs.structures import Covariance
 from onepass.files.registry import savable, savable_names
 from onepass.files.state import Arrays, Parameters, as_tally, nested, under
 from onepass.tables import description
@@ -167,7 +168,7 @@ class TabularModel:
     def structure(self) -> Covariance:
         """Which correlations between weights are kept."""
         covariance: Covariance = self.estimator.covariance
-        return choose_structure(self.layers) if covariance == "auto" else covariance
+        return choose_covariance(Layout(self.layers)) if covariance == "auto" else covariance
 
     def weights(self) -> dict[str, list[Weight]]:
         """What each feature does, for the target or for each class, the largest first.

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from onepass.beliefs.softmax import choose_softmax_covariance
+from onepass.beliefs.cost import choose_covariance
+from onepass.beliefs.layout import Layout
 from onepass.estimators import (
     BayesianMLPClassifier,
     BayesianMLPRegressor,
@@ -71,5 +72,5 @@ def make_estimator(n_features: int, target: Target, settings: Settings) -> Any:
 
 def _default_covariance(n_features: int, target: Target) -> str:
     if isinstance(target, ClassTarget) and len(target.labels) > 2:
-        return choose_softmax_covariance(n_features, len(target.labels))
+        return choose_covariance(Layout((n_features, len(target.labels))))
     return "full" if n_features <= _FULL else "diagonal"

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onepass import BayesianNetwork, merge
-from onepass.beliefs.structures import LowRankCovariance, count_numbers
+from onepass.beliefs import structures
+from onepass.beliefs.structures import count_numbers
 from onepass.files import checkpoint
 from tests.models.network.test_network import HEADS, numbers, problem
 
@@ -18,7 +19,7 @@ from tests.models.network.test_network import HEADS, numbers, problem
 @pytest.fixture
 def few_directions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Such that some rows fill the belief."""
-    monkeypatch.setattr(LowRankCovariance, "rank", 8)
+    monkeypatch.setattr(structures, "default_rank", lambda _: 8)
 
 
 def network(hidden: tuple[int, ...] = (6,), n_features: int = 4, **options: Any) -> BayesianNetwork:

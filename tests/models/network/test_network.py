@@ -3,6 +3,7 @@
 import pickle
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from scipy.special import softmax
 
 from onepass import BayesianNetwork, BayesianPerceptron, Quadrature
 from onepass.activations import Moments
+from onepass.beliefs.cost import choose_covariance, multiply_adds
+from onepass.beliefs.layout import Layout
 from onepass.beliefs.structures import make_structure
 from onepass.engine.vector_matches import NoiseState
 from onepass.likelihoods.outputs import CategoricalClasses, OutputMatch
@@ -437,8 +440,21 @@ def test_labels_are_checked() -> None:
 
 def test_the_structure_follows_from_the_size() -> None:
     assert BayesianNetwork(13).covariance == "full"
-    assert BayesianNetwork(64, (50,), 10).covariance == "neuron"
-    assert BayesianNetwork(784, (100,), 10).covariance == "diagonal"
+    assert BayesianNetwork(38).covariance == "low_rank"
+    assert BayesianNetwork(64, (50,), 10).covariance == "kronecker"
+    assert BayesianNetwork(784, (100,), 10).covariance == "kronecker"
+    assert BayesianNetwork(20, (), 100, observation="categorical").covariance == "neuron"
+    assert BayesianNetwork(5_000, (100,), 10).covariance == "diagonal"
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3, 30])
+@pytest.mark.parametrize("hidden", [(), (30,), (200,), (40, 40)], ids=str)
+def test_a_feature_more_does_not_double_the_cost_of_a_row(hidden: tuple[int, ...], n_outputs: int) -> None:
+    costs = []
+    for n_features in range(3, 1500):
+        layout = Layout((n_features, *hidden, n_outputs))
+        costs.append(multiply_adds(choose_covariance(layout), layout))
+    assert max(after / before for before, after in pairwise(costs)) < 2.0
 
 
 def test_a_batch_is_compiled_as_it_reads() -> None:

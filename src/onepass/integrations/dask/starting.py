@@ -30,19 +30,28 @@ def start_estimator(client: Any, model: Any, shards: list[Any]) -> tuple[Any, li
     if is_classifier(model):
         labels = client.gather([client.submit(_labels, shard, pure=False) for shard in shards])
         options["classes"] = np.unique(np.concatenate(labels))
-    started, left, shards = clone(model), n, list(shards)
+    left, shards = n, list(shards)
+    first: list[Batch] = []
     for k, shard in enumerate(shards):
-        taken = 0
-        for X, y in client.submit(_head, shard, left, pure=False).result():
-            started.partial_fit(X, y, **options)
-            taken += len(y)
-        left -= taken
-        shards[k] = client.submit(Tail, shard, taken, pure=False) if taken else shard
+        taken = client.submit(_head, shard, left, pure=False).result()
+        count = sum(len(y) for _, y in taken)
+        shards[k] = client.submit(Tail, shard, count, pure=False) if count else shard
+        first, left = first + taken, left - count
         if not left:
             break
     if left == n:
         raise ValueError(NO_ROWS)
+    started = _started(clone(model), first, options)
+    if getattr(started, "covariance_", None) == "low_rank" and model.covariance == "auto":
+        # What shards learn with it adds up only from a prior that has learned no rows.
+        started = _started(clone(model).set_params(covariance="kronecker"), first, options)
     return started, shards
+
+
+def _started(model: Any, first: list[Batch], options: dict[str, Any]) -> Any:
+    for X, y in first:
+        model.partial_fit(X, y, **options)
+    return model
 
 
 # Tasks, which run on the workers.

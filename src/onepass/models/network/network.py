@@ -87,10 +87,11 @@ class BayesianNetwork(DriftChoice):
         mean ``m`` have the variance ``m + noise m²``.
     covariance : {"auto", "full", "low_rank", "layer", "neuron", "kronecker", "diagonal"} or tuple of str
         Between which weights correlations are kept: all, those of a layer, of a neuron, none; with ``"low_rank"`` all
-        in the 100 directions known best, for networks with few outputs and thousands of weights; with ``"kronecker"``
-        those of a layer too, as a product of correlations between its inputs and between its outputs, for wide layers.
-        A tuple has a form for each layer of weights, ``"kronecker"`` or ``"full"``, and none between layers. By default
-        the richest that is not too large.
+        in some directions, those known best (100; fewer beyond 10,000 weights), for networks with few outputs and
+        thousands of weights; with ``"kronecker"`` those of a layer too, as a product of correlations between its inputs
+        and between its outputs, for wide layers. A tuple has a form for each layer of weights, ``"kronecker"`` or
+        ``"full"``, and none between layers. By default the richest that is not too slow: full up to 2,000 weights;
+        beyond, of low rank with one or two outputs, else Kronecker; see `onepass.beliefs.cost`.
     prior : NetworkPrior, optional
         Spread of the prior's means and its standard deviations. By default one for regression, another one for it with
         several hidden layers, one for counts and one for labels.

@@ -30,6 +30,7 @@ __all__ = [
     "REGRESSION",
     "UNIT",
     "WIDE_CLASSIFICATION",
+    "WIDE_REGRESSION",
     "NetworkPrior",
     "PriorScales",
     "choose_count_prior",
@@ -105,11 +106,14 @@ CLASSIFICATION = NetworkPrior(
     weight_std=3.0, bias_means=3.0, output_means=5.0, output_std=4.0, output_bias_std=3.0, few_inputs=1, paired=True
 )
 # For labels and wide layers, whose belief is a product of inputs' and outputs'. All of it was chosen on images that are
-# not in the reported test set, on smaller digits and on random classes.
+# not in the reported test set, on smaller digits, on random classes, and on splits of regression sets that are not
+# reported.
 WIDE_CLASSIFICATION = replace(CLASSIFICATION, weight_std=4.0, bias_std=2.0, output_std=6.0, deep_std=1.5)
 # The outputs of a convolution's filters at neighbouring positions are alike, and add up in the layer behind.
 IMAGE_CLASSIFICATION = replace(WIDE_CLASSIFICATION, deep_std=3.0)
-_AVERAGED_UNITS = 10  # so many units, divided by a layer's, are the share of the variance that its units average over
+WIDE_REGRESSION = replace(REGRESSION, weight_std=2.2)
+# So many units, divided by a layer's, are the share of the variance that its units are averaged over.
+_AVERAGED_FOR_LABELS, _AVERAGED_FOR_NUMBERS = 10, 25
 # Standard normal means and unit variances for every weight: the published prior of the Kalman Bayesian neural network.
 UNIT = NetworkPrior(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, few_inputs=1, fan_in=False)
 
@@ -124,12 +128,15 @@ def choose_count_prior(layout: Layout) -> NetworkPrior:
 
 def choose_prior(numbers: bool, layout: Layout, wide: bool = False) -> NetworkPrior:
     """The prior of a network for numbers or for labels; its belief may be one for wide layers."""
-    if numbers:
-        return DEEP_REGRESSION if layout.n_layers > 2 else REGRESSION
+    deep = layout.n_layers > 2
     if not wide or layout.n_layers == 1:
-        return CLASSIFICATION
-    chosen = IMAGE_CLASSIFICATION if layout.has_convolutions else WIDE_CLASSIFICATION
-    return replace(chosen, variance_share=min(1.0, _AVERAGED_UNITS / min(layout.widths[1:-1])))
+        return CLASSIFICATION if not numbers else DEEP_REGRESSION if deep else REGRESSION
+    if numbers:
+        chosen, averaged = DEEP_REGRESSION if deep else WIDE_REGRESSION, _AVERAGED_FOR_NUMBERS
+    else:
+        chosen = IMAGE_CLASSIFICATION if layout.has_convolutions else WIDE_CLASSIFICATION
+        averaged = _AVERAGED_FOR_LABELS
+    return replace(chosen, variance_share=min(1.0, averaged / min(layout.widths[1:-1])))
 
 
 def start_weights(

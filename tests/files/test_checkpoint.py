@@ -272,6 +272,7 @@ def spoiled(name: str, value: float, index: Any = -1) -> Callable[[Any, Any], No
         (spoiled("mean", np.nan), {}, "mean holds numbers that are not finite"),
         (spoiled("root", np.inf), {}, "root holds numbers that are not finite"),
         (spoiled("root", 1.0, (0, 1)), {}, "root has entries above its diagonal"),
+        (spoiled("root", 1e200, (0, 0)), {}, "root has entries above .*, whose squares are beyond float64"),
         (spoiled("running", np.nan), {}, "running holds numbers that are not finite"),
         (spoiled("running", -1.0, 0), {}, "noise -1, which must not be negative"),
         (spoiled("process_noise", -1.0), {}, "process_noise must not be negative"),

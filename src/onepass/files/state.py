@@ -134,9 +134,7 @@ def decode_belief(data: Any, arrays: Mapping[str, np.ndarray], size: int) -> Bel
     if not isinstance(data["fragile"], bool):
         raise ValueError(f"fragile must be true or false, got {data['fragile']!r}")
     if "root" in arrays:
-        root = sized(arrays, "root", (size, size), dtype)
-        if np.triu(root, 1).any():
-            raise ValueError("root has entries above its diagonal")
+        root = _triangular(arrays, "root", size, dtype)
         return FullGaussian.from_arrays(mean, root=np.ascontiguousarray(root), needs_square_root=data["fragile"])
     lower = sized(arrays, "covariance", (size, size), dtype)
     check_definite(lower)
@@ -152,10 +150,19 @@ def decode_prior(arrays: Mapping[str, np.ndarray], size: int, dtype: Any) -> Ful
     mean = sized(arrays, "prior_mean", (size,), dtype) if "prior_mean" in arrays else np.zeros(size, dtype=dtype)
     if "prior_root" not in arrays:
         return DiagonalGaussian(mean, variances)
-    root = sized(arrays, "prior_root", (size, size), dtype)
-    if np.triu(root, 1).any():
-        raise ValueError("prior_root has entries above its diagonal")
+    root = _triangular(arrays, "prior_root", size, dtype)
     return FullGaussian.from_arrays(mean, root=np.ascontiguousarray(root))
+
+
+def _triangular(arrays: Mapping[str, np.ndarray], name: str, size: int, dtype: Any) -> np.ndarray:
+    """A lower triangular root of a covariance, which it can be multiplied to."""
+    root = sized(arrays, name, (size, size), dtype)
+    if np.triu(root, 1).any():
+        raise ValueError(f"{name} has entries above its diagonal")
+    most = np.sqrt(np.finfo(dtype).max / size)
+    if np.abs(root).max(initial=0.0) > most:
+        raise ValueError(f"{name} has entries above {most:.3g}, whose squares are beyond {np.dtype(dtype)}")
+    return root
 
 
 def check_definite(lower: FloatArray) -> None:

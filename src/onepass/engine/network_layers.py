@@ -709,19 +709,24 @@ def _step(layer, is_first, n_outputs, rank, root, score, scale, t, mean, values,
             squares[k * rank + m] = entry
             squares[m * rank + k] = entry
     share = scale / n_inner if layer.is_kronecker else 1.0
-    informative = _share_of_outputs(rank, share, squares, signs, factor, mixed)
-    stretch = 1.0
     explained = 0.0  # c = tr(N M) / n_out
     for k in range(rank):
         explained += signs[k] * squares[k * rank + k] / n_outer
+    if layer.is_kronecker and explained * scale > 1.0 - _LEAST_LEFT:
+        # By rounding. All of H is lowered alike, as the stretch is a difference that c and H have to agree in.
+        lowered = (1.0 - _LEAST_LEFT) / (explained * scale)
+        explained *= lowered
+        for k in range(rank * rank):
+            squares[k] *= lowered
+    informative = _share_of_outputs(rank, share, squares, signs, factor, mixed)
+    stretch = 1.0
     if layer.is_kronecker:
-        taken = min(explained * scale, 1.0 - _LEAST_LEFT)
+        taken = explained * scale
         rest = 1.0 / (1.0 - taken)
         stretch = (n_inner + taken * rest) * (n_outer + share * informative) - scale * informative * rest
         stretch /= n_inner * n_outer
         memory[layer.shares + t] = 0.0
         if scale > 0.0:
-            explained = taken / scale
             memory[layer.shares + t] = explained / (1.0 + sqrt(1.0 - taken))
     moves = memory + layer.moves
     if is_first and layer.is_kronecker:

@@ -45,7 +45,7 @@ cdef void _through_weights(
     Layer* layer, const int* patch_index, Py_ssize_t n_outputs, const Real* mean, Real* memory
 ) noexcept nogil
 cdef void _project(
-    LayerShape shape, const Real* values, const double* scales, Real* memory, double* cov, double* squares
+    LayerShape shape, const Real* values, const double* scales, Real* memory, double* cov
 ) noexcept nogil
 cdef void _fill_weight_jacobian(Layer* layer, Py_ssize_t n_outputs, Real* memory) noexcept nogil
 cdef void _step(

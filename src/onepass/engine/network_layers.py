@@ -78,11 +78,6 @@ class LayerForm:
         """Of its covariance's roots."""
         return self.width**2 + (self.cols**2 if self.is_kronecker else 0)
 
-    @property
-    def arguments(self):
-        """To make it again."""
-        return (self.is_kronecker, self.n_in, self.rows, self.cols, self.patches, self.pools, self.pool_size)
-
 
 class LayerShape:
     """Where the numbers of each layer stand in the mean, in the roots and in the memory of a block of rows."""
@@ -110,8 +105,10 @@ class LayerShape:
             plain = (kronecker, form.n_in, form.n_out, form.rows, cols, positions, weights, values, root, patch, pool)
             seen = block * cols if kronecker else 0
             moves = block * form.rows if kronecker and number == 0 else form.width
-            own = form.rows if kronecker else form.rows * (cols * (cols + 1) // 2)
-            sizes = (form.n_in + 1, form.n_in + 1, positions * cols, positions * cols, cols * (cols + 1) // 2)
+            patched = 0 if kronecker else positions * cols
+            pairs = 0 if kronecker else cols * (cols + 1) // 2
+            own = form.rows if kronecker else form.rows * pairs
+            sizes = (form.n_in + 1, form.n_in + 1, patched, patched, pairs)
             sizes += (block * units if number == 0 and kronecker else units, units, units, n * units, n * form.n_in)
             sizes += (n * form.width, n * form.width, (n + 1) * form.width)
             sizes += (seen, seen, seen, moves, block, own, cols, (n + 1) * form.width, n * form.width)
@@ -120,7 +117,8 @@ class LayerShape:
             memory, weights, values = int(starts[len(sizes)]), weights + form.rows * cols, values + form.n_numbers
             patch, pool = patch + form.patches.size, pool + len(form.pools)
         self.n_memory = memory
-        self.n_small = n + (self.n_layers + 9) * n * n + 4 * n + 2 * self.n_layers
+        # Outputs and their covariance, the scale of each layer, root and signs, and three matrices of a step.
+        self.n_small = n + n * n + self.n_layers + (n + 1) * n + 3 * n * n
 
     def for_rows(self, n):
         """The same with the memory that so many rows take."""
@@ -294,8 +292,7 @@ def _learn_rows(work, first, count, shape, rule, noise, mean, values, memory, sm
     n = shape.n_outputs
     outputs = small
     cov = outputs + n
-    squares = cov + n * n  # N of every layer
-    scales = squares + shape.n_layers * n * n  # s of every layer
+    scales = cov + n * n  # s of every layer
     root = scales + shape.n_layers
     rest = root + (n + 1) * n
     for t in range(count):
@@ -304,7 +301,7 @@ def _learn_rows(work, first, count, shape, rule, noise, mean, values, memory, sm
         x = cython.address(work.rows[i, 0])
         _forward(shape, rule.activation, mean, values, x, t, memory, outputs, scales)
         _backward(shape, mean, memory)
-        _project(shape, values, scales, memory, cov, squares)
+        _project(shape, values, scales, memory, cov)
         density = rule.likelihood.match(outputs, cov, target, noise, match)
         total = density
         for k in range(n):
@@ -510,8 +507,8 @@ def _through_weights(layer, patch_index, n_outputs, mean, memory):
                     entering[k * layer.n_in + index[i]] += slope * weights[i]
 
 
-def _project(shape, values, scales, memory, cov, squares):
-    """``E`` and ``N = E E'`` of every layer, and the outputs' covariance, the sum of all ``s N``."""
+def _project(shape, values, scales, memory, cov):
+    """``E`` of every layer, and the outputs' covariance, the sum of all ``s E E'``."""
     number: cython.Py_ssize_t
     k: cython.Py_ssize_t
     m: cython.Py_ssize_t
@@ -527,16 +524,13 @@ def _project(shape, values, scales, memory, cov, squares):
             jacobian = memory + layer.weight_jacobian
             _fill_weight_jacobian(layer, n, memory)
         multiply(n, width, width, jacobian, width, values + layer.output_root, width, 0.0, projected)
-        square = squares + number * n * n
         for k in range(n):
             for m in range(k + 1):
                 entry: cython.double = _dot(width, projected + k * width, projected + m * width)
-                square[k * n + m] = entry
-                square[m * n + k] = entry
                 cov[k * n + m] += scales[number] * entry
-        for k in range(n):
-            for m in range(k):
-                cov[m * n + k] = cov[k * n + m]
+    for k in range(n):
+        for m in range(k):
+            cov[m * n + k] = cov[k * n + m]
 
 
 def _fill_weight_jacobian(layer, n_outputs, memory):

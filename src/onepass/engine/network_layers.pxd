@@ -68,8 +68,6 @@ cdef Py_ssize_t _information_root(
 cdef Py_ssize_t _signed_root(
     Py_ssize_t n, const double* information, const double* cov, double* work, double* root
 ) noexcept nogil
-cdef void _diagonalise(Py_ssize_t n, double* matrix, double* vectors) noexcept nogil
-cdef void _turn(double* first, double* second, double cosine, double sine) noexcept nogil
 cdef void multiply(
     Py_ssize_t n, Py_ssize_t inner, Py_ssize_t width, const Real* first, Py_ssize_t stride, const Real* second,
     Py_ssize_t second_stride, double kept, Real* product

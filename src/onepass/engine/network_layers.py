@@ -24,6 +24,7 @@ import numpy as np
 from cython.cimports.libc.math import fabs, isfinite, sqrt
 from cython.cimports.onepass.engine.network_records import NetworkRule, TrainingPass
 from cython.cimports.onepass.engine.rows import Real
+from cython.cimports.onepass.engine.small_matrices import diagonalise
 from cython.cimports.onepass.engine.vector_matches import NoiseState, VectorMatch
 from cython.cimports.scipy.linalg import cython_blas
 from scipy.linalg.blas import dgemm, sgemm
@@ -41,8 +42,6 @@ _LEAST_LEFT = cython.declare(cython.double, 1e-12)  # of a variance, in one dire
 # not linear, and steps that take it for linear may grow from row to row without bound.
 FARTHEST = 5.0
 _FARTHEST = cython.declare(cython.double, FARTHEST)
-_MOST_SWEEPS = cython.declare(cython.int, 30)
-_NEGLIGIBLE = cython.declare(cython.double, 1e-30)
 _ROUNDING = cython.declare(cython.double, 1e-10)  # of what elimination leaves of zero, relative to the first pivot
 
 
@@ -614,9 +613,8 @@ def _signed_root(n, information, cov, work, root):
     for i in range(n):
         for j in range(n):
             work[i * n + j] = information[i * n + j] * sqrt(cov[i * n + i] * cov[j * n + j])
-            vectors[i * n + j] = 1.0 if i == j else 0.0
             root[i * n + j] = 0.0
-    _diagonalise(n, work, vectors)
+    diagonalise(n, work, vectors)
     k = 0
     least = 0.0
     for j in range(n):
@@ -631,45 +629,6 @@ def _signed_root(n, information, cov, work, root):
                         root[i * n + k] = vectors[i * n + j] * sqrt(share / cov[i * n + i])
                 k += 1
     return k
-
-
-def _diagonalise(n, matrix, vectors):
-    """Jacobi's rotations: a symmetric matrix becomes diagonal, and ``vectors`` are turned with it."""
-    i: cython.Py_ssize_t
-    p: cython.Py_ssize_t
-    q: cython.Py_ssize_t
-    for _ in range(_MOST_SWEEPS):
-        total = 0.0
-        off = 0.0
-        for p in range(n):
-            total += matrix[p * n + p] * matrix[p * n + p]
-            for q in range(p):
-                off += matrix[p * n + q] * matrix[p * n + q]
-        if off <= _NEGLIGIBLE * total:
-            return
-        for p in range(n):
-            for q in range(p + 1, n):
-                entry = matrix[p * n + q]
-                if entry == 0.0:
-                    continue
-                ratio = (matrix[q * n + q] - matrix[p * n + p]) / (2.0 * entry)
-                tangent = 1.0 / (fabs(ratio) + sqrt(ratio * ratio + 1.0))
-                if ratio < 0.0:
-                    tangent = -tangent
-                cosine = 1.0 / sqrt(tangent * tangent + 1.0)
-                sine = tangent * cosine
-                for i in range(n):
-                    _turn(cython.address(matrix[i * n + p]), cython.address(matrix[i * n + q]), cosine, sine)
-                    _turn(cython.address(vectors[i * n + p]), cython.address(vectors[i * n + q]), cosine, sine)
-                for i in range(n):
-                    _turn(cython.address(matrix[p * n + i]), cython.address(matrix[q * n + i]), cosine, sine)
-
-
-def _turn(first, second, cosine, sine):
-    """Turn a pair of numbers."""
-    before = first[0]
-    first[0] = cosine * before - sine * second[0]
-    second[0] = sine * before + cosine * second[0]
 
 
 def _step(layer, is_first, n_outputs, rank, root, score, scale, t, mean, values, memory, small):

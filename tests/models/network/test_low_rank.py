@@ -211,6 +211,11 @@ def test_a_belief_that_can_not_be_compressed_is_refused() -> None:
         learned.learn(X[3:], y[3:])
 
 
+def learn_one_by_one(network: BayesianNetwork, X: Any, y: Any) -> None:
+    for row, target in zip(X, y, strict=True):
+        network.learn(row, target)
+
+
 @pytest.mark.usefixtures("few_directions")
 def test_an_interrupt_before_a_compression_leaves_room_for_the_next_row(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = problem(HEADS[0])
@@ -222,8 +227,7 @@ def test_an_interrupt_before_a_compression_leaves_room_for_the_next_row(monkeypa
     with monkeypatch.context() as patch:
         patch.setattr(LowRankGaussian, "compress", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            for row, target in zip(X, y, strict=True):
-                learned.learn(row, target)
+            learn_one_by_one(learned, X, y)
     assert learned._state.belief.is_full
     n = learned.n_seen + 1  # the row was learned; only the compression is missing
     learned.learn(X[n], y[n])

@@ -279,6 +279,18 @@ def test_single_precision_that_overflows_on_the_way_is_refused(options: dict[str
     np.testing.assert_array_equal(numbers(network), before)
 
 
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_outputs_that_a_row_tells_all_of_are_learned_in_single_precision(n_outputs: int) -> None:
+    network = BayesianNetwork(4, (), n_outputs, covariance="kronecker", dtype="float32", noise=1e-10)
+    X = 1e3 * np.random.default_rng(0).standard_normal((100, 4))
+    y = X @ np.arange(1.0, 4.0 * n_outputs + 1.0).reshape(4, n_outputs)
+    network.learn(X, y)
+    for outer, inner in network.cov:
+        assert np.linalg.eigvalsh(outer).min() >= 0.0
+        assert np.linalg.eigvalsh(inner).min() >= -1e-7 * np.trace(inner)
+    np.testing.assert_allclose(network.predict(X).mean.reshape(y.shape), y, atol=2e-3 * np.abs(y).max())
+
+
 def test_a_weight_that_the_prior_knows_is_not_learned() -> None:
     ours, reference = both(4, (5,), covariance="kronecker", prior_scale=0.0, n_outputs=2)
     X, y = problem(ours)

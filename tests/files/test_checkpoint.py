@@ -364,6 +364,8 @@ def test_networks_that_cannot_be(change: Any, words: str, tmp_path: Path) -> Non
         (lambda p, a: p.update(covariance=["full", "full", 3]), r"covariance\[2\] must be one of"),
         (lambda p, a: p.update(covariance=["full", "full", "full"]), "covariance has shape"),
         (lambda p, a: p.update(covariance={"full": 1}), "covariance must be one of"),
+        (lambda p, a: p["prior"].update(variance_share=-1.0), r"variance_share must be in \(0, 1\]"),
+        (lambda p, a: p["prior"].update(variance_share="all"), "variance_share must be a number"),
         (spoiled("covariance", np.inf), "covariance holds numbers that are not finite"),
         (lambda p, a: a.update(covariance=a["covariance"].astype(np.float32)), "covariance has dtype float32"),
     ],

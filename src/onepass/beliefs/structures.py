@@ -350,12 +350,14 @@ class LowRankCovariance(Structure):
         numbers = (belief.mean, belief.variance, belief.precision_root, belief.cov_root, belief.used, belief.rounding)
         learned = 0
         while True:
+            if belief.is_full:  # also before the first row, if an interrupt came before the last compression
+                with threads_for(self.widest), np.errstate(over="ignore", invalid="ignore"):
+                    belief.compress()
+            # Still full, it is not finite, which the check of what was learned is to find.
+            if belief.is_full or (work.is_first and noise.trust.is_alarmed()):
+                return learned
             learned += learn_low_rank(work, learned, self._shape, rule, noise, *numbers)
             if not belief.is_full:
-                return learned
-            with threads_for(self.widest):
-                belief.compress()
-            if work.is_first and noise.trust.is_alarmed():
                 return learned
 
 

@@ -45,7 +45,7 @@ cdef void _through_weights(
     Layer* layer, const int* patch_index, Py_ssize_t n_outputs, const Real* mean, Real* memory
 ) noexcept nogil
 cdef void _project(
-    LayerShape shape, const Real* values, const double* scales, Real* memory, double* cov, double* squares
+    LayerShape shape, const Real* values, const double* scales, Real* memory, double* cov
 ) noexcept nogil
 cdef void _fill_weight_jacobian(Layer* layer, Py_ssize_t n_outputs, Real* memory) noexcept nogil
 cdef void _step(
@@ -68,8 +68,6 @@ cdef Py_ssize_t _information_root(
 cdef Py_ssize_t _signed_root(
     Py_ssize_t n, const double* information, const double* cov, double* work, double* root
 ) noexcept nogil
-cdef void _diagonalise(Py_ssize_t n, double* matrix, double* vectors) noexcept nogil
-cdef void _turn(double* first, double* second, double cosine, double sine) noexcept nogil
 cdef void multiply(
     Py_ssize_t n, Py_ssize_t inner, Py_ssize_t width, const Real* first, Py_ssize_t stride, const Real* second,
     Py_ssize_t second_stride, double kept, Real* product

@@ -24,6 +24,7 @@ import numpy as np
 from cython.cimports.libc.math import fabs, isfinite, sqrt
 from cython.cimports.onepass.engine.network_records import NetworkRule, TrainingPass
 from cython.cimports.onepass.engine.rows import Real
+from cython.cimports.onepass.engine.small_matrices import diagonalise
 from cython.cimports.onepass.engine.vector_matches import NoiseState, VectorMatch
 from cython.cimports.scipy.linalg import cython_blas
 from scipy.linalg.blas import dgemm, sgemm
@@ -41,8 +42,6 @@ _LEAST_LEFT = cython.declare(cython.double, 1e-12)  # of a variance, in one dire
 # not linear, and steps that take it for linear may grow from row to row without bound.
 FARTHEST = 5.0
 _FARTHEST = cython.declare(cython.double, FARTHEST)
-_MOST_SWEEPS = cython.declare(cython.int, 30)
-_NEGLIGIBLE = cython.declare(cython.double, 1e-30)
 _ROUNDING = cython.declare(cython.double, 1e-10)  # of what elimination leaves of zero, relative to the first pivot
 
 
@@ -78,11 +77,6 @@ class LayerForm:
         """Of its covariance's roots."""
         return self.width**2 + (self.cols**2 if self.is_kronecker else 0)
 
-    @property
-    def arguments(self):
-        """To make it again."""
-        return (self.is_kronecker, self.n_in, self.rows, self.cols, self.patches, self.pools, self.pool_size)
-
 
 class LayerShape:
     """Where the numbers of each layer stand in the mean, in the roots and in the memory of a block of rows."""
@@ -110,8 +104,10 @@ class LayerShape:
             plain = (kronecker, form.n_in, form.n_out, form.rows, cols, positions, weights, values, root, patch, pool)
             seen = block * cols if kronecker else 0
             moves = block * form.rows if kronecker and number == 0 else form.width
-            own = form.rows if kronecker else form.rows * (cols * (cols + 1) // 2)
-            sizes = (form.n_in + 1, form.n_in + 1, positions * cols, positions * cols, cols * (cols + 1) // 2)
+            patched = 0 if kronecker else positions * cols
+            pairs = 0 if kronecker else cols * (cols + 1) // 2
+            own = form.rows if kronecker else form.rows * pairs
+            sizes = (form.n_in + 1, form.n_in + 1, patched, patched, pairs)
             sizes += (block * units if number == 0 and kronecker else units, units, units, n * units, n * form.n_in)
             sizes += (n * form.width, n * form.width, (n + 1) * form.width)
             sizes += (seen, seen, seen, moves, block, own, cols, (n + 1) * form.width, n * form.width)
@@ -120,7 +116,8 @@ class LayerShape:
             memory, weights, values = int(starts[len(sizes)]), weights + form.rows * cols, values + form.n_numbers
             patch, pool = patch + form.patches.size, pool + len(form.pools)
         self.n_memory = memory
-        self.n_small = n + (self.n_layers + 9) * n * n + 4 * n + 2 * self.n_layers
+        # Outputs and their covariance, the scale of each layer, root and signs, and three matrices of a step.
+        self.n_small = n + n * n + self.n_layers + (n + 1) * n + 3 * n * n
 
     def for_rows(self, n):
         """The same with the memory that so many rows take."""
@@ -294,8 +291,7 @@ def _learn_rows(work, first, count, shape, rule, noise, mean, values, memory, sm
     n = shape.n_outputs
     outputs = small
     cov = outputs + n
-    squares = cov + n * n  # N of every layer
-    scales = squares + shape.n_layers * n * n  # s of every layer
+    scales = cov + n * n  # s of every layer
     root = scales + shape.n_layers
     rest = root + (n + 1) * n
     for t in range(count):
@@ -304,7 +300,7 @@ def _learn_rows(work, first, count, shape, rule, noise, mean, values, memory, sm
         x = cython.address(work.rows[i, 0])
         _forward(shape, rule.activation, mean, values, x, t, memory, outputs, scales)
         _backward(shape, mean, memory)
-        _project(shape, values, scales, memory, cov, squares)
+        _project(shape, values, scales, memory, cov)
         density = rule.likelihood.match(outputs, cov, target, noise, match)
         total = density
         for k in range(n):
@@ -510,8 +506,8 @@ def _through_weights(layer, patch_index, n_outputs, mean, memory):
                     entering[k * layer.n_in + index[i]] += slope * weights[i]
 
 
-def _project(shape, values, scales, memory, cov, squares):
-    """``E`` and ``N = E E'`` of every layer, and the outputs' covariance, the sum of all ``s N``."""
+def _project(shape, values, scales, memory, cov):
+    """``E`` of every layer, and the outputs' covariance, the sum of all ``s E E'``."""
     number: cython.Py_ssize_t
     k: cython.Py_ssize_t
     m: cython.Py_ssize_t
@@ -527,16 +523,13 @@ def _project(shape, values, scales, memory, cov, squares):
             jacobian = memory + layer.weight_jacobian
             _fill_weight_jacobian(layer, n, memory)
         multiply(n, width, width, jacobian, width, values + layer.output_root, width, 0.0, projected)
-        square = squares + number * n * n
         for k in range(n):
             for m in range(k + 1):
                 entry: cython.double = _dot(width, projected + k * width, projected + m * width)
-                square[k * n + m] = entry
-                square[m * n + k] = entry
                 cov[k * n + m] += scales[number] * entry
-        for k in range(n):
-            for m in range(k):
-                cov[m * n + k] = cov[k * n + m]
+    for k in range(n):
+        for m in range(k):
+            cov[m * n + k] = cov[k * n + m]
 
 
 def _fill_weight_jacobian(layer, n_outputs, memory):
@@ -620,9 +613,8 @@ def _signed_root(n, information, cov, work, root):
     for i in range(n):
         for j in range(n):
             work[i * n + j] = information[i * n + j] * sqrt(cov[i * n + i] * cov[j * n + j])
-            vectors[i * n + j] = 1.0 if i == j else 0.0
             root[i * n + j] = 0.0
-    _diagonalise(n, work, vectors)
+    diagonalise(n, work, vectors)
     k = 0
     least = 0.0
     for j in range(n):
@@ -637,45 +629,6 @@ def _signed_root(n, information, cov, work, root):
                         root[i * n + k] = vectors[i * n + j] * sqrt(share / cov[i * n + i])
                 k += 1
     return k
-
-
-def _diagonalise(n, matrix, vectors):
-    """Jacobi's rotations: a symmetric matrix becomes diagonal, and ``vectors`` are turned with it."""
-    i: cython.Py_ssize_t
-    p: cython.Py_ssize_t
-    q: cython.Py_ssize_t
-    for _ in range(_MOST_SWEEPS):
-        total = 0.0
-        off = 0.0
-        for p in range(n):
-            total += matrix[p * n + p] * matrix[p * n + p]
-            for q in range(p):
-                off += matrix[p * n + q] * matrix[p * n + q]
-        if off <= _NEGLIGIBLE * total:
-            return
-        for p in range(n):
-            for q in range(p + 1, n):
-                entry = matrix[p * n + q]
-                if entry == 0.0:
-                    continue
-                ratio = (matrix[q * n + q] - matrix[p * n + p]) / (2.0 * entry)
-                tangent = 1.0 / (fabs(ratio) + sqrt(ratio * ratio + 1.0))
-                if ratio < 0.0:
-                    tangent = -tangent
-                cosine = 1.0 / sqrt(tangent * tangent + 1.0)
-                sine = tangent * cosine
-                for i in range(n):
-                    _turn(cython.address(matrix[i * n + p]), cython.address(matrix[i * n + q]), cosine, sine)
-                    _turn(cython.address(vectors[i * n + p]), cython.address(vectors[i * n + q]), cosine, sine)
-                for i in range(n):
-                    _turn(cython.address(matrix[p * n + i]), cython.address(matrix[q * n + i]), cosine, sine)
-
-
-def _turn(first, second, cosine, sine):
-    """Turn a pair of numbers."""
-    before = first[0]
-    first[0] = cosine * before - sine * second[0]
-    second[0] = sine * before + cosine * second[0]
 
 
 def _step(layer, is_first, n_outputs, rank, root, score, scale, t, mean, values, memory, small):
@@ -709,19 +662,24 @@ def _step(layer, is_first, n_outputs, rank, root, score, scale, t, mean, values,
             squares[k * rank + m] = entry
             squares[m * rank + k] = entry
     share = scale / n_inner if layer.is_kronecker else 1.0
-    informative = _share_of_outputs(rank, share, squares, signs, factor, mixed)
-    stretch = 1.0
     explained = 0.0  # c = tr(N M) / n_out
     for k in range(rank):
         explained += signs[k] * squares[k * rank + k] / n_outer
+    if layer.is_kronecker and explained * scale > 1.0 - _LEAST_LEFT:
+        # By rounding. All of H is lowered alike, as the stretch is a difference that c and H have to agree in.
+        lowered = (1.0 - _LEAST_LEFT) / (explained * scale)
+        explained *= lowered
+        for k in range(rank * rank):
+            squares[k] *= lowered
+    informative = _share_of_outputs(rank, share, squares, signs, factor, mixed)
+    stretch = 1.0
     if layer.is_kronecker:
-        taken = min(explained * scale, 1.0 - _LEAST_LEFT)
+        taken = explained * scale
         rest = 1.0 / (1.0 - taken)
         stretch = (n_inner + taken * rest) * (n_outer + share * informative) - scale * informative * rest
         stretch /= n_inner * n_outer
         memory[layer.shares + t] = 0.0
         if scale > 0.0:
-            explained = taken / scale
             memory[layer.shares + t] = explained / (1.0 + sqrt(1.0 - taken))
     moves = memory + layer.moves
     if is_first and layer.is_kronecker:

@@ -7,9 +7,6 @@ ctypedef fused Left:
     float
     double
 
-cdef enum:
-    MOST_SWEEPS = 30
-
 cdef class LowRankWorkspace:
     cdef Py_ssize_t capacity
     cdef double rounding
@@ -50,8 +47,6 @@ cdef void _add_correlations(
 ) noexcept nogil
 cdef void _project(NetworkShape shape, Py_ssize_t used, Signals signals, LowRankWorkspace space) noexcept nogil
 cdef Py_ssize_t _fill_roots(Py_ssize_t n, const double* information, LowRankWorkspace space) noexcept nogil
-cdef void _factorise(Py_ssize_t n, const double* matrix, double* lower) noexcept nogil
-cdef void _diagonalise(Py_ssize_t n, double* matrix, double* vectors) noexcept nogil
 cdef void _step(
     NetworkShape shape, const double* score, Py_ssize_t rank, Py_ssize_t used, Real* mean, const Real* variance,
     Real* precision_root, Real* cov_root, Signals signals, LowRankWorkspace space

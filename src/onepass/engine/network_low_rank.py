@@ -9,15 +9,15 @@ appended. Rows are learned until there is no room for another one's columns.
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import fabs, isfinite, sqrt
+from cython.cimports.libc.math import isfinite, sqrt
 from cython.cimports.onepass.engine.network import backward
 from cython.cimports.onepass.engine.network_records import NetworkShape, Signals
+from cython.cimports.onepass.engine.small_matrices import diagonalise, factorise
 from cython.cimports.onepass.engine.vector_matches import VectorMatch
 
 # See onepass.beliefs.low_rank.
 _LEAST_SHARE = cython.declare(cython.double, 1e-9)
 _LEAST_LEFT = cython.declare(cython.double, 1e-12)
-_DIAGONAL = cython.declare(cython.double, 1e-30)  # squares beside the diagonal, as a share of those on it
 
 
 class LowRankWorkspace:
@@ -239,7 +239,7 @@ def _fill_roots(n, information, space):
     lower = space.left
     moved = space.factor
     shares = space.shares
-    _factorise(n, space.cov, lower)
+    factorise(n, space.cov, lower)
     for i in range(n):
         for j in range(n):
             moved[i * n + j] = 0.0
@@ -251,7 +251,7 @@ def _fill_roots(n, information, space):
             for k in range(i, n):
                 shares[i * n + j] += lower[k * n + i] * moved[k * n + j]
     vectors = lower
-    _diagonalise(n, shares, vectors)
+    diagonalise(n, shares, vectors)
     for j in range(n):
         share = shares[j * n + j]
         if not share > _LEAST_SHARE:
@@ -267,68 +267,6 @@ def _fill_roots(n, information, space):
             space.precision_root[i * n + rank] = entry / left
         rank += 1
     return rank
-
-
-def _factorise(n, matrix, lower):
-    """The lower Cholesky factor, with a column of zeros where nothing is left but rounding."""
-    i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    for j in range(n):
-        for i in range(n):
-            entry = matrix[i * n + j] if i >= j else 0.0
-            for k in range(j if i >= j else 0):
-                entry -= lower[i * n + k] * lower[j * n + k]
-            lower[i * n + j] = entry
-        pivot = lower[j * n + j]
-        scale = 1.0 / sqrt(pivot) if pivot > _LEAST_LEFT * matrix[j * n + j] else 0.0
-        for i in range(j, n):
-            lower[i * n + j] *= scale
-
-
-def _diagonalise(n, matrix, vectors):
-    """Eigenvalues of a symmetric matrix, on its diagonal, and eigenvectors, in columns, by Jacobi's rotations."""
-    i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    _sweep: cython.Py_ssize_t
-    for i in range(n):
-        for j in range(n):
-            vectors[i * n + j] = 1.0 if i == j else 0.0
-    for _sweep in range(MOST_SWEEPS):
-        total = 0.0
-        beside = 0.0
-        for i in range(n):
-            total += matrix[i * n + i] * matrix[i * n + i]
-            for j in range(i):
-                beside += matrix[i * n + j] * matrix[i * n + j]
-        if not beside > _DIAGONAL * total:
-            return
-        for i in range(1, n):
-            for j in range(i):
-                entry = matrix[i * n + j]
-                if entry == 0.0:
-                    continue
-                ratio = (matrix[i * n + i] - matrix[j * n + j]) / (2.0 * entry)
-                tangent = 1.0 / (fabs(ratio) + sqrt(1.0 + ratio * ratio))
-                if ratio < 0.0:
-                    tangent = -tangent
-                cosine = 1.0 / sqrt(1.0 + tangent * tangent)
-                sine = tangent * cosine
-                for k in range(n):  # the columns, then the rows
-                    here = matrix[k * n + i]
-                    there = matrix[k * n + j]
-                    matrix[k * n + i] = cosine * here + sine * there
-                    matrix[k * n + j] = cosine * there - sine * here
-                    here = vectors[k * n + i]
-                    there = vectors[k * n + j]
-                    vectors[k * n + i] = cosine * here + sine * there
-                    vectors[k * n + j] = cosine * there - sine * here
-                for k in range(n):
-                    here = matrix[i * n + k]
-                    there = matrix[j * n + k]
-                    matrix[i * n + k] = cosine * here + sine * there
-                    matrix[j * n + k] = cosine * there - sine * here
 
 
 def _step(shape, score, rank, used, mean, variance, precision_root, cov_root, signals, space):

@@ -6,3 +6,5 @@ cdef void apply(
 ) noexcept nogil
 cdef void divide_by_root(Py_ssize_t n, double* matrix, const double* root) noexcept nogil
 cdef void add_square(Py_ssize_t n, const double* matrix, double* total) noexcept nogil
+cdef void diagonalise(Py_ssize_t n, double* matrix, double* vectors) noexcept nogil
+cdef void _turn(double* first, double* second, double cosine, double sine) noexcept nogil

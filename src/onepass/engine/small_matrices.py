@@ -6,6 +6,9 @@ Matrices are ``(n, n)``, row after row; the caller allocates the memory.
 import cython
 from cython.cimports.libc.math import fabs, log, sqrt
 
+_MOST_SWEEPS = cython.declare(cython.int, 30)
+_BESIDE = cython.declare(cython.double, 1e-30)  # squares beside the diagonal, as a share of those on it
+
 
 def invert(n, matrix, inverse):
     """Fill the inverse and return the log of the determinant's magnitude; ``matrix`` is used up.
@@ -126,3 +129,48 @@ def add_square(n, matrix, total):
             total[i * n + j] += entry
             if j < i:
                 total[j * n + i] += entry
+
+
+def diagonalise(n, matrix, vectors):
+    """Turn a symmetric matrix to its eigenvalues, on the diagonal; ``vectors`` has the eigenvectors in columns.
+
+    By Jacobi's rotations.
+    """
+    i: cython.Py_ssize_t
+    p: cython.Py_ssize_t
+    q: cython.Py_ssize_t
+    for p in range(n):
+        for q in range(n):
+            vectors[p * n + q] = 1.0 if p == q else 0.0
+    for _ in range(_MOST_SWEEPS):
+        total = 0.0
+        off = 0.0
+        for p in range(n):
+            total += matrix[p * n + p] * matrix[p * n + p]
+            for q in range(p):
+                off += matrix[p * n + q] * matrix[p * n + q]
+        if not off > _BESIDE * total:
+            return
+        for p in range(n):
+            for q in range(p + 1, n):
+                entry = matrix[p * n + q]
+                if entry == 0.0:
+                    continue
+                ratio = (matrix[q * n + q] - matrix[p * n + p]) / (2.0 * entry)
+                tangent = 1.0 / (fabs(ratio) + sqrt(ratio * ratio + 1.0))
+                if ratio < 0.0:
+                    tangent = -tangent
+                cosine = 1.0 / sqrt(tangent * tangent + 1.0)
+                sine = tangent * cosine
+                for i in range(n):
+                    _turn(cython.address(matrix[i * n + p]), cython.address(matrix[i * n + q]), cosine, sine)
+                    _turn(cython.address(vectors[i * n + p]), cython.address(vectors[i * n + q]), cosine, sine)
+                for i in range(n):
+                    _turn(cython.address(matrix[p * n + i]), cython.address(matrix[q * n + i]), cosine, sine)
+
+
+def _turn(first, second, cosine, sine):
+    """Turn a pair of numbers."""
+    before = first[0]
+    first[0] = cosine * before - sine * second[0]
+    second[0] = sine * before + cosine * second[0]

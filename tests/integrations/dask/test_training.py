@@ -8,6 +8,10 @@ import numpy as np
 import pytest
 
 import onepass
+from onepass.merging import Merging
+from onepass.tables.inputs import Inputs
+from onepass.tables.schema import SchemaOptions, infer_model
+from onepass.tables.settings import Settings
 from tests.helpers.commands import run_command as command
 from tests.helpers.tables import clicks, trips, write_csv, write_parquet
 
@@ -50,6 +54,17 @@ def test_what_workers_reject_is_written_down_once(tmp_path: Path) -> None:
     assert found == [("c1.csv", 302), ("c1.csv", 303)]
     learned = onepass.load(model)
     assert (learned.n_rows, learned.n_rejected, learned.labels) == (600, 2, ("ad", "news", "none"))
+
+
+def test_a_cluster_learns_a_covariance_that_adds_up(tmp_path: Path) -> None:
+    inputs = Inputs((str(write_csv(tmp_path / "a.csv", trips(300))),))
+    options = SchemaOptions("price", settings=Settings(hidden=(600,)))
+    model, _ = infer_model(inputs.sources(), options, rereadable=True)
+    assert model.structure == "low_rank"
+    training = pytest.importorskip("onepass.integrations.dask.training")
+    training._learn_first_rows(model, inputs)
+    assert model.estimator.covariance_ == "kronecker"
+    Merging(model.estimator)
 
 
 @pytest.mark.parametrize(

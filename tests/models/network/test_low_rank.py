@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from onepass import BayesianNetwork, merge
 from onepass.beliefs import structures
+from onepass.beliefs.low_rank import LowRankGaussian
 from onepass.beliefs.structures import count_numbers
 from onepass.files import checkpoint
 from tests.models.network.test_network import HEADS, numbers, problem
@@ -199,6 +200,39 @@ def test_a_row_that_overflows_leaves_no_trace() -> None:
                 learned.learn(rows, targets)
         for name, values in learned.export_state()[1].items():
             np.testing.assert_array_equal(values, before[name])
+
+
+@pytest.mark.usefixtures("few_directions")
+def test_a_belief_that_can_not_be_compressed_is_refused() -> None:
+    X, y = problem(HEADS[0])
+    learned = network().learn(X[:3], y[:3])
+    learned._state.belief.precision_root[0] = 1e200  # as a file may say
+    with pytest.raises(ValueError, match="overflow"):
+        learned.learn(X[3:], y[3:])
+
+
+def learn_one_by_one(network: BayesianNetwork, X: Any, y: Any) -> None:
+    for row, target in zip(X, y, strict=True):
+        network.learn(row, target)
+
+
+@pytest.mark.usefixtures("few_directions")
+def test_an_interrupt_before_a_compression_leaves_room_for_the_next_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = problem(HEADS[0])
+    learned, whole = network(), network()
+
+    def interrupt(_: LowRankGaussian) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LowRankGaussian, "compress", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            learn_one_by_one(learned, X, y)
+    assert learned._state.belief.is_full
+    n = learned.n_seen + 1  # the row was learned; only the compression is missing
+    learned.learn(X[n], y[n])
+    whole.learn(X[: n + 1], y[: n + 1])
+    np.testing.assert_array_equal(learned.mean, whole.mean)
 
 
 @settings(max_examples=25, deadline=None)

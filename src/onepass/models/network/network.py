@@ -299,8 +299,8 @@ class BayesianNetwork(DriftChoice):
             row counts once; it needs ``covariance="full"``.
         batch : int
             Rows that make one step: all of a batch see the network as it was before it. More rows per second where the
-            covariance is large, for somewhat less learned from each; not for ``"ep"``, nor a diagonal or Kronecker
-            covariance.
+            covariance is large, for somewhat less learned from each; not for ``"ep"``, nor a diagonal, Kronecker or
+            low-rank covariance.
         """
         for _ in self._passes(X, y, passes, refine, batch, records=False):
             pass

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from onepass._typing import FloatArray
+from onepass._validation import as_share
 from onepass.beliefs.layout import Layout
 from onepass.likelihoods.outputs import LogNoise
 
@@ -80,6 +81,9 @@ class NetworkPrior:
     """
     paired: bool = False
     """Whether units of the last hidden layer start with a twin whose output weights have the other sign."""
+
+    def __post_init__(self) -> None:
+        as_share(self.variance_share, "variance_share")
 
     @property
     def log_noise(self) -> LogNoise:

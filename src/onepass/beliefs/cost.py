@@ -2,7 +2,7 @@
 
 A richer form learns more from every row and takes longer. ``covariance="auto"`` takes the richest whose rows are not
 too slow, in an order that keeps neighbours alike: where one feature, unit or class more leads to another form, neither
-the errors nor the time of a row double.
+the errors nor the time of a row double, but for the last step below.
 
 - The full covariance of all weights is the best there is, at their number squared for every output.
 - With one or two outputs a covariance of low rank is next to it, at a cost that grows with the weights only; beyond
@@ -11,7 +11,7 @@ the errors nor the time of a row double.
 - With more outputs a row tells of many directions at once, and networks have a Kronecker covariance.
 - The classes of a perceptron are tied together by little: blocks per class predict nearly as well as the joint
   covariance, whose cost grows with the cube of their number (`python -m benchmarks.many_classes`).
-- Where even these are too large, weights are independent.
+- Where even these are too large, weights are independent. Only there may the errors double from one size to the next.
 """
 
 from onepass.beliefs.layout import Layout
@@ -22,9 +22,9 @@ __all__ = ["choose_covariance", "default_rank", "multiply_adds"]
 _FULL_WEIGHTS, _FULL_COST = 2_000, 24_000_000
 # Of softmax perceptrons, for which blocks are as good: some 0.4 ms.
 _JOINT_COST = 3_000_000
-# Of Kronecker layers and of blocks, which are learned by products of matrices for many rows at once: one or two
-# milliseconds.
-_MOST_COST = 12_000_000
+# Of Kronecker layers, some five milliseconds, and of blocks, one or two: both are learned by products of matrices for
+# many rows at once. Independent weights are so much worse than Kronecker layers that these may take longer.
+_MOST_COST = {"kronecker": 40_000_000, "neuron": 12_000_000}
 _FEW_OUTPUTS = 2
 _RANKED_NUMBERS, _LEAST_RANK, _MOST_RANK = 1_000_000, 10, 100
 
@@ -91,4 +91,4 @@ def choose_covariance(layout: Layout) -> str:
     if few and default_rank(layout.size) > _LEAST_RANK:
         return "low_rank"
     blocks = "kronecker" if has_hidden else "neuron"
-    return blocks if multiply_adds(blocks, layout) <= _MOST_COST else "diagonal"
+    return blocks if multiply_adds(blocks, layout) <= _MOST_COST[blocks] else "diagonal"

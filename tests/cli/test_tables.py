@@ -72,6 +72,7 @@ def table(file: Path) -> list[dict[str, str]]:
         ),
         (["y", "--covariance", "kronecker"], 2, "--covariance kronecker needs hidden layers"),
         (["y", "--covariance", "layer"], 2, "--covariance layer needs hidden layers, e.g. --hidden 50"),
+        (["y", "--covariance", "neuron"], 1, "a block per class and needs classes or hidden layers (--covariance full"),
         (["y", "--activation", "foo"], 2, "--activation must be one of sigmoid, tanh"),
         (["Y"], 1, "reg.csv has no column 'Y'"),
         (["x"], 2, "reg.onepass exists, and is not a model of 'x'"),
@@ -112,6 +113,7 @@ def test_every_choice_is_told_in_one_line(data: Path) -> None:
     [
         (["clicks.csv", "--target", "clicked"], {"task": "two classes", "activation": "sigmoid"}),
         (["clicks.csv", "--target", "kind"], {"task": "3 classes", "activation": "softmax"}),
+        (["clicks.csv", "--target", "kind", "--covariance", "neuron"], {"covariance": "neuron: "}),
         (["clicks.csv", "--target", "age"], {"task": "regression", "activation": "linear", "noise": "learned"}),
         (["clicks.csv", "--target", "clicked", "--task", "regression"], {"task": "regression"}),
         (
@@ -135,6 +137,10 @@ def test_every_choice_is_told_in_one_line(data: Path) -> None:
             {"covariance": "kronecker: correlations between weights of one layer are kept"},
         ),
         (["clicks.csv", "--target", "age", "--hidden", "4"], {"covariance": "kept; chosen for 41 weights"}),
+        (
+            ["clicks.csv", "--target", "age", "--hidden", "4", "--covariance", "auto"],
+            {"covariance": "kept; chosen for 41 weights"},
+        ),
         (["trips.csv", "--target", "vip", "--columns", "km,car"], {"task": "two classes", "model": "5 features"}),
         (
             ["trips.csv", "--target", "price", "--as", "town=category", "--one-hot", "100"],

@@ -157,7 +157,7 @@ def test_the_structure_that_was_chosen_is_told() -> None:
         ({"hidden_layer_sizes": (5,), "image_shape": None}, IMAGES, r"for images pass image_shape=\(8, 8\)"),
         ({"hidden_layer_sizes": (5, Conv2D(4, 3))}, X, "put convolutions before the dense layers"),
         ({"hidden_layer_sizes": (Conv2D(4, 9),)}, X, "leaves nothing of an image of 8 x 8"),
-        ({"covariance": "full"}, X, "convolutions need covariance='kronecker' or 'auto', got covariance='full'"),
+        ({"covariance": "full"}, X, "convolutions need covariance='auto', 'kronecker' or a form per layer"),
         ({"covariance": ("kronecker", "full")}, X, "one form for each of the 3 layers of weights"),
         ({"covariance": ("full", "neuron", "full")}, X, r"covariance\[1\] must be one of 'kronecker', 'full'"),
         ({"covariance": "kron"}, X, "covariance must be one of .*'kronecker'"),

@@ -66,7 +66,10 @@ class Structure:
     def __init__(self, sizes: tuple[Any, ...]) -> None:
         self.layout = Layout(sizes, input_major=self.input_major)
         if self.layout.has_convolutions and not self.convolves:
-            raise ValueError(f"convolutions need covariance='kronecker' or 'auto', got covariance={self.name!r}")
+            raise ValueError(
+                f"convolutions need covariance='auto', 'kronecker' or a form per layer such as ('full', 'kronecker'), "
+                f"got covariance={self.name!r}"
+            )
 
     @classmethod
     def cut(cls, layout: Layout) -> NDArray[np.int64]:

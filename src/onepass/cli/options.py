@@ -233,9 +233,11 @@ shape = _all(
     ),
     click.option(
         "--covariance",
-        type=click.Choice(["full", "low_rank", "layer", "neuron", "kronecker", "diagonal"]),
-        help="Which correlations between weights are kept; by default as many as the size allows. kronecker is for "
-        "wide hidden layers.",
+        type=click.Choice(["auto", "full", "low_rank", "layer", "neuron", "kronecker", "diagonal"]),
+        default="auto",
+        show_default=True,
+        help="Which correlations between weights are kept; 'auto': as many as the size allows. kronecker is for wide "
+        "hidden layers, and neuron also for many classes without --hidden.",
     ),
     click.option(
         "--noise",

@@ -15,7 +15,6 @@ _FLAGS = {"kinds": "--as"}
 _SETTINGS = (
     "hidden",
     "activation",
-    "covariance",
     "outliers",
     "forgetting",
     "drift",
@@ -50,10 +49,8 @@ def schema_options(target: str, shape: dict[str, Any]) -> "SchemaOptions":
         kinds[column] = kind
     _check_model(shape)
     noise = None if shape["noise"] == "learn" else shape["noise"]
-    settings = Settings(
-        noise=noise,
-        **{name: shape[name] for name in _SETTINGS},
-    )
+    covariance = None if shape["covariance"] == "auto" else shape["covariance"]
+    settings = Settings(noise=noise, covariance=covariance, **{name: shape[name] for name in _SETTINGS})
     plain = {name: shape[name] for name in ("task", "classes", "columns", "ignore", "one_hot", "buckets", "sample")}
     return SchemaOptions(target, kinds=kinds, settings=settings, **plain)
 
@@ -64,10 +61,10 @@ def _check_model(shape: dict[str, Any]) -> None:
 
     if shape["activation"] not in (None, *NAMES):
         raise click.UsageError(f"--activation must be one of {', '.join(NAMES)}; got {shape['activation']!r}.")
-    if shape["covariance"] in ("low_rank", "layer", "neuron", "kronecker") and not shape["hidden"]:
+    if shape["covariance"] in ("low_rank", "layer", "kronecker") and not shape["hidden"]:
         raise click.UsageError(
             f"--covariance {shape['covariance']} needs hidden layers, e.g. --hidden 50; without --hidden it is full or "
-            "diagonal."
+            "diagonal, or neuron for classes."
         )
     if shape["drift"] == "auto" and shape["forgetting"] != 1.0:
         raise click.UsageError(

@@ -61,6 +61,11 @@ def make_estimator(n_features: int, target: Target, settings: Settings) -> Any:
         options["covariance"] = settings.covariance or "auto"
         return (BayesianMLPClassifier if classes else BayesianMLPRegressor)(**options)
     options["covariance"] = settings.covariance or _default_covariance(n_features, target)
+    if options["covariance"] == "neuron" and not classes:
+        raise SchemaError(
+            "covariance='neuron' is a block per class and needs classes or hidden layers",
+            suggestions={"covariance": "full", "hidden": "50"},
+        )
     if options["covariance"] == "full" and n_features > _MOST_FULL:
         raise SchemaError(
             f"a full covariance of {n_features:,} features is too much work (at most {_MOST_FULL:,}); "

@@ -409,6 +409,7 @@ def test_bad_rows_leave_all_as_it_was(kernel: str) -> None:
     ("given", "words"),
     [
         ({"hidden": (0,)}, "hidden must be a whole number of at least 1, got 0"),
+        ({"hidden": "100"}, "hidden must be a whole number of at least 1, got '100'"),
         ({"observation": "categorical"}, "at least 2, got 1"),
         ({"noise": 0.0}, "noise must be a number above 0 or 'learn' or 'heteroscedastic', got 0"),
         ({"noise": "guess"}, "or 'heteroscedastic', got 'guess'"),
@@ -418,7 +419,7 @@ def test_bad_rows_leave_all_as_it_was(kernel: str) -> None:
     ],
 )
 def test_wrong_parameters_are_named(given: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises((TypeError, ValueError), match=words):
         BayesianNetwork(3, **given)
 
 

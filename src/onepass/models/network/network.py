@@ -165,7 +165,7 @@ class BayesianNetwork(DriftChoice):
     ) -> None:
         self.image_shape = as_image_shape(n_features) if np.iterable(n_features) else None
         self.n_features = flat_size(self.image_shape or as_count(n_features, "n_features"))
-        layers = hidden if np.iterable(hidden) else (hidden,)
+        layers = hidden if np.iterable(hidden) and not isinstance(hidden, str) else (hidden,)
         self.hidden = tuple(layer if isinstance(layer, Conv2D) else as_count(layer, "hidden") for layer in layers)
         self.n_outputs = as_count(n_outputs, "n_outputs")
         self.activation = as_activation(activation)

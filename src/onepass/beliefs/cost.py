@@ -5,9 +5,9 @@ too slow, in an order that keeps neighbours alike: where one feature, unit or cl
 the errors nor the time of a row double, but for the last step below.
 
 - The full covariance of all weights is the best there is, at their number squared for every output.
-- With one or two outputs a covariance of low rank is next to it, at a cost that grows with the weights only; beyond
-  10,000 weights its rank falls, so that a row always takes about a millisecond, down to where a Kronecker covariance is
-  as good.
+- With one or two outputs a covariance of low rank is next to it, at a cost that grows with the weights only; from
+  10,000 to 100,000 weights its rank falls, so that a row takes about a millisecond, down to where a Kronecker
+  covariance is as good.
 - With more outputs a row tells of many directions at once, and networks have a Kronecker covariance.
 - The classes of a perceptron are tied together by little: blocks per class predict nearly as well as the joint
   covariance, whose cost grows with the cube of their number (`python -m benchmarks.many_classes`).
@@ -22,9 +22,9 @@ __all__ = ["choose_covariance", "default_rank", "multiply_adds"]
 _FULL_WEIGHTS, _FULL_COST = 2_000, 24_000_000
 # Of softmax perceptrons, for which blocks are as good: some 0.4 ms.
 _JOINT_COST = 3_000_000
-# Of Kronecker layers, some five milliseconds, and of blocks, one or two: both are learned by products of matrices for
-# many rows at once. Independent weights are so much worse than Kronecker layers that these may take longer.
-_MOST_COST = {"kronecker": 40_000_000, "neuron": 12_000_000}
+# Of the others, whose products are of matrices, for many rows at once: some five milliseconds, and of blocks per class
+# one or two. Independent weights are so much worse than what networks have else that this may take longer.
+_MOST_COST = {"low_rank": 40_000_000, "kronecker": 40_000_000, "neuron": 12_000_000}
 _FEW_OUTPUTS = 2
 _RANKED_NUMBERS, _LEAST_RANK, _MOST_RANK = 1_000_000, 10, 100
 
@@ -88,7 +88,8 @@ def choose_covariance(layout: Layout) -> str:
     most = _FULL_COST if has_hidden or few else _JOINT_COST
     if layout.size <= _FULL_WEIGHTS and multiply_adds("full", layout) <= most:
         return "full"
-    if few and default_rank(layout.size) > _LEAST_RANK:
-        return "low_rank"
     blocks = "kronecker" if has_hidden else "neuron"
-    return blocks if multiply_adds(blocks, layout) <= _MOST_COST[blocks] else "diagonal"
+    for covariance in ("low_rank", blocks) if few else (blocks,):
+        if multiply_adds(covariance, layout) <= _MOST_COST[covariance]:
+            return covariance
+    return "diagonal"

@@ -25,7 +25,7 @@ __all__ = ["BayesianPerceptronClassifier", "OnePassClassifier"]
 
 _TINY = 1e-300
 _LINKS = ("sigmoid", "probit", "step")
-_COVARIANCES = ("full", "neuron", "diagonal")
+_COVARIANCES = ("auto", "full", "neuron", "diagonal")
 
 
 class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc]
@@ -190,9 +190,10 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         that hardly ever come. With more than two classes it is that of the log odds between any two. None gives the
         intercept the prior of a weight.
     fit_intercept : bool
-    covariance : {"full", "neuron", "diagonal"}
+    covariance : {"auto", "full", "neuron", "diagonal"}
         All correlations between weights; those between the weights of each class, for more than ten classes or so:
-        probabilities are nearly as good and a row costs far less; or none, for very many features.
+        probabilities are nearly as good and a row costs far less; or none, for very many features. By default all with
+        two classes, and with more the richest whose rows are not too slow.
     outliers : float
         Share of the labels that are wrong, in [0, 0.5). 0 trusts all of them; above 0 the share is learned, from this
         start, and each row counts as far as its label is believed. After a jump of the truth, when one row after the
@@ -251,7 +252,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         prior_scale: Any = 1.0,
         intercept_scale: float | None = INTERCEPT_SCALE,
         fit_intercept: bool = True,
-        covariance: str = "full",
+        covariance: str = "auto",
         outliers: float = OUTLIERS,
         forgetting: float = 1.0,
         drift: float | str = 0.0,
@@ -322,7 +323,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
                 bias=self.fit_intercept,
                 cov=prior_variances(self.n_features_in_, int(self.fit_intercept), scale, self.intercept_scale),
                 # Two classes have one output, all of whose weights are a neuron's.
-                covariance="full" if self.covariance == "neuron" else self.covariance,
+                covariance="diagonal" if self.covariance == "diagonal" else "full",
                 outliers=self.outliers,
                 forgetting=self.forgetting,
                 drift=self.drift,

@@ -445,6 +445,7 @@ def test_the_structure_follows_from_the_size() -> None:
     assert BayesianNetwork(64, (50,), 10).covariance == "kronecker"
     assert BayesianNetwork(784, (100,), 10).covariance == "kronecker"
     assert BayesianNetwork(20, (), 100, observation="categorical").covariance == "neuron"
+    assert BayesianNetwork(5_000, (20,)).covariance == "low_rank"
     assert BayesianNetwork(5_000, (100,), 10).covariance == "diagonal"
 
 

@@ -111,7 +111,7 @@ def test_numbers_that_a_convolution_cannot_have(field: str, value: Any) -> None:
         (
             ((6, 6), Conv2D(2, 3), 1),
             "full",
-            "need covariance='kronecker' or 'auto', got covariance='full'",
+            "need covariance='auto', 'kronecker' or a form per layer .*, got covariance='full'",
         ),
         (((6, 6), Conv2D(2, 3), 1), "diagonal", "got covariance='diagonal'"),
         (((6, 6), Conv2D(2, 3), 1), ("kronecker", "kronecker"), r"covariance\[0\] must be 'full' for Conv2D"),

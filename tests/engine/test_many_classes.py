@@ -132,7 +132,7 @@ def test_the_estimator_takes_blocks_per_class() -> None:
         X, y = many_classes.clusters(n_classes, 6, 400, 1)
         full, blocks = (BayesianPerceptronClassifier(covariance=name).fit(X, y) for name in ("full", "neuron"))
         np.testing.assert_allclose(blocks.predict_proba(X), full.predict_proba(X), atol=0.1 if n_classes > 2 else 0.0)
-    with pytest.raises(ValueError, match="covariance must be one of 'full', 'neuron', 'diagonal'"):
+    with pytest.raises(ValueError, match="covariance must be one of 'auto', 'full', 'neuron', 'diagonal'"):
         BayesianPerceptronClassifier(covariance="layer").fit(X, y)
 
 

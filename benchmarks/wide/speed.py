@@ -57,7 +57,7 @@ def findings(study: Study) -> Findings:
             Figure(
                 f"{dtype}: rows in blocks over the bare products",
                 ratio(per_row, f"{kronecker}, blocks", "bare"),
-                study.published_target("<= 1.5"),
+                study.published_target("<= 1.50"),
             ),
             Figure(
                 f"{dtype}: rows in blocks over one row per call",

@@ -74,7 +74,7 @@ def test_a_pass_with_stops_is_the_pass_without() -> None:
 
 
 def test_tasks_that_are_still_to_come_have_no_accuracy() -> None:
-    found = permuted.accuracies(load(QUICK), "diagonal")
+    found = permuted.accuracies(load(QUICK), 20, "diagonal")
     np.testing.assert_array_equal(np.isnan(found), ~np.tri(5, dtype=bool))
 
 

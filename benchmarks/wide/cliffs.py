@@ -4,8 +4,8 @@ In each series one size grows and all else stays. Networks learn rows once at de
 processor's time, the median of three seeds. The target is a function of the first five inputs, whatever their number,
 or labels of as many classes as there are: the error is the RMSE on rows that were not learned, in units of the
 target's standard deviation, and for labels the log-loss. Sizes are some of the series, and both sides of every change
-of what is chosen, where the factors from the size before are to stay below two; between other sizes of a series they
-are shown as they are.
+of what is chosen, where neither the time nor the error is to grow by more than a factor of two; where one more makes a
+network much faster, the one before was slow for its size. Between other sizes factors are shown as they are.
 """
 
 from collections.abc import Callable, Iterator
@@ -142,35 +142,56 @@ def changes(series: Series) -> Iterator[int]:
 
 def findings(study: Study) -> Findings:
     """All series."""
-    figures, lines = [], []
+    figures: list[Figure] = []
+    lines: list[tuple[str, ...]] = []
     for series in SERIES[: study.size(len(SERIES), 1)]:
         outcomes = _measure(series, study)
         name = f"{series.what} ({series.words})"
-        worst = [1.0, 1.0]
-        previous: Outcome | None = None
-        for own in outcomes:
-            factors = (1.0, 1.0) if previous is None else (previous.speed / own.speed, own.error / previous.error)
-            adjacent = previous is not None and own.size == previous.size + 1
-            if adjacent:
-                worst = [max(pair) for pair in zip(worst, factors, strict=True)]
-            flag = "cliff" if adjacent and max(factors) > 2.0 else ""
-            cells = ["" if previous is None else f"{factor:.2f}" for factor in factors]
-            lines.append((name, f"{own.size}", own.chosen, f"{own.speed:,.0f}", f"{own.error:.4f}", *cells, flag))
-            previous = own
-        figures += [
-            Figure(f"{name}: largest factor in time for one more", worst[0], study.target(LIMIT)),
-            Figure(f"{name}: largest factor in error for one more", worst[1], study.target(LIMIT)),
-        ]
+        lines += _lines(name, outcomes)
+        figures += _figures(name, [_factors(*pair) for pair in pairwise(outcomes) if _adjacent(*pair)], study)
     columns = ("grows", "size", "chosen", "rows/s", "error", "times as slow", "times the error", "")
-    words = "All sizes, with factors from the line before:"
+    words = 'All sizes, with factors from the line before; where one more makes a factor of over two, "cliff":'
     return Findings(tuple(figures), (Table(words, columns, tuple(lines)),))
+
+
+def _figures(name: str, steps: list[tuple[float, float]], study: Study) -> list[Figure]:
+    """The largest factors of single steps; none of a series in which nothing changes."""
+    if not steps:
+        return []
+    slower, worse = (max(factors) for factors in zip(*steps, strict=True))
+    faster = max(1.0 / factor for factor, _ in steps)
+    return [
+        Figure(f"{name}, one more: times as slow", slower, study.target(LIMIT)),
+        Figure(f"{name}, one more: times as fast", faster),
+        Figure(f"{name}, one more: times the error", worse, study.target(LIMIT)),
+    ]
+
+
+def _lines(name: str, outcomes: list[Outcome]) -> Iterator[tuple[str, ...]]:
+    previous: Outcome | None = None
+    for own in outcomes:
+        cells = ("", "", "")
+        if previous is not None:
+            slower, worse = _factors(previous, own)
+            cliff = _adjacent(previous, own) and max(slower, 1.0 / slower, worse) > 2.0
+            cells = (f"{slower:.2f}", f"{worse:.2f}", "cliff" if cliff else "")
+        yield name, f"{own.size}", own.chosen, f"{own.speed:,.0f}", f"{own.error:.4f}", *cells
+        previous = own
+
+
+def _adjacent(first: Outcome, second: Outcome) -> bool:
+    return second.size == first.size + 1
+
+
+def _factors(first: Outcome, second: Outcome) -> tuple[float, float]:
+    """How many times as slow the second is, and its error as a multiple."""
+    return first.speed / second.speed, second.error / first.error
 
 
 def _measure(series: Series, study: Study) -> list[Outcome]:
     """Sizes take turns within a seed, so that a slow moment hits all alike."""
-    sizes = series.sizes[: study.size(len(series.sizes), 2)]
-    if not study.quick:
-        sizes = tuple(sorted({*sizes, *(size + k for size in changes(series) for k in (0, 1))}))
+    around = () if study.quick else (size + k for size in changes(series) for k in (0, 1))
+    sizes = sorted({*((5, 6) if study.quick else series.sizes), *around})
     n = study.size(series.n_rows, 50)
     found: dict[int, list[tuple[float, float]]] = {size: [] for size in sizes}
     for seed in range(study.size(SEEDS, 1)):

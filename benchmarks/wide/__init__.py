@@ -1,0 +1,1 @@
+"""Wide layers, images and many classes; see `benchmarks.wide.__main__`."""

@@ -5,7 +5,8 @@ learned 1,000 others; all competitors take turns, and figures are medians of the
 "Bare" is what a row of a Kronecker network must at least multiply, by the routines of the same BLAS: for each layer a
 symmetric matrix-vector product and a rank-1 update of the factor between inputs, and ten of each (as many as outputs)
 of the factor between units. Products with the means and all else of a row are not in it. The calls of these routines
-come from Python; the time of as many calls with matrices of one number is subtracted.
+come from Python; the time of as many calls with matrices of one number is subtracted. From run to run ratios vary by
+some three per cent: what is as near to its target as that may be on its other side in the next run.
 """
 
 import copy

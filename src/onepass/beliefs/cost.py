@@ -20,8 +20,8 @@ __all__ = ["choose_covariance", "default_rank", "multiply_adds"]
 
 # Weights, and multiply-adds of a row, up to which networks have a full covariance: a millisecond with one output.
 _FULL_WEIGHTS, _FULL_COST = 2_000, 24_000_000
-# Of softmax perceptrons, for which blocks are as good: some 0.4 ms.
-_JOINT_COST = 3_000_000
+# Of softmax perceptrons, for which blocks are as good: some 0.1 ms.
+_JOINT_COST = 1_000_000
 # Of the others, whose products are of matrices, for many rows at once: some five milliseconds, and of blocks per class
 # one or two. Independent weights are so much worse than what networks have else that this may take longer.
 _MOST_COST = {"low_rank": 40_000_000, "kronecker": 40_000_000, "neuron": 12_000_000}
@@ -78,7 +78,7 @@ def choose_covariance(layout: Layout) -> str:
     >>> networks = ((8, 50, 1), (100, 100, 1), (64, 100, 10), (784, 300, 10), (50_000, 50, 10))
     >>> [choose_covariance(Layout(sizes)) for sizes in networks]
     ['full', 'low_rank', 'kronecker', 'kronecker', 'diagonal']
-    >>> [choose_covariance(Layout(sizes)) for sizes in ((64, 10), (20, 100), (784, 10), (10_000, 10))]
+    >>> [choose_covariance(Layout(sizes)) for sizes in ((20, 10), (20, 100), (784, 10), (10_000, 10))]
     ['full', 'neuron', 'neuron', 'diagonal']
     """
     n_outputs, has_hidden = layout.widths[-1], layout.n_layers > 1

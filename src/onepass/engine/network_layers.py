@@ -862,9 +862,6 @@ def _gemm(transposed, rows, cols, inner, first, first_stride, second, second_str
     one: Real = 1.0
     beta: Real = kept
     plain: cython.char = 78  # N
-    # BLAS changes neither of them, though its declaration does not say so.
-    left = cython.cast(cython.pointer(Real), first)
-    right = cython.cast(cython.pointer(Real), second)
     if Real is cython.double:
         cython_blas.dgemm(
             cython.address(transposed),
@@ -873,9 +870,9 @@ def _gemm(transposed, rows, cols, inner, first, first_stride, second, second_str
             cython.address(n),
             cython.address(k),
             cython.address(one),
-            left,
+            first,
             cython.address(lda),
-            right,
+            second,
             cython.address(ldb),
             cython.address(beta),
             product,
@@ -889,9 +886,9 @@ def _gemm(transposed, rows, cols, inner, first, first_stride, second, second_str
             cython.address(n),
             cython.address(k),
             cython.address(one),
-            left,
+            first,
             cython.address(lda),
-            right,
+            second,
             cython.address(ldb),
             cython.address(beta),
             product,

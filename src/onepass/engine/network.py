@@ -66,9 +66,7 @@ def _learn_rows(work, shape, rule, noise, sites, mean, cov, space, signals, old,
         density = rule.likelihood.match(signals.mean, space.cov, target, noise, match)
         if removed and (not isfinite(density) or not isfinite(_magnitude(space, match.score))):
             return t
-        work.densities[i] = density
-        if work.keeps_record:
-            rule.likelihood.describe(signals.mean, space.cov, noise, cython.address(work.record[i, 0, 0]), match)
+        work.write_down(i, density, rule, signals.mean, space.cov, noise, match)
         if not removed:
             continue
         if sites is not None:
@@ -76,9 +74,7 @@ def _learn_rows(work, shape, rule, noise, sites, mean, cov, space, signals, old,
                 match.leave_out_widening()
             _keep_site(i, shape, sites, mean, space, signals, match)
         step(shape, mean, cov, space, match)
-        rule.likelihood.update_noise(signals.mean, space.cov, target, noise, work.noise_gain, work.noise_bound)
-        work.trust[0, i] = noise.trust.distrust
-        work.trust[1, i] = noise.trust.suspicion
+        work.finish_row(i, rule, signals.mean, space.cov, noise)
         if work.is_first and noise.trust.is_alarmed():
             return t + 1
     return n_rows

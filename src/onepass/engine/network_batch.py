@@ -177,11 +177,7 @@ def match_in_turn(
             if not isfinite(density):
                 matched = t
                 break
-            work.densities[i] = density
-            if work.keeps_record:
-                rule.likelihood.describe(
-                    cython.address(mean[0]), cython.address(cov[0]), noise, cython.address(work.record[i, 0, 0]), match
-                )
+            work.write_down(i, density, rule, cython.address(mean[0]), cython.address(cov[0]), noise, match)
             for k in range(n):
                 row = cython.address(through[k * size])
                 for j in range(end):
@@ -196,11 +192,7 @@ def match_in_turn(
                 for j in range(end):
                     score[j] += row[j] * match.score[k]
                     _multiply_add(end, row[j], cython.address(weighted[0]), cython.address(information[j, 0]))
-            rule.likelihood.update_noise(
-                cython.address(mean[0]), cython.address(cov[0]), target, noise, work.noise_gain, work.noise_bound
-            )
-            work.trust[0, i] = noise.trust.distrust
-            work.trust[1, i] = noise.trust.suspicion
+            work.finish_row(i, rule, cython.address(mean[0]), cython.address(cov[0]), noise)
     return matched
 
 

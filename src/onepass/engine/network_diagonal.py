@@ -59,14 +59,10 @@ def _learn_rows(work, shape, rule, noise, mean, variance, space, signals, match)
             total += match.score[j]
         if not isfinite(total):
             return t
-        work.densities[i] = density
-        if work.keeps_record:
-            rule.likelihood.describe(signals.mean, space.cov, noise, cython.address(work.record[i, 0, 0]), match)
+        work.write_down(i, density, rule, signals.mean, space.cov, noise, match)
         _gather(shape, signals, match, space)
         _step(shape, signals, space, mean, variance)
-        rule.likelihood.update_noise(signals.mean, space.cov, target, noise, work.noise_gain, work.noise_bound)
-        work.trust[0, i] = noise.trust.distrust
-        work.trust[1, i] = noise.trust.suspicion
+        work.finish_row(i, rule, signals.mean, space.cov, noise)
         if work.is_first and noise.trust.is_alarmed():
             return t + 1
     return n_rows

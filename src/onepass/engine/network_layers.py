@@ -307,9 +307,7 @@ def _learn_rows(work, first, count, shape, rule, noise, mean, values, memory, sm
             total += match.score[k] + cov[k * n + k]
         if not isfinite(total):
             return t
-        work.densities[i] = density
-        if work.keeps_record:
-            rule.likelihood.describe(outputs, cov, noise, cython.address(work.record[i, 0, 0]), match)
+        work.write_down(i, density, rule, outputs, cov, noise, match)
         if shape.n_layers > 1:
             _limit_step(n, cov, match)
         rank = _information_root(n, match.information, cov, rest, root)
@@ -318,9 +316,7 @@ def _learn_rows(work, first, count, shape, rule, noise, mean, values, memory, sm
             _step(layer, number == 0, n, rank, root, match.score, scales[number], t, mean, values, memory, rest)
             if not layer.is_kronecker and number < shape.n_layers - 1:
                 _move_own(layer, rank, root + n * n, memory)
-        rule.likelihood.update_noise(outputs, cov, target, noise, work.noise_gain, work.noise_bound)
-        work.trust[0, i] = noise.trust.distrust
-        work.trust[1, i] = noise.trust.suspicion
+        work.finish_row(i, rule, outputs, cov, noise)
         if work.is_first and noise.trust.is_alarmed():
             return t + 1
     return count

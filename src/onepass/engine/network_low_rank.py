@@ -95,15 +95,11 @@ def _learn_rows(work, first, shape, rule, noise, mean, variance, precision_root,
             total += match.score[k] + space.cov[k * n + k]
         if not isfinite(total):
             return t - first
-        work.densities[i] = density
-        if work.keeps_record:
-            rule.likelihood.describe(signals.mean, space.cov, noise, cython.address(work.record[i, 0, 0]), match)
+        work.write_down(i, density, rule, signals.mean, space.cov, noise, match)
         rank = _fill_roots(n, match.information, space)
         _step(shape, match.score, rank, used[0], mean, variance, precision_root, cov_root, signals, space)
         used[0] += rank
-        rule.likelihood.update_noise(signals.mean, space.cov, target, noise, work.noise_gain, work.noise_bound)
-        work.trust[0, i] = noise.trust.distrust
-        work.trust[1, i] = noise.trust.suspicion
+        work.finish_row(i, rule, signals.mean, space.cov, noise)
         if used[0] + n > space.capacity or (work.is_first and noise.trust.is_alarmed()):
             return t + 1 - first
     return n_rows - first

@@ -1,5 +1,5 @@
 from onepass.engine.moments cimport CompiledActivation
-from onepass.engine.vector_matches cimport VectorLikelihood
+from onepass.engine.vector_matches cimport NoiseState, VectorLikelihood, VectorMatch
 
 cdef class NetworkShape:
     cdef readonly Py_ssize_t n_layers, n_outputs, size, widest, n_units
@@ -32,6 +32,13 @@ cdef class TrainingPass:
     cdef double[:, :, ::1] record
     cdef readonly double noise_gain, noise_bound
     cdef readonly bint keeps_record, is_first
+    cdef void write_down(
+        self, Py_ssize_t i, double density, NetworkRule rule, const double* mean, const double* cov, NoiseState noise,
+        VectorMatch match
+    ) noexcept nogil
+    cdef void finish_row(
+        self, Py_ssize_t i, NetworkRule rule, const double* mean, const double* cov, NoiseState noise
+    ) noexcept nogil
 
 cdef class Sites:
     cdef double[:, ::1] signals

@@ -102,6 +102,19 @@ class TrainingPass:
         self.record = np.empty((0, 5, 1)) if record is None else record
         self.noise_gain, self.noise_bound = noise_gain, noise_bound
 
+    def write_down(self, i, density, rule, mean, cov, noise, match):
+        """Write down what a row was predicted from, and how likely its target was."""
+        self.densities[i] = density
+        if self.keeps_record:
+            rule.likelihood.describe(mean, cov, noise, cython.address(self.record[i, 0, 0]), match)
+
+    def finish_row(self, i, rule, mean, cov, noise):
+        """Update what runs along by a row that was matched, and write down how far the row was trusted."""
+        target = cython.address(self.targets[i, 0])
+        rule.likelihood.update_noise(mean, cov, target, noise, self.noise_gain, self.noise_bound)
+        self.trust[0, i] = noise.trust.distrust
+        self.trust[1, i] = noise.trust.suspicion
+
 
 class Sites:
     """The contribution of each row, so that it can be removed: its linearisation, its precision and its ``h``.

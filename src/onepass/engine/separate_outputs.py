@@ -122,12 +122,8 @@ def match_row(work, i, rule, noise, mean, cov, match):
         total += match.score[k] * cov[k * (n + 1)]
     if not isfinite(total):
         return False
-    work.densities[i] = density
-    if work.keeps_record:
-        rule.likelihood.describe(mean, cov, noise, cython.address(work.record[i, 0, 0]), match)
-    rule.likelihood.update_noise(mean, cov, target, noise, work.noise_gain, work.noise_bound)
-    work.trust[0, i] = noise.trust.distrust
-    work.trust[1, i] = noise.trust.suspicion
+    work.write_down(i, density, rule, mean, cov, noise, match)
+    work.finish_row(i, rule, mean, cov, noise)
     return True
 
 

@@ -32,7 +32,15 @@ from onepass.likelihoods import Bernoulli, Counts
 from onepass.likelihoods.counts import count_interval, log_normal
 from onepass.likelihoods.mixtures import likely_weights, mixture_moments, mixture_quantile, noise_mixture
 from onepass.models.drift import AUTO
-from onepass.models.mixing import WORTH_THREADS, log_mixture, mixed_scores, snapshot, stacked
+from onepass.models.mixing import (
+    WORTH_THREADS,
+    log_mixture,
+    mixed_prediction,
+    mixed_scores,
+    snapshot,
+    stacked,
+    sum_in_order,
+)
 from onepass.models.network import BayesianNetwork
 from onepass.models.perceptron import BayesianPerceptron, Inputs, Prediction, RowScores, row_scores
 
@@ -128,7 +136,7 @@ class Drifting:
 
     def predict(self, X: Any, **options: Any) -> Prediction:
         """Moments of the mixture; what the hypotheses disagree about counts as not knowing."""
-        return _mixture(self._state.weights, self._predictions(X, **options))
+        return mixed_prediction(self._state.weights, self._predictions(X, **options))
 
     def learn(self, X: Any, y: ArrayLike, *, passes: int = 1, refine: str = "reuse", **options: Any) -> Self:
         """Let every hypothesis learn the rows, and weigh them row by row: all rows or none.
@@ -258,7 +266,7 @@ class Drifting:
         finally:
             self.__dict__.pop("_one_row", None)  # it refers to the beliefs from before
         after = self._state.switching.posterior.T
-        outliers = _sum(after * np.array([own.outliers for own in scores]))
+        outliers = sum_in_order(after * np.array([own.outliers for own in scores]))
         # A change is a fast rate, or an alarm of any hypothesis: slow ones raise it when they have lost their weight.
         jumps = np.max([own.changes for own in scores], axis=0)
         return weights.T, list(given), RowScores(mixture, outliers, np.maximum(jumps, after[_FAST].sum(axis=0)))
@@ -415,7 +423,7 @@ class DriftingNetwork(Drifting, BayesianNetwork):
 
     def _predict_with(self, noise_scale: FloatArray | None, X: ArrayLike) -> Prediction:
         parts = [member._predict_with(noise_scale, X) for member in self._state.members]
-        return _mixture(self._state.weights, stacked(parts))
+        return mixed_prediction(self._state.weights, stacked(parts))
 
     def _learned(self, member: Any, X: ArrayLike, y: ArrayLike, *, batch: int = 1) -> RowScores:
         (scores,) = member.learning(X, y, batch=batch)
@@ -453,17 +461,6 @@ def _central(weights: FloatArray, means: FloatArray, stds: FloatArray, level: fl
     return low, high
 
 
-def _mixture(weights: FloatArray, parts: Prediction) -> Prediction:
-    """Moments of the mixture of predictions ``(K, ...)``, with weights ``(K,)``, or ``(K, n)`` of each row."""
-    weights = weights.reshape(*weights.shape, *[1] * (parts.mean.ndim - weights.ndim))
-    # Summed one hypothesis after the other, so that a row's result does not depend on the rows beside it.
-    mean, pre_mean, noise_var = (_sum(weights * part) for part in (parts.mean, parts.pre_mean, parts.noise_var))
-    likely = likely_weights(weights)
-    var = _sum(likely * (parts.var + (parts.mean - mean) ** 2))
-    pre_var = _sum(likely * (parts.pre_var + (parts.pre_mean - pre_mean) ** 2))
-    return Prediction(*(np.asarray(column)[()] for column in (mean, var, pre_mean, pre_var, noise_var)))
-
-
 def _outer(gap: FloatArray) -> FloatArray:
     return np.outer(gap, gap)
 
@@ -471,8 +468,4 @@ def _outer(gap: FloatArray) -> FloatArray:
 def _mixture_before(weights: FloatArray, predictions: list[Prediction]) -> Prediction:
     """The mixture of predictions with the weights before each row, ``(K, n)``; of one row, if that is what they are."""
     parts = stacked(predictions)
-    return _mixture(weights if parts.mean.ndim > 1 else weights[:, 0], parts)
-
-
-def _sum(terms: FloatArray) -> Any:
-    return sum(terms[1:], start=terms[0])
+    return mixed_prediction(weights if parts.mean.ndim > 1 else weights[:, 0], parts)

@@ -8,9 +8,18 @@ import numpy as np
 from scipy.special import logsumexp
 
 from onepass._typing import FloatArray
+from onepass.likelihoods.mixtures import likely_weights
 from onepass.models.perceptron import Prediction
 
-__all__ = ["WORTH_THREADS", "log_mixture", "mixed_scores", "snapshot", "stacked"]
+__all__ = [
+    "WORTH_THREADS",
+    "log_mixture",
+    "mixed_prediction",
+    "mixed_scores",
+    "snapshot",
+    "stacked",
+    "sum_in_order",
+]
 
 WORTH_THREADS = 10_000_000
 """Numbers of all members' covariances times rows from which on learning (some milliseconds) is worth threads."""
@@ -42,3 +51,19 @@ def snapshot(member: Any) -> Any:
     twin = copy.copy(member)
     twin._state = member._state.copy()
     return twin
+
+
+def mixed_prediction(weights: FloatArray, parts: Prediction) -> Prediction:
+    """Moments of the mixture of predictions ``(K, ...)``, with weights ``(K,)``, or ``(K, n)`` of each row."""
+    weights = weights.reshape(*weights.shape, *[1] * (parts.mean.ndim - weights.ndim))
+    # Summed one hypothesis after the other, so that a row's result does not depend on the rows beside it.
+    mean, pre_mean, noise_var = (sum_in_order(weights * part) for part in (parts.mean, parts.pre_mean, parts.noise_var))
+    likely = likely_weights(weights)
+    var = sum_in_order(likely * (parts.var + (parts.mean - mean) ** 2))
+    pre_var = sum_in_order(likely * (parts.pre_var + (parts.pre_mean - pre_mean) ** 2))
+    return Prediction(*(np.asarray(column)[()] for column in (mean, var, pre_mean, pre_var, noise_var)))
+
+
+def sum_in_order(terms: FloatArray) -> Any:
+    """Sum along the first axis, one after the other."""
+    return sum(terms[1:], start=terms[0])

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_rows, as_targets
+from onepass._validation import as_count, as_floats, as_rows, as_targets
 from onepass.activations import Activation
 from onepass.beliefs.full import FullGaussian
 from onepass.engine.fleet import distrust_fleet, learn_fleet, project_fleet
@@ -32,13 +32,15 @@ from onepass.models.fleet.records import (
     AT_SEEN,
     HEAD,
     check_records,
+    covariances_of,
     make_record,
+    packed_roots,
     record_width,
     trusts_of,
 )
 from onepass.models.fleet.store import RecordStore
 from onepass.models.fleet.template import Template, pack, restore_noise, restore_prior
-from onepass.models.perceptron import BayesianPerceptron, Prediction
+from onepass.models.perceptron import BayesianPerceptron, Prediction, RowScores, row_scores
 
 __all__ = ["PerceptronFleet"]
 
@@ -268,6 +270,44 @@ class PerceptronFleet:
         record, single = self._learn(keys, X, y, recording=True)
         prediction = self._prediction(record, single)
         return (prediction, record[:, 4].copy()) if return_outlier_probability else prediction
+
+    def learn_and_score(self, keys: Any, X: Any, y: ArrayLike) -> RowScores:
+        """Learn as `learn` does, and return how well each row was predicted before it was learned."""
+        return row_scores(self._learn(keys, X, y, recording=True)[0])
+
+    def drift(self, keys: Any, share: ArrayLike) -> Self:
+        """Let the weights of keys move: a key's covariance ``C`` becomes ``(1 - share) C + share C_0``.
+
+        ``C_0`` is the covariance of the present `prior`; means stay, and unknown keys are at the prior already. For
+        weights that move as time passes, whether their keys are learned or not.
+
+        Parameters
+        ----------
+        keys : (n,) whole numbers or texts, all different
+        share : number or (n,) array in [0, 1]
+
+        Examples
+        --------
+        >>> fleet = PerceptronFleet(1, "linear", noise=0.1).learn(["ann", "bob"], [[1.0], [1.0]], [1.0, -1.0])
+        >>> before = fleet.predict(["ann", "bob"], [[1.0], [1.0]]).var
+        >>> after = fleet.drift(["ann"], 0.5).predict(["ann", "bob"], [[1.0], [1.0]]).var
+        >>> before.round(3), after.round(3)
+        (array([0.095, 0.095]), array([1.048, 0.095]))
+        """
+        given = as_floats(np.atleast_1d(share), "share")
+        if (given < 0.0).any() or (given > 1.0).any():
+            raise ValueError(f"share must be in [0, 1], got {given.min():g} to {given.max():g}")
+        found = as_keys(keys, np.size(keys))
+        shares = np.broadcast_to(given, len(found))
+        moving = np.flatnonzero((self._store.find(found)[0] >= 0) & (shares > 0.0))
+        if not len(moving):
+            return self
+        slots, shares = self._store.assign(take_keys(found, moving), self._priors[-1])[0], shares[moving]
+        covs, size = covariances_of(self._store.records[slots], self._template.size), self._template.size
+        start = covariances_of(self._priors[-1:], size)
+        moved = (1.0 - shares)[:, None, None] * covs + shares[:, None, None] * start
+        self._store.records[slots, HEAD + size : record_width(size)] = packed_roots(moved)
+        return self
 
     def _learn(self, keys: Any, X: Any, y: ArrayLike, *, recording: bool) -> tuple[FloatArray, bool]:
         rows, single = as_rows(X, self.n_features)

@@ -19,9 +19,11 @@ __all__ = [
     "AT_TOUCHED",
     "HEAD",
     "check_records",
+    "covariances_of",
     "make_record",
     "means_of",
     "natural_of",
+    "packed_roots",
     "record_width",
     "roots_of",
     "trusts_of",
@@ -64,6 +66,28 @@ def roots_of(records: FloatArray, size: int) -> FloatArray:
     below, across = np.tril_indices(size)
     roots[:, below, across] = records[:, HEAD + size : record_width(size)]
     return roots
+
+
+def covariances_of(records: FloatArray, size: int) -> FloatArray:
+    """Return the covariances of the weights, ``(n, p, p)``."""
+    roots = roots_of(records, size)
+    return roots.swapaxes(1, 2) @ roots
+
+
+def packed_roots(covs: FloatArray) -> FloatArray:
+    """Return the square roots of covariances ``(n, p, p)`` as records have them, ``R`` with ``R'R = C``.
+
+    Examples
+    --------
+    >>> cov = np.array([[[2.0, 1.0], [1.0, 3.0]]])
+    >>> record = np.concatenate([np.zeros(HEAD + 2), packed_roots(cov)[0]])
+    >>> bool(np.allclose(covariances_of(record[None], 2), cov))
+    True
+    """
+    # Cholesky's factor from the last weight to the first is upper triangular.
+    upper = np.linalg.cholesky(covs[:, ::-1, ::-1])[:, ::-1, ::-1]
+    below, across = np.tril_indices(covs.shape[1])
+    return np.asarray(upper.swapaxes(1, 2)[:, below, across])
 
 
 def trusts_of(records: FloatArray, size: int) -> FloatArray:

@@ -1,0 +1,68 @@
+"""What a bandit asks of a model of its arms, and the settings that all of these models share."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from onepass._typing import FloatArray
+from onepass.decisions.policies import ArmScores
+from onepass.files.state import Arrays, Parameters
+from onepass.models.perceptron import Prediction
+
+__all__ = ["OBSERVATIONS", "Arm", "ArmModel", "ModelSettings", "as_scores"]
+
+OBSERVATIONS = {"bernoulli": "sigmoid", "gaussian": "linear", "poisson": "exp", "negative_binomial": "exp"}
+"""Kinds of rewards, with the function that turns a score into an expected reward."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """An arm: its name, the number that it has for good, and its features if it has some."""
+
+    name: str | int
+    number: int
+    features: FloatArray | None = None
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """How arms are learned: the arguments of `onepass.decisions.ContextualBandit` of the same names."""
+
+    n_features: Any  # of a context: a number, or the shape of an image
+    hidden: tuple[Any, ...]
+    observation: str
+    covariance: Any
+    prior_scale: float
+    population: bool
+    outliers: float
+    forgetting: float
+    drift: float | str
+    dtype: str
+    seed: int
+
+
+class ArmModel(Protocol):
+    """A model of arms."""
+
+    def scores(self, contexts: FloatArray, arms: Sequence[Arm]) -> ArmScores:
+        """What is believed about arms in contexts ``(n, d)``: scores ``(n, K)``."""
+
+    def learn(self, contexts: FloatArray, arms: Sequence[Arm], rewards: FloatArray) -> None:
+        """Learn the rewards ``(n,)`` of arms ``(n,)`` played in contexts: all of them or, after an error, none."""
+
+    def add(self, arm: Arm) -> None:
+        """Make room for an arm that was not there from the beginning."""
+
+    def export_state(self) -> tuple[Parameters, Arrays]:
+        """All that was learned, as JSON-compatible parameters and arrays."""
+
+    def restore(self, parameters: Parameters, arrays: Arrays) -> None:
+        """Go on from what `export_state` gave."""
+
+
+def as_scores(prediction: Prediction, n: int) -> ArmScores:
+    """The scores of a prediction for ``n`` contexts, ``(n, K)``."""
+    mean, std = np.reshape(prediction.pre_mean, (n, -1)), np.sqrt(np.reshape(prediction.pre_var, (n, -1)))
+    return ArmScores(mean, std, np.reshape(prediction.mean, (n, -1)), np.sqrt(np.reshape(prediction.var, (n, -1))))

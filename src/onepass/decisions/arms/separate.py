@@ -1,0 +1,174 @@
+"""A perceptron per arm, in a fleet: for two arms or for thousands, each learned from its own rewards alone.
+
+Where arms drift, they do so as time passes, played or not: an arm that has not been played for long becomes less
+certain. So the drift since an arm's last reward is made up for when the arm is next looked at or learned.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from onepass._typing import FloatArray
+from onepass.decisions.arms.base import OBSERVATIONS, Arm, ModelSettings, as_scores
+from onepass.decisions.policies import ArmScores
+from onepass.files.state import Arrays, Parameters, as_tally, nested, sized, under
+from onepass.models.drifting import HYPOTHESES, Hypotheses
+from onepass.models.fleet import PerceptronFleet
+from onepass.models.mixing import mixed_prediction, stacked
+from onepass.models.perceptron import Prediction
+
+__all__ = ["SeparateArms"]
+
+_FIRST_POPULATION = 64  # rewards after which arms are compared for the first time; then whenever these have doubled
+
+
+class _MovingFleet:
+    """A fleet by the numbers of arms whose weights move by a share of the prior's covariance with every reward."""
+
+    def __init__(self, fleet: PerceptronFleet, rate: float) -> None:
+        self.fleet, self.rate = fleet, rate
+        self.learned_at: FloatArray = np.zeros(0)  # by arm: how many rewards there were after its last one
+
+    def copy(self) -> "_MovingFleet":
+        """Make an independent copy."""
+        twin = _MovingFleet(type(self.fleet).from_state(*self.fleet.export_state()), self.rate)
+        twin.learned_at = self.learned_at.copy()
+        return twin
+
+    def predict(self, contexts: FloatArray, numbers: FloatArray, now: int) -> Prediction:
+        """What is predicted of these arms, ``(n, K)``, with what they have drifted until now."""
+        n, n_arms = len(contexts), len(numbers)
+        rows = np.repeat(contexts, n_arms, axis=0)
+        found = self.fleet.predict(np.tile(numbers, n), rows)
+        if not self.rate:
+            return Prediction(*(part.reshape(n, n_arms) for part in found))
+        moved = np.tile(self._moved(numbers, now), n)
+        start = np.repeat(self.fleet.predict(np.full(n, -1), contexts).pre_var, n_arms)  # of a key that no arm has
+        pre_var = (1.0 - moved) * found.pre_var + moved * start
+        output = self.fleet.prior.observation.output_moments(self.fleet.activation, found.pre_mean, pre_var)
+        parts = (output.mean, output.var, found.pre_mean, pre_var, found.noise_var)
+        return Prediction(*(part.reshape(n, n_arms) for part in parts))
+
+    def learn(self, contexts: FloatArray, numbers: FloatArray, rewards: FloatArray, now: int) -> FloatArray:
+        """Learn rewards; the log density of each before it was learned."""
+        if not self.rate:
+            return self.fleet.learn_and_score(numbers, contexts, rewards).log_densities
+        return np.concatenate(
+            [
+                self._learn_one(contexts[i : i + 1], numbers[i : i + 1], rewards[i : i + 1], now + i)
+                for i in range(len(rewards))
+            ]
+        )
+
+    def _learn_one(self, context: FloatArray, number: FloatArray, reward: FloatArray, now: int) -> FloatArray:
+        self.fleet.drift(number, self._moved(number, now))
+        densities = self.fleet.learn_and_score(number, context, reward).log_densities
+        self._make_room(int(number[0]))
+        self.learned_at[number] = now + 1
+        return densities
+
+    def _moved(self, numbers: FloatArray, now: int) -> FloatArray:
+        """Which share of its way back to the prior each arm has drifted since its last reward."""
+        self._make_room(int(numbers.max()))
+        return np.asarray(1.0 - (1.0 - self.rate) ** (now - self.learned_at[numbers]))
+
+    def _make_room(self, number: int) -> None:
+        if number >= len(self.learned_at):
+            more = np.zeros(max(number + 1, 2 * len(self.learned_at)) - len(self.learned_at))
+            self.learned_at = np.concatenate([self.learned_at, more])
+
+
+class SeparateArms:
+    """Perceptrons by the number of their arm; with ``drift="auto"`` under each of several rates of drift."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        self.population = settings.population
+        automatic = isinstance(settings.drift, str)
+        rates = [dict(own) for own in HYPOTHESES.values()] if automatic else [{"drift": settings.drift}]
+        activation = OBSERVATIONS[settings.observation]
+        self._fleets: list[_MovingFleet] = []
+        for rate in rates:
+            forgetting = rate.get("forgetting", settings.forgetting)
+            fleet = PerceptronFleet(
+                settings.n_features,
+                activation,
+                observation=settings.observation,
+                noise="learn" if settings.observation == "gaussian" else None,
+                cov=settings.prior_scale**2,
+                outliers=settings.outliers,
+                forgetting=forgetting,
+            )
+            self._fleets.append(_MovingFleet(fleet, float(rate.get("drift", 0.0))))
+        self._hypotheses = Hypotheses.start(self._fleets) if automatic else None
+        self.n_learned = 0
+
+    @property
+    def drift_(self) -> dict[float | str, float]:
+        """The probability of each rate of drift now."""
+        if self._hypotheses is None:
+            return {self._fleets[0].rate: 1.0}
+        return dict(zip(HYPOTHESES, self._hypotheses.weights.tolist(), strict=True))
+
+    def scores(self, contexts: FloatArray, arms: Sequence[Arm]) -> ArmScores:
+        """What each arm's perceptron believes; of several rates of drift the moments of their mixture."""
+        numbers = _numbers(arms)
+        found = [fleet.predict(contexts, numbers, self.n_learned) for fleet in self._fleets]
+        prediction = found[0] if self._hypotheses is None else mixed_prediction(self._hypotheses.weights, stacked(found))
+        return as_scores(prediction, len(contexts))
+
+    def learn(self, contexts: FloatArray, arms: Sequence[Arm], rewards: FloatArray) -> None:
+        """Learn each reward by the perceptron of its arm."""
+        numbers, before = _numbers(arms), [fleet.copy() for fleet in self._fleets[1:]]
+        try:
+            densities = [fleet.learn(contexts, numbers, rewards, self.n_learned) for fleet in self._fleets]
+        except BaseException:
+            self._fleets[1:] = before
+            raise
+        if self._hypotheses is not None:
+            self._hypotheses.switching.learn(np.array(densities))
+        self.n_learned += len(rewards)
+        if self.population:
+            self._compare(self.n_learned - len(rewards))
+
+    def _compare(self, before: int) -> None:
+        """Let arms without rewards start as one of the population of those that have some."""
+        due = _FIRST_POPULATION * 2 ** np.arange(48)
+        if ((due > before) & (due <= self.n_learned)).any():
+            for moving in self._fleets:
+                if len(moving.fleet) > 1:
+                    moving.fleet.prior = moving.fleet.population()
+
+    def add(self, arm: Arm) -> None:
+        """A new arm starts at the prior by itself."""
+
+    def export_state(self) -> tuple[Parameters, Arrays]:
+        """The fleets' states."""
+        arrays: Arrays = {}
+        parameters: Parameters = {"n_learned": self.n_learned, "fleets": []}
+        for k, moving in enumerate(self._fleets):
+            own, numbers = moving.fleet.export_state()
+            parameters["fleets"].append(own)
+            arrays |= nested(str(k), {**numbers, "learned_at": moving.learned_at.copy()})
+        if self._hypotheses is not None:
+            arrays["weights"] = self._hypotheses.weights
+            parameters["log_evidence"] = self._hypotheses.switching.log_evidence
+        return parameters, arrays
+
+    def restore(self, parameters: Parameters, arrays: Arrays) -> None:
+        """Go on from what `export_state` gave."""
+        self.n_learned = as_tally(parameters["n_learned"], "n_learned")
+        for k, (moving, own) in enumerate(zip(self._fleets, parameters["fleets"], strict=True)):
+            numbers = under(str(k), arrays)
+            moving.learned_at = sized(numbers, "learned_at", numbers["learned_at"].shape[:1])
+            moving.fleet = PerceptronFleet.from_state(own, numbers)
+        if self._hypotheses is not None:
+            switching = self._hypotheses.switching
+            weights = sized(arrays, "weights", (len(self._fleets),))
+            self._hypotheses = Hypotheses(
+                self._fleets, type(switching)(weights, switching.entries, float(parameters["log_evidence"]))
+            )
+
+
+def _numbers(arms: Sequence[Arm]) -> Any:
+    return np.array([arm.number for arm in arms], dtype=np.int64)

@@ -1,0 +1,185 @@
+"""Policies: how the next arm is chosen from what is believed about all of them.
+
+A policy sees of each arm a Gaussian score, the pre-activation of its expected reward. For labels the score is the log
+odds, for counts the log rate; the higher the score the higher the expected reward, so nothing is lost. It ranks the
+arms, and tells how probable each was to come first: its propensity.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from onepass._typing import FloatArray
+from onepass._validation import as_fraction, as_nonnegative, as_share, one_of
+from onepass.decisions.propensities import best_probabilities
+
+__all__ = ["UCB", "ArmScores", "EpsilonGreedy", "Greedy", "Policy", "Thompson", "as_policy", "decode_policy"]
+
+Ranking = NDArray[np.intp]
+
+
+class ArmScores(NamedTuple):
+    """What is believed about the arms in one context, ``(K,)`` each."""
+
+    mean: FloatArray
+    """Of the scores."""
+    std: FloatArray
+    reward_mean: FloatArray
+    """Of the expected rewards, as a function of the scores."""
+    reward_std: FloatArray
+    """What is not known about the expected reward; the noise of single rewards is not part of it."""
+
+    def take(self, places: Any) -> "ArmScores":
+        """The same of some arms."""
+        return ArmScores(*(part[places] for part in self))
+
+
+class Policy:
+    """How arms are ranked; a subclass gives `rank` and `propensities`, and is a dataclass of its parameters."""
+
+    name: ClassVar[str]
+
+    def rank(self, scores: ArmScores, rng: np.random.Generator, n: int) -> Ranking:
+        """The places of the ``n`` arms to choose, the first one first."""
+        raise NotImplementedError
+
+    def propensities(self, scores: ArmScores) -> FloatArray:
+        """Probability that each arm comes first, ``(K,)``."""
+        raise NotImplementedError
+
+    def export(self) -> dict[str, Any]:
+        """The name and the parameters."""
+        return {"name": self.name, **asdict(self)}  # type: ignore[call-overload]
+
+
+@dataclass(frozen=True)
+class Thompson(Policy):
+    """Draw a score of each arm from what is believed about it, and take the highest.
+
+    So each arm is chosen as often as it is believed to be the best. The scores are drawn independently of each other,
+    so that propensities are exact.
+
+    Parameters
+    ----------
+    scale : float
+        Multiplies the standard deviations that scores are drawn with. Below 1 it explores less than it is uncertain.
+    """
+
+    name: ClassVar[str] = "thompson"
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        as_nonnegative(self.scale, "scale")
+
+    def rank(self, scores: ArmScores, rng: np.random.Generator, n: int) -> Ranking:
+        """Rank by one draw of all scores."""
+        drawn = scores.mean + self.scale * scores.std * rng.standard_normal(len(scores.mean))
+        return _highest(drawn, rng, n)
+
+    def propensities(self, scores: ArmScores) -> FloatArray:
+        """By quadrature."""
+        return best_probabilities(scores.mean, self.scale * scores.std)
+
+
+class _ByIndex(Policy):
+    """Policies that give each arm a fixed index and take the highest; of equal ones each is as probable."""
+
+    def index(self, scores: ArmScores) -> FloatArray:
+        """What arms are ranked by, ``(K,)``."""
+        raise NotImplementedError
+
+    def rank(self, scores: ArmScores, rng: np.random.Generator, n: int) -> Ranking:
+        """Rank by the index."""
+        return _highest(self.index(scores), rng, n)
+
+    def propensities(self, scores: ArmScores) -> FloatArray:
+        """All to the highest, or shared by those that are equal."""
+        index = self.index(scores)
+        first = index == index.max()
+        return first / first.sum()
+
+
+@dataclass(frozen=True)
+class UCB(_ByIndex):
+    """Take the arm whose score may be the highest: by a quantile of what is believed about it.
+
+    Parameters
+    ----------
+    level : float
+        Of the quantile, in (0, 1); 0.84 is one standard deviation above the mean.
+    """
+
+    name: ClassVar[str] = "ucb"
+    level: float = 0.84
+
+    def __post_init__(self) -> None:
+        as_share(self.level, "level", open_above=True)
+
+    def index(self, scores: ArmScores) -> FloatArray:
+        """The quantile of the scores."""
+        return np.asarray(scores.mean + ndtri(self.level) * scores.std)
+
+
+@dataclass(frozen=True)
+class Greedy(_ByIndex):
+    """Take the arm with the highest expected reward; explores only where arms are equal."""
+
+    name: ClassVar[str] = "greedy"
+
+    def index(self, scores: ArmScores) -> FloatArray:
+        """The expected rewards."""
+        return scores.reward_mean
+
+
+@dataclass(frozen=True)
+class EpsilonGreedy(Greedy):
+    """Take the arm with the highest expected reward, but with probability ``epsilon`` any arm.
+
+    Parameters
+    ----------
+    epsilon : float
+        In [0, 1].
+    """
+
+    name: ClassVar[str] = "epsilon_greedy"
+    epsilon: float = 0.05
+
+    def __post_init__(self) -> None:
+        as_fraction(self.epsilon, "epsilon")
+
+    def rank(self, scores: ArmScores, rng: np.random.Generator, n: int) -> Ranking:
+        """At random, or by the expected rewards."""
+        explores = rng.random() < self.epsilon
+        return _highest(np.zeros(len(scores.mean)) if explores else self.index(scores), rng, n)
+
+    def propensities(self, scores: ArmScores) -> FloatArray:
+        """Those of the greedy choice, and an equal share of ``epsilon`` for each."""
+        greedy = super().propensities(scores)
+        return (1.0 - self.epsilon) * greedy + self.epsilon / len(greedy)
+
+
+_POLICIES: dict[str, type[Policy]] = {kind.name: kind for kind in (Thompson, UCB, Greedy, EpsilonGreedy)}
+
+
+def as_policy(value: Any) -> Policy:
+    """Take a policy, or the name of one with its default parameters."""
+    if isinstance(value, Policy):
+        return value
+    return _POLICIES[one_of(value, tuple(_POLICIES), "policy")]()
+
+
+def decode_policy(data: Any) -> Policy:
+    """Make the policy that `Policy.export` described."""
+    parameters = dict(data)
+    return _POLICIES[one_of(parameters.pop("name"), tuple(_POLICIES), "policy")](**parameters)
+
+
+def _highest(index: FloatArray, rng: np.random.Generator, n: int) -> Ranking:
+    """The places of the ``n`` highest, of equal ones in random order."""
+    if n == 1:
+        best = np.flatnonzero(index == index.max())
+        return best if len(best) == 1 else best[rng.integers(len(best), size=1)]
+    return np.lexsort((rng.random(len(index)), -index))[:n]

@@ -99,7 +99,7 @@ class _ByIndex(Policy):
         """All to the highest, or shared by those that are equal."""
         index = self.index(scores)
         first = index == index.max()
-        return first / first.sum()
+        return np.asarray(first / first.sum())
 
 
 @dataclass(frozen=True)

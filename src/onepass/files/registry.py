@@ -19,6 +19,7 @@ _MODULES = {
     "BayesianPerceptron": "onepass.models.perceptron",
     "BayesianPerceptronClassifier": "onepass.estimators",
     "BayesianPerceptronRegressor": "onepass.estimators",
+    "ContextualBandit": "onepass.decisions.bandit",
     "DriftingNetwork": "onepass.models.drifting",
     "DriftingPerceptron": "onepass.models.drifting",
     "KalmanNetwork": "onepass.models.kalman_network",

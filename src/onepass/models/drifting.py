@@ -69,6 +69,13 @@ class Hypotheses:
         """Weigh all models the same."""
         return cls(members, Switching(np.full(len(members), 1.0 / len(members)), _ENTRIES))
 
+    @classmethod
+    def of(cls, members: list[Any], weights: FloatArray, log_evidence: float) -> "Hypotheses":
+        """Models that have learned already, with their weights and the evidence of their mixture."""
+        if (weights < 0.0).any() or abs(weights.sum() - 1.0) > 1e-6:
+            raise ValueError("the weights of hypotheses must be shares of 1")
+        return cls(members, Switching(weights, _ENTRIES, log_evidence))
+
     @property
     def weights(self) -> FloatArray:
         """Weight of each model when the next row is predicted, ``(K,)``."""
@@ -209,8 +216,6 @@ class Drifting:
         if any(getattr(member, name) != value for member, own in pairs for name, value in own.items()):
             raise ValueError("each hypothesis must have its own rate of drift")
         weights = np.array(sized(arrays, "weights", (len(names),)))
-        if (weights < 0.0).any() or abs(weights.sum() - 1.0) > 1e-6:
-            raise ValueError("the weights of hypotheses must be shares of 1")
         return cls.of(members, weights, as_number(parameters["log_evidence"], "log_evidence"))
 
     @classmethod
@@ -219,7 +224,7 @@ class Drifting:
         model = object.__new__(cls)
         model.__dict__.update(members[0].__dict__)  # the settings that all of them have
         model.__dict__.pop("_one_row", None)
-        model.drift, model._state = AUTO, Hypotheses(members, Switching(weights, _ENTRIES, log_evidence))
+        model.drift, model._state = AUTO, Hypotheses.of(members, weights, log_evidence)
         return model
 
     def with_members(self, members: list[Any]) -> Self:

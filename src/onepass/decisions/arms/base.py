@@ -46,6 +46,10 @@ class ModelSettings:
 class ArmModel(Protocol):
     """A model of arms."""
 
+    @property
+    def drift_(self) -> dict[float | str, float]:
+        """The probability of each rate of drift now."""
+
     def scores(self, contexts: FloatArray, arms: Sequence[Arm]) -> ArmScores:
         """What is believed about arms in contexts ``(n, d)``: scores ``(n, K)``."""
 

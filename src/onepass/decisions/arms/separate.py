@@ -4,7 +4,8 @@ Where arms drift, they do so as time passes, played or not: an arm that has not 
 certain. So the drift since an arm's last reward is made up for when the arm is next looked at or learned.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.decisions.arms.base import OBSERVATIONS, Arm, ModelSettings, as_scores
 from onepass.decisions.policies import ArmScores
-from onepass.files.state import Arrays, Parameters, as_tally, nested, sized, under
+from onepass.files.state import Arrays, Parameters, as_number, as_tally, nested, sized, under
 from onepass.models.drifting import HYPOTHESES, Hypotheses
 from onepass.models.fleet import PerceptronFleet
 from onepass.models.mixing import mixed_prediction, stacked
@@ -30,11 +31,16 @@ class _MovingFleet:
         self.fleet, self.rate = fleet, rate
         self.learned_at: FloatArray = np.zeros(0)  # by arm: how many rewards there were after its last one
 
-    def copy(self) -> "_MovingFleet":
-        """Make an independent copy."""
-        twin = _MovingFleet(type(self.fleet).from_state(*self.fleet.export_state()), self.rate)
-        twin.learned_at = self.learned_at.copy()
-        return twin
+    @contextmanager
+    def all_or_none(self, numbers: Any) -> Iterator[None]:
+        """Go back to what these arms were before if anything goes wrong."""
+        before = self.learned_at.copy()
+        try:
+            with self.fleet.all_or_none(numbers):
+                yield
+        except BaseException:
+            self.learned_at = before
+            raise
 
     def predict(self, contexts: FloatArray, numbers: FloatArray, now: int) -> Prediction:
         """What is predicted of these arms, ``(n, K)``, with what they have drifted until now."""
@@ -85,11 +91,10 @@ class SeparateArms:
     def __init__(self, settings: ModelSettings) -> None:
         self.population = settings.population
         automatic = isinstance(settings.drift, str)
-        rates = [dict(own) for own in HYPOTHESES.values()] if automatic else [{"drift": settings.drift}]
+        alone = {"drift": float(settings.drift), "forgetting": settings.forgetting} if not automatic else {}
         activation = OBSERVATIONS[settings.observation]
         self._fleets: list[_MovingFleet] = []
-        for rate in rates:
-            forgetting = rate.get("forgetting", settings.forgetting)
+        for rate in HYPOTHESES.values() if automatic else [alone]:
             fleet = PerceptronFleet(
                 settings.n_features,
                 activation,
@@ -97,9 +102,9 @@ class SeparateArms:
                 noise="learn" if settings.observation == "gaussian" else None,
                 cov=settings.prior_scale**2,
                 outliers=settings.outliers,
-                forgetting=forgetting,
+                forgetting=rate.get("forgetting", 1.0),
             )
-            self._fleets.append(_MovingFleet(fleet, float(rate.get("drift", 0.0))))
+            self._fleets.append(_MovingFleet(fleet, rate.get("drift", 0.0)))
         self._hypotheses = Hypotheses.start(self._fleets) if automatic else None
         self.n_learned = 0
 
@@ -114,17 +119,18 @@ class SeparateArms:
         """What each arm's perceptron believes; of several rates of drift the moments of their mixture."""
         numbers = _numbers(arms)
         found = [fleet.predict(contexts, numbers, self.n_learned) for fleet in self._fleets]
-        prediction = found[0] if self._hypotheses is None else mixed_prediction(self._hypotheses.weights, stacked(found))
+        prediction = (
+            found[0] if self._hypotheses is None else mixed_prediction(self._hypotheses.weights, stacked(found))
+        )
         return as_scores(prediction, len(contexts))
 
     def learn(self, contexts: FloatArray, arms: Sequence[Arm], rewards: FloatArray) -> None:
         """Learn each reward by the perceptron of its arm."""
-        numbers, before = _numbers(arms), [fleet.copy() for fleet in self._fleets[1:]]
-        try:
+        numbers = _numbers(arms)
+        with ExitStack() as stack:  # no hypothesis learns what another can't
+            for moving in self._fleets:
+                stack.enter_context(moving.all_or_none(numbers))
             densities = [fleet.learn(contexts, numbers, rewards, self.n_learned) for fleet in self._fleets]
-        except BaseException:
-            self._fleets[1:] = before
-            raise
         if self._hypotheses is not None:
             self._hypotheses.switching.learn(np.array(densities))
         self.n_learned += len(rewards)
@@ -163,10 +169,9 @@ class SeparateArms:
             moving.learned_at = sized(numbers, "learned_at", numbers["learned_at"].shape[:1])
             moving.fleet = PerceptronFleet.from_state(own, numbers)
         if self._hypotheses is not None:
-            switching = self._hypotheses.switching
             weights = sized(arrays, "weights", (len(self._fleets),))
-            self._hypotheses = Hypotheses(
-                self._fleets, type(switching)(weights, switching.entries, float(parameters["log_evidence"]))
+            self._hypotheses = Hypotheses.of(
+                self._fleets, weights, as_number(parameters["log_evidence"], "log_evidence")
             )
 
 

@@ -6,7 +6,8 @@ prior, which can be learned from the keys there are (`PerceptronFleet.population
 """
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -308,6 +309,22 @@ class PerceptronFleet:
         moved = (1.0 - shares)[:, None, None] * covs + shares[:, None, None] * start
         self._store.records[slots, HEAD + size : record_width(size)] = packed_roots(moved)
         return self
+
+    @contextmanager
+    def all_or_none(self, keys: Any) -> Iterator[None]:
+        """Go back to what these keys were before if anything goes wrong in the block, with several calls as one."""
+        found = as_keys(keys, np.size(keys))
+        slots, records = self._store.find(found)
+        known = np.flatnonzero(slots >= 0)
+        before, clock = records[slots[known]].copy(), self._clock
+        try:
+            yield
+        except BaseException:  # also Ctrl-C
+            self._put(take_keys(found, known), before)
+            entered = self._store.find(found)[0]
+            self._store.release(np.unique(entered[(slots < 0) & (entered >= 0)]))
+            self._clock = clock
+            raise
 
     def _learn(self, keys: Any, X: Any, y: ArrayLike, *, recording: bool) -> tuple[FloatArray, bool]:
         rows, single = as_rows(X, self.n_features)

@@ -1,0 +1,25 @@
+"""Decisions: contextual bandits on the posteriors of perceptrons and networks.
+
+A `ContextualBandit` chooses arms and learns from their rewards; `Thompson`, `UCB`, `Greedy` and `EpsilonGreedy` are its
+policies.
+"""
+
+from onepass.decisions.bandit import ContextualBandit
+from onepass.decisions.choice import Choice
+from onepass.decisions.ledger import UnknownDecision
+from onepass.decisions.log import DecisionLog, LoggedDecision
+from onepass.decisions.policies import UCB, ArmScores, EpsilonGreedy, Greedy, Policy, Thompson
+
+__all__ = [
+    "UCB",
+    "ArmScores",
+    "Choice",
+    "ContextualBandit",
+    "DecisionLog",
+    "EpsilonGreedy",
+    "Greedy",
+    "LoggedDecision",
+    "Policy",
+    "Thompson",
+    "UnknownDecision",
+]

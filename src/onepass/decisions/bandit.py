@@ -1,0 +1,674 @@
+"""The contextual bandit: it chooses one of several arms in a context, and learns from the reward that comes later.
+
+Three parts do the work: a model of the arms (`onepass.decisions.arms`) says what each arm's score is believed to be, a
+policy (`onepass.decisions.policies`) chooses by these scores, and a ledger keeps every decision until it is rewarded.
+
+Whatever changes a bandit is a `Change`: it is made and checked first, then written down where there is a journal, and
+then applied. A bandit to which the same changes are applied is the same, bit for bit.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from time import time as current_time
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from onepass._typing import FloatArray
+from onepass._validation import (
+    as_count,
+    as_flag,
+    as_floats,
+    as_outliers,
+    as_positive,
+    as_rows,
+    as_seed,
+    as_share,
+    one_of,
+)
+from onepass.beliefs.layout import LayerSize, as_image_shape, decode_layer, encode_layer, flat_size
+from onepass.beliefs.structures import Covariance
+from onepass.decisions.arms.base import OBSERVATIONS, Arm, ArmModel, ModelSettings
+from onepass.decisions.arms.network import NetworkArms
+from onepass.decisions.arms.separate import SeparateArms
+from onepass.decisions.arms.shared import SharedArms
+from onepass.decisions.arms.table import Arms, ArmTable, decode_arm, encode_arm, names_of
+from onepass.decisions.changes import Change, Journal
+from onepass.decisions.choice import Choice, Pending
+from onepass.decisions.ledger import ClosedDecision, Ledger, UnknownDecision
+from onepass.decisions.log import DecisionLog, LoggedDecision
+from onepass.decisions.policies import ArmScores, Policy, as_policy, decode_policy
+from onepass.decisions.rewards import RewardScale
+from onepass.decisions.scaling import RunningScaling
+from onepass.files.state import Arrays, Parameters, as_tally, nested, under
+from onepass.models.drift import as_drift
+
+__all__ = ["ContextualBandit"]
+
+_COUNTS = ("n_decisions", "n_rewards", "n_unknown", "_n_changes")
+_LARGEST = 1e150  # of a context's features: its square is finite
+
+
+class ContextualBandit:
+    """Choose one of several arms in a context, and learn from the reward.
+
+    A context is a row of features of what is known before the choice: the user, the time of day, an embedding. They
+    should be of about unit scale (see ``standardize``).
+
+    Parameters
+    ----------
+    arms : sequence of names, or dict of features by name
+        Names are texts or whole numbers. Plain names are learned separately, or by a network with an output per arm.
+        With features, ``{"a": [0.1, 2.0], ...}``, one model learns what arms with such features are worth in such
+        contexts, and arms can be chosen that have never been played.
+    n_features : int or tuple of int
+        Length of a context; for a network also the shape of images.
+    policy : {"thompson", "ucb", "greedy", "epsilon_greedy"} or Policy
+        How arms are chosen; an object such as ``UCB(level=0.9)`` has parameters of its own.
+    observation : {"bernoulli", "gaussian", "poisson", "negative_binomial"}
+        Rewards: 0 or 1, numbers, or counts.
+    hidden : int or tuple
+        Units of the hidden layers of a network, as for `onepass.BayesianNetwork`; none for perceptrons.
+    covariance, dtype :
+        Of a network, as for `onepass.BayesianNetwork`.
+    prior_scale : float
+        Standard deviation of the prior of a perceptron's weights; multiplies those of a network.
+    reward_range : (low, high)
+        Between which rewards that are numbers roughly lie. It sets their scale; they may lie outside.
+    standardize : bool
+        Bring every feature of contexts to mean 0 and deviation 1, by the contexts seen so far.
+    population : bool
+        For many arms without features: an arm that has had no reward yet starts as one of the population of those that
+        have, rather than from the prior. See `onepass.PerceptronFleet.population`.
+    outliers : float
+        Share of the rewards that are not to be trusted, as for `onepass.BayesianPerceptron`.
+    forgetting : float
+        In (0, 1]. Below 1 old rewards fade: each counts ``forgetting`` to the power of the rewards after it, of the
+        same arm where arms are learned separately.
+    drift : float or "auto"
+        The rate at which the truth moves with every reward, as for `onepass.BayesianPerceptron`; arms that are not
+        played become less certain too. ``"auto"`` lets several rates compete.
+    unknown_rewards : {"error", "count"}
+        What to do with a reward whose decision is unknown or expired: raise an `UnknownDecision`, or count it in
+        `n_unknown` and go on.
+    seed : int
+        Of all random numbers: those of a network's prior, and of every decision.
+
+    Attributes
+    ----------
+    n_decisions, n_rewards, n_unknown : int
+        Decisions made, rewards learned, and rewards that no decision waited for.
+    log : DecisionLog or None
+        Where decisions are written down once they are rewarded; none by default.
+
+    Examples
+    --------
+    >>> bandit = ContextualBandit(["red", "green", "blue"], n_features=2, seed=0)
+    >>> choice = bandit.choose([0.5, -1.0])
+    >>> choice.arm in ("red", "green", "blue"), choice.propensities.round(2)
+    (True, array([0.33, 0.33, 0.33]))
+    >>> bandit.reward(choice.id, 1.0)
+    True
+    >>> bandit.reward(choice.id, 1.0)  # twice counts once
+    False
+    """
+
+    def __init__(
+        self,
+        arms: Arms,
+        n_features: int | tuple[int, ...],
+        *,
+        policy: str | Policy = "thompson",
+        observation: str = "bernoulli",
+        hidden: LayerSize | tuple[LayerSize, ...] = (),
+        covariance: Covariance = "auto",
+        prior_scale: float = 1.0,
+        reward_range: tuple[float, float] = (0.0, 1.0),
+        standardize: bool = False,
+        population: bool = False,
+        outliers: float = 0.0,
+        forgetting: float = 1.0,
+        drift: float | str = 0.0,
+        unknown_rewards: str = "error",
+        dtype: str = "float64",
+        seed: int = 0,
+    ) -> None:
+        layers = tuple(hidden) if isinstance(hidden, (tuple, list)) else (hidden,)
+        self._settings = ModelSettings(
+            n_features=as_image_shape(n_features) if np.iterable(n_features) else as_count(n_features, "n_features"),
+            hidden=layers,
+            observation=one_of(observation, tuple(OBSERVATIONS), "observation"),
+            covariance=covariance,
+            prior_scale=as_positive(prior_scale, "prior_scale"),
+            population=as_flag(population, "population"),
+            outliers=as_outliers(outliers),
+            forgetting=as_share(forgetting, "forgetting"),
+            drift=as_drift(drift),
+            dtype=dtype,
+            seed=as_seed(seed),
+        )
+        self.policy = as_policy(policy)
+        self.unknown_rewards = one_of(unknown_rewards, ("error", "count"), "unknown_rewards")
+        self._rewards = RewardScale.of(observation, reward_range)
+        self._scaling = RunningScaling(self.n_features) if as_flag(standardize, "standardize") else None
+        self._table = arms if isinstance(arms, ArmTable) else ArmTable(arms)
+        self._model = self._make_model()
+        self._ledger = Ledger()
+        self.n_decisions = self.n_rewards = self.n_unknown = self._n_changes = 0
+        self.log: DecisionLog | None = None
+        self._journal: Journal | None = None
+
+    def _make_model(self) -> ArmModel:
+        settings = self._settings
+        if self._table.n_features is None and settings.hidden:
+            return NetworkArms(settings, self._table.next_number)
+        if not isinstance(settings.n_features, int):
+            raise ValueError(
+                f"n_features={settings.n_features} is the shape of images, which needs a network of plain arms: pass "
+                "hidden, such as hidden=(Conv2D(16, 3),), and arms without features"
+            )
+        if self._table.n_features is not None:
+            return SharedArms(settings, self._table.n_features)
+        return SeparateArms(settings)
+
+    def __repr__(self) -> str:
+        return (
+            f"ContextualBandit({len(self._table)} arms, {self._settings.n_features}, policy={self.policy!r}, "
+            f"observation={self._settings.observation!r}, hidden={self._settings.hidden}, "
+            f"n_decisions={self.n_decisions}, n_rewards={self.n_rewards}, n_pending={self.n_pending})"
+        )
+
+    # What there is.
+
+    @property
+    def n_features(self) -> int:
+        """Length of a context."""
+        return flat_size(self._settings.n_features)
+
+    @property
+    def arms(self) -> tuple[Any, ...]:
+        """Names of the arms, paused ones too."""
+        return self._table.names
+
+    @property
+    def paused(self) -> tuple[Any, ...]:
+        """Names of the arms that are not chosen at present."""
+        return self._table.paused
+
+    @property
+    def n_pending(self) -> int:
+        """Number of decisions that wait for a reward."""
+        return len(self._ledger.pending)
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """Ids of the decisions that wait for a reward, the oldest first."""
+        return tuple(self._ledger.pending)
+
+    @property
+    def drift_(self) -> dict[float | str, float]:
+        """The probability of each rate of drift now; with a rate that was given, of this one."""
+        return self._model.drift_
+
+    def predict(self, contexts: ArrayLike, arms: Arms | None = None) -> ArmScores:
+        """What is believed about arms in one context ``(d,)`` or many ``(n, d)``; decides nothing.
+
+        The parts of the result are ``(K,)`` or ``(n, K)``, in the order of ``arms``; by default of all arms.
+        """
+        rows, single = self._rows(contexts)
+        found = self._scores(rows, self._table.all if arms is None else self._table.asked(arms))
+        return found.take(0) if single else found
+
+    def propensities(self, contexts: ArrayLike, arms: Arms | None = None) -> FloatArray:
+        """Probability that each arm would be chosen, ``(K,)`` or ``(n, K)``; 0 for paused ones."""
+        rows, single = self._rows(contexts)
+        asked = self._table.all if arms is None else self._table.asked(arms)
+        candidates = self._table.available(arms)
+        found = np.zeros((len(rows), len(asked)))
+        places = [place for place, arm in enumerate(asked) if arm in candidates]
+        found[:, places] = [self.policy.propensities(scores) for scores in self._each(rows, candidates)]
+        return found[0] if single else found
+
+    # Deciding.
+
+    def choose(
+        self,
+        context: ArrayLike,
+        n: int = 1,
+        *,
+        arms: Arms | None = None,
+        id: str | None = None,
+        time: float | None = None,
+    ) -> Choice:
+        """Choose an arm, or the ``n`` best in their order, and wait for the reward.
+
+        Parameters
+        ----------
+        context : (d,) array
+        n : int
+            How many arms to choose, all different.
+        arms : names, or dict of features by name, optional
+            Those that can be chosen this time. Arms with features may be new ones, known for this decision only.
+        id : str, optional
+            Of the decision, one that no other has; by default its number.
+        time : float, optional
+            Of the decision, in seconds since 1970; now by default.
+        """
+        rows, single = self._rows(context)
+        if not single:
+            raise ValueError(f"choose takes one context, got {len(rows)}; use choose_many")
+        return self._choose(rows, n, arms, None if id is None else [id], time)[0]
+
+    def choose_many(
+        self,
+        contexts: ArrayLike,
+        n: int = 1,
+        *,
+        arms: Arms | None = None,
+        ids: Sequence[str] | None = None,
+        time: float | None = None,
+    ) -> list[Choice]:
+        """Choose for each of several contexts ``(n, d)`` as `choose` would one after the other, but faster."""
+        rows, _ = self._rows(contexts)
+        if ids is not None and len(ids) != len(rows):
+            raise ValueError(f"ids must have one per context, {len(rows)}, got {len(ids)}")
+        return self._choose(rows, n, arms, ids, time)
+
+    def pull(self, arm_ids: Arms, context: Any) -> Any:
+        """Choose one of these arms and wait for nothing: the method of River's contextual policies.
+
+        A context is a row of features, or a dict of them, which are taken in the order of their names.
+        """
+        rows, _ = self._rows(_row_of(context))
+        return self._choose(rows, 1, arm_ids, None, None, waits=False)[0].arm
+
+    def _choose(
+        self,
+        rows: FloatArray,
+        n: int,
+        arms: Arms | None,
+        ids: Sequence[str] | None,
+        time: float | None,
+        *,
+        waits: bool = True,
+    ) -> list[Choice]:
+        as_count(n, "n")
+        moment = _as_time(time)
+        made: list[Choice] = []
+
+        def decide() -> list[Change]:
+            made.clear()
+            candidates = self._table.available(arms)
+            if n > len(candidates):
+                raise ValueError(f"n={n} arms can't be chosen from {len(candidates)}: {names_of(candidates)}")
+            names = self._new_ids(ids, len(rows))
+            found = tuple(arm.name for arm in candidates)
+            changes = []
+            for i, scores in enumerate(self._each(rows, candidates)):
+                rng = np.random.default_rng([self._settings.seed, self.n_decisions + i])
+                chosen = [candidates[place] for place in self.policy.rank(scores, rng, n)]
+                made.append(Choice(names[i], tuple(arm.name for arm in chosen), found, scores, self.policy))
+                asked = self.log is not None or self._journal is not None
+                data = {
+                    "number": self.n_decisions + i,
+                    "time": moment,
+                    "arms": [encode_arm(arm) for arm in chosen],
+                    "propensity": made[-1].propensity if asked else None,
+                    "waits": waits,
+                }
+                changes.append(Change("decision", names[i], data, rows[i]))
+            return changes
+
+        self._change(decide)
+        return made
+
+    def _new_ids(self, ids: Sequence[str] | None, n: int) -> list[str]:
+        """The ids of ``n`` new decisions: those given, or their numbers."""
+        if ids is None:
+            return [str(self.n_decisions + i) for i in range(n)]
+        for i, given in enumerate(ids):
+            if not isinstance(given, str) or not given:
+                raise TypeError(f"an id must be a text, got {given!r}")
+            if self._ledger.find(given) is not None or given in ids[:i]:
+                raise ValueError(f"the id {given!r} belongs to another decision; every decision needs one of its own")
+        return list(ids)
+
+    # Learning.
+
+    def reward(self, id: str, reward: float, arm: Any = None) -> bool:
+        """Learn the reward of a decision: any time later, in any order, and once.
+
+        Parameters
+        ----------
+        id : str
+            Of the choice.
+        reward : float
+        arm : optional
+            Which of several arms chosen was rewarded; by default the first.
+
+        Returns
+        -------
+        bool
+            Whether it was learned: not if the same reward came before, nor, with ``unknown_rewards="count"``, if the
+            decision is unknown or has expired.
+        """
+        return self.reward_many([id], [reward], None if arm is None else [arm]) == 1
+
+    def reward_many(self, ids: Sequence[str], rewards: ArrayLike, arms: Sequence[Any] | None = None) -> int:
+        """Learn the rewards of several decisions: all or, after an error, none. Returns how many were learned."""
+        values = self._rewards.check(rewards).tolist()
+        if len(values) != len(ids) or (arms is not None and len(arms) != len(ids)):
+            raise ValueError(f"ids, rewards and arms must be as many, got {len(ids)} ids and {len(values)} rewards")
+        learned: list[Any] = []
+
+        def gather() -> list[Change]:
+            learned[:] = self._rewarded(ids, values, arms)
+            return [self._numbered("reward", {"rewards": learned})] if learned else []
+
+        self._change(gather)
+        return len(learned)
+
+    def _rewarded(self, ids: Sequence[str], values: list[float], arms: Sequence[Any] | None) -> list[Any]:
+        """What is to be learned: id, arm and reward each."""
+        found: dict[tuple[str, Any], float] = {}
+        n_unknown = 0
+        for i, (key, value) in enumerate(zip(ids, values, strict=True)):
+            name = None if arms is None else arms[i]
+            decision = self._ledger.find(key)
+            if decision is None or (isinstance(decision, ClosedDecision) and decision.has_expired):
+                if self.unknown_rewards == "error":
+                    state = "no decision has" if decision is None else "the decision has expired that has"
+                    raise UnknownDecision(
+                        f"{state} the id {key!r}; {self.n_pending} decisions wait for a reward. "
+                        "unknown_rewards='count' counts such rewards in place of this error"
+                    )
+                n_unknown += 1
+                continue
+            own = decision.arm(name).name if isinstance(decision, Pending) else name
+            before = {**decision.rewards, **{arm: reward for (other, arm), reward in found.items() if other == key}}
+            earlier = next(iter(before.values()), None) if own is None else before.get(own)
+            if earlier is None:
+                found[key, own] = value
+            elif earlier != value:
+                raise ValueError(f"the decision {key!r} was rewarded with {earlier:g} before, and now with {value:g}")
+        self.n_unknown += n_unknown
+        return [[key, arm, value] for (key, arm), value in found.items()]
+
+    def learn(self, contexts: ArrayLike, arms: Sequence[Any], rewards: ArrayLike) -> Self:
+        """Learn from decisions that were made elsewhere, such as those of a log: all or, after an error, none.
+
+        Parameters
+        ----------
+        contexts : (d,) or (n, d) array
+        arms : (n,) names, or one
+        rewards : (n,) numbers, or one
+        """
+        rows, single = self._rows(contexts)
+        names = [arms] if single else list(arms)
+        values = self._rewards.check(rewards)
+        if not len(rows) == len(names) == len(values):
+            raise ValueError(
+                f"contexts, arms and rewards must be as many, got {len(rows)}, {len(names)} and {len(values)}"
+            )
+
+        def gather() -> list[Change]:
+            for name in names:
+                self._table.find(name)
+            return [self._numbered("learn", {"arms": names, "rewards": values.tolist()}, rows)]
+
+        self._change(gather)
+        return self
+
+    def update(self, arm_id: Any, context: Any, reward: float) -> Self:
+        """Learn one reward: the method of River's contextual policies. See `pull`."""
+        return self.learn(_row_of(context), arm_id, reward)
+
+    def expire(self, after: float | timedelta, default: float | None = None, *, now: float | None = None) -> int:
+        """Stop waiting for the rewards of old decisions; return how many there were.
+
+        Parameters
+        ----------
+        after : seconds, or timedelta
+            Age from which on a decision has expired.
+        default : float, optional
+            The reward to learn for each of them, such as 0 where no click means none; by default nothing is learned.
+        now : float, optional
+            In seconds since 1970.
+        """
+        seconds = after.total_seconds() if isinstance(after, timedelta) else float(after)
+        if not seconds >= 0.0:
+            raise ValueError(f"after must be a time that is not negative, got {after!r}")
+        limit = _as_time(now) - seconds
+        reward = None if default is None else float(self._rewards.check(default)[0])
+        expired: list[str] = []
+
+        def gather() -> list[Change]:
+            expired[:] = [decision.id for decision in self._ledger.made_before(limit)]
+            return [self._numbered("expiry", {"ids": expired, "reward": reward})] if expired else []
+
+        self._change(gather)
+        return len(expired)
+
+    # Arms that come and go.
+
+    def add_arm(self, name: Any, features: ArrayLike | None = None) -> Self:
+        """Add an arm, which can be chosen from now on."""
+
+        def gather() -> list[Change]:
+            return [self._numbered("arm", {"what": "add", "arm": encode_arm(self._table.new(name, features))})]
+
+        self._change(gather)
+        return self
+
+    def remove_arm(self, name: Any) -> Self:
+        """Remove an arm: it is never chosen again, and rewards of earlier decisions for it are no longer learned."""
+        return self._alter_arm("remove", name)
+
+    def pause(self, name: Any) -> Self:
+        """Do not choose an arm until `resume`; rewards of earlier decisions for it are still learned."""
+        return self._alter_arm("pause", name)
+
+    def resume(self, name: Any) -> Self:
+        """Choose a paused arm again."""
+        return self._alter_arm("resume", name)
+
+    def _alter_arm(self, what: str, name: Any) -> Self:
+        def gather() -> list[Change]:
+            return [self._numbered("arm", {"what": what, "arm": encode_arm(self._table.find(name))})]
+
+        self._change(gather)
+        return self
+
+    # Changes.
+
+    def _change(self, make: Callable[[], list[Change]]) -> None:
+        """Make changes, write them down where there is a journal, and apply them."""
+        changes = make() if self._journal is None else self._journal.write(make, self.replay)
+        for change in changes:
+            self.apply(change)
+        if self._journal is not None and changes:
+            self._journal.applied()
+
+    def _numbered(self, kind: str, data: dict[str, Any], context: FloatArray | None = None) -> Change:
+        return Change(kind, str(self._n_changes), data, context)
+
+    def replay(self, change: Change) -> None:
+        """Apply a change that was written down before; what could not be learned then can't be now."""
+        with suppress(ValueError):
+            self.apply(change)
+
+    def apply(self, change: Change) -> None:
+        """Let a change happen."""
+        self._n_changes += 1
+        {
+            "decision": self._apply_decision,
+            "reward": self._apply_rewards,
+            "learn": self._apply_lessons,
+            "expiry": self._apply_expiry,
+            "arm": self._apply_arm,
+        }[change.kind](change)
+
+    def _apply_decision(self, change: Change) -> None:
+        assert change.context is not None
+        data = change.data
+        self.n_decisions += 1
+        if self._scaling is not None:
+            self._scaling.see(change.context)
+        if data["waits"]:
+            arms = tuple(decode_arm(arm) for arm in data["arms"])
+            context = np.array(change.context)
+            self._ledger.open(Pending(change.key, data["number"], data["time"], context, arms, data["propensity"]))
+
+    def _apply_rewards(self, change: Change) -> None:
+        triples = [(self._ledger.pending[key], name, value) for key, name, value in change.data["rewards"]]
+        self._learn_decided([(one, one.arm(name), value) for one, name, value in triples])
+        for decision, name, value in triples:
+            self._ledger.reward(decision, decision.arm(name), value)
+
+    def _learn_decided(self, triples: list[tuple[Pending, Arm, float]]) -> None:
+        """Learn the rewards of decisions, but for arms that have been removed since."""
+        there = [triple for triple in triples if self._table.holds(triple[1])]
+        if there:
+            contexts = np.array([decision.context for decision, _, _ in there])
+            self._learn(contexts, [arm for _, arm, _ in there], np.array([value for _, _, value in there]))
+        if self.log is not None:
+            for decision, arm, value in triples:
+                position = decision.arms.index(arm)
+                propensity = decision.propensity if position == 0 else None
+                own = (decision.id, decision.time, decision.context, arm.name, arm.number, position)
+                self.log.append(LoggedDecision(*own, propensity, value))
+
+    def _apply_lessons(self, change: Change) -> None:
+        assert change.context is not None
+        arms = [self._table.find(name) for name in change.data["arms"]]
+        self._learn(np.atleast_2d(change.context), arms, np.array(change.data["rewards"]))
+
+    def _apply_expiry(self, change: Change) -> None:
+        expired, reward = [self._ledger.pending[key] for key in change.data["ids"]], change.data["reward"]
+        if reward is not None:
+            self._learn_decided([(one, arm, reward) for one in expired for arm in one.waiting])
+        for decision in expired:
+            self._ledger.close(decision, has_expired=True)
+
+    def _apply_arm(self, change: Change) -> None:
+        arm = decode_arm(change.data["arm"])
+        what = change.data["what"]
+        if what == "add":
+            self._model.add(arm)
+            self._table.enter(arm)
+        elif what == "pause":
+            self._table.pause(arm.name)
+        elif what == "resume":
+            self._table.resume(arm.name)
+        else:
+            self._table.remove(arm.name)
+
+    def _learn(self, contexts: FloatArray, arms: list[Arm], rewards: FloatArray) -> None:
+        rows = contexts if self._scaling is None else self._scaling(contexts)
+        self._model.learn(rows, arms, self._rewards.scaled(rewards))
+        self.n_rewards += len(rewards)
+
+    # What comes in.
+
+    def _each(self, rows: FloatArray, candidates: list[Arm]) -> list[ArmScores]:
+        """The scores of the candidates in every context."""
+        found = self._scores(rows, candidates)
+        return [found.take(i) for i in range(len(rows))]
+
+    def _scores(self, rows: FloatArray, arms: list[Arm]) -> ArmScores:
+        scaled = rows if self._scaling is None else self._scaling(rows)
+        return self._rewards.unscaled(self._model.scores(scaled, arms))
+
+    def _rows(self, contexts: ArrayLike) -> tuple[FloatArray, bool]:
+        """Contexts ``(n, d)``, and whether it was one; images may come in their shape."""
+        shape = self._settings.n_features
+        if not isinstance(shape, int):
+            given = np.asarray(contexts)
+            if given.ndim >= len(shape) and given.shape[-len(shape) :] == shape:
+                contexts = given.reshape(*given.shape[: -len(shape)], self.n_features)
+        rows, single = as_rows(contexts, self.n_features)
+        if not (np.abs(rows) <= _LARGEST).all():
+            raise ValueError(f"contexts must be below {_LARGEST:g}, got {np.abs(rows).max():g}")
+        return rows, single
+
+    # Files.
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments that the bandit was made with, but for its arms as they are now."""
+        settings = self._settings
+        features = {arm.name: arm.features for arm in self._table.all}
+        return {
+            "arms": list(features) if self._table.n_features is None else features,
+            "n_features": settings.n_features,
+            "policy": self.policy,
+            "observation": settings.observation,
+            "hidden": settings.hidden,
+            "covariance": settings.covariance,
+            "prior_scale": settings.prior_scale,
+            "reward_range": (self._rewards.centre - self._rewards.unit, self._rewards.centre + self._rewards.unit),
+            "standardize": self._scaling is not None,
+            "population": settings.population,
+            "outliers": settings.outliers,
+            "forgetting": settings.forgetting,
+            "drift": settings.drift,
+            "unknown_rewards": self.unknown_rewards,
+            "dtype": settings.dtype,
+            "seed": settings.seed,
+        }
+
+    def export_state(self) -> tuple[Parameters, Arrays]:
+        """Return the complete state, pending decisions too, as JSON-compatible parameters and arrays."""
+        parameters, arrays = self._model.export_state()
+        given = self.get_params()
+        covariance, shape = given["covariance"], given["n_features"]
+        given |= {
+            "policy": self.policy.export(),
+            "hidden": [encode_layer(layer) for layer in given["hidden"]],
+            "covariance": covariance if isinstance(covariance, str) else list(covariance),
+            "n_features": shape if isinstance(shape, int) else list(shape),
+            "arms": self._table.export(),
+        }
+        counts = {name: getattr(self, name) for name in _COUNTS}
+        scaling = {} if self._scaling is None else self._scaling.export()
+        return {"settings": given, "counts": counts, "model": parameters}, {
+            **nested("model", arrays),
+            **self._ledger.export(),
+            **scaling,
+        }
+
+    @classmethod
+    def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
+        """Make the bandit that `export_state` described; it goes on deciding and learning as that one would."""
+        given = dict(parameters["settings"])
+        shape, covariance = given["n_features"], given["covariance"]
+        given |= {
+            "arms": ArmTable.restore(given["arms"]),
+            "policy": decode_policy(given["policy"]),
+            "hidden": tuple(decode_layer(layer) for layer in given["hidden"]),
+            "covariance": covariance if isinstance(covariance, str) else tuple(covariance),
+            "n_features": shape if isinstance(shape, int) else tuple(shape),
+            "reward_range": tuple(given["reward_range"]),
+        }
+        bandit = cls(**given)
+        for name in _COUNTS:
+            setattr(bandit, name, as_tally(parameters["counts"][name], name))
+        bandit._model.restore(parameters["model"], under("model", arrays))
+        bandit._ledger = Ledger.restore(arrays, bandit.n_features)
+        if bandit._scaling is not None:
+            bandit._scaling.restore(arrays)
+        return bandit
+
+    def __reduce__(self) -> Any:
+        return type(self).from_state, self.export_state()
+
+
+def _as_time(time: float | None) -> float:
+    """A moment in seconds since 1970; now by default."""
+    return current_time() if time is None else float(as_floats(time, "time"))
+
+
+def _row_of(context: Any) -> Any:
+    """A row of features, from one or from a dict of them."""
+    return [context[name] for name in sorted(context)] if isinstance(context, Mapping) else context

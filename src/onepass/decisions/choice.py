@@ -1,0 +1,82 @@
+"""What a bandit gives back when it decides, and what it keeps of a decision until its reward comes."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from onepass._typing import FloatArray
+from onepass.decisions.arms.base import Arm
+from onepass.decisions.policies import ArmScores, Policy
+
+__all__ = ["Choice", "Pending"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A decision: the arms chosen, and what was believed about all that could have been.
+
+    Numbers of arms are in the order of `candidates`.
+    """
+
+    id: str
+    """By which the reward is given later."""
+    arms: tuple[Any, ...]
+    """Names of the arms chosen, the best first: one, or as many as were asked for."""
+    candidates: tuple[Any, ...]
+    """Names of the arms that could be chosen."""
+    scores: ArmScores = field(repr=False)
+    """What the policy saw: the score of each candidate, and its expected reward."""
+    policy: Policy = field(repr=False)
+
+    @property
+    def arm(self) -> Any:
+        """Name of the arm chosen; of several the first."""
+        return self.arms[0]
+
+    @property
+    def means(self) -> FloatArray:
+        """Expected reward of each candidate, ``(K,)``."""
+        return self.scores.reward_mean
+
+    @property
+    def stds(self) -> FloatArray:
+        """What is not known about each expected reward, as a standard deviation, ``(K,)``."""
+        return self.scores.reward_std
+
+    @cached_property
+    def propensities(self) -> FloatArray:
+        """Probability that each candidate was to be chosen (first), ``(K,)``; worked out when it is first asked for."""
+        return self.policy.propensities(self.scores)
+
+    @property
+    def propensity(self) -> float:
+        """Probability with which `arm` was chosen."""
+        return float(self.propensities[self.candidates.index(self.arm)])
+
+
+@dataclass
+class Pending:
+    """A decision whose reward has not come yet."""
+
+    id: str
+    number: int  # how many decisions were made before
+    time: float  # in seconds since 1970
+    context: FloatArray  # (d,), as it was given
+    arms: tuple[Arm, ...]  # chosen, the best first
+    propensity: float | None  # of the first arm; None if nobody asked for it
+    rewards: dict[Any, float] = field(default_factory=dict)  # by the names of arms, so far
+
+    @property
+    def waiting(self) -> tuple[Arm, ...]:
+        """The arms without a reward."""
+        return tuple(arm for arm in self.arms if arm.name not in self.rewards)
+
+    def arm(self, name: Any) -> Arm:
+        """The chosen arm of this name, or the first one (None)."""
+        if name is None:
+            return self.arms[0]
+        for arm in self.arms:
+            if arm.name == name:
+                return arm
+        chosen = ", ".join(repr(arm.name) for arm in self.arms)
+        raise ValueError(f"the decision {self.id!r} chose {chosen}, not {name!r}")

@@ -1,0 +1,105 @@
+"""The ledger of decisions: which still wait for a reward, and which are closed, so that none is rewarded twice."""
+
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass._typing import FloatArray
+from onepass.decisions.arms.base import Arm
+from onepass.decisions.arms.table import decode_arm, encode_arm
+from onepass.decisions.choice import Pending
+from onepass.files.state import Arrays, sized
+
+__all__ = ["ClosedDecision", "Ledger", "UnknownDecision"]
+
+_REMEMBERED = 100_000  # closed decisions: a second reward for an older one is one for an unknown decision
+
+
+class UnknownDecision(KeyError):  # noqa: N818 - it is what the caller has, not an error of ours
+    """No reward is expected for a decision of this id: it was never made, or it has expired."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class ClosedDecision(NamedTuple):
+    """A decision that expects no more rewards."""
+
+    rewards: dict[Any, float]  # by the names of arms
+    has_expired: bool
+
+
+class Ledger:
+    """Decisions by their id.
+
+    Attributes
+    ----------
+    pending : dict
+        Those that wait for a reward, in the order in which they were made.
+    """
+
+    def __init__(self) -> None:
+        self.pending: dict[str, Pending] = {}
+        self._closed: dict[str, ClosedDecision] = {}
+
+    def find(self, decision_id: str) -> Pending | ClosedDecision | None:
+        """The decision of this id, if it is known."""
+        return self.pending.get(decision_id) or self._closed.get(decision_id)
+
+    def open(self, decision: Pending) -> None:
+        """Let a decision wait for its reward."""
+        self.pending[decision.id] = decision
+
+    def reward(self, decision: Pending, arm: Arm, value: float) -> None:
+        """Note a reward; the last one that was waited for closes the decision."""
+        decision.rewards[arm.name] = value
+        if not decision.waiting:
+            self.close(decision, has_expired=False)
+
+    def close(self, decision: Pending, *, has_expired: bool) -> None:
+        """Expect no more rewards for a decision."""
+        del self.pending[decision.id]
+        self._closed[decision.id] = ClosedDecision(decision.rewards, has_expired)
+        if len(self._closed) > _REMEMBERED:
+            del self._closed[next(iter(self._closed))]
+
+    def made_before(self, time: float) -> list[Pending]:
+        """Pending decisions that are older."""
+        return [decision for decision in self.pending.values() if decision.time < time]
+
+    def export(self) -> Arrays:
+        """All decisions, as arrays: JSON in bytes, and the contexts of those that are pending."""
+        pending = [
+            [
+                one.id,
+                one.number,
+                one.time,
+                one.propensity,
+                [encode_arm(arm) for arm in one.arms],
+                list(one.rewards.items()),
+            ]
+            for one in self.pending.values()
+        ]
+        closed = [[key, list(one.rewards.items()), one.has_expired] for key, one in self._closed.items()]
+        text = json.dumps({"pending": pending, "closed": closed}, allow_nan=False).encode("utf-8", "surrogatepass")
+        contexts = [one.context for one in self.pending.values()]
+        return {
+            "decisions": np.frombuffer(text, dtype=np.uint8),
+            "contexts": np.array(contexts) if contexts else np.empty((0, 0)),
+        }
+
+    @classmethod
+    def restore(cls, arrays: Arrays, n_features: int) -> "Ledger":
+        """Make the ledger that `export` described."""
+        ledger = cls()
+        data = json.loads(arrays["decisions"].astype(np.uint8).tobytes().decode("utf-8", "surrogatepass"))
+        n = len(data["pending"])
+        contexts: Iterable[FloatArray] = sized(arrays, "contexts", (n, n_features)) if n else ()
+        for (key, number, time, propensity, arms, rewards), context in zip(data["pending"], contexts, strict=True):
+            chosen = tuple(decode_arm(arm) for arm in arms)
+            ledger.open(Pending(key, number, time, context, chosen, propensity, dict(rewards)))
+        for key, rewards, has_expired in data["closed"]:
+            ledger._closed[key] = ClosedDecision(dict(rewards), bool(has_expired))
+        return ledger

@@ -1,0 +1,58 @@
+"""Rewards: which are allowed for each kind of observation, and the scale on which numbers are learned."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onepass._typing import FloatArray
+from onepass._validation import as_floats
+from onepass.decisions.policies import ArmScores
+
+__all__ = ["RewardScale"]
+
+
+@dataclass(frozen=True)
+class RewardScale:
+    """Numbers are learned as ``(reward - centre) / unit``; labels and counts as they are."""
+
+    observation: str
+    centre: float = 0.0
+    unit: float = 1.0
+
+    @classmethod
+    def of(cls, observation: str, reward_range: tuple[float, float]) -> "RewardScale":
+        """The scale that brings a range of rewards to -1 to 1."""
+        limits = as_floats(reward_range, "reward_range")
+        if limits.shape != (2,) or not limits[0] < limits[1]:
+            raise ValueError(f"reward_range must be a pair (low, high) with low below high, got {reward_range!r}")
+        if observation != "gaussian":
+            return cls(observation)
+        low, high = limits.tolist()
+        return cls(observation, 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low)
+
+    def check(self, rewards: Any) -> FloatArray:
+        """Validate rewards, ``(n,)``."""
+        values = np.atleast_1d(as_floats(rewards, "a reward"))
+        if self.observation == "bernoulli":
+            wrong, allowed = (values != 0.0) & (values != 1.0), "0 or 1"
+        elif self.observation == "gaussian":
+            wrong, allowed = np.zeros(len(values), dtype=bool), "a number"
+        else:
+            wrong, allowed = (values < 0.0) | (values != np.floor(values)), "a count: 0, 1, 2, ..."
+        if wrong.any():
+            raise ValueError(
+                f"a reward must be {allowed} with observation={self.observation!r}, got {values[wrong][0]:g}; "
+                "observation='gaussian' takes any number, 'poisson' counts, 'bernoulli' 0 and 1"
+            )
+        return values
+
+    def scaled(self, rewards: FloatArray) -> FloatArray:
+        """As the model learns them."""
+        return (rewards - self.centre) / self.unit
+
+    def unscaled(self, scores: ArmScores) -> ArmScores:
+        """Expected rewards in their own units; scores, which only compare, stay as they are."""
+        return scores._replace(
+            reward_mean=self.centre + self.unit * scores.reward_mean, reward_std=self.unit * scores.reward_std
+        )

@@ -491,6 +491,10 @@ class ContextualBandit:
         if self._journal is not None and changes:
             self._journal.applied()
 
+    def keep_in(self, journal: Journal) -> None:
+        """Write every change down before it counts; `onepass.decisions.open_bandit` has a journal in a file."""
+        self._journal = journal
+
     def _numbered(self, kind: str, data: dict[str, Any], context: FloatArray | None = None) -> Change:
         return Change(kind, str(self._n_changes), data, context)
 

@@ -34,7 +34,7 @@ def best_probabilities(means: FloatArray, stds: FloatArray) -> FloatArray:
     Examples
     --------
     >>> best_probabilities(np.array([0.0, 1.0, 1.0]), np.array([1.0, 1.0, 0.001])).round(3)
-    array([0.117, 0.433, 0.45 ])
+    array([0.108, 0.471, 0.421])
     """
     lowest = (means - _REACH * stds).max()
     near = np.flatnonzero(means + _REACH * stds >= lowest)

@@ -11,6 +11,7 @@ import json
 import os
 import stat
 from collections.abc import Callable
+from io import BytesIO
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from onepass.files.atomic import write_atomically
 from onepass.files.registry import savable, savable_names
 from onepass.files.state import Arrays, Parameters
 
-__all__ = ["FORMAT_VERSION", "CheckpointError", "load", "load_with_parameters", "save", "save_with_parameters"]
+__all__ = ["FORMAT_VERSION", "CheckpointError", "from_bytes", "load", "load_with_parameters", "save", "save_with_parameters", "to_bytes"]
 
 FORMAT_VERSION = 1
 # A parsed JSON header can take thirty times its length, so this bounds the memory that a malicious file can claim.
@@ -51,11 +52,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     >>> onepass.load(path).n_seen
     2
     """
-    name = type(model).__name__
-    known = name in savable_names() and type(model) is savable(name)
-    if not known:
-        raise TypeError(f"model must be one of {', '.join(savable_names())}, got {name}")
-    write_atomically(Path(path), _encoded(name, *model.export_state()))
+    write_atomically(Path(path), to_bytes(model))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -84,21 +81,38 @@ def save_with_parameters(model: Any, path: str | os.PathLike[str], more: Paramet
     write_atomically(Path(path), _encoded(type(model).__name__, {**parameters, **more}, arrays))
 
 
+def to_bytes(model: Any) -> bytes:
+    """The content of the file that `save` would write."""
+    name = type(model).__name__
+    known = name in savable_names() and type(model) is savable(name)
+    if not known:
+        raise TypeError(f"model must be one of {', '.join(savable_names())}, got {name}")
+    return _encoded(name, *model.export_state())
+
+
+def from_bytes(content: bytes) -> Any:
+    """The model whose `to_bytes` gave this content, checked as `load` checks a file."""
+    return _read(BytesIO(content), len(content), _decoded)
+
+
 def _loaded(path: str | os.PathLike[str], decode: Callable[[dict[str, str], Arrays], Any]) -> Any:
     with _opened(Path(path)) as file:
-        length = os.fstat(file.fileno()).st_size
-        header_length = int.from_bytes(file.read(8), "little")
-        if length < 10 or header_length > length - 8:
-            raise CheckpointError(
-                f"{path} is not a safetensors file, so no model file of onepass, or cut short: it has {length} bytes"
-            )
-        if header_length > _LONGEST_HEADER:
-            raise CheckpointError(f"{path} has a header of {header_length} bytes; at most {_LONGEST_HEADER} are read")
         try:
-            metadata, table = _checked_header(file.read(header_length), length - 8 - header_length)
-            return decode(metadata, _arrays(file.read(length - 8 - header_length), table))
+            return _read(file, os.fstat(file.fileno()).st_size, decode)
         except CheckpointError as error:
             raise CheckpointError(f"{path}: {error}") from None
+
+
+def _read(file: Any, length: int, decode: Callable[[dict[str, str], Arrays], Any]) -> Any:
+    header_length = int.from_bytes(file.read(8), "little")
+    if length < 10 or header_length > length - 8:
+        raise CheckpointError(
+            f"it is not a safetensors file, so no model file of onepass, or cut short: it has {length} bytes"
+        )
+    if header_length > _LONGEST_HEADER:
+        raise CheckpointError(f"it has a header of {header_length} bytes; at most {_LONGEST_HEADER} are read")
+    metadata, table = _checked_header(file.read(header_length), length - 8 - header_length)
+    return decode(metadata, _arrays(file.read(length - 8 - header_length), table))
 
 
 def _opened(path: Path) -> Any:

@@ -12,15 +12,16 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from errno import EBADF, EINVAL, EISDIR, ENOENT, ENOTSUP
+from errno import EAGAIN, EBADF, EINVAL, EISDIR, ENOENT, ENOTSUP
 from pathlib import Path
 from typing import Any
 
 from onepass.files.events import statements
-from onepass.files.events.errors import EventStoreError, damaged, plain_errors
+from onepass.files.events.errors import EventStoreError, damaged, in_plain_words
 
 __all__ = ["DURABILITIES", "Database"]
 
+_NO_VALUES: dict[str, Any] = {}
 DURABILITIES = ("full", "relaxed")
 _SYNCHRONOUS = {"full": "FULL", "relaxed": "NORMAL"}
 _LARGEST_LOG_KEPT = 64 * 2**20
@@ -37,10 +38,12 @@ class Database:
         self._depth = 0
         self._erased = False
         _check_path(Path(self.path))
-        with plain_errors(self.path):
+        try:
             self._connection: sqlite3.Connection | None = sqlite3.connect(
                 self.path, timeout=timeout, isolation_level=None, check_same_thread=False
             )
+        except sqlite3.Error as error:
+            raise in_plain_words(error, self.path) from error
         try:
             self._prepare(durability, timeout)
         except BaseException:
@@ -55,13 +58,12 @@ class Database:
                 self._connection.close()
                 self._connection = None
 
-    def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+    def rows(self, statement: str, values: Mapping[str, Any] = _NO_VALUES) -> list[tuple[Any, ...]]:
         """Run one statement and return all its rows."""
-        with self._lock, plain_errors(self.path):
-            connection = self._opened()
-            if self._depth and not connection.in_transaction:
+        with self._lock:
+            if self._depth and not self._opened().in_transaction:
                 raise EventStoreError(EINVAL, "an earlier error has undone this transaction; begin another", self.path)
-            return connection.execute(statement, values or {}).fetchall()
+            return self._run(statement, values)
 
     def number(self, statement: str, values: Mapping[str, Any]) -> int:
         """Run a statement that gives one whole number."""
@@ -78,19 +80,29 @@ class Database:
             connection = self._opened()
             self._depth += 1
             try:
-                with plain_errors(self.path):
-                    connection.execute(begin)
+                self._run(begin)
                 yield
                 self.rows(end)
             except BaseException:  # also Ctrl-C
                 if connection.in_transaction:  # SQLite itself ends it when the disk is full
                     with suppress(sqlite3.Error):
-                        connection.executescript(undo)
+                        for statement in undo:
+                            connection.execute(statement)
                 raise
             finally:
                 self._depth -= 1
             if self._erased and self._depth == 0:
                 self._empty_log(connection)
+
+    @contextmanager
+    def one_change(self) -> Iterator[None]:
+        """A transaction for a block that changes but one row, and so needs no part of its own within another."""
+        with self._lock:
+            if self._depth:
+                yield
+            else:
+                with self.transaction():
+                    yield
 
     def erased(self) -> None:
         """Note that something was deleted, which must not survive in the log after this transaction either."""
@@ -101,9 +113,17 @@ class Database:
             ((busy, _, _),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             self._erased = bool(busy)
 
+    def _run(self, statement: str, values: Mapping[str, Any] = _NO_VALUES) -> list[tuple[Any, ...]]:
+        try:
+            return self._opened().execute(statement, values).fetchall()
+        except sqlite3.ProgrammingError:  # a bug of ours
+            raise
+        except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
+            raise in_plain_words(error, self.path) from error
+
     def _opened(self) -> sqlite3.Connection:
         if os.getpid() != self._process:
-            raise EventStoreError(EBADF, "was opened before this process was forked; open it again here", self.path)
+            raise EventStoreError(EBADF, "the file was opened before a fork; open it again", self.path)
         if self._connection is None:
             raise EventStoreError(EBADF, "this event store is closed; open it again", self.path)
         return self._connection
@@ -126,24 +146,22 @@ class Database:
 
     def _is_new(self) -> bool:
         """Whether the file is empty; raises for one that is not an event store of this version."""
-        with plain_errors(self.path):
-            connection = self._opened()
-            (application,) = connection.execute("PRAGMA application_id").fetchone()
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            tables = dict(connection.execute(statements.TABLES).fetchall())
+        ((application,),) = self._run("PRAGMA application_id")
+        ((version,),) = self._run("PRAGMA user_version")
+        tables = dict(self._run(statements.TABLES))
         if not (application or version or tables):
             return True
         if application != statements.APPLICATION_ID:
-            raise EventStoreError(EINVAL, "is an SQLite database of another program, not an event store", self.path)
+            raise EventStoreError(EINVAL, "the file is a database of another program", self.path)
         if version > statements.VERSION:
             raise EventStoreError(
                 ENOTSUP,
-                f"is an event store of version {version}, and this onepass reads up to {statements.VERSION}; "
+                f"the file is an event store of version {version}, and this onepass reads up to {statements.VERSION}; "
                 "use a newer onepass",
                 self.path,
             )
         if version < 1 or any(tables.get(name) != table for name, table in statements.SCHEMA.items()):
-            raise damaged(self.path, "its tables are not those of an event store")
+            raise damaged(self.path, "the tables are not those of an event store")
         return False
 
     def _use_log(self, timeout: float) -> None:
@@ -151,17 +169,14 @@ class Database:
         deadline = time.monotonic() + timeout
         while True:
             try:
-                with plain_errors(self.path):
-                    (mode,) = self._opened().execute("PRAGMA journal_mode = WAL").fetchone()
+                ((mode,),) = self._run("PRAGMA journal_mode = WAL")
                 break
             except EventStoreError as error:
-                cause = error.__cause__
-                busy = isinstance(cause, sqlite3.Error) and cause.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
-                if not busy or time.monotonic() > deadline:
+                if error.errno != EAGAIN or time.monotonic() > deadline:
                     raise
                 time.sleep(0.01)
         if mode != "wal":
-            raise EventStoreError(ENOTSUP, "its disk can't hold a write-ahead log; use a local one", self.path)
+            raise EventStoreError(ENOTSUP, "this disk can't hold a write-ahead log; use a local one", self.path)
 
     def _create_tables(self) -> None:
         for table in statements.SCHEMA.values():
@@ -170,8 +185,8 @@ class Database:
         self.rows(f"PRAGMA user_version = {statements.VERSION}")
 
 
-_OUTER = ("BEGIN IMMEDIATE", "COMMIT", "ROLLBACK")
-_INNER = ("SAVEPOINT part", "RELEASE part", "ROLLBACK TO part; RELEASE part")
+_OUTER = ("BEGIN IMMEDIATE", "COMMIT", ("ROLLBACK",))
+_INNER = ("SAVEPOINT part", "RELEASE part", ("ROLLBACK TO part", "RELEASE part"))
 
 
 def _check_path(path: Path) -> None:

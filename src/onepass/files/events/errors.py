@@ -1,25 +1,26 @@
 """What can go wrong with an event store, in words: one exception for the file, one for a key with two meanings."""
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from errno import EACCES, EAGAIN, EFBIG, EIO, ENOSPC, EROFS
 
-__all__ = ["ConflictError", "EventStoreError", "damaged", "plain_errors"]
+__all__ = ["ConflictError", "EventStoreError", "damaged", "in_plain_words"]
 
 _NOTHING_WRITTEN = "; nothing was written"
-_DAMAGED = "is damaged; restore it from a backup, or look with EventStore.check() for what can still be read"
+_DAMAGED = "the file is damaged; restore it from a backup, or look with EventStore.check() for what can still be read"
 
 # Keys are SQLite's primary result codes.
 _WORDS = {
     sqlite3.SQLITE_FULL: (ENOSPC, "the disk is full" + _NOTHING_WRITTEN),
-    sqlite3.SQLITE_READONLY: (EROFS, "can't be written: it, its folder or its disk is read-only" + _NOTHING_WRITTEN),
+    sqlite3.SQLITE_READONLY: (
+        EROFS,
+        "the file, its folder or its disk is read-only" + _NOTHING_WRITTEN,
+    ),
     sqlite3.SQLITE_BUSY: (EAGAIN, "another process kept the file locked for too long" + _NOTHING_WRITTEN),
     sqlite3.SQLITE_LOCKED: (EAGAIN, "another connection kept a table locked" + _NOTHING_WRITTEN),
-    sqlite3.SQLITE_CANTOPEN: (EACCES, "can't be opened: it and its folder must be readable and writable"),
-    sqlite3.SQLITE_PERM: (EACCES, "can't be opened: it and its folder must be readable and writable"),
+    sqlite3.SQLITE_CANTOPEN: (EACCES, "the file can't be opened: it and its folder must be readable and writable"),
+    sqlite3.SQLITE_PERM: (EACCES, "the file can't be opened: it and its folder must be readable and writable"),
     sqlite3.SQLITE_TOOBIG: (EFBIG, "the content is larger than SQLite can store" + _NOTHING_WRITTEN),
-    sqlite3.SQLITE_NOTADB: (EIO, "is not an event store, or its beginning is damaged"),
+    sqlite3.SQLITE_NOTADB: (EIO, "the file is not an event store, or its beginning is damaged"),
     sqlite3.SQLITE_CORRUPT: (EIO, _DAMAGED),
     sqlite3.SQLITE_CONSTRAINT: (EIO, _DAMAGED),  # a number that an index has lost is there after all
     # After a failed fsync nobody can tell what has reached the disk; keys make it safe to append again.
@@ -54,21 +55,15 @@ class ConflictError(ValueError):
 
 def damaged(path: str, what: str) -> EventStoreError:
     """The error for content that is not what was written."""
-    return EventStoreError(EIO, f"{what}: the file {_DAMAGED}", path)
+    return EventStoreError(EIO, f"{what}: {_DAMAGED}", path)
 
 
-@contextmanager
-def plain_errors(path: str) -> Iterator[None]:
-    """Turn the errors of SQLite into an `EventStoreError`."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        # Without a code it comes from Python's module, which fails where text is not text or a blob is too long.
-        code = getattr(error, "sqlite_errorcode", None)
-        if code is None and isinstance(error, sqlite3.DataError):
-            code = sqlite3.SQLITE_TOOBIG
-        primary = sqlite3.SQLITE_CORRUPT if code is None else code & 0xFF
-        number, words = _WORDS.get(primary, (EIO, f"SQLite reports {str(error)!r}"))
-        raise EventStoreError(number, words, path) from error
-    except OverflowError as error:  # a blob of 2 GB and more
-        raise EventStoreError(*_WORDS[sqlite3.SQLITE_TOOBIG], path) from error
+def in_plain_words(error: Exception, path: str) -> EventStoreError:
+    """The error that says what an error of SQLite means for the caller."""
+    # Python's module gives no code where it fails itself: at a blob of 2 GB, and at text or messages not in UTF-8.
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        too_large = isinstance(error, OverflowError | sqlite3.DataError)
+        code = sqlite3.SQLITE_TOOBIG if too_large else sqlite3.SQLITE_CORRUPT
+    number, words = _WORDS.get(code & 0xFF, (EIO, f"SQLite reports {str(error)!r}"))
+    return EventStoreError(number, words, path)

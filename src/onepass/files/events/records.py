@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 __all__ = ["Event", "Snapshot", "as_blob", "as_name", "as_time", "checksum", "decoded", "encoded"]
 
 
+_JSON = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":"))
+
+
 class Event(NamedTuple):
     """One event of a stream.
 
@@ -78,37 +81,35 @@ def as_time(value: object) -> float:
     return float(value)
 
 
-def encoded(payload: Mapping[str, Any]) -> str:
-    """A payload as JSON, the same text for the same content.
+def encoded(payload: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """A payload as JSON, the same text for the same content, and as it will be when it is read.
 
     Examples
     --------
     >>> encoded({"reward": 0.1, "arm": "red"})
-    '{"arm":"red","reward":0.1}'
+    ('{"arm":"red","reward":0.1}', {'arm': 'red', 'reward': 0.1})
     """
     if not isinstance(payload, Mapping):
         raise TypeError(f"payload must be a dict, got {type(payload).__name__}; bytes go into blob")
     try:
-        text = json.dumps(dict(payload), allow_nan=False, sort_keys=True, separators=(",", ":"))
-        unchanged = json.loads(text) == payload
+        text = _JSON.encode(dict(payload))
+        content: dict[str, Any] = json.loads(text)
     except TypeError as error:
         raise TypeError(f"payload must hold only what JSON can: {error}; arrays go into blob") from None
     except (ValueError, RecursionError) as error:
         raise ValueError(f"payload must hold only what JSON can: {error}") from None
-    if not unchanged:
+    if content != payload:
         raise ValueError(
             "payload must come back from JSON as it was: keys of a dict must be text, and sequences lists, not tuples"
         )
-    return text
+    return text, content
 
 
 def decoded(row: tuple[Any, ...]) -> Event | None:
     """The event in a row of the table, or None if it is not what was written."""
     stream, number, kind, key, time, payload, blob, digest = row
-    try:
-        if checksum((stream, number, kind, key, time), payload, blob) != digest:
-            return None
-    except (TypeError, AttributeError):  # a column has not even the type it was written with
+    types_as_written = isinstance(payload, str | None) and isinstance(blob, bytes | None)
+    if not types_as_written or checksum((stream, number, kind, key, time), payload, blob) != digest:
         return None
     if payload is None:
         return Event(number, stream, kind, key, {}, b"", time, forgotten=True)
@@ -118,8 +119,9 @@ def decoded(row: tuple[Any, ...]) -> Event | None:
 def checksum(name: tuple[Any, ...], payload: str | None, blob: bytes | None) -> bytes:
     """A checksum of a row: of what identifies it, and of its content, which is None for a forgotten event."""
     text = b"" if payload is None else payload.encode()
-    lengths = [None if payload is None else len(text), None if blob is None else len(blob)]  # where one part ends
-    digest = blake2b(json.dumps([*name, *lengths]).encode(), digest_size=16)
+    lengths = (None if payload is None else len(text), None if blob is None else len(blob))
+    header = "\0".join(map(str, name + lengths))  # names have no NUL, so nothing else gives the same bytes
+    digest = blake2b(header.encode(), digest_size=16)
     digest.update(text)
     digest.update(blob or b"")
     return digest.digest()

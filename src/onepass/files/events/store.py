@@ -137,24 +137,22 @@ class EventStore:
         Traceback (most recent call last):
         onepass.files.events.errors.ConflictError: key 'a' of kind 'choice' in stream 'shop' is already there ...
         """
-        name, text, content = _event_name(stream, kind, key), encoded(payload), as_blob(blob, "blob")
+        name, (text, content), data = _event_name(stream, kind, key), encoded(payload), as_blob(blob, "blob")
         moment = as_time(self._clock() if time is None else time)
-        with self._database.transaction():
+        with self._database.one_change():
             present = self._found(name)
             if present is None:
-                return self._insert(name, text, content, moment)
-        if not present.forgotten and (encoded(present.payload) != text or present.blob != content):
+                number = self._database.number(statements.LAST, name) + 1
+                event = Event(number, name["stream"], name["kind"], name["key"], content, data, moment)
+                self._insert(event, text)
+                return event
+        if not present.forgotten and (encoded(present.payload)[0] != text or present.blob != data):
             raise ConflictError(**name, number=present.number)
         return present
 
-    def _insert(self, name: Mapping[str, str], payload: str, blob: bytes, time: float) -> Event:
-        number = self._database.number(statements.LAST, name) + 1
-        digest = checksum((name["stream"], number, name["kind"], name["key"], time), payload, blob)
-        row = {**name, "number": number, "time": time, "payload": payload, "blob": blob, "checksum": digest}
-        self._database.rows(statements.INSERT, row)
-        event = decoded((name["stream"], number, name["kind"], name["key"], time, payload, blob, digest))
-        assert event is not None
-        return event
+    def _insert(self, event: Event, payload: str) -> None:
+        digest = checksum((event.stream, event.number, event.kind, event.key, event.time), payload, event.blob)
+        self._database.rows(statements.INSERT, {**event._asdict(), "payload": payload, "checksum": digest})
 
     def transaction(self) -> AbstractContextManager[None]:
         """A block whose appends and other changes are written together when it ends, or not at all if it raises.
@@ -296,11 +294,8 @@ class EventStore:
             pruned = self._database.number(statements.PRUNED, row)
             if number <= pruned:
                 return 0
-            if not any(
-                after >= number
-                for after, snapshot in snapshots.snapshots(self._database, stream)
-                if snapshot is not None
-            ):
+            sound = (after for after, found in snapshots.snapshots(self._database, stream) if found is not None)
+            if number > max(sound, default=0):
                 raise ValueError(
                     f"before must be at most one above the latest snapshot of {stream!r}, or the stream can't be "
                     f"rebuilt, got {before}; save a snapshot first"

@@ -434,7 +434,7 @@ def test_damage_anywhere_is_refused_or_harmless(tmp_path: Path) -> None:
     assert refused > 100
     for length in range(2, len(sound), 1000):  # SQLite takes a file of one byte for a new one
         (tmp_path / "e").write_bytes(sound[:length])
-        assert replayed(tmp_path / "e") is None
+        assert replayed(tmp_path / "e") in (None, written)  # the last page may end with padding
 
 
 def changed(store: EventStore, statement: str) -> None:

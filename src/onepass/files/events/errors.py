@@ -6,7 +6,7 @@ from errno import EACCES, EAGAIN, EFBIG, EIO, ENOSPC, EROFS
 __all__ = ["ConflictError", "EventStoreError", "damaged", "in_plain_words"]
 
 _NOTHING_WRITTEN = "; nothing was written"
-_DAMAGED = "the file is damaged; restore it from a backup, or look with EventStore.check() for what can still be read"
+_DAMAGED = "the file is damaged; restore it from a backup"
 
 # Keys are SQLite's primary result codes.
 _WORDS = {

@@ -1,0 +1,49 @@
+"""A look at the whole file of an event store, for damage of any kind."""
+
+from onepass.files.events import statements
+from onepass.files.events.database import Database
+from onepass.files.events.errors import EventStoreError
+from onepass.files.events.records import decoded
+from onepass.files.events.snapshots import snapshots
+
+__all__ = ["problems"]
+
+_ROWS_AT_ONCE = 100
+
+
+def problems(database: Database) -> list[str]:
+    """What is wrong with the file: pages and indexes, checksums, missing events, snapshots."""
+    found: list[str] = []
+    try:
+        found += [f"SQLite: {text}" for (text,) in database.rows("PRAGMA integrity_check") if text != "ok"]
+        for (stream,) in database.rows(statements.STREAMS):
+            found += _in_events(database, stream)
+            found += _in_snapshots(database, stream)
+    except EventStoreError as error:  # so damaged that nothing more can be read
+        found.append(str(error.strerror))
+    return found
+
+
+def _in_events(database: Database, stream: str) -> list[str]:
+    found = []
+    number, after = database.number(statements.PRUNED, {"stream": stream}), 0
+    while rows := database.rows(statements.READ, {"stream": stream, "after": after, "limit": _ROWS_AT_ONCE}):
+        for row in rows:
+            after = row[1]
+            if after != number + 1:
+                found.append(f"stream {stream!r}: event {after} comes after event {number}")
+            if decoded(row) is None:
+                found.append(f"stream {stream!r}: event {after} is not what was written")
+            number = after
+    return found
+
+
+def _in_snapshots(database: Database, stream: str) -> list[str]:
+    found = []
+    last = database.number(statements.LAST, {"stream": stream})
+    for after, snapshot in snapshots(database, stream):
+        if snapshot is None:
+            found.append(f"stream {stream!r}: the snapshot after event {after} is not what was written")
+        if after > last:
+            found.append(f"stream {stream!r}: a snapshot stands at event {after}, but the last event is {last}")
+    return found

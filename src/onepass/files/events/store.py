@@ -1,0 +1,332 @@
+"""The event store: append, read, snapshot, forget and check; what is kept in the file, and nothing of what it means."""
+
+import os
+import time as clocks
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager
+from errno import EINVAL
+from types import TracebackType
+from typing import Any, Self
+
+from onepass._validation import as_positive, as_seed, one_of
+from onepass.files.events import snapshots, statements
+from onepass.files.events.checking import problems
+from onepass.files.events.database import DURABILITIES, Database
+from onepass.files.events.errors import ConflictError, EventStoreError, damaged
+from onepass.files.events.records import Event, Snapshot, as_blob, as_name, as_time, checksum, decoded, encoded
+
+__all__ = ["EventStore"]
+
+_ROWS_AT_ONCE = 100  # events in memory while a stream is read
+_NO_PAYLOAD: Mapping[str, Any] = {}
+
+
+class EventStore:
+    """Durable events in named streams, in one SQLite file.
+
+    Parameters
+    ----------
+    path : path of the file, which is created if there is none; beside it SQLite keeps two more, ``-wal`` and ``-shm``
+    durability : "full": what has been appended survives a power cut. "relaxed": several times faster; a power cut or a
+        crash of the operating system may lose the last transactions, whole ones and never one from the middle. A
+        process that is killed loses nothing either way.
+    timeout : seconds to wait while another process writes
+    clock : gives the time of events for which the caller gives none
+
+    Raises
+    ------
+    EventStoreError
+        Wherever the file can't be opened, read or written: a full disk, a read-only folder, a lock that others keep, a
+        damaged file, one of a newer version or of another program.
+
+    Notes
+    -----
+    *Processes*: any number may use one file on a local disk. Their appends take turns, and each sees the others' events
+    by `events`. After a fork the child has to open the file anew.
+
+    *Threads* may share a store: each call has the connection to itself, a transaction until it ends. A thread that
+    must never wait for another's transaction opens a second store on the same path; readers of one store don't wait
+    for the writer of another.
+
+    *Damage*: checksums show a changed event or snapshot when it is read, and numbers a missing one. `check` looks at
+    the whole file, also at the indexes by which keys are found; run it on a file that may have suffered.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "events.sqlite")
+    >>> with EventStore(path, clock=lambda: 0.0) as store:
+    ...     event = store.append("price", "label", "order 17", {"y": 0.1})
+    ...     again = store.append("price", "label", "order 17", {"y": 0.1})
+    >>> event.number, again == event
+    (1, True)
+    >>> with EventStore(path) as store:
+    ...     [(event.number, event.payload) for event in store.events("price")]
+    [(1, {'y': 0.1})]
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        durability: str = "full",
+        timeout: float = 10.0,
+        clock: Callable[[], float] = clocks.time,
+    ) -> None:
+        one_of(durability, DURABILITIES, "durability")
+        self._database = Database(path, durability, as_positive(timeout, "timeout"))
+        self._clock = clock
+
+    @property
+    def path(self) -> str:
+        """Absolute path of the file."""
+        return self._database.path
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"EventStore({self.path!r})"
+
+    def close(self) -> None:
+        """Close the file; a second time does nothing."""
+        self._database.close()
+
+    def append(
+        self,
+        stream: str,
+        kind: str,
+        key: str,
+        payload: Mapping[str, Any] = _NO_PAYLOAD,
+        blob: bytes | bytearray | memoryview = b"",
+        *,
+        time: float | None = None,
+    ) -> Event:
+        """Append an event, which is durable on return; within a `transaction`, when that ends.
+
+        The same stream, kind and key with the same content again: the first event is returned, with its number and
+        time, and nothing is written. Whoever has applied the events up to a number knows by it whether this is new. An
+        event that was forgotten has no content to compare: it counts as the same.
+
+        Parameters
+        ----------
+        stream, kind, key : the event's name
+        payload : what JSON can hold: text, finite numbers, True, False, None, and lists and dicts of them
+        blob : bytes, e.g. of an array; they stay as they are
+        time : when it happened; by default now, as the store's clock has it
+
+        Raises
+        ------
+        ConflictError
+            If the key is there with other content. A transaction goes on if this is caught within it.
+
+        Examples
+        --------
+        >>> import numpy as np, os, tempfile
+        >>> store = EventStore(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
+        >>> store.append("shop", "choice", "a", {"arm": "red"}, np.array([0.1, 2.0]).tobytes()).number
+        1
+        >>> np.frombuffer(store.find("shop", "choice", "a").blob)
+        array([0.1, 2. ])
+        >>> store.append("shop", "choice", "a", {"arm": "blue"})
+        Traceback (most recent call last):
+        onepass.files.events.errors.ConflictError: key 'a' of kind 'choice' in stream 'shop' is already there ...
+        """
+        name, (text, content), data = _event_name(stream, kind, key), encoded(payload), as_blob(blob, "blob")
+        moment = as_time(self._clock() if time is None else time)
+        with self._database.one_change():
+            present = self._found(name)
+            if present is None:
+                number = self._database.number(statements.LAST, name) + 1
+                event = Event(number, name["stream"], name["kind"], name["key"], content, data, moment)
+                self._insert(event, text)
+                return event
+        if not present.forgotten and (encoded(present.payload)[0] != text or present.blob != data):
+            raise ConflictError(**name, number=present.number)
+        return present
+
+    def _insert(self, event: Event, payload: str) -> None:
+        digest = checksum((event.stream, event.number, event.kind, event.key, event.time), payload, event.blob)
+        self._database.rows(statements.INSERT, {**event._asdict(), "payload": payload, "checksum": digest})
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """A block whose appends and other changes are written together when it ends, or not at all if it raises.
+
+        Many appends in one transaction wait for the disk once. Events from an unfinished block don't count: acknowledge
+        them after it. A transaction within another is a part of it: if it raises, only that part is undone, and the
+        whole is durable when the outer one ends. Other threads and processes wait meanwhile, so keep it short.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> store = EventStore(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
+        >>> with store.transaction():
+        ...     for i in range(100):
+        ...         _ = store.append("price", "label", str(i), {"y": i})
+        >>> store.last("price")
+        100
+        """
+        return self._database.transaction()
+
+    def find(self, stream: str, kind: str, key: str) -> Event | None:
+        """The event of that name, or None."""
+        return self._found(
+            {"stream": as_name(stream, "stream"), "kind": as_name(kind, "kind"), "key": as_name(key, "key")}
+        )
+
+    def events(self, stream: str, after: int = 0, kinds: Collection[str] | None = None) -> Iterator[Event]:
+        """The events of a stream with numbers above ``after``, in their order.
+
+        Events that are appended while they are read come at the end. Reading locks nothing.
+
+        Parameters
+        ----------
+        stream : name of the stream
+        after : number of the last event already known, e.g. `Snapshot.after`
+        kinds : kinds of events wanted, by default all
+
+        Raises
+        ------
+        EventStoreError
+            If an event is damaged or missing, or if those after ``after`` were pruned: none is left out in silence.
+        """
+        if isinstance(kinds, str):
+            raise TypeError(f"kinds must be a list of kinds, got the text {kinds!r}")
+        wanted = None if kinds is None else {as_name(kind, "kinds") for kind in kinds}
+        name, after = {"stream": as_name(stream, "stream")}, as_seed(after, "after")
+        pruned, last = (self._database.number(statement, name) for statement in (statements.PRUNED, statements.LAST))
+        if after < pruned:
+            raise EventStoreError(
+                EINVAL, f"events 1 to {pruned} of stream {stream!r} were pruned; begin with a later snapshot", self.path
+            )
+        if after > last:
+            raise damaged(self.path, f"stream {stream!r} ends with event {last}, and those up to {after} are missing")
+        return (event for event in self._walk(name["stream"], after) if wanted is None or event.kind in wanted)
+
+    def _walk(self, stream: str, after: int) -> Iterator[Event]:
+        while rows := self._database.rows(statements.READ, {"stream": stream, "after": after, "limit": _ROWS_AT_ONCE}):
+            for row in rows:
+                event = self._checked(row)
+                if event.number != after + 1:
+                    raise damaged(self.path, f"event {after + 1} of stream {stream!r} is missing")
+                after = event.number
+                yield event
+
+    def last(self, stream: str) -> int:
+        """Number of the last event of a stream, 0 if it has had none."""
+        return self._database.number(statements.LAST, {"stream": as_name(stream, "stream")})
+
+    def streams(self) -> list[str]:
+        """Names of all streams, sorted."""
+        return [stream for (stream,) in self._database.rows(statements.STREAMS)]
+
+    def save_snapshot(self, stream: str, after: int, content: bytes | bytearray | memoryview) -> None:
+        """Save what a stream has led to after one of its events; durable on return. The last three are kept.
+
+        A snapshot can't stand before the latest one: going back to an earlier state is an event, too.
+
+        Parameters
+        ----------
+        stream : name of the stream
+        after : number of the last event that ``content`` includes; 0 before the first
+        content : e.g. a model as bytes
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> store = EventStore(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
+        >>> for i in range(3):
+        ...     _ = store.append("sum", "number", str(i), {"x": 2.0})
+        >>> store.save_snapshot("sum", 2, b"4.0")
+        >>> snapshot = store.latest_snapshot("sum")
+        >>> float(snapshot.content) + sum(event.payload["x"] for event in store.events("sum", snapshot.after))
+        6.0
+        """
+        stream, after, content = as_name(stream, "stream"), as_seed(after, "after"), as_blob(content, "content")
+        snapshots.save(self._database, Snapshot(stream, after, content, as_time(self._clock())))
+
+    def latest_snapshot(self, stream: str) -> Snapshot | None:
+        """The last snapshot of a stream, or None; a damaged one is passed over, with a warning, for the one before."""
+        return snapshots.latest(self._database, as_name(stream, "stream"))
+
+    def forget(self, stream: str, key: str) -> int:
+        """Delete the content of all events with a key, and return how many there were.
+
+        The bytes are overwritten in the file; number, kind, key and time stay, so that the same event again is still
+        recognised. A model can't be rebuilt from events without content: save a snapshot first. Snapshots that were
+        saved earlier may contain what they were made from; `prune` deletes them.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> store = EventStore(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
+        >>> _ = store.append("price", "prediction", "order 17", {"name": "Ada"})
+        >>> store.forget("price", "order 17")
+        1
+        >>> event = store.find("price", "prediction", "order 17")
+        >>> event.forgotten, event.payload
+        (True, {})
+        """
+        name = {"stream": as_name(stream, "stream"), "key": as_name(key, "key")}
+        with self._database.transaction():
+            found = [self._checked(row) for row in self._database.rows(statements.FIND_KEY, name)]
+            for event in found:
+                digest = checksum((event.stream, event.number, event.kind, event.key, event.time), None, None)
+                self._database.rows(statements.ERASE, {**name, "number": event.number, "checksum": digest})
+            self._database.erased()
+        return len(found)
+
+    def prune(self, stream: str, before: int) -> int:
+        """Delete all events with numbers below ``before``, and the snapshots they would be needed for.
+
+        Returns the number of events deleted. A sound snapshot has to stand at the last of them or later, so that the
+        stream can still be rebuilt. Their numbers are not used again, but their keys are free: an event of that name
+        is a new one.
+        """
+        stream, number = as_name(stream, "stream"), as_seed(before, "before") - 1
+        row = {"stream": stream, "number": number}
+        with self._database.transaction():
+            pruned = self._database.number(statements.PRUNED, row)
+            if number <= pruned:
+                return 0
+            sound = (after for after, found in snapshots.snapshots(self._database, stream) if found is not None)
+            if number > max(sound, default=0):
+                raise ValueError(
+                    f"before must be at most one above the latest snapshot of {stream!r}, or the stream can't be "
+                    f"rebuilt, got {before}; save a snapshot first"
+                )
+            self._database.rows(statements.DELETE_UP_TO, row)
+            self._database.rows(statements.DELETE_SNAPSHOTS, row)
+            self._database.rows(statements.SET_PRUNED, row)
+            self._database.erased()
+        return number - pruned
+
+    def check(self) -> list[str]:
+        """Look at the whole file, and say what is wrong with it, one sentence each; an empty list if nothing is.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> EventStore(os.path.join(tempfile.mkdtemp(), "events.sqlite")).check()
+        []
+        """
+        return problems(self._database)
+
+    def _found(self, name: Mapping[str, str]) -> Event | None:
+        rows = self._database.rows(statements.FIND, name)
+        return self._checked(rows[0]) if rows else None
+
+    def _checked(self, row: tuple[Any, ...]) -> Event:
+        event = decoded(row)
+        if event is None:
+            raise damaged(self.path, f"event {row[1]} of stream {row[0]!r} is not what was written")
+        return event
+
+
+def _event_name(stream: object, kind: object, key: object) -> dict[str, str]:
+    return {"stream": as_name(stream, "stream"), "kind": as_name(kind, "kind"), "key": as_name(key, "key")}

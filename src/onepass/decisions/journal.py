@@ -19,9 +19,7 @@ __all__ = ["open_bandit"]
 _SNAPSHOT_EVERY = 1000  # changes: applying so many again takes well below a second for most models
 
 
-def open_bandit(
-    store: EventStore, name: str, make: Callable[[], ContextualBandit] | None = None
-) -> ContextualBandit:
+def open_bandit(store: EventStore, name: str, make: Callable[[], ContextualBandit] | None = None) -> ContextualBandit:
     """Open the bandit of this name in an event store, or put a new one there.
 
     Parameters

@@ -22,7 +22,16 @@ from onepass.files.atomic import write_atomically
 from onepass.files.registry import savable, savable_names
 from onepass.files.state import Arrays, Parameters
 
-__all__ = ["FORMAT_VERSION", "CheckpointError", "from_bytes", "load", "load_with_parameters", "save", "save_with_parameters", "to_bytes"]
+__all__ = [
+    "FORMAT_VERSION",
+    "CheckpointError",
+    "from_bytes",
+    "load",
+    "load_with_parameters",
+    "save",
+    "save_with_parameters",
+    "to_bytes",
+]
 
 FORMAT_VERSION = 1
 # A parsed JSON header can take thirty times its length, so this bounds the memory that a malicious file can claim.

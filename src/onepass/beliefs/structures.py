@@ -26,7 +26,7 @@ from onepass.beliefs.low_rank import LowRankGaussian, capacity
 from onepass.engine.network import learn_blocks
 from onepass.engine.network_batch import learn_batches
 from onepass.engine.network_diagonal import learn_diagonal
-from onepass.engine.network_layers import LayerForm, LayerShape, learn_layers
+from onepass.engine.network_layers import LayerForm, LayerShape, OpenBlock, learn_layers
 from onepass.engine.network_low_rank import learn_low_rank
 from onepass.engine.network_records import BlockShape, NetworkRule, NetworkShape, Sites, TrainingPass
 from onepass.engine.separate_outputs import learn_separate
@@ -135,6 +135,10 @@ class Structure:
         Returns the number of rows learned, fewer than all if one is not finite.
         """
         raise NotImplementedError(f"covariance={self.name!r} has no compiled kernel; use kernel='reference'")
+
+    def open_block(self, belief: Any) -> OpenBlock | None:
+        """What predicts and learns rows that come one per call, or None where `learn` does that as fast."""
+        return None
 
     def start_sites(self, n: int) -> Sites:
         """Memory for the contributions of ``n`` rows, where `keeps_sites`."""
@@ -606,6 +610,10 @@ class LayeredCovariance(Structure):
         # Within a block there is too little to share between threads.
         with threads_for(0), np.errstate(over="ignore", invalid="ignore"):
             return int(learn_layers(work, self._shape, rule, noise, belief.mean, belief.values))
+
+    def open_block(self, belief: LayeredGaussian) -> OpenBlock:
+        """A block of rows that stays open over calls."""
+        return OpenBlock(self._shape, belief.mean, belief.values)
 
 
 @register

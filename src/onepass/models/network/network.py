@@ -55,6 +55,8 @@ from onepass.models.perceptron import Prediction, RowScores, renamed_kernel
 
 __all__ = ["BayesianNetwork"]
 
+_FEW = 8  # rows, which are predicted faster one by one
+
 
 def _default_prior(likelihood: type[OutputLikelihood], structure: Structure) -> NetworkPrior:
     if likelihood.is_count:
@@ -320,11 +322,11 @@ class BayesianNetwork(DriftChoice):
         self, X: ArrayLike, y: ArrayLike, passes: int, refine: str, batch: int, *, records: bool
     ) -> Iterator[Pass]:
         """Learn pass after pass."""
-        rows, targets, single = self._pairs(X, y)
+        rows, targets, _ = self._pairs(X, y)
         as_count(passes, "passes")
         one_of(refine, ("reuse", "ep"), "refine")
         self._check_refinement(passes, refine, as_count(batch, "batch"))
-        before = None if single and passes == batch == 1 and self._is_safe else self._state.copy()
+        before = None if passes == batch == 1 and self._is_safe(len(rows)) else self._state.copy()
         sites = self._learner.start_sites(len(rows)) if refine == "ep" and passes > 1 else None
         for number in range(passes):
             order = np.arange(len(rows))
@@ -374,7 +376,7 @@ class BayesianNetwork(DriftChoice):
     ) -> tuple[Prediction, RowScores]:
         """Predict every row just before learning it, its scale ``widened`` by so much, and say how well too."""
         rows, targets, single = self._pairs(X, y)
-        before = self._state.copy()
+        before = None if self._is_safe(len(rows)) else self._state.copy()
         densities, trust = np.empty(len(rows)), np.zeros((2, len(rows)))
         record = np.empty((len(rows), 5, self.n_outputs))
         work = Pass(rows, targets, np.arange(len(rows)), 0, 1, None, densities, trust, record, self.outliers > 0.0)
@@ -529,7 +531,15 @@ class BayesianNetwork(DriftChoice):
         return {name: value for name, value in {**given, **read}.items() if name != "engine"}
 
     def _output_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Means and covariances of the outputs, ``(n, K)`` and ``(n, K, K)``."""
+        """Means and covariances of the outputs, ``(n, K)`` and ``(n, K, K)``.
+
+        A few rows are looked at one by one where the structure has a block for it, which stays open then; others need
+        the belief with all rows learned, as do rows that single precision has no numbers for.
+        """
+        seen = [self._learner.look(self._state, row) for row in rows] if len(rows) <= _FEW else [None]
+        parts = [moments for moments in seen if moments is not None and np.isfinite(moments[0]).all()]
+        if len(parts) == len(rows):
+            return np.array([mean for mean, _ in parts]), np.array([cov for _, cov in parts])
         return output_moments(self._structure, self._state.belief, self._units, rows)
 
     @property
@@ -553,12 +563,11 @@ class BayesianNetwork(DriftChoice):
             "prior": self._prior,
         }
 
-    @property
-    def _is_safe(self) -> bool:
+    def _is_safe(self, n_rows: int) -> bool:
         """Whether a row that can't be learned is found before anything of it is written."""
-        changed_first = self.drift > 0.0 or self._learner.forgetting.is_due(self._state.seen)
-        changed_first = changed_first or self._state.noise.trust.is_alarmed()
-        return self._learner.compiled and not changed_first and self.dtype == "float64"
+        if n_rows > 1 or not self._learner.compiled or self._learner.changes_first(self._state):
+            return False
+        return self.dtype == "float64" or self._state.open_block(self._structure) is not None
 
     @property
     def _scores_errors(self) -> bool:

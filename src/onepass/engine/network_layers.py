@@ -23,6 +23,8 @@ A row is looked at first: the moments of the outputs and their derivatives, whic
 step is planned, layer by layer, and only if the numbers of all layers stay finite is anything of the belief written.
 """
 
+from threading import Lock
+
 import cython
 import numpy as np
 from cython.cimports.libc.math import fabs, isfinite, sqrt
@@ -216,7 +218,8 @@ class OpenBlock(_Block):
     """A block that stays open from one call to the next, for rows that come one at a time.
 
     A row by itself would move the first layer's root, its most numbers by far; here it waits for the others of its
-    block. Whoever reads or changes mean and values in any other way has to `close` the block before.
+    block. Whoever reads or changes mean and values in any other way has to `close` the block before. Several threads may
+    `look` at the same time, and wait for each other.
 
     Parameters
     ----------
@@ -227,13 +230,14 @@ class OpenBlock(_Block):
     def __init__(self, shape: LayerShape, mean, values):
         _Block.__init__(self, shape, mean, values)
         self.n_learned, self.is_begun, self.is_seen = 0, False, False
-        self.row = np.zeros(shape.table[0].n_in)
+        self.row, self.lock = np.zeros(shape.table[0].n_in), Lock()
 
     def look(self, row, rule):
         """Means ``(K,)`` and covariance ``(K, K)`` of the outputs of a row ``(d,)``; nothing of the belief changes."""
-        self._see(row, rule)
         n = self.shape.n_outputs
-        return self.small[:n].copy(), self.small[n : n + n * n].reshape(n, n).copy()
+        with self.lock:
+            self._see(row, rule)
+            return self.small[:n].copy(), self.small[n : n + n * n].reshape(n, n).copy()
 
     def _see(self, row, rule):
         """Look at a row, unless it is the one that was looked at last."""
@@ -252,17 +256,22 @@ class OpenBlock(_Block):
     def learn(self, work: TrainingPass, rule, noise):
         """Learn a pass of one row; return 1, or 0 if it is not finite: then nothing of the belief has changed."""
         i = work.order[0]
-        self._see(np.asarray(work.rows[i]), rule)
-        self.is_seen = False
-        numbers = (self.mean, self.values, self.memory, self.small, self.match)
-        learned = learn_seen(work, i, self.n_learned, self.shape, rule, noise, *numbers)
-        self.n_learned += learned
-        if self.n_learned == BLOCK:
-            self.close()
+        with self.lock:
+            self._see(np.asarray(work.rows[i]), rule)
+            self.is_seen = False
+            numbers = (self.mean, self.values, self.memory, self.small, self.match)
+            learned = learn_seen(work, i, self.n_learned, self.shape, rule, noise, *numbers)
+            self.n_learned += learned
+            if self.n_learned == BLOCK:
+                self._finish()
         return learned
 
     def close(self):
         """Give the belief all that its rows have told."""
+        with self.lock:
+            self._finish()
+
+    def _finish(self):
         self.move_belief(self.n_learned)
         self.n_learned, self.is_begun, self.is_seen = 0, False, False
 
@@ -282,7 +291,9 @@ def learn_layers(work: TrainingPass, shape: LayerShape, rule: NetworkRule, noise
         block.begin()
         if block.first is not None:
             block.first.look_ahead(rows[order[done : done + count]])
-        learned = learn_block(work, done, count, shape, rule, noise, mean, values, block.memory, block.small, block.match)
+        learned = learn_block(
+            work, done, count, shape, rule, noise, mean, values, block.memory, block.small, block.match
+        )
         block.move_belief(learned)
         done += learned
         if learned < count or (work.is_first and noise.trust.is_alarmed()):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,9 +53,16 @@ from onepass.models.network.priors import (
 from onepass.models.network.propagation import linear_response, output_moments, parts_of_rows, propagate
 from onepass.models.perceptron import Prediction, RowScores, renamed_kernel
 
-__all__ = ["BayesianNetwork"]
+__all__ = ["BayesianNetwork", "OutputMoments"]
 
 _FEW = 8  # rows, which are predicted faster one by one
+
+
+class OutputMoments(NamedTuple):
+    """The joint Gaussian of a network's outputs: of one row ``(K,)`` and ``(K, K)``, of many one per row."""
+
+    mean: FloatArray
+    cov: FloatArray
 
 
 def _default_prior(likelihood: type[OutputLikelihood], structure: Structure) -> NetworkPrior:
@@ -279,9 +286,44 @@ class BayesianNetwork(DriftChoice):
         with np.errstate(over="ignore", invalid="ignore"):
             means, covs = self._output_moments(rows)
             record = self._likelihood.compiled.records(means, covs, noise)
-        if not (np.isfinite(means).all() and np.isfinite(record[:, 0]).all()):
-            raise ValueError(f"X overflows float64 in the network: its largest magnitude is {np.abs(rows).max():.3g}")
+        _check_predicted(rows, means, record[:, 0])
         return self._prediction(record, single)
+
+    def output_moments(self, X: ArrayLike) -> OutputMoments:
+        """The joint Gaussian of all outputs, for one row ``(d,)`` or many ``(n, d)``: what the network believes of them.
+
+        Means ``(K,)`` and covariance ``(K, K)`` for one row, ``(n, K)`` and ``(n, K, K)`` for many. They are those of
+        the outputs themselves: of labels and classes the log odds before the sigmoid or softmax, of counts the log
+        rates; without noise, and without the outputs that are the log of one. The calibration is in them as in
+        `sample_output`, whose draws they describe, row by row. Made for choosing between outputs, such as the arms of a
+        bandit; learning the same row next takes no second look at it where the covariance is one of layers.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(100, 2))
+        >>> net = BayesianNetwork(2, (10,), n_outputs=3, observation="bernoulli").learn(X, X[:, [0, 1, 0]] > 0.0)
+        >>> outputs = net.output_moments(X[0])
+        >>> outputs.mean.shape, outputs.cov.shape
+        ((3,), (3, 3))
+        >>> draws = rng.multivariate_normal(outputs.mean, outputs.cov, size=5)
+        """
+        rows, single = self._rows(X)
+        own = slice(self.n_outputs)
+        with np.errstate(over="ignore", invalid="ignore"):
+            means, covs = self._output_moments(rows)
+            means, covs = means[:, own], covs[:, own, own]
+            if self.calibrate:
+                root = self._scale_root
+                covs = covs * np.outer(root, root)
+        _check_predicted(rows, means, covs)
+        return OutputMoments(means[0], covs[0]) if single else OutputMoments(means, covs)
+
+    @property
+    def _scale_root(self) -> FloatArray:
+        """Of the predictive scales ``(K,)``, which are wider while they rest on few rows."""
+        noise = self._state.noise
+        return np.sqrt(noise.scale * widening(noise.scale_weight))
 
     def learn(self, X: ArrayLike, y: ArrayLike, *, passes: int = 1, refine: str = "reuse", batch: int = 1) -> Self:
         """Learn one row and its target, or many in their order: all of them or, if anything is wrong, none.
@@ -449,7 +491,7 @@ class BayesianNetwork(DriftChoice):
     def _drawn(self, rows: FloatArray, weights: FloatArray) -> FloatArray:
         """Outputs ``(n, rows, K)`` of weights ``(n, p)``, linearised; without the logs of noise variances."""
         belief, own = self._state.belief, slice(self.n_outputs)
-        root = np.sqrt(self._state.noise.widened().scale)
+        root = self._scale_root
         gaps = self._structure.layout.layers(weights - belief.mean)
         outputs = np.empty((len(weights), len(rows), self.n_outputs))
         for part in parts_of_rows(self._structure, len(rows)):
@@ -649,3 +691,9 @@ class BayesianNetwork(DriftChoice):
         parts = (output.mean, output.var, mean, var, output.rest)
         columns = [part[:, 0] if self._one_column else part for part in parts]
         return Prediction(*((column[0][()] if single else column) for column in columns))
+
+
+def _check_predicted(rows: FloatArray, *parts: FloatArray) -> None:
+    """Raise a ValueError if not all that is predicted is finite."""
+    if not all(np.isfinite(part).all() for part in parts):
+        raise ValueError(f"X overflows float64 in the network: its largest magnitude is {np.abs(rows).max():.3g}")

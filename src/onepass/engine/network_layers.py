@@ -126,7 +126,7 @@ class LayerShape:
             memory, weights, values = int(starts[len(sizes)]), weights + form.rows * cols, values + form.n_numbers
             patch, pool = patch + form.patches.size, pool + len(form.pools)
         self.n_memory = memory
-        # Outputs and their covariance, the scale of each layer, root and signs, three matrices of a step, and its plans.
+        # Outputs and their covariance, the scale of each layer, root and signs, three matrices of a step; its plans.
         self.plans = n + n * n + self.n_layers + (n + 1) * n + 3 * n * n
         self.n_small = self.plans + _PLAN_FIELDS * self.n_layers
 
@@ -218,8 +218,8 @@ class OpenBlock(_Block):
     """A block that stays open from one call to the next, for rows that come one at a time.
 
     A row by itself would move the first layer's root, its most numbers by far; here it waits for the others of its
-    block. Whoever reads or changes mean and values in any other way has to `close` the block before. Several threads may
-    `look` at the same time, and wait for each other.
+    block. Whoever reads or changes mean and values in any other way has to `close` the block before. Threads may `look`
+    at the same time; they wait for each other.
 
     Parameters
     ----------
@@ -291,9 +291,8 @@ def learn_layers(work: TrainingPass, shape: LayerShape, rule: NetworkRule, noise
         block.begin()
         if block.first is not None:
             block.first.look_ahead(rows[order[done : done + count]])
-        learned = learn_block(
-            work, done, count, shape, rule, noise, mean, values, block.memory, block.small, block.match
-        )
+        numbers = (mean, values, block.memory, block.small, block.match)
+        learned = learn_block(work, done, count, shape, rule, noise, *numbers)
         block.move_belief(learned)
         done += learned
         if learned < count or (work.is_first and noise.trust.is_alarmed()):
@@ -421,11 +420,10 @@ def learn_seen(
 
 def is_same(one: cython.const[cython.double][::1], other: cython.const[cython.double][::1]):
     """Whether two rows have the same numbers."""
-    i: cython.Py_ssize_t
-    for i in range(one.shape[0]):
-        if one[i] != other[i]:
-            return False
-    return True
+    i: cython.Py_ssize_t = 0
+    while i < one.shape[0] and one[i] == other[i]:
+        i += 1
+    return i == one.shape[0]
 
 
 def turn_back(shape: LayerShape, count: cython.Py_ssize_t, memory: Real[::1]):

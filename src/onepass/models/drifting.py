@@ -424,10 +424,8 @@ class DriftingNetwork(Drifting, BayesianNetwork):
         mean = self._average(part.mean for part in parts)
         likely = likely_weights(self._state.weights)
         gaps = [part.mean - mean for part in parts]
-        pairs = zip(likely, parts, gaps, strict=True)
-        return OutputMoments(
-            mean, sum(own * (part.cov + gap[..., None] * gap[..., None, :]) for own, part, gap in pairs)
-        )
+        covs = [part.cov + gap[..., None] * gap[..., None, :] for part, gap in zip(parts, gaps, strict=True)]
+        return OutputMoments(mean, sum(own * cov for own, cov in zip(likely, covs, strict=True)))
 
     def _learned(self, member: Any, X: ArrayLike, y: ArrayLike, *, batch: int = 1) -> RowScores:
         (scores,) = member.learning(X, y, batch=batch)

@@ -192,13 +192,15 @@ class Learner:
         return due or self._row_drift > 0.0 or state.noise.trust.is_alarmed()
 
     def look(self, state: State, row: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Means ``(K,)`` and covariance ``(K, K)`` of the outputs of a row ``(d,)``, by the block for single rows.
+        """Means ``(K,)`` and covariance ``(K, K)`` of the outputs of a row ``(d,)``, by compiled code if there is any.
 
-        None where there is no such block. Nothing of what was or will be learned changes by it.
+        Nothing changes by it of what was or will be learned: an open block stays open.
         """
-        block = state.open_block(self.structure) if self.compiled else None
-        if block is None:
+        if not self.compiled:
             return None
+        block = state.open_block(self.structure)
+        if block is None:
+            return self.structure.look(state.belief, self._rule, row)
         with threads_for(0):
             return block.look(row, self._rule)
 

@@ -290,7 +290,7 @@ class BayesianNetwork(DriftChoice):
         return self._prediction(record, single)
 
     def output_moments(self, X: ArrayLike) -> OutputMoments:
-        """The joint Gaussian of all outputs, for one row ``(d,)`` or many ``(n, d)``: what the network believes of them.
+        """The joint Gaussian of all outputs, for one row ``(d,)`` or many ``(n, d)``.
 
         Means ``(K,)`` and covariance ``(K, K)`` for one row, ``(n, K)`` and ``(n, K, K)`` for many. They are those of
         the outputs themselves: of labels and classes the log odds before the sigmoid or softmax, of counts the log

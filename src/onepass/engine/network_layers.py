@@ -1046,6 +1046,8 @@ def multiply(n, inner, width, first, stride, second, second_stride, kept, produc
             a1 = factor[1]
             a2 = factor[2]
             a3 = factor[3]
+            if a0 == 0.0 and a1 == 0.0 and a2 == 0.0 and a3 == 0.0:  # dark pixels, units that are off
+                continue
             row = product + k * width
             for j in range(width):
                 row[j] += a0 * r0[j] + a1 * r1[j] + a2 * r2[j] + a3 * r3[j]

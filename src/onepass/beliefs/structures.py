@@ -248,7 +248,7 @@ class BlockStructure(Structure):
                 return int(learn_batches(work, batch, self._shape, rule, noise, belief.mean, belief.values))
         return int(learn_blocks(work, self._shape, rule, noise, sites, belief.mean, belief.values))
 
-    def look(self, belief: BlockGaussian, rule: NetworkRule, row: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def look(self, belief: BlockGaussian, rule: NetworkRule, row: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """As the kernel does before it learns a row."""
         return look_blocks(row, self._shape, rule, belief.mean, belief.values)
 
@@ -435,6 +435,10 @@ class NeuronBlocks(BlockStructure):
             return super().learn(belief, noise, rule, work, batch, sites)
         with threads_for(self.layout.widths[0] + 1):
             return int(learn_separate(work, self._shape, rule, noise, belief.mean, belief.values))
+
+    def look(self, belief: BlockGaussian, rule: NetworkRule, row: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Only with hidden layers: without, very many outputs would take memory for the derivatives of each in all."""
+        return super().look(belief, rule, row) if self.layout.n_layers > 1 else None
 
 
 @register

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import cached_property
+from math import isfinite
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -579,7 +580,7 @@ class BayesianNetwork(DriftChoice):
         the belief with all rows learned, as do rows that single precision has no numbers for.
         """
         seen = [self._learner.look(self._state, row) for row in rows] if len(rows) <= _FEW else [None]
-        parts = [moments for moments in seen if moments is not None and np.isfinite(moments[0]).all()]
+        parts = [part for part in seen if part is not None and isfinite(part[0].sum() + part[1].sum())]
         if len(parts) == len(rows):
             return np.array([mean for mean, _ in parts]), np.array([cov for _, cov in parts])
         return output_moments(self._structure, self._state.belief, self._units, rows)

@@ -23,11 +23,11 @@ from onepass.beliefs.kronecker import KroneckerGaussian
 from onepass.beliefs.layered import FullLayer, KroneckerLayer, LayeredGaussian
 from onepass.beliefs.layout import Layout
 from onepass.beliefs.low_rank import LowRankGaussian, capacity
-from onepass.engine.network import learn_blocks
+from onepass.engine.network import learn_blocks, look_blocks
 from onepass.engine.network_batch import learn_batches
-from onepass.engine.network_diagonal import learn_diagonal
-from onepass.engine.network_layers import LayerForm, LayerShape, learn_layers
-from onepass.engine.network_low_rank import learn_low_rank
+from onepass.engine.network_diagonal import learn_diagonal, look_diagonal
+from onepass.engine.network_layers import LayerForm, LayerShape, OpenBlock, learn_layers
+from onepass.engine.network_low_rank import learn_low_rank, look_low_rank
 from onepass.engine.network_records import BlockShape, NetworkRule, NetworkShape, Sites, TrainingPass
 from onepass.engine.separate_outputs import learn_separate
 from onepass.engine.threads import threads_for
@@ -136,6 +136,14 @@ class Structure:
         """
         raise NotImplementedError(f"covariance={self.name!r} has no compiled kernel; use kernel='reference'")
 
+    def look(self, belief: Any, rule: NetworkRule, row: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Means ``(K,)`` and covariance ``(K, K)`` of the outputs of a row ``(d,)``; None without a compiled kernel."""
+        return None
+
+    def open_block(self, belief: Any) -> OpenBlock | None:
+        """What predicts and learns rows that come one per call, or None where `learn` does that as fast."""
+        return None
+
     def start_sites(self, n: int) -> Sites:
         """Memory for the contributions of ``n`` rows, where `keeps_sites`."""
         raise NotImplementedError
@@ -239,6 +247,10 @@ class BlockStructure(Structure):
             with threads_for(len(belief.mean)):
                 return int(learn_batches(work, batch, self._shape, rule, noise, belief.mean, belief.values))
         return int(learn_blocks(work, self._shape, rule, noise, sites, belief.mean, belief.values))
+
+    def look(self, belief: BlockGaussian, rule: NetworkRule, row: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """As the kernel does before it learns a row."""
+        return look_blocks(row, self._shape, rule, belief.mean, belief.values)
 
     def start_sites(self, n: int) -> Sites:
         """Memory for the contributions of ``n`` rows."""
@@ -363,6 +375,11 @@ class LowRankCovariance(Structure):
             if not belief.is_full:
                 return learned
 
+    def look(self, belief: LowRankGaussian, rule: NetworkRule, row: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """As the kernel does before it learns a row."""
+        numbers = (belief.mean, belief.variance, belief.cov_root, belief.used, belief.rounding)
+        return look_low_rank(row, self._shape, rule, *numbers)
+
 
 @register
 class LayerBlocks(BlockStructure):
@@ -418,6 +435,10 @@ class NeuronBlocks(BlockStructure):
             return super().learn(belief, noise, rule, work, batch, sites)
         with threads_for(self.layout.widths[0] + 1):
             return int(learn_separate(work, self._shape, rule, noise, belief.mean, belief.values))
+
+    def look(self, belief: BlockGaussian, rule: NetworkRule, row: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Only with hidden layers: without, very many outputs would take memory for the derivatives of each in all."""
+        return super().look(belief, rule, row) if self.layout.n_layers > 1 else None
 
 
 @register
@@ -487,6 +508,10 @@ class IndependentWeights(Structure):
     ) -> int:
         """Learn row by row."""
         return int(learn_diagonal(work, self._shape, rule, noise, belief.mean, belief.variance))
+
+    def look(self, belief: DiagonalGaussian, rule: NetworkRule, row: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """As the kernel does before it learns a row."""
+        return look_diagonal(row, self._shape, rule, belief.mean, belief.variance)
 
 
 LAYER_FORMS = ("kronecker", "full")
@@ -606,6 +631,10 @@ class LayeredCovariance(Structure):
         # Within a block there is too little to share between threads.
         with threads_for(0), np.errstate(over="ignore", invalid="ignore"):
             return int(learn_layers(work, self._shape, rule, noise, belief.mean, belief.values))
+
+    def open_block(self, belief: LayeredGaussian) -> OpenBlock:
+        """A block of rows that stays open over calls."""
+        return OpenBlock(self._shape, belief.mean, belief.values)
 
 
 @register

@@ -19,6 +19,9 @@ cdef class Workspace:
 cpdef Py_ssize_t learn_blocks(
     TrainingPass work, BlockShape shape, NetworkRule rule, NoiseState noise, Sites sites, Real[::1] mean, Real[::1] cov
 )
+cpdef object look_blocks(
+    const double[::1] row, BlockShape shape, NetworkRule rule, const Real[::1] mean, const Real[::1] cov
+)
 cdef Py_ssize_t _learn_rows(
     TrainingPass work, BlockShape shape, NetworkRule rule, NoiseState noise, Sites sites, Real* mean, Real* cov,
     Workspace space, Signals signals, Signals old, VectorMatch match

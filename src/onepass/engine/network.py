@@ -9,7 +9,7 @@ import cython
 import numpy as np
 from cython.cimports.libc.math import fabs, isfinite
 from cython.cimports.onepass.engine.network_records import BlockShape, Signals
-from cython.cimports.onepass.engine.vector_matches import VectorMatch, remove_site
+from cython.cimports.onepass.engine.vector_matches import VectorMatch, as_array, remove_site
 
 
 class Workspace:
@@ -48,6 +48,20 @@ def learn_blocks(work, shape, rule, noise, sites, mean, cov):
     if sites is not None:
         sites.filled = True
     return learned
+
+
+def look_blocks(row, shape, rule, mean, cov):
+    """Means ``(K,)`` and covariance ``(K, K)`` of the outputs of a row ``(d,)``."""
+    space = Workspace(shape)
+    signals = Signals(shape)
+    with cython.nogil:
+        forward(
+            shape, rule.activation, cython.address(mean[0]), cython.address(cov[0]), cython.address(row[0]), signals
+        )
+        project(shape, cython.address(cov[0]), signals, space)
+    rule.activation.raise_pending()
+    n = shape.n_outputs
+    return as_array(signals.mean, n), as_array(space.cov, n * n).reshape(n, n)
 
 
 def _learn_rows(work, shape, rule, noise, sites, mean, cov, space, signals, old, match):

@@ -11,3 +11,6 @@ def learn_blocks(
     mean: FloatArray,
     cov: FloatArray,
 ) -> int: ...
+def look_blocks(
+    row: FloatArray, shape: BlockShape, rule: NetworkRule, mean: FloatArray, cov: FloatArray
+) -> tuple[FloatArray, FloatArray]: ...

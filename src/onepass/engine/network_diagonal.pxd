@@ -15,6 +15,13 @@ cdef class DiagonalWorkspace:
 cpdef Py_ssize_t learn_diagonal(
     TrainingPass work, NetworkShape shape, NetworkRule rule, NoiseState noise, Real[::1] mean, Real[::1] variance
 )
+cpdef object look_diagonal(
+    const double[::1] row, NetworkShape shape, NetworkRule rule, const Real[::1] mean, const Real[::1] variance
+)
+cdef void _look(
+    NetworkShape shape, CompiledActivation activation, const double* x, const Real* mean, const Real* variance,
+    Signals signals, DiagonalWorkspace space
+) noexcept nogil
 cdef Py_ssize_t _learn_rows(
     TrainingPass work, NetworkShape shape, NetworkRule rule, NoiseState noise, Real* mean, Real* variance,
     DiagonalWorkspace space, Signals signals, VectorMatch match

@@ -8,7 +8,7 @@ import cython
 import numpy as np
 from cython.cimports.libc.math import isfinite
 from cython.cimports.onepass.engine.network_records import NetworkShape, Signals
-from cython.cimports.onepass.engine.vector_matches import VectorMatch
+from cython.cimports.onepass.engine.vector_matches import VectorMatch, as_array
 
 
 class DiagonalWorkspace:
@@ -37,6 +37,28 @@ def learn_diagonal(work, shape, rule, noise, mean, variance):
     return learned
 
 
+def look_diagonal(row, shape, rule, mean, variance):
+    """Means ``(K,)`` and covariance ``(K, K)`` of the outputs of a row ``(d,)``."""
+    space = DiagonalWorkspace(shape)
+    signals = Signals(shape)
+    m = cython.address(mean[0])
+    with cython.nogil:
+        _look(shape, rule.activation, cython.address(row[0]), m, cython.address(variance[0]), signals, space)
+    rule.activation.raise_pending()
+    n = shape.n_outputs
+    return as_array(signals.mean, n), as_array(space.cov, n * n).reshape(n, n)
+
+
+def _look(shape, activation, x, mean, variance, signals, space):
+    """Send a row through the network and the derivatives back: the outputs and their covariance."""
+    j: cython.Py_ssize_t
+    for j in range(shape.width[0]):
+        signals.inputs[j] = x[j]
+    _forward(shape, activation, mean, variance, signals, space)
+    _backward(shape, mean, signals)
+    _project(shape, signals, space)
+
+
 def _learn_rows(work, shape, rule, noise, mean, variance, space, signals, match):
     t: cython.Py_ssize_t
     j: cython.Py_ssize_t
@@ -48,11 +70,7 @@ def _learn_rows(work, shape, rule, noise, mean, variance, space, signals, match)
         if rule.drift > 0.0:
             for j in range(shape.size):
                 variance[j] += rule.drift * (rule.prior_var[j] - variance[j])
-        for j in range(shape.width[0]):
-            signals.inputs[j] = x[j]
-        _forward(shape, rule.activation, mean, variance, signals, space)
-        _backward(shape, mean, signals)
-        _project(shape, signals, space)
+        _look(shape, rule.activation, x, mean, variance, signals, space)
         density = _match(shape, rule.likelihood, signals, space, target, noise, match)
         total = density
         for j in range(shape.n_outputs):

@@ -10,3 +10,6 @@ def learn_diagonal(
     mean: FloatArray,
     variance: FloatArray,
 ) -> int: ...
+def look_diagonal(
+    row: FloatArray, shape: NetworkShape, rule: NetworkRule, mean: FloatArray, variance: FloatArray
+) -> tuple[FloatArray, FloatArray]: ...

@@ -14,17 +14,32 @@ cdef struct Layer:
     Py_ssize_t weight_jacobian, projected
     Py_ssize_t informed, seen, turned, gains, moves, shares, own, own_input, gathered, turned_back
 
+cdef struct Plan:
+    # How a row moves a layer: its s, the shares c and b, and the scale t; see the module.
+    double scale, explained, share, stretch
+    # At most so large are the norm of the weights and the square of that of the root over outputs before the row, and
+    # so much do they grow by it; and the norm of the root over inputs.
+    double farthest, spread, way, widening, input_norm
+
 cdef class LayerShape:
-    cdef readonly Py_ssize_t n_layers, n_outputs, block, n_memory, n_small
+    cdef readonly Py_ssize_t n_layers, n_outputs, plans, n_memory, n_small
     cdef readonly object table
-    cdef object memory, one_row
+    cdef object memory
     cdef Layer* layer
     cdef const int* patch_index
     cdef const int* pool_index
 
-cdef Py_ssize_t _learn_rows(
-    TrainingPass work, Py_ssize_t first, Py_ssize_t count, LayerShape shape, NetworkRule rule, NoiseState noise,
-    Real* mean, Real* values, Real* memory, double* small, VectorMatch match
+cdef Plan* _plan_of(LayerShape shape, Py_ssize_t number, double* small) noexcept nogil
+cdef void _enter(
+    Layer* layer, const Real* mean, const Real* values, const double* x, Py_ssize_t t, Real* memory
+) noexcept nogil
+cdef void _look(
+    LayerShape shape, CompiledActivation activation, const Real* mean, const Real* values, const double* x, Py_ssize_t t,
+    Real* memory, double* small
+) noexcept nogil
+cdef bint _learn_row(
+    TrainingPass work, Py_ssize_t i, Py_ssize_t t, LayerShape shape, NetworkRule rule, NoiseState noise, Real* mean,
+    Real* values, Real* memory, double* small, VectorMatch match
 ) noexcept nogil
 cdef void _forward(
     LayerShape shape, CompiledActivation activation, const Real* mean, const Real* values, const double* x, Py_ssize_t t,
@@ -48,16 +63,25 @@ cdef void _project(
     LayerShape shape, const Real* values, const double* scales, Real* memory, double* cov
 ) noexcept nogil
 cdef void _fill_weight_jacobian(Layer* layer, Py_ssize_t n_outputs, Real* memory) noexcept nogil
-cdef void _step(
+cdef bint _plan_step(
     Layer* layer, bint is_first, Py_ssize_t n_outputs, Py_ssize_t rank, const double* root, const double* score,
-    double scale, Py_ssize_t t, Real* mean, Real* values, Real* memory, double* small
+    Py_ssize_t t, const Real* values, Real* memory, double* small, Plan* plan
 ) noexcept nogil
+cdef void _take_step(
+    Layer* layer, bint is_first, Py_ssize_t rank, const double* signs, Py_ssize_t t, Real* mean, Real* values,
+    Real* memory, Plan* plan
+) noexcept nogil
+cdef Real* _moves(Layer* layer, bint is_first, Py_ssize_t t, Real* memory) noexcept nogil
 cdef double _share_of_outputs(
     Py_ssize_t rank, double share, const double* squares, const double* signs, double* factor, double* mixed
 ) noexcept nogil
+cdef void _gather(
+    Layer* layer, Py_ssize_t rank, const double* signs, const double* mixed, Real* moves, const Real* values,
+    Real* memory, Plan* plan
+) noexcept nogil
+cdef double _signed_square(Py_ssize_t rank, const double* signs, const Real* row) noexcept nogil
 cdef void _move_root(
-    Layer* layer, Py_ssize_t rank, const double* signs, const double* mixed, double share, double stretch, Real* moves,
-    Real* values, Real* memory
+    Layer* layer, Py_ssize_t rank, const double* signs, Real* values, Real* memory, Plan* plan
 ) noexcept nogil
 cdef void _move_own(Layer* layer, Py_ssize_t rank, const double* signs, Real* memory) noexcept nogil
 cdef void _move_weights(Layer* layer, double explained, Py_ssize_t t, Real* mean, const Real* values, Real* memory) noexcept nogil

@@ -16,8 +16,14 @@ scale ``t`` at its optimum. A full layer has ``J`` in place of ``D`` and is the 
 
 Rows are learned in blocks. Within one, ``P`` stays what it was: the block's rows turn ``f`` by ``I - α f f'`` each, and
 the products of all rows with ``P`` are taken together where the inputs are known in advance, as those of the first
-layer are. The result is that of one row after the other but for rounding.
+layer are. The result is that of one row after the other but for rounding. Rows that come one per call are learned in a
+block too, which stays open over the calls: see `OpenBlock`.
+
+A row is looked at first: the moments of the outputs and their derivatives, which is also how it is predicted. Then its
+step is planned, layer by layer, and only if the numbers of all layers stay finite is anything of the belief written.
 """
+
+from threading import Lock
 
 import cython
 import numpy as np
@@ -32,6 +38,7 @@ from scipy.linalg.blas import dgemm, sgemm
 _GEMM = {np.dtype(np.float64): dgemm, np.dtype(np.float32): sgemm}
 BLOCK = 32  # rows
 _FIELDS = 36  # of the struct Layer
+_PLAN_FIELDS = 9  # of the struct Plan
 
 # A direction of the outputs is left out of a row's step if the row explains less of its variance than this share of
 # what it explains of the first: a row tells of a few classes. Absolute, the bound would stop a long stream's learning.
@@ -43,6 +50,9 @@ _LEAST_LEFT = cython.declare(cython.double, 1e-12)  # of a variance, in one dire
 FARTHEST = 5.0
 _FARTHEST = cython.declare(cython.double, FARTHEST)
 _ROUNDING = cython.declare(cython.double, 1e-10)  # of what elimination leaves of zero, relative to the first pivot
+# Of weights and of the squares of roots: what is below it is finite after another row, whatever rounding adds.
+_LARGEST_SINGLE = cython.declare(cython.double, 1e37)
+_LARGEST_DOUBLE = cython.declare(cython.double, 1e307)
 
 
 class LayerForm:
@@ -81,9 +91,9 @@ class LayerForm:
 class LayerShape:
     """Where the numbers of each layer stand in the mean, in the roots and in the memory of a block of rows."""
 
-    def __init__(self, forms, block: cython.Py_ssize_t = BLOCK):
-        self.table, self.n_layers, self.n_outputs, self.block = forms, len(forms), forms[len(forms) - 1].n_out, block
-        self.one_row = None
+    def __init__(self, forms):
+        self.table, self.n_layers, self.n_outputs = forms, len(forms), forms[len(forms) - 1].n_out
+        block = BLOCK
         layers = np.zeros((len(forms), _FIELDS), dtype=np.intp)
         patches = np.concatenate([form.patches.ravel() for form in forms]).astype(np.intc)
         pools = np.concatenate([form.pools for form in forms]).astype(np.intc)
@@ -116,16 +126,9 @@ class LayerShape:
             memory, weights, values = int(starts[len(sizes)]), weights + form.rows * cols, values + form.n_numbers
             patch, pool = patch + form.patches.size, pool + len(form.pools)
         self.n_memory = memory
-        # Outputs and their covariance, the scale of each layer, root and signs, and three matrices of a step.
-        self.n_small = n + n * n + self.n_layers + (n + 1) * n + 3 * n * n
-
-    def for_rows(self, n):
-        """The same with the memory that so many rows take."""
-        if n > 1:
-            return self
-        if self.one_row is None:
-            self.one_row = LayerShape(self.table, 1)
-        return self.one_row
+        # Outputs and their covariance, the scale of each layer, root and signs, three matrices of a step; its plans.
+        self.plans = n + n * n + self.n_layers + (n + 1) * n + 3 * n * n
+        self.n_small = self.plans + _PLAN_FIELDS * self.n_layers
 
     def __reduce__(self):
         return LayerShape, (self.table,)
@@ -134,8 +137,8 @@ class LayerShape:
 class _Arrays:
     """The numbers of a Kronecker layer as matrices, for the products of all rows of a block."""
 
-    def __init__(self, layer: Layer, block, mean, values, memory):
-        rows, cols = layer.rows, layer.cols
+    def __init__(self, layer: Layer, mean, values, memory):
+        block, rows, cols = BLOCK, layer.rows, layer.cols
         self.weights = _matrix(mean, layer.weights, rows, cols)
         self.root = _matrix(values, layer.input_root, cols, cols)
         self.seen, self.turned, self.gains = (
@@ -152,10 +155,10 @@ class _Arrays:
 class _FirstArrays(_Arrays):
     """Those of the first layer, whose inputs are known before a block begins."""
 
-    def __init__(self, layer: Layer, block, mean, values, memory):
-        _Arrays.__init__(self, layer, block, mean, values, memory)
-        self.moves = _matrix(memory, layer.moves, block, layer.rows)
-        self.pre_mean = _matrix(memory, layer.pre_mean, block, layer.rows)
+    def __init__(self, layer: Layer, mean, values, memory):
+        _Arrays.__init__(self, layer, mean, values, memory)
+        self.moves = _matrix(memory, layer.moves, BLOCK, layer.rows)
+        self.pre_mean = _matrix(memory, layer.pre_mean, BLOCK, layer.rows)
 
     def look_ahead(self, rows):
         """The products of all rows of a block with the layer's numbers as they are before the block."""
@@ -182,33 +185,115 @@ def _matrix(flat, start, rows, cols):
     return flat[start : start + rows * cols].reshape(rows, cols)
 
 
+class _Block:
+    """A block of rows: its memory, and what is done for all of them together."""
+
+    def __init__(self, shape: LayerShape, mean, values):
+        self.shape, self.mean, self.values = shape, mean, values
+        self.memory, self.small = np.zeros(shape.n_memory, dtype=mean.dtype), np.zeros(shape.n_small)
+        self.match = VectorMatch(shape.n_outputs)
+        kronecker = [number for number, form in enumerate(shape.table) if form.is_kronecker]
+        numbers = (mean, values, self.memory)
+        self.arrays = [(_Arrays if number else _FirstArrays)(shape.layer[number], *numbers) for number in kronecker]
+        self.first = self.arrays[0] if 0 in kronecker else None
+
+    def begin(self):
+        """Fill what the rows of a block need of the belief as it is before them."""
+        _fill_own(self.shape, self.values, self.memory)
+        fill_bounds(self.shape, self.mean, self.values, self.small)
+
+    def move_belief(self, count):
+        """Let the belief take what the first rows of the block have left to the end."""
+        # Nothing here calls a function in Python, so that no interrupt comes between the parts of a belief.
+        if count == 0:
+            return
+        if self.first is not None:
+            turn_back(self.shape, count, self.memory)
+            self.first.move_weights(count)
+        for layer in self.arrays:
+            layer.move_root(count)
+
+
+class OpenBlock(_Block):
+    """A block that stays open from one call to the next, for rows that come one at a time.
+
+    A row by itself would move the first layer's root, its most numbers by far; here it waits for the others of its
+    block. Whoever reads or changes mean and values in any other way has to `close` the block before. Threads may `look`
+    at the same time; they wait for each other.
+
+    Parameters
+    ----------
+    shape : LayerShape
+    mean, values : the numbers of a belief, which are changed in place
+    """
+
+    def __init__(self, shape: LayerShape, mean, values):
+        _Block.__init__(self, shape, mean, values)
+        self.n_learned, self.is_begun, self.is_seen = 0, False, False
+        self.row, self.lock = np.zeros(shape.table[0].n_in), Lock()
+
+    def look(self, row, rule):
+        """Means ``(K,)`` and covariance ``(K, K)`` of the outputs of a row ``(d,)``; nothing of the belief changes."""
+        n = self.shape.n_outputs
+        with self.lock:
+            self._see(row, rule)
+            return self.small[:n].copy(), self.small[n : n + n * n].reshape(n, n).copy()
+
+    def _see(self, row, rule):
+        """Look at a row, unless it is the one that was looked at last."""
+        if self.is_seen and is_same(self.row, row):
+            return
+        self.is_seen = False
+        if not self.is_begun:
+            self.begin()
+            self.is_begun = True
+        numbers = (self.mean, self.values, self.memory, self.small)
+        see_row(self.shape, rule, row, self.n_learned, *numbers)
+        rule.activation.raise_pending()
+        self.row[:] = row
+        self.is_seen = True
+
+    def learn(self, work: TrainingPass, rule, noise):
+        """Learn a pass of one row; return 1, or 0 if it is not finite: then nothing of the belief has changed."""
+        i = work.order[0]
+        with self.lock:
+            self._see(np.asarray(work.rows[i]), rule)
+            self.is_seen = False
+            numbers = (self.mean, self.values, self.memory, self.small, self.match)
+            learned = learn_seen(work, i, self.n_learned, self.shape, rule, noise, *numbers)
+            self.n_learned += learned
+            if self.n_learned == BLOCK:
+                self._finish()
+        return learned
+
+    def close(self):
+        """Give the belief all that its rows have told."""
+        with self.lock:
+            self._finish()
+
+    def _finish(self):
+        self.move_belief(self.n_learned)
+        self.n_learned, self.is_begun, self.is_seen = 0, False, False
+
+
 def learn_layers(work: TrainingPass, shape: LayerShape, rule: NetworkRule, noise: NoiseState, mean, values):
     """Learn a pass, in place; return the number of rows learned.
 
     They are all, those up to one that raised an alarm, see `outliers`, or those before one that is not finite.
     """
-    shape = shape.for_rows(len(work.order))
-    memory, small = np.zeros(shape.n_memory, dtype=mean.dtype), np.zeros(shape.n_small)
-    numbers = (mean, values, memory)
-    kronecker = [number for number, form in enumerate(shape.table) if form.is_kronecker]
-    arrays = [(_Arrays if number else _FirstArrays)(shape.layer[number], shape.block, *numbers) for number in kronecker]
-    first = arrays[0] if 0 in kronecker else None
-    match = VectorMatch(shape.n_outputs)
+    block = _Block(shape, mean, values)
     rows, order = np.asarray(work.rows), np.asarray(work.order)
     n_rows: cython.Py_ssize_t = len(order)
     done: cython.Py_ssize_t = 0
     count: cython.Py_ssize_t
     while done < n_rows:
-        count = min(shape.block, n_rows - done)
-        _fill_own(shape, values, memory)
-        if first is not None:
-            first.look_ahead(rows[order[done : done + count]])
-        learned = learn_block(work, done, count, shape, rule, noise, mean, values, memory, small, match)
-        if first is not None:
-            turn_back(shape, learned, memory)
-            first.move_weights(learned)
-        for layer in arrays:
-            layer.move_root(learned)
+        count = min(BLOCK, n_rows - done)
+        block.begin()
+        if block.first is not None:
+            block.first.look_ahead(rows[order[done : done + count]])
+        numbers = (mean, values, block.memory, block.small, block.match)
+        learned = learn_block(work, done, count, shape, rule, noise, *numbers)
+        block.move_belief(learned)
         done += learned
         if learned < count or (work.is_first and noise.trust.is_alarmed()):
             break
@@ -237,6 +322,26 @@ def _fill_own(shape: LayerShape, values, memory):
             memory[layer.own : layer.own + packed.size] = packed.ravel()
 
 
+def fill_bounds(shape: LayerShape, mean: Real[::1], values: Real[::1], small: cython.double[::1]):
+    """How large the numbers of every layer are before a block, for the check that its rows leave them finite."""
+    number: cython.Py_ssize_t
+    for number in range(shape.n_layers):
+        layer = cython.address(shape.layer[number])
+        plan = _plan_of(shape, number, cython.address(small[0]))
+        weights = cython.address(mean[layer.weights])
+        root = cython.address(values[layer.output_root])
+        plan.farthest = sqrt(_dot(layer.rows * layer.cols, weights, weights))
+        plan.spread = _dot(layer.width * layer.width, root, root)
+        plan.input_norm = 1.0
+        if layer.is_kronecker:
+            root = cython.address(values[layer.input_root])
+            plan.input_norm = sqrt(_dot(layer.cols * layer.cols, root, root))
+
+
+def _plan_of(shape, number, small):
+    return cython.cast(cython.pointer(Plan), small + shape.plans) + number
+
+
 def learn_block(
     work: TrainingPass,
     first: cython.Py_ssize_t,
@@ -251,21 +356,74 @@ def learn_block(
     match: VectorMatch,
 ):
     """Learn the rows of a block; return how many were."""
+    m = cython.address(mean[0])
+    v = cython.address(values[0])
+    scratch = cython.address(memory[0])
+    s = cython.address(small[0])
+    t: cython.Py_ssize_t = 0
     with cython.nogil:
-        learned = _learn_rows(
-            work,
-            first,
-            count,
-            shape,
-            rule,
-            noise,
-            cython.address(mean[0]),
-            cython.address(values[0]),
-            cython.address(memory[0]),
-            cython.address(small[0]),
-            match,
-        )
+        while t < count:
+            i = work.order[first + t]
+            _look(shape, rule.activation, m, v, cython.address(work.rows[i, 0]), t, scratch, s)
+            if not _learn_row(work, i, t, shape, rule, noise, m, v, scratch, s, match):
+                break
+            t += 1
+            if work.is_first and noise.trust.is_alarmed():
+                break
+    return t
+
+
+def see_row(
+    shape: LayerShape,
+    rule: NetworkRule,
+    row: cython.const[cython.double][::1],
+    t: cython.Py_ssize_t,
+    mean: Real[::1],
+    values: Real[::1],
+    memory: Real[::1],
+    small: cython.double[::1],
+):
+    """Look at a row that no block was prepared for, after ``t`` others of its block."""
+    x = cython.address(row[0])
+    m = cython.address(mean[0])
+    v = cython.address(values[0])
+    scratch = cython.address(memory[0])
+    s = cython.address(small[0])
+    with cython.nogil:
+        if shape.layer[0].is_kronecker:
+            _enter(cython.address(shape.layer[0]), m, v, x, t, scratch)
+        _look(shape, rule.activation, m, v, x, t, scratch, s)
+
+
+def learn_seen(
+    work: TrainingPass,
+    i: cython.Py_ssize_t,
+    t: cython.Py_ssize_t,
+    shape: LayerShape,
+    rule: NetworkRule,
+    noise: NoiseState,
+    mean: Real[::1],
+    values: Real[::1],
+    memory: Real[::1],
+    small: cython.double[::1],
+    match: VectorMatch,
+):
+    """Learn a row that was just looked at; return whether it could be."""
+    m = cython.address(mean[0])
+    v = cython.address(values[0])
+    scratch = cython.address(memory[0])
+    s = cython.address(small[0])
+    with cython.nogil:
+        learned = _learn_row(work, i, t, shape, rule, noise, m, v, scratch, s, match)
     return learned
+
+
+def is_same(one: cython.const[cython.double][::1], other: cython.const[cython.double][::1]):
+    """Whether two rows have the same numbers."""
+    i: cython.Py_ssize_t = 0
+    while i < one.shape[0] and one[i] == other[i]:
+        i += 1
+    return i == one.shape[0]
 
 
 def turn_back(shape: LayerShape, count: cython.Py_ssize_t, memory: Real[::1]):
@@ -284,8 +442,30 @@ def turn_back(shape: LayerShape, count: cython.Py_ssize_t, memory: Real[::1]):
             _multiply_add(cols, -memory[layer.shares + j] * _dot(cols, f, turned), f, turned)
 
 
-def _learn_rows(work, first, count, shape, rule, noise, mean, values, memory, small, match):
-    t: cython.Py_ssize_t
+def _enter(layer, mean, values, x, t, memory):
+    """The products of a row with the first layer's numbers as they are before the block: see `_FirstArrays`."""
+    i: cython.Py_ssize_t
+    cols = layer.cols
+    z = memory + layer.z
+    for i in range(cols - 1):
+        z[i] = x[i]
+    z[cols - 1] = 1.0
+    multiply(1, cols, cols, z, cols, values + layer.input_root, cols, 0.0, memory + layer.seen + t * cols)
+    pre_mean = memory + layer.pre_mean + t * layer.rows
+    multiply_transposed(layer.rows, cols, 1, mean + layer.weights, z, pre_mean)
+
+
+def _look(shape, activation, mean, values, x, t, memory, small):
+    """Send a row through the network and the derivatives back: the outputs, their covariance, each layer's ``s``."""
+    cov = small + shape.n_outputs
+    scales = cov + shape.n_outputs * shape.n_outputs
+    _forward(shape, activation, mean, values, x, t, memory, small, scales)
+    _backward(shape, mean, memory)
+    _project(shape, values, scales, memory, cov)
+
+
+def _learn_row(work, i, t, shape, rule, noise, mean, values, memory, small, match):
+    """Learn a row that was looked at; return False if that is not possible, and then nothing of it is written."""
     k: cython.Py_ssize_t
     number: cython.Py_ssize_t
     n = shape.n_outputs
@@ -294,32 +474,30 @@ def _learn_rows(work, first, count, shape, rule, noise, mean, values, memory, sm
     scales = cov + n * n  # s of every layer
     root = scales + shape.n_layers
     rest = root + (n + 1) * n
-    for t in range(count):
-        i = work.order[first + t]
-        target = cython.address(work.targets[i, 0])
-        x = cython.address(work.rows[i, 0])
-        _forward(shape, rule.activation, mean, values, x, t, memory, outputs, scales)
-        _backward(shape, mean, memory)
-        _project(shape, values, scales, memory, cov)
-        density = rule.likelihood.match(outputs, cov, target, noise, match)
-        total = density
-        for k in range(n):
-            total += match.score[k] + cov[k * n + k]
-        if not isfinite(total):
-            return t
-        work.write_down(i, density, rule, outputs, cov, noise, match)
-        if shape.n_layers > 1:
-            _limit_step(n, cov, match)
-        rank = _information_root(n, match.information, cov, rest, root)
-        for number in range(shape.n_layers):
-            layer = cython.address(shape.layer[number])
-            _step(layer, number == 0, n, rank, root, match.score, scales[number], t, mean, values, memory, rest)
-            if not layer.is_kronecker and number < shape.n_layers - 1:
-                _move_own(layer, rank, root + n * n, memory)
-        work.finish_row(i, rule, outputs, cov, noise)
-        if work.is_first and noise.trust.is_alarmed():
-            return t + 1
-    return count
+    density = rule.likelihood.match(outputs, cov, cython.address(work.targets[i, 0]), noise, match)
+    total = density
+    for k in range(n):
+        total += match.score[k] + cov[k * n + k]
+    if not isfinite(total):
+        return False
+    work.write_down(i, density, rule, outputs, cov, noise, match)
+    if shape.n_layers > 1:
+        _limit_step(n, cov, match)
+    rank = _information_root(n, match.information, cov, rest, root)
+    for number in range(shape.n_layers):
+        layer = cython.address(shape.layer[number])
+        plan = _plan_of(shape, number, small)
+        plan.scale = scales[number]
+        if not _plan_step(layer, number == 0, n, rank, root, match.score, t, values, memory, rest, plan):
+            return False
+    for number in range(shape.n_layers):
+        layer = cython.address(shape.layer[number])
+        plan = _plan_of(shape, number, small)
+        _take_step(layer, number == 0, rank, root + n * n, t, mean, values, memory, plan)
+        if not layer.is_kronecker and number < shape.n_layers - 1:
+            _move_own(layer, rank, root + n * n, memory)
+    work.finish_row(i, rule, outputs, cov, noise)
+    return True
 
 
 def _forward(shape, activation, mean, values, x, t, memory, outputs, scales):
@@ -627,8 +805,8 @@ def _signed_root(n, information, cov, work, root):
     return k
 
 
-def _step(layer, is_first, n_outputs, rank, root, score, scale, t, mean, values, memory, small):
-    """Move one layer's weights and covariance by a row."""
+def _plan_step(layer, is_first, n_outputs, rank, root, score, t, values, memory, small, plan):
+    """Compute how a row moves one layer's weights and covariance; return whether they stay finite."""
     i: cython.Py_ssize_t
     k: cython.Py_ssize_t
     m: cython.Py_ssize_t
@@ -657,6 +835,7 @@ def _step(layer, is_first, n_outputs, rank, root, score, scale, t, mean, values,
             entry: cython.double = _dot(width, informed + k * width, informed + m * width)
             squares[k * rank + m] = entry
             squares[m * rank + k] = entry
+    scale = plan.scale
     share = scale / n_inner if layer.is_kronecker else 1.0
     explained = 0.0  # c = tr(N M) / n_out
     for k in range(rank):
@@ -677,16 +856,32 @@ def _step(layer, is_first, n_outputs, rank, root, score, scale, t, mean, values,
         memory[layer.shares + t] = 0.0
         if scale > 0.0:
             memory[layer.shares + t] = explained / (1.0 + sqrt(1.0 - taken))
-    moves = memory + layer.moves
-    if is_first and layer.is_kronecker:
-        moves += t * width
-    _move_root(layer, rank, signs, mixed, share, stretch, moves, values, memory)
-    if layer.is_kronecker:
-        if not is_first:
-            _move_weights(layer, explained, t, mean, values, memory)
-        return
-    for i in range(width):
-        mean[layer.weights + i] += moves[i]
+    plan.share = share
+    plan.stretch = stretch
+    plan.explained = explained
+    _gather(layer, rank, signs, mixed, _moves(layer, is_first, t, memory), values, memory, plan)
+    largest = _LARGEST_DOUBLE if Real is cython.double else _LARGEST_SINGLE
+    # What is not a number is not below either.
+    return plan.farthest + plan.way < largest and plan.spread + plan.widening < largest
+
+
+def _take_step(layer, is_first, rank, signs, t, mean, values, memory, plan):
+    """Move one layer's weights and covariance as it was planned."""
+    i: cython.Py_ssize_t
+    moves = _moves(layer, is_first, t, memory)
+    plan.farthest += plan.way
+    plan.spread += plan.widening
+    _move_root(layer, rank, signs, values, memory, plan)
+    if not layer.is_kronecker:
+        for i in range(layer.width):
+            mean[layer.weights + i] += moves[i]
+    elif not is_first:
+        _move_weights(layer, plan.explained, t, mean, values, memory)
+
+
+def _moves(layer, is_first, t, memory):
+    """``Q E'score``, which the first layer keeps of every row of a block."""
+    return memory + layer.moves + (t * layer.width if is_first and layer.is_kronecker else 0)
 
 
 def _share_of_outputs(rank, share, squares, signs, factor, mixed):
@@ -732,34 +927,57 @@ def _share_of_outputs(rank, share, squares, signs, factor, mixed):
     return trace
 
 
-def _move_root(layer, rank, signs, mixed, share, stretch, moves, values, memory):
-    """``Q <- √t Q (I - X Y X')``, and ``Q E'score``, which stands behind the columns of ``X``."""
+def _gather(layer, rank, signs, mixed, moves, values, memory, plan):
+    """``Q X`` and what follows of it: ``-√t Q X Y``, the ``moves``, and the farthest that they lead."""
     i: cython.Py_ssize_t
     k: cython.Py_ssize_t
     m: cython.Py_ssize_t
     width = layer.width
-    informed = memory + layer.informed
-    gathered = memory + layer.gathered  # Q X, and Q E'score as its last column
+    gathered = memory + layer.gathered  # Q X, and Q E'score as its last column, which stands behind the columns of X
     turned = memory + layer.turned_back  # -√t Q X Y
-    root = values + layer.output_root
     columns = rank + 1
     total: cython.double
-    square: cython.double
-    root_stretch = sqrt(stretch)
-    multiply_transposed(width, width, columns, root, informed, gathered)
+    length: cython.double = 0.0
+    widening: cython.double = 0.0
+    root_stretch = sqrt(plan.stretch)
+    multiply_transposed(width, width, columns, values + layer.output_root, memory + layer.informed, gathered)
     for i in range(width):
         row = gathered + i * columns
         moves[i] = row[rank]
-        square = 0.0
+        length += row[rank] * row[rank]
+        widening += plan.share * fabs(_signed_square(rank, signs, row))
         for k in range(rank):
-            square += signs[k] * row[k] * row[k]
             total = 0.0
             for m in range(k, rank):
                 total -= row[m] * mixed[m * rank + k]
             turned[i * rank + k] = root_stretch * total
-        if layer.is_kronecker:
-            memory[layer.own + i] = max(stretch * (memory[layer.own + i] - share * square), 0.0)
-    multiply(width, rank, width, turned, rank, informed, width, root_stretch, root)
+            widening += fabs(turned[i * rank + k])
+    # By Cauchy and Schwarz the gain A z is no longer than √(tr(A) z'A z).
+    plan.way = sqrt(length) * (plan.input_norm * sqrt(plan.scale) if layer.is_kronecker else 1.0)
+    plan.widening = (plan.stretch - 1.0) * plan.spread + plan.stretch * widening
+
+
+def _signed_square(rank, signs, row):
+    """``x'Σ x``."""
+    k: cython.Py_ssize_t
+    square: cython.double = 0.0
+    for k in range(rank):
+        square += signs[k] * row[k] * row[k]
+    return square
+
+
+def _move_root(layer, rank, signs, values, memory, plan):
+    """``Q <- √t Q (I - X Y X')``, and the variances that it has for each unit."""
+    i: cython.Py_ssize_t
+    width = layer.width
+    gathered = memory + layer.gathered
+    turned = memory + layer.turned_back
+    if layer.is_kronecker:
+        for i in range(width):
+            square = _signed_square(rank, signs, gathered + i * (rank + 1))
+            memory[layer.own + i] = max(plan.stretch * (memory[layer.own + i] - plan.share * square), 0.0)
+    root = values + layer.output_root
+    multiply(width, rank, width, turned, rank, memory + layer.informed, width, sqrt(plan.stretch), root)
 
 
 def _move_own(layer, rank, signs, memory):
@@ -828,6 +1046,8 @@ def multiply(n, inner, width, first, stride, second, second_stride, kept, produc
             a1 = factor[1]
             a2 = factor[2]
             a3 = factor[3]
+            if a0 == 0.0 and a1 == 0.0 and a2 == 0.0 and a3 == 0.0:  # dark pixels, units that are off
+                continue
             row = product + k * width
             for j in range(width):
                 row[j] += a0 * r0[j] + a1 * r1[j] + a2 * r2[j] + a3 * r3[j]

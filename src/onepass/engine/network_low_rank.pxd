@@ -29,6 +29,14 @@ cpdef Py_ssize_t learn_low_rank(
     Real[::1] variance, Real[:, ::1] precision_root, Real[:, ::1] cov_root, Real[::1] used,
     double rounding
 )
+cpdef object look_low_rank(
+    const double[::1] row, NetworkShape shape, NetworkRule rule, const Real[::1] mean, const Real[::1] variance,
+    const Real[:, ::1] cov_root, const Real[::1] used, double rounding
+)
+cdef void _look(
+    NetworkShape shape, CompiledActivation activation, const double* x, const Real* mean, const Real* variance,
+    const Real* cov_root, Py_ssize_t used, Signals signals, LowRankWorkspace space
+) noexcept nogil
 cdef Py_ssize_t _learn_rows(
     TrainingPass work, Py_ssize_t first, NetworkShape shape, NetworkRule rule, NoiseState noise, Real* mean,
     const Real* variance, Real* precision_root, Real* cov_root, Py_ssize_t* used, LowRankWorkspace space,

@@ -13,7 +13,7 @@ from cython.cimports.libc.math import isfinite, sqrt
 from cython.cimports.onepass.engine.network import backward
 from cython.cimports.onepass.engine.network_records import NetworkShape, Signals
 from cython.cimports.onepass.engine.small_matrices import diagonalise, factorise
-from cython.cimports.onepass.engine.vector_matches import VectorMatch
+from cython.cimports.onepass.engine.vector_matches import VectorMatch, as_array
 
 # See onepass.beliefs.low_rank.
 _LEAST_SHARE = cython.declare(cython.double, 1e-9)
@@ -74,6 +74,32 @@ def learn_low_rank(work, first, shape, rule, noise, mean, variance, precision_ro
     return learned
 
 
+def look_low_rank(row, shape, rule, mean, variance, cov_root, used, rounding):
+    """Means ``(K,)`` and covariance ``(K, K)`` of the outputs of a row ``(d,)``."""
+    space = LowRankWorkspace(shape, cov_root.shape[1], rounding)
+    signals = Signals(shape)
+    count: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, used[0])
+    m = cython.address(mean[0])
+    v = cython.address(variance[0])
+    root = cython.address(cov_root[0, 0])
+    with cython.nogil:
+        _fill_variances(shape, v, root, count, space)
+        _look(shape, rule.activation, cython.address(row[0]), m, v, root, count, signals, space)
+    rule.activation.raise_pending()
+    n = shape.n_outputs
+    return as_array(signals.mean, n), as_array(space.cov, n * n).reshape(n, n)
+
+
+def _look(shape, activation, x, mean, variance, cov_root, used, signals, space):
+    """Send a row through the network and the derivatives back: the outputs and their covariance."""
+    k: cython.Py_ssize_t
+    for k in range(shape.width[0]):
+        signals.inputs[k] = x[k]
+    _forward(shape, activation, mean, variance, cov_root, used, signals, space)
+    backward(shape, mean, signals)
+    _project(shape, used, signals, space)
+
+
 def _learn_rows(work, first, shape, rule, noise, mean, variance, precision_root, cov_root, used, space, signals, match):
     t: cython.Py_ssize_t
     k: cython.Py_ssize_t
@@ -84,11 +110,7 @@ def _learn_rows(work, first, shape, rule, noise, mean, variance, precision_root,
         i = work.order[t]
         target = cython.address(work.targets[i, 0])
         x = cython.address(work.rows[i, 0])
-        for k in range(shape.width[0]):
-            signals.inputs[k] = x[k]
-        _forward(shape, rule.activation, mean, variance, cov_root, used[0], signals, space)
-        backward(shape, mean, signals)
-        _project(shape, used[0], signals, space)
+        _look(shape, rule.activation, x, mean, variance, cov_root, used[0], signals, space)
         density = rule.likelihood.match(signals.mean, space.cov, target, noise, match)
         total = density
         for k in range(n):

@@ -15,3 +15,13 @@ def learn_low_rank(
     used: FloatArray,
     rounding: float,
 ) -> int: ...
+def look_low_rank(
+    row: FloatArray,
+    shape: NetworkShape,
+    rule: NetworkRule,
+    mean: FloatArray,
+    variance: FloatArray,
+    cov_root: FloatArray,
+    used: FloatArray,
+    rounding: float,
+) -> tuple[FloatArray, FloatArray]: ...

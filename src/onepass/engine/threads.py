@@ -16,13 +16,24 @@ _WORTH_SHARING = 1024  # rows of a covariance
 
 
 @cache
-def _controller() -> Any:
-    return ThreadpoolController()  # looks through all libraries that are loaded, which takes a while
+def _libraries() -> tuple[Any, ...]:
+    # Looks through all libraries that are loaded, which takes a while.
+    return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
+class _OneThread(AbstractContextManager[None]):
+    """One thread for every BLAS, where it has more: one row at a time, even to set them costs more than a product."""
+
+    def __enter__(self) -> None:
+        self._before = [(own, n) for own in _libraries() if (n := own.get_num_threads()) != 1]
+        for library, _ in self._before:
+            library.set_num_threads(1)
+
+    def __exit__(self, *_: object) -> None:
+        for library, n_threads in self._before:
+            library.set_num_threads(n_threads)
 
 
 def threads_for(size: int) -> AbstractContextManager[Any]:
     """As many threads as products with a covariance of this size are worth."""
-    if size >= _WORTH_SHARING:
-        return nullcontext()
-    limited: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
-    return limited
+    return nullcontext() if size >= _WORTH_SHARING else _OneThread()

@@ -42,6 +42,7 @@ from onepass.models.mixing import (
     sum_in_order,
 )
 from onepass.models.network import BayesianNetwork
+from onepass.models.network.network import OutputMoments
 from onepass.models.perceptron import BayesianPerceptron, Inputs, Prediction, RowScores, row_scores
 
 __all__ = ["HYPOTHESES", "Drifting", "DriftingNetwork", "DriftingPerceptron", "Hypotheses"]
@@ -429,6 +430,15 @@ class DriftingNetwork(Drifting, BayesianNetwork):
     def _predict_with(self, noise_scale: FloatArray | None, X: ArrayLike) -> Prediction:
         parts = [member._predict_with(noise_scale, X) for member in self._state.members]
         return mixed_prediction(self._state.weights, stacked(parts))
+
+    def output_moments(self, X: ArrayLike) -> OutputMoments:
+        """Moments of the mixture of what all hypotheses believe of the outputs: see `BayesianNetwork`."""
+        parts = [member.output_moments(X) for member in self._state.members]
+        mean = self._average(part.mean for part in parts)
+        likely = likely_weights(self._state.weights)
+        gaps = [part.mean - mean for part in parts]
+        covs = [part.cov + gap[..., None] * gap[..., None, :] for part, gap in zip(parts, gaps, strict=True)]
+        return OutputMoments(mean, sum(own * cov for own, cov in zip(likely, covs, strict=True)))
 
     def _learned(self, member: Any, X: ArrayLike, y: ArrayLike, *, batch: int = 1) -> RowScores:
         (scores,) = member.learning(X, y, batch=batch)

@@ -18,6 +18,7 @@ from onepass.activations import Activation, compiled_activation
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import Forgetting
 from onepass.beliefs.structures import Structure
+from onepass.engine.network_layers import OpenBlock
 from onepass.engine.network_records import NetworkRule, TrainingPass
 from onepass.engine.outliers import jump_probability
 from onepass.engine.threads import threads_for
@@ -41,18 +42,39 @@ class _Site(NamedTuple):
     h: FloatArray
 
 
-@dataclass
 class State:
-    """All that learning changes."""
+    """All that learning changes.
 
-    belief: Any
-    noise: NoiseState
-    evidence: float
-    seen: int
+    Rows that come one per call may wait in an open block, where the structure of the covariance has one. Whoever asks
+    for the `belief` gets it with all rows learned: the block is closed before. So what is learned later may differ by
+    rounding from what it would have been had nobody asked.
+    """
+
+    def __init__(self, belief: Any, noise: NoiseState, evidence: float, seen: int) -> None:
+        self._belief = belief
+        self._block: OpenBlock | None = None
+        self.noise, self.evidence, self.seen = noise, evidence, seen
+
+    @property
+    def belief(self) -> Any:
+        """The belief about the weights."""
+        if self._block is not None:
+            with threads_for(0):
+                self._block.close()
+        return self._belief
+
+    def open_block(self, structure: Structure) -> OpenBlock | None:
+        """The block for single rows, if the structure has one."""
+        if self._block is None:
+            self._block = structure.open_block(self._belief)
+        return self._block
 
     def copy(self) -> "State":
         """Make an independent copy."""
         return State(self.belief.copy(), self.noise.copy(), self.evidence, self.seen)
+
+    def __reduce__(self) -> Any:
+        return State, (self.belief, self.noise, self.evidence, self.seen)
 
 
 @dataclass(frozen=True)
@@ -120,14 +142,8 @@ class Learner:
             while learned < stop:
                 if work.is_new:
                     self._answer_alarm(state)
-                if self.compiled:
-                    order = work.order[learned:stop]
-                    given = (work.rows, work.targets, order, work.densities, work.trust, work.record, work.is_new)
-                    passed = TrainingPass(*given, *work.noise_learning)
-                    how = (self._rule, passed, work.batch, work.sites)
-                    more = self.structure.learn(state.belief, state.noise, *how)
-                else:
-                    more = self._learn_by_reference(state, work, learned, stop)
+                learn = self._learn_compiled if self.compiled else self._learn_by_reference
+                more = learn(state, work, learned, stop)
                 learned += more
                 if more == 0 or (learned < stop and not state.noise.trust.is_alarmed()):
                     return learned
@@ -169,6 +185,33 @@ class Learner:
         if state.noise.trust.is_alarmed():
             state.belief.drift(1.0, self.prior)
             state.noise.begin_anew()
+
+    def changes_first(self, state: State) -> bool:
+        """Whether the belief changes before the next row is looked at."""
+        due = self.forgetting.is_due(state.seen) or self._drifting.is_due(state.seen)
+        return due or self._row_drift > 0.0 or state.noise.trust.is_alarmed()
+
+    def look(self, state: State, row: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Means ``(K,)`` and covariance ``(K, K)`` of the outputs of a row ``(d,)``, by compiled code if there is any.
+
+        Nothing changes by it of what was or will be learned: an open block stays open.
+        """
+        if not self.compiled:
+            return None
+        block = state.open_block(self.structure)
+        if block is None:
+            return self.structure.look(state.belief, self._rule, row)
+        with threads_for(0):
+            return block.look(row, self._rule)
+
+    def _learn_compiled(self, state: State, work: Pass, start: int, stop: int) -> int:
+        given = (work.rows, work.targets, work.order[start:stop], work.densities, work.trust, work.record, work.is_new)
+        passed = TrainingPass(*given, *work.noise_learning)
+        block = state.open_block(self.structure) if len(work.order) == 1 and work.is_new else None
+        if block is None:
+            return self.structure.learn(state.belief, state.noise, self._rule, passed, work.batch, work.sites)
+        with threads_for(0):
+            return block.learn(passed, self._rule, state.noise)
 
     def _learn_by_reference(self, state: State, work: Pass, start: int, stop: int) -> int:
         with np.errstate(over="ignore", invalid="ignore"):  # answered by the check of what was learned

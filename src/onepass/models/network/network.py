@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import cached_property
-from typing import Any, Literal, Self
+from math import isfinite
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,7 +54,16 @@ from onepass.models.network.priors import (
 from onepass.models.network.propagation import linear_response, output_moments, parts_of_rows, propagate
 from onepass.models.perceptron import Prediction, RowScores, renamed_kernel
 
-__all__ = ["BayesianNetwork"]
+__all__ = ["BayesianNetwork", "OutputMoments"]
+
+_FEW = 8  # rows, which are predicted faster one by one
+
+
+class OutputMoments(NamedTuple):
+    """The joint Gaussian of a network's outputs: of one row ``(K,)`` and ``(K, K)``, of many one per row."""
+
+    mean: FloatArray
+    cov: FloatArray
 
 
 def _default_prior(likelihood: type[OutputLikelihood], structure: Structure) -> NetworkPrior:
@@ -277,9 +287,44 @@ class BayesianNetwork(DriftChoice):
         with np.errstate(over="ignore", invalid="ignore"):
             means, covs = self._output_moments(rows)
             record = self._likelihood.compiled.records(means, covs, noise)
-        if not (np.isfinite(means).all() and np.isfinite(record[:, 0]).all()):
-            raise ValueError(f"X overflows float64 in the network: its largest magnitude is {np.abs(rows).max():.3g}")
+        _check_predicted(rows, means, record[:, 0])
         return self._prediction(record, single)
+
+    def output_moments(self, X: ArrayLike) -> OutputMoments:
+        """The joint Gaussian of all outputs, for one row ``(d,)`` or many ``(n, d)``.
+
+        Means ``(K,)`` and covariance ``(K, K)`` for one row, ``(n, K)`` and ``(n, K, K)`` for many. They are those of
+        the outputs themselves: of labels and classes the log odds before the sigmoid or softmax, of counts the log
+        rates; without noise, and without the outputs that are the log of one. The calibration is in them as in
+        `sample_output`, whose draws they describe, row by row. Made for choosing between outputs, such as the arms of a
+        bandit; learning the same row next takes no second look at it where the covariance is one of layers.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(100, 2))
+        >>> net = BayesianNetwork(2, (10,), n_outputs=3, observation="bernoulli").learn(X, X[:, [0, 1, 0]] > 0.0)
+        >>> outputs = net.output_moments(X[0])
+        >>> outputs.mean.shape, outputs.cov.shape
+        ((3,), (3, 3))
+        >>> draws = rng.multivariate_normal(outputs.mean, outputs.cov, size=5)
+        """
+        rows, single = self._rows(X)
+        own = slice(self.n_outputs)
+        with np.errstate(over="ignore", invalid="ignore"):
+            means, covs = self._output_moments(rows)
+            means, covs = means[:, own], covs[:, own, own]
+            if self.calibrate:
+                root = self._scale_root
+                covs = covs * np.outer(root, root)
+        _check_predicted(rows, means, covs)
+        return OutputMoments(means[0], covs[0]) if single else OutputMoments(means, covs)
+
+    @property
+    def _scale_root(self) -> FloatArray:
+        """Of the predictive scales ``(K,)``, which are wider while they rest on few rows."""
+        noise = self._state.noise
+        return np.sqrt(noise.scale * widening(noise.scale_weight))
 
     def learn(self, X: ArrayLike, y: ArrayLike, *, passes: int = 1, refine: str = "reuse", batch: int = 1) -> Self:
         """Learn one row and its target, or many in their order: all of them or, if anything is wrong, none.
@@ -320,11 +365,11 @@ class BayesianNetwork(DriftChoice):
         self, X: ArrayLike, y: ArrayLike, passes: int, refine: str, batch: int, *, records: bool
     ) -> Iterator[Pass]:
         """Learn pass after pass."""
-        rows, targets, single = self._pairs(X, y)
+        rows, targets, _ = self._pairs(X, y)
         as_count(passes, "passes")
         one_of(refine, ("reuse", "ep"), "refine")
         self._check_refinement(passes, refine, as_count(batch, "batch"))
-        before = None if single and passes == batch == 1 and self._is_safe else self._state.copy()
+        before = None if passes == batch == 1 and self._is_safe(len(rows)) else self._state.copy()
         sites = self._learner.start_sites(len(rows)) if refine == "ep" and passes > 1 else None
         for number in range(passes):
             order = np.arange(len(rows))
@@ -374,7 +419,7 @@ class BayesianNetwork(DriftChoice):
     ) -> tuple[Prediction, RowScores]:
         """Predict every row just before learning it, its scale ``widened`` by so much, and say how well too."""
         rows, targets, single = self._pairs(X, y)
-        before = self._state.copy()
+        before = None if self._is_safe(len(rows)) else self._state.copy()
         densities, trust = np.empty(len(rows)), np.zeros((2, len(rows)))
         record = np.empty((len(rows), 5, self.n_outputs))
         work = Pass(rows, targets, np.arange(len(rows)), 0, 1, None, densities, trust, record, self.outliers > 0.0)
@@ -447,7 +492,7 @@ class BayesianNetwork(DriftChoice):
     def _drawn(self, rows: FloatArray, weights: FloatArray) -> FloatArray:
         """Outputs ``(n, rows, K)`` of weights ``(n, p)``, linearised; without the logs of noise variances."""
         belief, own = self._state.belief, slice(self.n_outputs)
-        root = np.sqrt(self._state.noise.widened().scale)
+        root = self._scale_root
         gaps = self._structure.layout.layers(weights - belief.mean)
         outputs = np.empty((len(weights), len(rows), self.n_outputs))
         for part in parts_of_rows(self._structure, len(rows)):
@@ -529,7 +574,15 @@ class BayesianNetwork(DriftChoice):
         return {name: value for name, value in {**given, **read}.items() if name != "engine"}
 
     def _output_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Means and covariances of the outputs, ``(n, K)`` and ``(n, K, K)``."""
+        """Means and covariances of the outputs, ``(n, K)`` and ``(n, K, K)``.
+
+        A few rows are looked at one by one where the structure has a block for it, which stays open then; others need
+        the belief with all rows learned, as do rows that single precision has no numbers for.
+        """
+        seen = [self._learner.look(self._state, row) for row in rows] if len(rows) <= _FEW else [None]
+        parts = [part for part in seen if part is not None and isfinite(part[0].sum() + part[1].sum())]
+        if len(parts) == len(rows):
+            return np.array([mean for mean, _ in parts]), np.array([cov for _, cov in parts])
         return output_moments(self._structure, self._state.belief, self._units, rows)
 
     @property
@@ -553,12 +606,11 @@ class BayesianNetwork(DriftChoice):
             "prior": self._prior,
         }
 
-    @property
-    def _is_safe(self) -> bool:
+    def _is_safe(self, n_rows: int) -> bool:
         """Whether a row that can't be learned is found before anything of it is written."""
-        changed_first = self.drift > 0.0 or self._learner.forgetting.is_due(self._state.seen)
-        changed_first = changed_first or self._state.noise.trust.is_alarmed()
-        return self._learner.compiled and not changed_first and self.dtype == "float64"
+        if n_rows > 1 or not self._learner.compiled or self._learner.changes_first(self._state):
+            return False
+        return self.dtype == "float64" or self._state.open_block(self._structure) is not None
 
     @property
     def _scores_errors(self) -> bool:
@@ -640,3 +692,9 @@ class BayesianNetwork(DriftChoice):
         parts = (output.mean, output.var, mean, var, output.rest)
         columns = [part[:, 0] if self._one_column else part for part in parts]
         return Prediction(*((column[0][()] if single else column) for column in columns))
+
+
+def _check_predicted(rows: FloatArray, *parts: FloatArray) -> None:
+    """Raise a ValueError if not all that is predicted is finite."""
+    if not all(np.isfinite(part).all() for part in parts):
+        raise ValueError(f"X overflows float64 in the network: its largest magnitude is {np.abs(rows).max():.3g}")

@@ -97,6 +97,11 @@ class Pass:
         """Whether the rows are learned for the first time, and not to be learned again."""
         return self.number == 0 and self.sites is None
 
+    def part(self, start: int, stop: int) -> TrainingPass:
+        """Some of the rows, as kernels take them."""
+        given = (self.rows, self.targets, self.order[start:stop], self.densities, self.trust, self.record, self.is_new)
+        return TrainingPass(*given, *self.noise_learning)
+
     @property
     def scores(self) -> RowScores:
         """How well the rows were predicted, by the predictive scale of each moment."""
@@ -137,13 +142,20 @@ class Learner:
 
     def run(self, state: State, work: Pass) -> int:
         """Learn a pass into the state, in place; return the number of rows learned."""
+        block = state.open_block(self.structure) if self.compiled and work.is_new and len(work.order) == 1 else None
         for start, stop in self._segments(state, work):
             learned = start
             while learned < stop:
                 if work.is_new:
                     self._answer_alarm(state)
-                learn = self._learn_compiled if self.compiled else self._learn_by_reference
-                more = learn(state, work, learned, stop)
+                if not self.compiled:
+                    more = self._learn_by_reference(state, work, learned, stop)
+                elif block is not None:
+                    with threads_for(0):
+                        more = block.learn(work.part(learned, stop), self._rule, state.noise)
+                else:
+                    how = (self._rule, work.part(learned, stop), work.batch, work.sites)
+                    more = self.structure.learn(state.belief, state.noise, *how)
                 learned += more
                 if more == 0 or (learned < stop and not state.noise.trust.is_alarmed()):
                     return learned
@@ -203,15 +215,6 @@ class Learner:
             return self.structure.look(state.belief, self._rule, row)
         with threads_for(0):
             return block.look(row, self._rule)
-
-    def _learn_compiled(self, state: State, work: Pass, start: int, stop: int) -> int:
-        given = (work.rows, work.targets, work.order[start:stop], work.densities, work.trust, work.record, work.is_new)
-        passed = TrainingPass(*given, *work.noise_learning)
-        block = state.open_block(self.structure) if len(work.order) == 1 and work.is_new else None
-        if block is None:
-            return self.structure.learn(state.belief, state.noise, self._rule, passed, work.batch, work.sites)
-        with threads_for(0):
-            return block.learn(passed, self._rule, state.noise)
 
     def _learn_by_reference(self, state: State, work: Pass, start: int, stop: int) -> int:
         with np.errstate(over="ignore", invalid="ignore"):  # answered by the check of what was learned

@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -189,21 +190,40 @@ def test_a_part_of_a_transaction_is_undone_alone(store: EventStore) -> None:
     assert [(event.number, event.key) for event in store.events("s")] == [(1, "a"), (2, "c")]
 
 
+def in_threads(work: Callable[[str], None]) -> None:
+    """Run work("a") to work("d") at the same time; an error in one of them fails the test."""
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, "abcd")) == [None] * 4
+
+
 def test_threads_share_a_store(store: EventStore) -> None:
     def work(name: str) -> None:
         for i in range(20):
             with store.transaction():
                 store.append("s", name, f"{i} first")
                 store.append("s", name, f"{i} second")
+            store.append("t", name, str(i))
 
-    threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work)
     events = list(store.events("s"))
     assert len(events) == 160
     assert all(one.kind == two.kind for one, two in zip(events[::2], events[1::2], strict=True))
+    assert numbers(store, "t") == list(range(1, 81))
+
+
+def test_a_new_file_may_be_opened_many_times_at_once(tmp_path: Path) -> None:
+    together = threading.Barrier(4, timeout=20)
+
+    def work(name: str) -> None:
+        for i in range(10):
+            together.wait()
+            with EventStore(tmp_path / str(i), durability="relaxed") as store:
+                store.append("s", "row", name)
+
+    in_threads(work)
+    for i in range(10):
+        with EventStore(tmp_path / str(i)) as store:
+            assert sorted(event.key for event in store.events("s")) == ["a", "b", "c", "d"]
 
 
 # Processes

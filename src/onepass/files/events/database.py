@@ -129,7 +129,11 @@ class Database:
         return self._connection
 
     def _prepare(self, durability: str, timeout: float) -> None:
-        is_new = self._is_new()
+        try:
+            self._run("BEGIN")  # one look at the file, which another process may be creating
+            is_new = self._is_new()
+        finally:
+            self._opened().rollback()
         self._use_log(timeout)
         for setting in (
             f"synchronous = {_SYNCHRONOUS[durability]}",

@@ -98,6 +98,12 @@ class BlockGaussian:
             block[...] = part.cov
         return belief
 
+    def take_over(self, fewer: "BlockGaussian") -> None:
+        """Take what a belief about the first of these weights has learned; the others stay as they are."""
+        self.mean[: len(fewer.mean)] = fewer.mean
+        for (_, block), (_, own) in zip(self.blocks(), fewer.blocks(), strict=False):
+            block[: len(own), : len(own)] = own
+
     def diffuse(self, process_noise: FloatArray) -> None:
         """Let the weights wander: add ``process_noise`` to their variances."""
         for part, block in self.blocks():

@@ -106,6 +106,12 @@ class FullLayer:
         both = np.hstack([np.sqrt(1.0 - share) * self.root, np.diag(np.sqrt(share * prior_variance))])
         self.root[...] = _triangle(both)
 
+    def take_over(self, fewer: Any) -> None:
+        """Take what a belief about the first of these weights has learned; the others stay as they are."""
+        size = len(fewer.root)
+        self.mean[:size] = fewer.mean
+        self.root[:size, :size] = fewer.root
+
     def part(self) -> FullGaussian:
         """As a belief of its own, in double precision, with the root ``R'R = C``."""
         root = np.ascontiguousarray(_triangle(self.root).T)
@@ -188,6 +194,18 @@ class KroneckerLayer:
         """The nearest belief to ``(1 - share) C + share C0``."""
         base = _PriorBasis(self, prior_variance)
         base.assign((1.0 - share) * base.variances + share)
+
+    def take_over(self, fewer: Any) -> None:
+        """Take what a belief about the first of these outputs has learned.
+
+        The others have the same correlations between inputs, and on average over these the variances that they had.
+        """
+        ratio = np.square(fewer.input_root).sum(axis=1) / np.square(self.input_root).sum(axis=1)
+        self.output_root /= np.sqrt(ratio.mean())
+        n_rows = len(fewer.output_root)
+        self.weights[:n_rows] = fewer.weights
+        self.input_root[...] = fewer.input_root
+        self.output_root[:n_rows, :n_rows] = fewer.output_root
 
     def part(self) -> KroneckerGaussian:
         """As a belief of its own, in double precision."""
@@ -297,6 +315,11 @@ class LayeredGaussian:
 
     def __reduce__(self) -> Any:
         return _restored, (type(self), self.forms, self.mean, self.values)
+
+    def take_over(self, fewer: "LayeredGaussian") -> None:
+        """Take what a belief about a network with fewer outputs has learned."""
+        for layer, own in zip(self.layers, fewer.layers, strict=True):
+            layer.take_over(own)
 
     def marginal_variances(self) -> FloatArray:
         """Variance of each weight, ``(p,)``."""

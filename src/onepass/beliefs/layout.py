@@ -283,6 +283,11 @@ class Layout:
         """Number of layers of weights."""
         return len(self.sizes) - 1
 
+    def take_over(self, values: FloatArray, fewer: FloatArray, fewer_layout: "Layout") -> None:
+        """Put a number for each weight of a network with fewer outputs where these weights stand here."""
+        for own, other in zip(self.layers(values), fewer_layout.layers(fewer), strict=True):
+            own[: len(other)] = other
+
     def layers(self, flat: FloatArray) -> list[FloatArray]:
         """Views of the vector, a matrix ``(n_out, n_in + 1)`` a layer; more axes may stand before."""
         views = []

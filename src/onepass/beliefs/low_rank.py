@@ -171,6 +171,17 @@ class LowRankGaussian:
         hidden = self.rounding * variance  # by rounding
         self._assign(matched * (before + hidden) * lowered(self.marginal_variances() + hidden), turned)
 
+    def take_over(self, fewer: "LowRankGaussian") -> None:
+        """Take what a belief about the first of these weights has learned; the others stay as they are."""
+        kept = fewer.copy()
+        kept.rank = min(fewer.rank, self.rank)
+        if kept.n_columns > self.capacity - self.n_outputs:
+            kept.compress()
+        size, n = len(kept.mean), kept.n_columns
+        self.mean[:size], self.variance[:size] = kept.mean, kept.variance
+        self.precision_root[:n, :size], self.cov_root[:size, :n] = kept.precision_root[:n], kept.cov_root[:, :n]
+        self.used[0] = n
+
     def _assign(self, variance: FloatArray, columns: FloatArray) -> None:
         """Take ``D`` and `_turned` columns ``V'``; ``U`` follows.
 

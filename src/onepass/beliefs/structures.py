@@ -110,6 +110,16 @@ class Structure:
     def check(self, belief: Any, check_definite: Callable[[FloatArray], None]) -> None:
         """Raise a ValueError for a belief from a file whose covariance is not positive semi-definite."""
 
+    def take_over(self, belief: Any, fewer: Any, fewer_layout: Layout) -> None:
+        """Put what is known of a network with fewer outputs into a belief, where the other outputs stay at the prior.
+
+        Parameters
+        ----------
+        belief : of this structure
+        fewer, fewer_layout : the belief about the other network, and the layout of its weights
+        """
+        belief.take_over(fewer)
+
     def own_variances(self, belief: Any) -> list[Callable[[FloatArray], FloatArray]]:
         """For each layer the variance that inputs ``(n, n_in + 1)`` give its units by their weights, ``(n, n_out)``."""
         raise NotImplementedError
@@ -470,6 +480,11 @@ class IndependentWeights(Structure):
         """Take variances from 0 on."""
         if (belief.variance < 0.0).any():
             raise ValueError(f"covariance has the entry {belief.variance.min():g}, which must not be negative")
+
+    def take_over(self, belief: DiagonalGaussian, fewer: DiagonalGaussian, fewer_layout: Layout) -> None:
+        """Weight by weight."""
+        self.layout.take_over(belief.mean, fewer.mean, fewer_layout)
+        self.layout.take_over(belief.variance, fewer.variance, fewer_layout)
 
     def parts(self, belief: DiagonalGaussian) -> tuple[DiagonalGaussian, ...]:
         """One, of all weights."""

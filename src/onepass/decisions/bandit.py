@@ -396,7 +396,7 @@ class ContextualBandit:
         self.n_unknown += n_unknown
         return [[key, arm, value] for (key, arm), value in found.items()]
 
-    def learn(self, contexts: ArrayLike, arms: Sequence[Any], rewards: ArrayLike) -> Self:
+    def learn(self, contexts: ArrayLike, arms: Any, rewards: ArrayLike) -> Self:
         """Learn from decisions that were made elsewhere, such as those of a log: all or, after an error, none.
 
         Parameters

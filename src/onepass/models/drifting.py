@@ -445,6 +445,10 @@ class DriftingNetwork(Drifting, BayesianNetwork):
         own: RowScores = scores
         return own
 
+    def with_outputs(self, n_outputs: int) -> Self:
+        """Make a network with more outputs that knows what this one has learned: see `BayesianNetwork`."""
+        return self.with_members([member.with_outputs(n_outputs) for member in self._state.members])
+
     def _predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> tuple[Prediction, RowScores]:
         def learned(member: Any) -> tuple[tuple[Prediction, FloatArray], RowScores]:
             prediction, scores = member._predict_score_learn(X, y, member._widening(X))

@@ -39,7 +39,7 @@ class _RidgePerArm:
 
 
 class LinTS(_RidgePerArm):
-    """Linear Thompson sampling (Agrawal and Goyal, 2013): weights of every arm are drawn, the best of them is played."""
+    """Linear Thompson sampling (Agrawal and Goyal, 2013): weights of all arms are drawn, and the best arm is played."""
 
     def __init__(
         self, n_arms: int, n_features: int, prior_var: float, noise_var: float, rng: np.random.Generator

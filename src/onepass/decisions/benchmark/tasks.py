@@ -47,9 +47,7 @@ def read_mnist(folder: Path) -> tuple[FloatArray, Labels]:
     return images.reshape(len(labels), -1) / 255.0, labels.astype(np.int64)
 
 
-def labelled(
-    contexts: FloatArray, rewards: FloatArray, steps: int | None = None, *, warm_up: int = 0
-) -> Task:
+def labelled(contexts: FloatArray, rewards: FloatArray, steps: int | None = None, *, warm_up: int = 0) -> Task:
     """Rows with the reward of each arm, ``(n, d)`` and ``(n, K)``.
 
     Parameters

@@ -431,6 +431,37 @@ class BayesianNetwork(DriftChoice):
         record[:, 3] *= widened
         return self._prediction(record, single), scores
 
+    def with_outputs(self, n_outputs: int) -> Self:
+        """Make a network with more outputs that knows what this one has learned.
+
+        The weights of the new outputs, which come last, start at the prior, and so does their noise; the hidden units
+        are those that the first outputs have formed.
+
+        Examples
+        --------
+        >>> net = BayesianNetwork(1, (5,), 2).learn([[1.0], [2.0]], [[1.0, 0.0], [2.0, 0.0]])
+        >>> more = net.with_outputs(3).learn([1.5], [np.nan, np.nan, -1.0])
+        >>> net.predict([1.5]).mean.shape, more.predict([1.5]).mean.shape
+        ((2,), (3,))
+        """
+        if as_count(n_outputs, "n_outputs") < self.n_outputs:
+            raise ValueError(f"n_outputs must be at least {self.n_outputs}, which the network has, got {n_outputs}")
+        if self.observation == "categorical" or self.noise == "heteroscedastic":
+            raise ValueError("only networks of independent outputs without a noise of their own can have more of them")
+        parameters, _ = self.export_state()
+        evidence, seen = parameters.pop("log_evidence"), parameters.pop("n_seen")
+        network = type(self)(**self._arguments_from({**parameters, "n_outputs": n_outputs}))
+        layout = self._structure.layout
+        network._structure.take_over(network._state.belief, self._state.belief, layout)
+        for values, own in ((network._prior.mean, self._prior.mean), (network._prior.variance, self._prior.variance)):
+            network._structure.layout.take_over(values, own, layout)
+        numbers = network._state.noise.to_array()
+        numbers[:, : self.n_outputs] = self._state.noise.to_array()
+        network._state.noise.assign(numbers)
+        network._state.noise.trust = self._state.noise.trust.copy()
+        network._state.evidence, network._state.seen = evidence, seen
+        return network
+
     def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
         """Central interval that holds with probability ``level``: of a new target; for labels of their probability.
 

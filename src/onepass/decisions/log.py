@@ -252,6 +252,6 @@ def _as_table(source: LogSource) -> Any:
         return pq.read_table(path)
     except (OSError, pa.ArrowInvalid) as error:
         raise ValueError(
-            f"{path} is not sound Parquet: {str(error).splitlines()[0]}. Read other formats with their own reader, such "
-            "as pyarrow.csv.read_csv, and pass the table"
+            f"{path} is not sound Parquet: {str(error).splitlines()[0]}. Read other formats with their own reader, "
+            "such as pyarrow.csv.read_csv, and pass the table"
         ) from None

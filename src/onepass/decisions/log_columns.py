@@ -131,7 +131,7 @@ def _read_contexts(table: Any, names: ColumnNames) -> FloatArray:
     _without_nulls(column, name)
     if not len(column):
         return np.empty((0, 0))
-    lengths = _array(pc.list_value_length(column))
+    lengths = _integers(pc.list_value_length(column), name)
     other = np.flatnonzero(lengths != lengths[0])
     if len(other):
         raise ValueError(
@@ -190,7 +190,7 @@ def _read_propensities(table: Any, name: str) -> FloatArray:
             "pscore=None reads a log without any, which can be learned, but not be used to judge another policy"
         )
     column = _column(table, name, "pscore")
-    known = _array(column.is_valid())
+    known = np.array(column.is_valid(), dtype=bool)
     found = np.full(len(column), np.nan)
     if known.any():
         found[known] = _numbers(column.drop_null(), name)
@@ -212,12 +212,12 @@ def _read_times(table: Any) -> FloatArray:
         return np.full(table.num_rows, np.nan)
     column = _column(table, "timestamp", "timestamp")
     if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
-        return _array(column.cast(pa.float64()))
+        return _floats(column)
     try:
         counts = column.cast(_MOMENT, safe=False).cast(pa.int64())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise TypeError(f"the column 'timestamp' must hold moments: {str(error).splitlines()[0]}") from None
-    return _array(counts.cast(pa.float64(), safe=False)) / _MICROSECONDS
+    return _floats(counts) / _MICROSECONDS
 
 
 def _column(table: Any, name: str, argument: str) -> Any:
@@ -252,22 +252,22 @@ def _numbers(column: Any, name: str) -> FloatArray:
         raise TypeError(f"the column {name!r} must hold numbers, got {kind}")
     if is_boolean:
         column = column.cast(pa.int8())
-    return _array(column.cast(pa.float64(), safe=False))
+    return _floats(column)
 
 
 def _integers(column: Any, name: str) -> NDArray[np.int64]:
     _without_nulls(column, name)
-    return _array(column.cast(pa.int64()))
+    return np.array(column.cast(pa.int64()), dtype=np.int64)
 
 
-def _array(column: Any) -> Any:
-    """A column as an array of its own; null numbers become NaN."""
-    return np.array(column.to_numpy(zero_copy_only=False))
+def _floats(column: Any) -> FloatArray:
+    """A column as an array of its own, where null becomes NaN."""
+    return np.array(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def _without_nulls(column: Any, name: str, per_row: int = 1) -> None:
     if column.null_count:
-        row = int(np.flatnonzero(_array(column.is_null()))[0]) // per_row
+        row = int(np.flatnonzero(column.is_null())[0]) // per_row
         raise ValueError(f"the column {name!r} is null in row {row}: fill in or leave out such rows")
 
 

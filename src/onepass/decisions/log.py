@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from onepass._typing import FloatArray
 from onepass._validation import as_floats
-from onepass.decisions.log_columns import ColumnNames, LogRows, read_rows, to_table
+from onepass.decisions.log_columns import ColumnNames, LogRows, as_lists, read_rows, to_table
 from onepass.files.atomic import atomic_file
 
 __all__ = ["DecisionLog", "LogSource", "LoggedDecision", "as_log"]
@@ -203,7 +203,7 @@ class DecisionLog:
         columns = {name: feedback[name] for name in ("action", "reward", "pscore", "position") if name in feedback}
         columns = {name: pa.array(np.asarray(own)) for name, own in columns.items() if own is not None}
         if "context" in feedback:
-            columns["context"] = pa.array(list(as_floats(feedback["context"], "context")))
+            columns["context"] = as_lists(as_floats(feedback["context"], "context"))
         lengths = {name: len(column) for name, column in columns.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"the arrays of bandit feedback must be as long as each other, got {lengths}")

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from onepass._typing import FloatArray
 
-__all__ = ["ColumnNames", "LogRows", "read_rows", "to_table"]
+__all__ = ["ColumnNames", "LogRows", "as_lists", "read_rows", "to_table"]
 
 _MOMENT = pa.timestamp("us", tz="UTC")
 _MICROSECONDS = 1e6  # in a second
 _LATEST = 9e12  # seconds since 1970 that 64 bits can hold in microseconds
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 _SHOWN = 12  # names of columns in a message
 
 
@@ -74,7 +75,7 @@ def to_table(rows: LogRows) -> Any:
         {
             "id": pa.array(rows.ids, pa.string()),
             "timestamp": pa.array(moments, pa.int64(), mask=np.isnan(rows.times)).cast(_MOMENT),
-            "context": _lists(rows.contexts),
+            "context": as_lists(rows.contexts),
             "action": pa.array(rows.actions),
             "arm": _names(rows.arms),
             "position": pa.array(rows.positions),
@@ -84,7 +85,10 @@ def to_table(rows: LogRows) -> Any:
     )
 
 
-def _lists(contexts: FloatArray) -> Any:
+def as_lists(contexts: FloatArray) -> Any:
+    """Contexts ``(n, d)`` as a column of lists."""
+    if contexts.ndim != 2:
+        raise ValueError(f"contexts must have shape (n, d), got shape {contexts.shape}")
     if not contexts.shape[1]:  # an empty log, whose contexts have no length yet
         return pa.array([], pa.list_(pa.float64()))
     return pa.FixedSizeListArray.from_arrays(pa.array(contexts.ravel()), contexts.shape[1])
@@ -166,7 +170,7 @@ def _named(column: Any, name: str) -> tuple[NDArray[np.object_], NDArray[np.int6
     if pa.types.is_integer(column.type):
         numbers = _integers(column, name)
         return numbers.astype(object), numbers
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+    if not any(is_text(column.type) for is_text in _TEXTS):
         raise TypeError(f"the column {name!r} must hold numbers or names of arms, got {column.type}")
     arms = np.array(column.to_pylist(), dtype=object)
     return arms, np.unique(arms, return_inverse=True)[1].astype(np.int64)

@@ -225,8 +225,9 @@ class _Terms:
                 raw[piece] = np.where(is_known, predicted[rows, columns], centre)
                 terms.expected[piece] = centre + trust * (raw[piece] - centre)
                 terms.direct[piece] = centre + trust * ((probabilities * predicted).sum(axis=1) - centre)
-            model.learn(chunk)
-            target.learn(chunk)
+            if chunk.stop < n:
+                model.learn(chunk)
+                target.learn(chunk)
         return terms
 
     def evaluation(self, rewards: FloatArray, clip: float, n_left_out: int) -> Evaluation:

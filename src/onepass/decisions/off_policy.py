@@ -173,9 +173,9 @@ def evaluate(
 def _decisions(log: DecisionLog) -> NDArray[np.intp]:
     """The places of the rows that count, in the order of their decisions."""
     places = np.flatnonzero(log.positions == 0)
-    if len(places) < 2:
-        state = "; positions start with 0, and position=None ignores them" if len(log) > 1 else ""
-        raise ValueError(f"an evaluation needs at least two decisions, got {len(places)} at position 0{state}")
+    if len(places) < 3:
+        state = "; positions start with 0, and position=None ignores them" if len(log) > 2 else ""
+        raise ValueError(f"an evaluation needs at least three decisions, got {len(places)} at position 0{state}")
     if not np.isnan(log.times).any():  # a reward that comes early must not decide by what model its row is predicted
         places = places[np.argsort(log.times[places], kind="stable")]
     unknown = ~(log.propensities[places] > 0.0)
@@ -241,9 +241,9 @@ class _Terms:
         mean = float(used @ rewards / used.sum())
         return Evaluation(
             ips=Estimate.of_mean(used * rewards),
-            snips=Estimate(mean, float(np.linalg.norm(used * (rewards - mean)) / used.sum())),  # the delta method
-            dr=Estimate.of_mean(self.direct + used * (rewards - self.expected)),
-            dm=float(self.direct.mean()),
+            snips=Estimate(mean, _ratio_error(used, rewards - mean)),
+            dr=Estimate.of_mean((self.direct + used * (rewards - self.expected))[1:]),  # nothing predicts the first
+            dm=float(self.direct[1:].mean()),
             mean_weight=Estimate.of_mean(self.weights),
             largest_weight=float(self.weights.max()),
             effective_size=float(self.weights.sum() ** 2 / (self.weights @ self.weights)),
@@ -252,6 +252,18 @@ class _Terms:
             n_left_out=n_left_out,
             mean_reward=Estimate.of_mean(rewards),
         )
+
+
+def _ratio_error(weights: FloatArray, gaps: FloatArray) -> float:
+    """The standard error of a weighted mean, by how leaving out each row changes it (the jackknife).
+
+    The delta method has the sum of all weights below the line. A row with a large weight has drawn the mean to itself,
+    so it would be too small for few rows, and 0 for a single one.
+    """
+    others = weights.sum() - weights
+    if (others <= 0.0).any():
+        return float(np.inf)
+    return float(np.linalg.norm(weights * gaps / others))
 
 
 def _trust(weights: FloatArray, rewards: ArrayLike, predicted: ArrayLike) -> float:

@@ -13,7 +13,7 @@ from onepass.decisions.targets import TargetPolicy, learn_known
 
 __all__ = ["RewardModel", "growing_chunks", "reward_model"]
 
-_FIRST = 8  # rows of the first chunk, and at least of each
+_STEP = 8  # rows by which chunks grow at first, and from which on there is more to learn than the mean
 _GROWTH = 1.5  # all rows after a chunk, by those before it: learning anew each time costs three passes in all
 _RANGE = 2.0  # standard deviations from their mean between which rewards roughly lie
 
@@ -24,11 +24,12 @@ def growing_chunks(n: int) -> list[slice]:
     Examples
     --------
     >>> [(chunk.start, chunk.stop) for chunk in growing_chunks(50)]
-    [(0, 8), (8, 16), (16, 24), (24, 36), (36, 50)]
+    [(0, 1), (1, 2), (2, 4), (4, 8), (8, 16), (16, 24), (24, 36), (36, 50)]
     """
-    edges = [0]
+    edges = [0, 1]
     while edges[-1] < n:
-        edges.append(min(max(edges[-1] + _FIRST, int(_GROWTH * edges[-1])), n))
+        before = edges[-1]
+        edges.append(min(max(min(2 * before, before + _STEP), int(_GROWTH * before)), n))
     return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
@@ -74,22 +75,22 @@ class _Perceptrons:
         self._is_binary = bool(np.isin(log.rewards, (0.0, 1.0)).all())
         self._bandit: ContextualBandit | None = None
         self._centre, self._scale = np.zeros(0), np.ones(0)
-        self._bounds = (0.0, 0.0)  # of the rewards so far: an extreme context is no reason to expect more
+        self._mean = 0.0  # of the rewards so far
+        self._bounds = (0.0, 0.0)  # of these rewards: an extreme context is no reason to expect more
 
     def predict(self, rows: slice) -> FloatArray:
         if self._bandit is None:
-            return np.full((rows.stop - rows.start, len(self._target.names)), sum(self._bounds) / 2.0)
+            return np.full((rows.stop - rows.start, len(self._target.names)), self._mean)
         contexts = (self._log.contexts[rows] - self._centre) / self._scale
         return np.clip(self._bandit.predict(contexts).reward_mean, *self._bounds)
 
     def learn(self, rows: slice) -> None:
+        self._mean = float(self._log.rewards[: rows.stop].mean())
         known = np.flatnonzero(self._target.columns[: rows.stop] >= 0)
-        if not len(known):
-            return
         contexts, rewards = self._log.contexts[known], self._log.rewards[known]
-        self._bounds = (float(rewards.min()), float(rewards.max()))
-        if self._bounds[0] == self._bounds[1]:
+        if len(known) < _STEP or rewards.min() == rewards.max():
             return
+        self._bounds = (float(rewards.min()), float(rewards.max()))
         self._centre, std = contexts.mean(axis=0), contexts.std(axis=0)
         self._scale = np.where(std > 0.0, std, 1.0)
         middle, half = rewards.mean(), _RANGE * rewards.std()

@@ -38,7 +38,7 @@ from onepass.decisions.arms.table import Arms, ArmTable, decode_arm, encode_arm,
 from onepass.decisions.changes import Change, Journal
 from onepass.decisions.choice import Choice, Pending
 from onepass.decisions.ledger import ClosedDecision, Ledger, UnknownDecision
-from onepass.decisions.log import DecisionLog, LoggedDecision
+from onepass.decisions.log import DecisionLog, LoggedDecision, LogSource, as_log
 from onepass.decisions.policies import ArmScores, Policy, as_policy, decode_policy
 from onepass.decisions.rewards import RewardScale
 from onepass.decisions.scaling import RunningScaling
@@ -421,6 +421,22 @@ class ContextualBandit:
         self._change(gather)
         return self
 
+    def learn_log(self, log: LogSource) -> Self:
+        """Learn all rewards of a log: a `DecisionLog`, a Parquet file or a table; all or, after an error, none.
+
+        The log's arms must be arms of this bandit. See `DecisionLog.read` for logs with columns of other names.
+        """
+        decisions = as_log(log)
+        known = set(self.arms)
+        unknown = dict.fromkeys(name for name in decisions.arms if name not in known)
+        if unknown:
+            shown = ", ".join(map(repr, list(unknown)[:10])) + (", ..." if len(unknown) > 10 else "")
+            raise ValueError(
+                f"the log has {len(unknown)} arms that this bandit has not: {shown}; add them with add_arm, or leave "
+                f"their rows out. The bandit has {names_of(self._table.all)}"
+            )
+        return self.learn(decisions.contexts, decisions.arms.tolist(), decisions.rewards)
+
     def update(self, arm_id: Any, context: Any, reward: float) -> Self:
         """Learn one reward: the method of River's contextual policies. See `pull`."""
         return self.learn(_row_of(context), arm_id, reward)
@@ -547,7 +563,11 @@ class ContextualBandit:
     def _apply_lessons(self, change: Change) -> None:
         assert change.context is not None
         arms = [self._table.find(name) for name in change.data["arms"]]
-        self._learn(np.atleast_2d(change.context), arms, np.array(change.data["rewards"]))
+        rows = np.atleast_2d(change.context)
+        if self._scaling is not None:
+            for row in rows:
+                self._scaling.see(row)
+        self._learn(rows, arms, np.array(change.data["rewards"]))
 
     def _apply_expiry(self, change: Change) -> None:
         expired, reward = [self._ledger.pending[key] for key in change.data["ids"]], change.data["reward"]

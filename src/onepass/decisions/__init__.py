@@ -1,9 +1,8 @@
 """Decisions: contextual bandits on the posteriors of perceptrons and networks.
 
 A `ContextualBandit` chooses arms and learns from their rewards; `Thompson`, `UCB`, `Greedy` and `EpsilonGreedy` are its
-policies. `open_bandit` keeps one in an event store, where
-nothing that was accepted is lost.
-policies. A `DecisionLog` keeps what was decided, and `evaluate` tells from it what another policy would have earned.
+policies. `open_bandit` keeps one in an event store, where nothing that was accepted is lost. A `DecisionLog` keeps what
+was decided, and `evaluate` tells from it what another policy would have earned.
 """
 
 from onepass.decisions.bandit import ContextualBandit

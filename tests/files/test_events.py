@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from onepass.files.events import ConflictError, Event, EventStore, EventStoreError
+from onepass.files.events.database import Database
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -224,6 +225,44 @@ def test_a_new_file_may_be_opened_many_times_at_once(tmp_path: Path) -> None:
     for i in range(10):
         with EventStore(tmp_path / str(i)) as store:
             assert sorted(event.key for event in store.events("s")) == ["a", "b", "c", "d"]
+
+
+def test_an_append_never_slips_into_the_transaction_of_another_thread(
+    store: EventStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits, and then has one of its own: between looking for the last number and using it nobody else writes."""
+    number, within = Database.number, []
+
+    def watched(database: Database, statement: str, values: Mapping[str, Any]) -> int:
+        assert database._connection is not None
+        within.append(database._connection.in_transaction)
+        return number(database, statement, values)
+
+    monkeypatch.setattr(Database, "number", watched)
+    other = threading.Thread(target=store.append, args=("s", "k", "b"))
+    with undone(store):
+        store.append("s", "k", "a")
+        other.start()
+        time.sleep(0.02)
+    other.join()
+    assert within == [True, True]
+    assert [(event.number, event.key) for event in store.events("s")] == [(1, "b")]
+
+
+def test_opening_tries_again_while_the_log_cannot_be_set_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not on every system does SQLite wait by itself with this one statement."""
+    run, refusals = Database._run, [1, 2]
+
+    def refusing(database: Database, statement: str, *values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        if "journal_mode" in statement and refusals:
+            raise EventStoreError(errno.EAGAIN, f"refused {refusals.pop()} more times", database.path)
+        return run(database, statement, *values)
+
+    monkeypatch.setattr(Database, "_run", refusing)
+    with pytest.raises(EventStoreError, match="refused 2 more"):
+        EventStore(tmp_path / "e", timeout=1e-9)
+    EventStore(tmp_path / "e").close()
+    assert not refusals
 
 
 # Processes

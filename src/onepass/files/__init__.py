@@ -1,1 +1,1 @@
-"""Models in files: atomic to write, safe to load."""
+"""Models in files: atomic to write, safe to load; and the events they learn from, durable."""

@@ -169,7 +169,7 @@ class Database:
         return False
 
     def _use_log(self, timeout: float) -> None:
-        """Switch to the write-ahead log; unlike other statements this one does not wait for a lock by itself."""
+        """Switch to the write-ahead log; with this statement SQLite does not wait for others on every system."""
         deadline = time.monotonic() + timeout
         while True:
             try:

@@ -136,6 +136,7 @@ class EventStore:
         >>> store.append("shop", "choice", "a", {"arm": "blue"})
         Traceback (most recent call last):
         onepass.files.events.errors.ConflictError: key 'a' of kind 'choice' in stream 'shop' is already there ...
+        >>> store.close()
         """
         name, (text, content), data = _event_name(stream, kind, key), encoded(payload), as_blob(blob, "blob")
         moment = as_time(self._clock() if time is None else time)
@@ -170,6 +171,7 @@ class EventStore:
         ...         _ = store.append("price", "label", str(i), {"y": i})
         >>> store.last("price")
         100
+        >>> store.close()
         """
         return self._database.transaction()
 
@@ -246,6 +248,7 @@ class EventStore:
         >>> snapshot = store.latest_snapshot("sum")
         >>> float(snapshot.content) + sum(event.payload["x"] for event in store.events("sum", snapshot.after))
         6.0
+        >>> store.close()
         """
         stream, after, content = as_name(stream, "stream"), as_seed(after, "after"), as_blob(content, "content")
         snapshots.save(self._database, Snapshot(stream, after, content, as_time(self._clock())))
@@ -271,6 +274,7 @@ class EventStore:
         >>> event = store.find("price", "prediction", "order 17")
         >>> event.forgotten, event.payload
         (True, {})
+        >>> store.close()
         """
         name = {"stream": as_name(stream, "stream"), "key": as_name(key, "key")}
         with self._database.transaction():
@@ -312,7 +316,8 @@ class EventStore:
         Examples
         --------
         >>> import os, tempfile
-        >>> EventStore(os.path.join(tempfile.mkdtemp(), "events.sqlite")).check()
+        >>> with EventStore(os.path.join(tempfile.mkdtemp(), "events.sqlite")) as store:
+        ...     store.check()
         []
         """
         return problems(self._database)

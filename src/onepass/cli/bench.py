@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from onepass.decisions.benchmark.measure import Outcome
     from onepass.evaluation.uci import Result
 
 __all__ = ["bench"]
@@ -99,6 +100,64 @@ def uci(
     click.echo(f"{'':20} {'RMSE':>16} {'log-likelihood':>16} {'95 %':>6} {'s/pass':>9}")
     for result in results:
         click.echo(_line(result))
+
+
+@bench.command()
+@click.option(
+    "--data",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder with mnist/ (the four files) and bandits/ (statlog.npz, covertype.npz, adult.npz); without it only "
+    "tasks that are made up can be run.",
+)
+@click.option("--tasks", default="", help="Names of tasks, separated by commas; all by default.")
+@click.option("--seeds", type=click.IntRange(min=1), help="Runs of each task; by default as many as were published.")
+@click.option("--steps", type=click.IntRange(min=1), help="Steps of each run, to see that everything works.")
+@click.option("--json", "file", type=click.Path(dir_okay=False, path_type=Path), help="Write all numbers to this file.")
+def bandits(data: Path | None, tasks: str, seeds: int | None, steps: int | None, file: Path | None) -> None:
+    """Contextual bandits: rewards, regret and steps per second, beside what others have published.
+
+    All tasks use the same defaults. In the tasks with data the arms are the labels of rows, and only the reward of the
+    arm chosen is seen.
+    """
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from onepass.decisions.benchmark.catalogue import ENTRIES, entries_for
+    from onepass.decisions.benchmark.measure import measure
+    from onepass.files.atomic import write_atomically
+
+    try:
+        asked = entries_for([name.strip() for name in tasks.split(",") if name.strip()])
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.", param_hint="--tasks") from None
+    if data is None and tasks:
+        needing = [name for name in asked if ENTRIES[name].folder is not None]
+        if needing:
+            raise click.UsageError(f"--data is needed for {', '.join(needing)}.")
+    elif data is None:
+        asked = [name for name in asked if ENTRIES[name].folder is None]
+    runs = sum((seeds or ENTRIES[name].seeds) * len(ENTRIES[name].players) for name in asked)
+    found = []
+    with Progress(console=Console(stderr=True)) as progress:
+        row = progress.add_task("runs", total=runs)
+        for outcome in measure(data, asked, seeds, steps, lambda: progress.advance(row)):
+            found.append(outcome)
+    if file is not None:
+        write_atomically(file, (json.dumps([one.numbers() for one in found], indent=1) + "\n").encode())
+    for name in asked:
+        entry = ENTRIES[name]
+        click.echo(f"{name}: {entry.title}" + (f" (published: {entry.published})" if entry.published else ""))
+        for outcome in (one for one in found if one.task == name):
+            click.echo(_outcome_line(outcome, total=entry.total))
+
+
+def _outcome_line(outcome: "Outcome", *, total: bool) -> str:
+    (mean, error), (regret, regret_error) = outcome.reward, outcome.regret
+    reward = f"{mean:,.0f} ± {error:,.0f}" if total else f"{mean:.4f} ± {error:.4f}"
+    return (
+        f"  {outcome.player:38} {reward:>18}   regret {regret:9,.0f} ± {regret_error:,.0f} "
+        f"(best fixed arm {outcome.fixed_arm:,.0f})   {outcome.steps_per_second:7,.0f} steps/s"
+    )
 
 
 def _line(result: "Result") -> str:

@@ -55,17 +55,22 @@ class LinTS(_RidgePerArm):
 
 
 class LinUCB(_RidgePerArm):
-    """LinUCB with disjoint arms (Li et al., 2010): the mean plus ``alpha`` standard deviations."""
+    """LinUCB with disjoint arms (Li et al., 2010): the mean plus ``alpha`` standard deviations; with an intercept."""
 
     def __init__(self, n_arms: int, n_features: int, alpha: float) -> None:
-        super().__init__(n_arms, n_features, 1.0, 1.0)
+        super().__init__(n_arms, n_features + 1, 1.0, 1.0)
         self.alpha = alpha
 
     def play(self, context: FloatArray) -> int:
         """Take the highest upper bound."""
-        gains = self.cov @ context
-        bound = self.alpha * np.sqrt(gains @ context)
+        row = np.append(context, 1.0)
+        gains = self.cov @ row
+        bound = self.alpha * np.sqrt(gains @ row)
         return int(np.argmax(np.einsum("ki,ki->k", gains, self.moment) + bound))
+
+    def learn(self, context: FloatArray, arm: int, reward: float) -> None:
+        """Learn, with the intercept."""
+        super().learn(np.append(context, 1.0), arm, reward)
 
 
 class UniformPlay:

@@ -20,6 +20,7 @@ class Played(NamedTuple):
     rewards: FloatArray  # (steps,)
     regret: FloatArray  # (steps,), expected reward of the best arm less that of the arm played
     fixed: FloatArray  # (K,), what each arm would have earned on average if it had been played all the time
+    best: float  # what the best arm of each step earns on average
     seconds: float  # of choosing and learning, without those of the task
 
 
@@ -50,6 +51,7 @@ def play(task: Task, make: Callable[[int], Player], seed: int) -> Played:
     player = make(seed)
     extra = task.warm_up * task.n_arms
     rewards, regret, fixed, seconds = np.empty(task.steps), np.empty(task.steps), np.zeros(task.n_arms), 0.0
+    best = 0.0
     for step, (context, earned, expected) in enumerate(task.rounds(seed)):
         start = perf_counter()
         arm = step % task.n_arms if step < extra else player.play(context)
@@ -59,4 +61,5 @@ def play(task: Task, make: Callable[[int], Player], seed: int) -> Played:
             rewards[step - extra] = earned[arm]
             regret[step - extra] = expected.max() - expected[arm]
             fixed += expected
-    return Played(rewards, regret, fixed / task.steps, seconds)
+            best += float(expected.max())
+    return Played(rewards, regret, fixed / task.steps, best / task.steps, seconds)

@@ -65,11 +65,14 @@ class Thompson(Policy):
     Parameters
     ----------
     scale : float
-        Multiplies the standard deviations that scores are drawn with. Below 1 it explores less than it is uncertain.
+        Multiplies the standard deviations that scores are drawn with. At 1 it explores as much as it is uncertain,
+        which the theory asks for against the worst case; on real problems less has earned more.
     """
 
     name: ClassVar[str] = "thompson"
-    scale: float = 1.0
+    # Chosen on thirteen labelled and made-up tasks (digits, elec, binned regression sets, random classes), of which
+    # none is among those reported: all of them rejected 1, and from 0.1 to 0.5 they differed by little.
+    scale: float = 0.3
 
     def __post_init__(self) -> None:
         as_nonnegative(self.scale, "scale")

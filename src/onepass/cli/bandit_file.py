@@ -7,6 +7,7 @@ run at once, and whoever has not heard an answer asks again with the same id.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,8 @@ class BanditFile:
                 f"the context has {counted(len(request.context), 'number')}, and this bandit's contexts have "
                 f"{bandit.n_features}"
             )
+        if not all(map(isfinite, request.context)):
+            raise ValueError(f"the context must have finite numbers, got {', '.join(map(str, request.context))}")
         with self.store.transaction():  # nobody else may decide under this id meanwhile
             if request.id is not None and (again := self._decided(request)) is not None:
                 return again

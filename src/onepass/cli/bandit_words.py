@@ -56,11 +56,11 @@ def print_arms(facts: dict[str, Any], console: Console) -> None:
 
 def _model_words(facts: dict[str, Any]) -> str:
     layers = ", ".join(map(str, facts["hidden"]))
-    network = f"network with hidden layers of {layers} units"
+    network = f"network with hidden layers of {layers} units,"
     if facts["arm_features"]:
         model = f"a {network}" if layers else "a perceptron"
         return f"{model} of the context and the {counted(facts['arm_features'], 'feature')} of an arm"
-    return f"a {network} and an output per arm" if layers else "a perceptron per arm"
+    return f"a {network} an output per arm" if layers else "a perceptron per arm"
 
 
 def _facts(bandit: "ContextualBandit") -> dict[str, Any]:

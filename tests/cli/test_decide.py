@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import onepass
 from onepass.cli.main import COMMANDS
 from onepass.decisions import ContextualBandit, journal, open_bandit
 from onepass.decisions.journal import find_decision
+from onepass.files.checkpoint import to_bytes
 from onepass.files.events import EventStore
 from tests.cli.conftest import Done, Run
 from tests.helpers.commands import COMMAND, read_until
@@ -284,8 +286,6 @@ def test_wrong_use_is_answered_in_one_sentence(
     connection.execute("CREATE TABLE own (x)")
     connection.close()
     with EventStore(paths["price"]) as store:
-        from onepass.files.checkpoint import to_bytes
-
         store.save_snapshot("price", 0, to_bytes(onepass.BayesianPerceptron(1)))
     done = run(*(argument.format(file=file, **paths) for argument in arguments))
     assert done.code == code, done.err
@@ -298,7 +298,7 @@ def test_wrong_use_is_answered_in_one_sentence(
 
 
 def test_a_file_that_is_locked(run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(EventStore.__init__, "__kwdefaults__", {**EventStore.__init__.__kwdefaults__, "timeout": 0.05})
+    monkeypatch.setattr("onepass.files.events.EventStore", partial(EventStore, timeout=0.05))
     connection = sqlite3.connect(file, isolation_level=None)
     connection.execute("BEGIN IMMEDIATE")
     done = run("decide", file, "--context", "1,2")
@@ -380,7 +380,6 @@ def test_snapshots_of_two_processes_get_along(file: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(journal, "_SNAPSHOT_EVERY", 1)
     with EventStore(file) as store, EventStore(file) as other_store:
         bandit, other = open_bandit(store, "bandit"), open_bandit(other_store, "bandit")
-        to_bytes = journal.to_bytes
 
         def overtaken(model: ContextualBandit) -> bytes:
             if model is bandit:

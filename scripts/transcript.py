@@ -1,10 +1,10 @@
-"""Record the session shown in docs/command-line.md again, by running its commands.
+"""Record the sessions shown in docs/command-line.md again, by running their commands.
 
     python scripts/transcript.py          # run them and write the page
     python scripts/transcript.py --check  # run them and fail if the page differs
 
-Times and rates depend on the machine, so they are replaced by 0.0 s; numbers in files are cut after six decimals, since
-further ones may differ between machines.
+Times and rates depend on the machine, so they are replaced by 0.0 s; numbers are cut after six decimals, since further
+ones may differ between machines.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from onepass.cli.main import main as onepass
 
 PAGE = Path(__file__).parents[1] / "docs" / "command-line.md"
 _BEGIN, _END = "<!-- transcript -->\n", "<!-- end of transcript -->\n"
-COMMANDS = (
+_TABLES = (
     "head -3 trips.csv",
     "onepass fit trips.csv --target price --model price.onepass --rejects bad.csv",
     "echo $?",
@@ -37,6 +37,21 @@ COMMANDS = (
     "cat alarms.csv",
     "onepass evaluate sensor.csv --target level --outliers 0.05",
 )
+_DECISIONS = (
+    "onepass bandit create headline.bandit --arms red,green,blue --features 2",
+    "onepass decide headline.bandit --context 0.5,-1 --id 'visit 1'",
+    "onepass reward headline.bandit 'visit 1' 1",
+    "onepass reward headline.bandit 'visit 1' 1",
+    "cat visits.jsonl",
+    "onepass decide headline.bandit < visits.jsonl",
+    "cat clicks.jsonl",
+    "onepass reward headline.bandit < clicks.jsonl",
+    "echo $?",
+    "onepass bandit expire headline.bandit --after 0s --default 0",
+    "onepass bandit show headline.bandit",
+)
+SESSIONS = (_TABLES, _DECISIONS)
+"""The commands of each session, in the order in which they stand on the page."""
 
 
 def write_trips(path: Path, n: int, seed: int) -> None:
@@ -64,8 +79,16 @@ def write_sensor(path: Path, n: int, seed: int) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
-def transcript() -> str:
-    """Run all commands in a temporary folder; return them with their output."""
+def write_visits() -> None:
+    """Requests for decisions, and rewards of which one has no decision."""
+    Path("visits.jsonl").write_text(
+        '{"id": "visit 2", "context": [0.1, 0.3]}\n{"id": "visit 3", "context": [-1, 0.2], "n": 2}\n'
+    )
+    Path("clicks.jsonl").write_text('{"id": "visit 2", "reward": 0}\n{"id": "visit 20", "reward": 1}\n')
+
+
+def transcripts() -> list[str]:
+    """Run all commands in a temporary folder; return them with their output, by session."""
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -73,17 +96,18 @@ def transcript() -> str:
             for name, n, seed in (("trips.csv", 5000, 0), ("tonight.csv", 1000, 1), ("new.csv", 3, 2)):
                 write_trips(Path(name), n, seed)
             write_sensor(Path("sensor.csv"), 3000, 3)
+            write_visits()
             lines = Path("trips.csv").read_text().splitlines()
             lines[700], lines[1300] = lines[700].replace(lines[700].split(",")[0], "far", 1), "oops"
             Path("trips.csv").write_text("\n".join(lines) + "\n")
-            return "\n".join(_lines())
+            return ["\n".join(_lines(commands)) for commands in SESSIONS]
         finally:
             os.chdir(before)
 
 
-def _lines() -> Iterator[str]:
+def _lines(commands: tuple[str, ...]) -> Iterator[str]:
     code = 0
-    for command in COMMANDS:
+    for command in commands:
         yield f"$ {command}"
         program, *arguments = shlex.split(command)
         if program == "onepass":
@@ -92,29 +116,50 @@ def _lines() -> Iterator[str]:
         elif program == "echo":
             yield str(code)
         else:
-            lines = Path(arguments[-1]).read_text().splitlines()
-            lines = [re.sub(r"(\d\.\d{6})\d+", r"\1", line) for line in lines]
+            lines = _cut(Path(arguments[-1]).read_text()).splitlines()
             yield from lines[:3] if program == "head" else lines
         yield ""
+
+
+def _cut(text: str) -> str:
+    return re.sub(r"(\d\.\d{6})\d+", r"\1", text)
+
+
+@contextlib.contextmanager
+def _input(path: str | None) -> Iterator[None]:
+    """Standard input from a file."""
+    if path is None:
+        yield
+        return
+    before = sys.stdin
+    with Path(path).open() as sys.stdin:
+        try:
+            yield
+        finally:
+            sys.stdin = before
 
 
 def _run(arguments: list[str]) -> tuple[str, int]:
     shown = io.StringIO()
     code: object = 0
-    with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
+    path = arguments[-1] if "<" in arguments else None
+    arguments = arguments if path is None else arguments[:-2]
+    with _input(path), contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
         try:
             onepass(arguments)
         except SystemExit as end:
             code = end.code
-    text = re.sub(r" in [\d.,]+ s \([\d,]+ rows/s\)", " in 0.0 s", shown.getvalue())
+    text = re.sub(r" in [\d.,]+ s \([\d,]+ rows/s\)", " in 0.0 s", _cut(shown.getvalue()))
     return re.sub(r"(?m)^[\d,]+ rows, .* left\n", "", text), int(str(code or 0))
 
 
 def page() -> str:
-    """The page with the session as the commands print it now."""
-    before, rest = PAGE.read_text(encoding="utf-8").split(_BEGIN)
-    indented = "\n".join(f"    {line}".rstrip() for line in transcript().rstrip().splitlines())
-    return f"{before}{_BEGIN}\n{indented}\n\n{_END}{rest.split(_END)[1]}"
+    """The page with the sessions as the commands print them now."""
+    found, *parts = PAGE.read_text(encoding="utf-8").split(_BEGIN)
+    for part, shown in zip(parts, transcripts(), strict=True):
+        indented = "\n".join(f"    {line}".rstrip() for line in shown.rstrip().splitlines())
+        found += f"{_BEGIN}\n{indented}\n\n{_END}{part.split(_END)[1]}"
+    return found
 
 
 def main() -> None:

@@ -37,7 +37,13 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 def test_help_and_version_are_light() -> None:
     heavy = {"numpy", "scipy", "matplotlib", "rich", "numba", "sklearn"}
-    for arguments in (["--help"], ["reproduce", "--help"], ["bench", "uci", "--help"], ["--version"]):
+    for arguments in (
+        ["--help"],
+        ["reproduce", "--help"],
+        ["bench", "uci", "--help"],
+        ["decide", "--help"],
+        ["--version"],
+    ):
         code = (
             f"import sys; sys.argv[1:] = {arguments}\nfrom onepass.cli.main import main\n"
             "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"

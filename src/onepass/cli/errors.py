@@ -51,6 +51,8 @@ def user_errors() -> Iterator[None]:
 
 def _in_options(error: ValueError) -> str:
     """The message of an error, with the options for the settings of the library that it names."""
+    if "onepass.tables" not in sys.modules:  # it is none of its errors, and importing them takes seconds
+        return str(error)
     from onepass.tables.columns.errors import SchemaError
     from onepass.tables.progress import OtherSettingsError
 

@@ -10,20 +10,28 @@ import click
 
 __all__ = [
     "Command",
+    "Share",
     "alarming",
+    "bandit_argument",
+    "bandit_name",
     "clustering",
     "delimiter",
+    "duration",
     "files",
     "learning",
     "level",
     "model_argument",
     "names",
+    "numbers",
+    "rate",
     "rejecting",
     "reporting",
     "shape",
+    "widths",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 class Command(click.Command):
@@ -66,22 +74,45 @@ def names(value: Any) -> tuple[str, ...]:
     return value if isinstance(value, tuple) else tuple(name.strip() for name in value.split(",") if name.strip())
 
 
-def _widths(value: Any) -> tuple[int, ...]:
+def numbers(value: Any) -> tuple[float, ...]:
+    """Numbers separated by commas."""
+    if isinstance(value, tuple):
+        return value
+    try:
+        return tuple(float(number) for number in value.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not a list of numbers such as 0.5,-1,3.") from None
+
+
+def duration(value: Any) -> float:
+    """A time, in seconds."""
+    if isinstance(value, float):
+        return value
+    try:
+        seconds = float(value[:-1]) * _SECONDS[value[-1:]]
+    except (KeyError, ValueError):
+        seconds = -1.0
+    if not 0.0 <= seconds < float("inf"):
+        raise click.BadParameter(f"{value!r} is not a time such as 30s, 5m, 12h or 7d.")
+    return seconds
+
+
+def widths(value: Any) -> tuple[int, ...]:
     """Widths of hidden layers."""
     if isinstance(value, tuple):
         return value
     try:
-        widths = tuple(int(width) for width in value.split(","))
+        found = tuple(int(width) for width in value.split(","))
     except ValueError:
-        widths = ()
-    if not widths or min(widths) < 1:
+        found = ()
+    if not found or min(found) < 1:
         raise click.BadParameter(f"{value!r} is not a list of whole numbers such as 50 or 50,50.")
-    return widths
+    return found
 
 
 def _rows_or_time(value: str) -> tuple[str, float]:
     """Rows, or seconds."""
-    unit = {"s": 1.0, "m": 60.0, "h": 3600.0}.get(value[-1:])
+    unit = _SECONDS.get(value[-1:])
     try:
         amount = float(value[:-1]) if unit else float(int(value))
     except ValueError:
@@ -110,20 +141,20 @@ def _positive_or(word: str) -> Callable[[str], float | str]:
     return convert
 
 
-def _rate(value: str) -> float | str:
+def rate(value: str) -> float | str:
     """A share of 1, or ``auto``."""
     if value == "auto":
         return value
     try:
-        rate = float(value)
+        found = float(value)
     except ValueError:
-        rate = -1.0
-    if not 0.0 <= rate <= 1.0:
+        found = -1.0
+    if not 0.0 <= found <= 1.0:
         raise click.BadParameter(f"{value!r} is neither a rate from 0 to 1 nor 'auto'.")
-    return rate
+    return found
 
 
-class _Share(click.FloatRange):
+class Share(click.FloatRange):
     """A share of all rows below one half; whoever writes a percentage is told the number."""
 
     def __init__(self) -> None:
@@ -157,6 +188,12 @@ class _TablePath(click.Path):
 files = click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
 
 model_argument = click.argument("model", type=click.Path(path_type=Path, dir_okay=False))
+
+bandit_argument = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+
+bandit_name = click.option(
+    "--name", default="bandit", show_default=True, help="Which bandit, if the file holds several."
+)
 
 
 def _one_sign(value: str) -> str:
@@ -221,7 +258,7 @@ shape = _all(
     ),
     click.option(
         "--hidden",
-        type=_widths,
+        type=widths,
         metavar="N,N,...",
         default=(),
         help="Numbers of units of the hidden layers, e.g. 50 or 50,50; none by default.",
@@ -263,7 +300,7 @@ shape = _all(
     ),
     click.option(
         "--outliers",
-        type=_Share(),
+        type=Share(),
         metavar="SHARE",
         default=0.0,
         show_default=True,
@@ -279,7 +316,7 @@ shape = _all(
     ),
     click.option(
         "--drift",
-        type=_rate,
+        type=rate,
         metavar="RATE|auto",
         default="0",
         show_default=True,

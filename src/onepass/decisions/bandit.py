@@ -327,13 +327,20 @@ class ContextualBandit:
     def _new_ids(self, ids: Sequence[str] | None, n: int) -> list[str]:
         """The ids of ``n`` new decisions: those given, or their numbers."""
         if ids is None:
-            return [str(self.n_decisions + i) for i in range(n)]
+            return [self._free_id(str(self.n_decisions + i)) for i in range(n)]
         for i, given in enumerate(ids):
             if not isinstance(given, str) or not given:
                 raise TypeError(f"an id must be a text, got {given!r}")
             if self._ledger.find(given) is not None or given in ids[:i]:
                 raise ValueError(f"the id {given!r} belongs to another decision; every decision needs one of its own")
         return list(ids)
+
+    def _free_id(self, number: str) -> str:
+        """A number that is an id, made longer where somebody has given it to a decision of their own."""
+        found = number
+        while self._ledger.find(found) is not None:
+            found += "+"
+        return found
 
     # Learning.
 
@@ -364,14 +371,15 @@ class ContextualBandit:
         learned: list[Any] = []
 
         def gather() -> list[Change]:
-            learned[:] = self._rewarded(ids, values, arms)
-            return [self._numbered("reward", {"rewards": learned})] if learned else []
+            learned[:], n_unknown = self._rewarded(ids, values, arms)
+            data = {"rewards": learned, "n_unknown": n_unknown}
+            return [self._numbered("reward", data)] if learned or n_unknown else []
 
         self._change(gather)
         return len(learned)
 
-    def _rewarded(self, ids: Sequence[str], values: list[float], arms: Sequence[Any] | None) -> list[Any]:
-        """What is to be learned: id, arm and reward each."""
+    def _rewarded(self, ids: Sequence[str], values: list[float], arms: Sequence[Any] | None) -> tuple[list[Any], int]:
+        """What is to be learned, id, arm and reward each, and how many rewards no decision waits for."""
         found: dict[tuple[str, Any], float] = {}
         n_unknown = 0
         for i, (key, value) in enumerate(zip(ids, values, strict=True)):
@@ -386,15 +394,14 @@ class ContextualBandit:
                     )
                 n_unknown += 1
                 continue
-            own = decision.arm(name).name if isinstance(decision, Pending) else name
+            own = decision.arm(name).name if isinstance(decision, Pending) else decision.arm_name(key, name)
             before = {**decision.rewards, **{arm: reward for (other, arm), reward in found.items() if other == key}}
-            earlier = next(iter(before.values()), None) if own is None else before.get(own)
+            earlier = before.get(own)
             if earlier is None:
                 found[key, own] = value
             elif earlier != value:
                 raise ValueError(f"the decision {key!r} was rewarded with {earlier:g} before, and now with {value:g}")
-        self.n_unknown += n_unknown
-        return [[key, arm, value] for (key, arm), value in found.items()]
+        return [[key, arm, value] for (key, arm), value in found.items()], n_unknown
 
     def learn(self, contexts: ArrayLike, arms: Any, rewards: ArrayLike) -> Self:
         """Learn from decisions that were made elsewhere, such as those of a log: all or, after an error, none.
@@ -532,16 +539,14 @@ class ContextualBandit:
 
     def _apply_decision(self, change: Change) -> None:
         assert change.context is not None
-        data = change.data
         self.n_decisions += 1
         if self._scaling is not None:
             self._scaling.see(change.context)
-        if data["waits"]:
-            arms = tuple(decode_arm(arm) for arm in data["arms"])
-            context = np.array(change.context)
-            self._ledger.open(Pending(change.key, data["number"], data["time"], context, arms, data["propensity"]))
+        if change.data["waits"]:
+            self._ledger.open(Pending.of(change))
 
     def _apply_rewards(self, change: Change) -> None:
+        self.n_unknown += change.data["n_unknown"]
         triples = [(self._ledger.pending[key], name, value) for key, name, value in change.data["rewards"]]
         self._learn_decided([(one, one.arm(name), value) for one, name, value in triples])
         for decision, name, value in triples:

@@ -2,10 +2,14 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
+
+import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.decisions.arms.base import Arm
+from onepass.decisions.arms.table import decode_arm
+from onepass.decisions.changes import Change
 from onepass.decisions.policies import ArmScores, Policy
 
 __all__ = ["Choice", "Pending"]
@@ -65,6 +69,12 @@ class Pending:
     arms: tuple[Arm, ...]  # chosen, the best first
     propensity: float | None  # of the first arm; None if nobody asked for it
     rewards: dict[Any, float] = field(default_factory=dict)  # by the names of arms, so far
+
+    @classmethod
+    def of(cls, change: Change) -> Self:
+        """The decision that a change is about, as it was made."""
+        data, arms = change.data, tuple(decode_arm(arm) for arm in change.data["arms"])
+        return cls(change.key, data["number"], data["time"], np.array(change.context), arms, data["propensity"])
 
     @property
     def waiting(self) -> tuple[Arm, ...]:

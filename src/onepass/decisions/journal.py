@@ -6,17 +6,20 @@ bandit: each applies what the others have written before it writes something its
 """
 
 from collections.abc import Callable
+from time import monotonic
 
 import numpy as np
 
 from onepass.decisions.bandit import ContextualBandit
 from onepass.decisions.changes import Change
+from onepass.decisions.choice import Pending
 from onepass.files.checkpoint import from_bytes, to_bytes
 from onepass.files.events import Event, EventStore
 
-__all__ = ["open_bandit"]
+__all__ = ["find_decision", "open_bandit"]
 
 _SNAPSHOT_EVERY = 1000  # changes: applying so many again takes well below a second for most models
+_SNAPSHOT_SECONDS = 0.05  # of applying changes again, which whoever opens a bandit for one decision has to wait for
 
 
 def open_bandit(store: EventStore, name: str, make: Callable[[], ContextualBandit] | None = None) -> ContextualBandit:
@@ -57,13 +60,23 @@ def open_bandit(store: EventStore, name: str, make: Callable[[], ContextualBandi
                 store.save_snapshot(name, 0, to_bytes(_made(store, name, make)))
         snapshot = snapshot or store.latest_snapshot(name)
         assert snapshot is not None
+    begin = monotonic()
     bandit = from_bytes(snapshot.content)
     if not isinstance(bandit, ContextualBandit):
-        raise TypeError(f"{name!r} in {store.path} is a {type(bandit).__name__}, not a bandit")
-    journal = _StoredJournal(store, name, bandit, snapshot.after)
+        raise ValueError(f"{name!r} in {store.path} is a {type(bandit).__name__}, not a bandit")
+    journal = _StoredJournal(store, name, bandit, snapshot.after, max(_SNAPSHOT_SECONDS, monotonic() - begin))
     journal.catch_up(bandit.replay)
     bandit.keep_in(journal)
     return bandit
+
+
+def find_decision(store: EventStore, name: str, decision_id: str) -> Pending | None:
+    """A decision as the bandit of this name made it, whether it still waits for a reward or not; None if there is none.
+
+    By it whoever has not heard the answer can ask again, and needs no second decision.
+    """
+    event = store.find(name, "decision", decision_id)
+    return None if event is None or event.forgotten else Pending.of(_change_of(event))
 
 
 def _made(store: EventStore, name: str, make: Callable[[], ContextualBandit] | None) -> ContextualBandit:
@@ -74,17 +87,24 @@ def _made(store: EventStore, name: str, make: Callable[[], ContextualBandit] | N
 
 
 class _StoredJournal:
-    """The stream of a bandit's changes in a store."""
+    """The stream of a bandit's changes in a store.
 
-    def __init__(self, store: EventStore, stream: str, bandit: ContextualBandit, at: int) -> None:
+    Applying changes again may take ``patience`` seconds, then a snapshot saves the next one from it.
+    """
+
+    def __init__(self, store: EventStore, stream: str, bandit: ContextualBandit, at: int, patience: float) -> None:
         self._store, self._stream, self._bandit = store, stream, bandit
         self._at = self._snapshot_at = at  # number of the last event that was applied, and of the last snapshot
+        self._replaying = 0.0  # seconds spent on events since the last snapshot
+        self._patience = patience
 
     def catch_up(self, replay: Callable[[Change], None]) -> None:
         """Replay what has been written since."""
+        begin = monotonic()
         for event in self._store.events(self._stream, self._at):
             replay(_change_of(event))
             self._at = event.number
+        self._replaying += monotonic() - begin
 
     def write(self, make: Callable[[], list[Change]], replay: Callable[[Change], None]) -> list[Change]:
         """Replay what others have written meanwhile, make changes, and return them once they are written."""
@@ -99,9 +119,14 @@ class _StoredJournal:
 
     def applied(self) -> None:
         """Save a snapshot every now and then."""
-        if self._at - self._snapshot_at >= _SNAPSHOT_EVERY:
-            self._store.save_snapshot(self._stream, self._at, to_bytes(self._bandit))
-            self._snapshot_at = self._at
+        if self._at - self._snapshot_at < _SNAPSHOT_EVERY and self._replaying <= self._patience:
+            return
+        content = to_bytes(self._bandit)
+        with self._store.transaction():
+            if self._store.last(self._stream) > self._at:  # others have gone on, and may have saved a later one
+                return
+            self._store.save_snapshot(self._stream, self._at, content)
+        self._snapshot_at, self._replaying = self._at, 0.0
 
 
 def _data_of(change: Change) -> dict[str, object]:

@@ -27,8 +27,17 @@ class UnknownDecision(KeyError):  # noqa: N818 - it is what the caller has, not 
 class ClosedDecision(NamedTuple):
     """A decision that expects no more rewards."""
 
-    rewards: dict[Any, float]  # by the names of arms
+    rewards: dict[Any, float]  # by the names of arms, the one that came first in the choice first
     has_expired: bool
+
+    def arm_name(self, decision_id: str, name: Any) -> Any:
+        """The name of a rewarded arm, or of the first one (None)."""
+        if name is None:
+            return next(iter(self.rewards))
+        if name not in self.rewards:
+            chosen = ", ".join(map(repr, self.rewards))
+            raise ValueError(f"the decision {decision_id!r} chose {chosen}, not {name!r}")
+        return name
 
 
 class Ledger:
@@ -61,7 +70,8 @@ class Ledger:
     def close(self, decision: Pending, *, has_expired: bool) -> None:
         """Expect no more rewards for a decision."""
         del self.pending[decision.id]
-        self._closed[decision.id] = ClosedDecision(decision.rewards, has_expired)
+        rewards = {arm.name: decision.rewards[arm.name] for arm in decision.arms if arm.name in decision.rewards}
+        self._closed[decision.id] = ClosedDecision(rewards, has_expired)
         if len(self._closed) > _REMEMBERED:
             del self._closed[next(iter(self._closed))]
 

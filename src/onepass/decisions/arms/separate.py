@@ -91,6 +91,10 @@ class SeparateArms:
     def __init__(self, settings: ModelSettings) -> None:
         self.population = settings.population
         automatic = isinstance(settings.drift, str)
+        if automatic and settings.forgetting != 1.0:
+            raise ValueError(
+                f"drift='auto' finds out how fast the past fades and needs forgetting=1, got {settings.forgetting:g}"
+            )
         alone = {"drift": float(settings.drift), "forgetting": settings.forgetting} if not automatic else {}
         activation = OBSERVATIONS[settings.observation]
         self._fleets: list[_MovingFleet] = []

@@ -87,7 +87,7 @@ class ArmTable:
         found = [arm for arm in asked if arm.name not in self._paused]
         if not found:
             state = f"{names_of(asked)} are paused" if asked else "there is none"
-            raise ValueError(f"no arm can be chosen: {state}; add one with add_arm, or resume one")
+            raise ValueError(f"no arm can be chosen: {state}; add or resume one")
         return found
 
     def new(self, name: Any, features: ArrayLike | None) -> Arm:

@@ -93,7 +93,8 @@ class _StoredJournal:
             changes, last = make(), self._at
             for change in changes:
                 context = b"" if change.context is None else np.ascontiguousarray(change.context).tobytes()
-                last = self._store.append(self._stream, change.kind, change.key, _data_of(change), context).number
+                key = change.key or str(last + 1)  # its own number, which no other event has
+                last = self._store.append(self._stream, change.kind, key, _data_of(change), context).number
         self._at = last
         return changes
 
@@ -113,4 +114,4 @@ def _change_of(event: Event) -> Change:
     data = dict(event.payload)
     shape = data.pop("shape")
     context = None if shape is None else np.frombuffer(event.blob, dtype="<f8").reshape(shape)
-    return Change(event.kind, event.key, data, context)
+    return Change(event.kind, data, context, event.key)

@@ -9,7 +9,7 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.decisions.arms.base import Arm
 from onepass.decisions.arms.table import decode_arm, encode_arm
-from onepass.decisions.choice import Pending
+from onepass.decisions.choice import Pending, chosen_name
 from onepass.files.state import Arrays, sized
 
 __all__ = ["ClosedDecision", "Ledger", "UnknownDecision"]
@@ -27,8 +27,12 @@ class UnknownDecision(KeyError):  # noqa: N818 - it is what the caller has, not 
 class ClosedDecision(NamedTuple):
     """A decision that expects no more rewards."""
 
-    rewards: dict[Any, float]  # by the names of arms
-    has_expired: bool
+    id: str
+    rewards: dict[Any, float | None]  # by the names of the arms chosen, the best first; None for one that never came
+
+    def name_of(self, name: Any) -> Any:
+        """The name of a chosen arm, by default (None) of the first one."""
+        return chosen_name(self.id, tuple(self.rewards), name)
 
 
 class Ledger:
@@ -56,18 +60,19 @@ class Ledger:
         """Note a reward; the last one that was waited for closes the decision."""
         decision.rewards[arm.name] = value
         if not decision.waiting:
-            self.close(decision, has_expired=False)
+            self.close(decision)
 
-    def close(self, decision: Pending, *, has_expired: bool) -> None:
+    def close(self, decision: Pending) -> None:
         """Expect no more rewards for a decision."""
         del self.pending[decision.id]
-        self._closed[decision.id] = ClosedDecision(decision.rewards, has_expired)
+        rewards = {arm.name: decision.rewards.get(arm.name) for arm in decision.arms}
+        self._closed[decision.id] = ClosedDecision(decision.id, rewards)
         if len(self._closed) > _REMEMBERED:
             del self._closed[next(iter(self._closed))]
 
-    def made_before(self, time: float) -> list[Pending]:
-        """Pending decisions that are older."""
-        return [decision for decision in self.pending.values() if decision.time < time]
+    def made_until(self, time: float) -> list[Pending]:
+        """Pending decisions of this moment or older."""
+        return [decision for decision in self.pending.values() if decision.time <= time]
 
     def export(self) -> Arrays:
         """All decisions, as arrays: JSON in bytes, and the contexts of those that are pending."""
@@ -82,7 +87,7 @@ class Ledger:
             ]
             for one in self.pending.values()
         ]
-        closed = [[key, list(one.rewards.items()), one.has_expired] for key, one in self._closed.items()]
+        closed = [[key, list(one.rewards.items())] for key, one in self._closed.items()]
         text = json.dumps({"pending": pending, "closed": closed}, allow_nan=False).encode("utf-8", "surrogatepass")
         contexts = [one.context for one in self.pending.values()]
         return {
@@ -100,6 +105,6 @@ class Ledger:
         for (key, number, time, propensity, arms, rewards), context in zip(data["pending"], contexts, strict=True):
             chosen = tuple(decode_arm(arm) for arm in arms)
             ledger.open(Pending(key, number, time, context, chosen, propensity, dict(rewards)))
-        for key, rewards, has_expired in data["closed"]:
-            ledger._closed[key] = ClosedDecision(dict(rewards), bool(has_expired))
+        for key, rewards in data["closed"]:
+            ledger._closed[key] = ClosedDecision(key, dict(rewards))
         return ledger

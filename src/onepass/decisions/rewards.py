@@ -17,6 +17,7 @@ class RewardScale:
     """Numbers are learned as ``(reward - centre) / unit``; labels and counts as they are."""
 
     observation: str
+    limits: tuple[float, float]
     centre: float = 0.0
     unit: float = 1.0
 
@@ -24,16 +25,18 @@ class RewardScale:
     def of(cls, observation: str, reward_range: tuple[float, float]) -> "RewardScale":
         """The scale that brings a range of rewards to -1 to 1."""
         limits = as_floats(reward_range, "reward_range")
-        if limits.shape != (2,) or not limits[0] < limits[1]:
+        if limits.shape != (2,) or not 0.5 * limits[0] < 0.5 * limits[1]:
             raise ValueError(f"reward_range must be a pair (low, high) with low below high, got {reward_range!r}")
-        if observation != "gaussian":
-            return cls(observation)
         low, high = limits.tolist()
-        return cls(observation, 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low)
+        if observation != "gaussian":
+            return cls(observation, (low, high))
+        return cls(observation, (low, high), 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low)
 
     def check(self, rewards: Any) -> FloatArray:
         """Validate rewards, ``(n,)``."""
         values = np.atleast_1d(as_floats(rewards, "a reward"))
+        if values.ndim > 1:
+            raise ValueError(f"rewards must be one number each, got an array of shape {values.shape}")
         if self.observation == "bernoulli":
             wrong, allowed = (values != 0.0) & (values != 1.0), "0 or 1"
         elif self.observation == "gaussian":

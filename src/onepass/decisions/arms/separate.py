@@ -68,9 +68,8 @@ class _MovingFleet:
         )
 
     def _learn_one(self, context: FloatArray, number: FloatArray, reward: FloatArray, now: int) -> FloatArray:
-        self.fleet.drift(number, self._moved(number, now))
+        self.fleet.drift(number, self._moved(number, now + 1))  # it also moves before this reward
         densities = self.fleet.learn_and_score(number, context, reward).log_densities
-        self._make_room(int(number[0]))
         self.learned_at[number] = now + 1
         return densities
 
@@ -91,6 +90,11 @@ class SeparateArms:
     def __init__(self, settings: ModelSettings) -> None:
         self.population = settings.population
         automatic = isinstance(settings.drift, str)
+        if automatic and settings.forgetting != 1.0:
+            raise ValueError(
+                f"drift={settings.drift!r} finds out how fast the past fades and needs forgetting=1, got "
+                f"forgetting={settings.forgetting!r}"
+            )
         alone = {"drift": float(settings.drift), "forgetting": settings.forgetting} if not automatic else {}
         activation = OBSERVATIONS[settings.observation]
         self._fleets: list[_MovingFleet] = []

@@ -163,7 +163,16 @@ class ContextualBandit:
 
     def _make_model(self) -> ArmModel:
         settings = self._settings
+        if settings.population and (settings.hidden or self._table.n_features is not None):
+            raise ValueError("population=True is for arms that are learned separately: without hidden and features")
         if self._table.n_features is None and settings.hidden:
+            if not self._table.next_number:
+                raise ValueError("a network has an output per arm and needs one at least; others can be added later")
+            if OBSERVATIONS[settings.observation] == "exp":
+                raise ValueError(
+                    f"observation={settings.observation!r} can't be learned by a network with an output per arm: leave "
+                    "hidden out, or give the arms features"
+                )
             return NetworkArms(settings, self._table.next_number)
         if not isinstance(settings.n_features, int):
             raise ValueError(
@@ -512,6 +521,7 @@ class ContextualBandit:
         for change in changes:
             self.apply(change)
         if self._journal is not None and changes:
+            self._model.close_block()
             self._journal.applied()
 
     def keep_in(self, journal: Journal) -> None:
@@ -522,6 +532,7 @@ class ContextualBandit:
         """Apply a change that was written down before; what could not be learned then can't be now."""
         with suppress(ValueError):
             self.apply(change)
+        self._model.close_block()
 
     def apply(self, change: Change) -> None:
         """Let a change happen."""

@@ -10,7 +10,7 @@ from onepass._typing import FloatArray
 from onepass.decisions.arms.base import Arm
 from onepass.decisions.arms.table import decode_arm, encode_arm
 from onepass.decisions.choice import Pending, chosen_name
-from onepass.files.state import Arrays, sized
+from onepass.files.state import Arrays, as_number, as_tally, sized
 
 __all__ = ["ClosedDecision", "Ledger", "UnknownDecision"]
 
@@ -104,7 +104,23 @@ class Ledger:
         contexts: Iterable[FloatArray] = sized(arrays, "contexts", (n, n_features)) if n else ()
         for (key, number, time, propensity, arms, rewards), context in zip(data["pending"], contexts, strict=True):
             chosen = tuple(decode_arm(arm) for arm in arms)
-            ledger.open(Pending(key, number, time, context, chosen, propensity, dict(rewards)))
+            moment, known = as_number(time, "time"), None if propensity is None else as_number(propensity, "propensity")
+            one = Pending(key, as_tally(number, "number"), moment, context, chosen, known, _rewards(rewards))
+            if not chosen or not one.waiting or not set(one.rewards) <= {arm.name for arm in chosen}:
+                raise ValueError(f"the decision {key!r} can't wait for the arms {chosen}")
+            ledger.open(one)
         for key, rewards in data["closed"]:
-            ledger._closed[key] = ClosedDecision(key, dict(rewards))
+            ledger._closed[key] = ClosedDecision(key, _rewards(rewards))
+        known_ids = [*ledger.pending, *ledger._closed]
+        if len(set(known_ids)) < len(data["pending"]) + len(data["closed"]) or not all(map(_is_id, known_ids)):
+            raise ValueError("decisions must have texts as ids, which differ from each other")
         return ledger
+
+
+def _rewards(data: Any) -> dict[Any, Any]:
+    """Rewards by the names of arms, from what JSON held; None where there is none."""
+    return {name: None if value is None else as_number(value, "a reward") for name, value in data}
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)

@@ -32,7 +32,7 @@ def _rows(n: int = 60, observation: str = "bernoulli", seed: int = 0) -> tuple[F
 
 
 def _perceptron(observation: str = "bernoulli", **options: Any) -> BayesianPerceptron:
-    noise = {"noise": "learn"} if observation == "gaussian" else {}
+    noise: Any = {"noise": "learn"} if observation == "gaussian" else {}
     return BayesianPerceptron(3, ACTIVATIONS[observation], observation=observation, cov=4.0, **noise, **options)
 
 

@@ -281,7 +281,10 @@ class ContextualBandit:
         ids: Sequence[str] | None = None,
         time: float | None = None,
     ) -> list[Choice]:
-        """Choose for each of several contexts ``(n, d)`` as `choose` would one after the other, but faster."""
+        """Choose for each of several contexts ``(n, d)`` as `choose` would one after the other, but faster.
+
+        With ``standardize`` all of them are standardised by what was seen before the first.
+        """
         rows, _ = self._rows(contexts)
         if ids is not None and len(ids) != len(rows):
             raise ValueError(f"ids must have one per context, {len(rows)}, got {len(ids)}")

@@ -11,6 +11,8 @@ from onepass.decisions.policies import ArmScores
 
 __all__ = ["RewardScale"]
 
+_LARGEST = 1e75  # of what is learned: its fourth power is finite, and so rewards of common size can be learned after it
+
 
 @dataclass(frozen=True)
 class RewardScale:
@@ -48,11 +50,17 @@ class RewardScale:
                 f"a reward must be {allowed} with observation={self.observation!r}, got {values[wrong][0]:g}; "
                 "observation='gaussian' takes any number, 'poisson' counts, 'bernoulli' 0 and 1"
             )
+        if not (np.abs(self.scaled(values)) <= _LARGEST).all():
+            largest = values[np.abs(values).argmax()]
+            raise ValueError(
+                f"a reward must be below {_LARGEST:g} in units of reward_range={self.limits}, got {largest:g}"
+            )
         return values
 
     def scaled(self, rewards: FloatArray) -> FloatArray:
         """As the model learns them."""
-        return (rewards - self.centre) / self.unit
+        with np.errstate(over="ignore"):
+            return np.asarray((rewards - self.centre) / self.unit)
 
     def unscaled(self, scores: ArmScores) -> ArmScores:
         """Expected rewards in their own units; scores, which only compare, stay as they are."""

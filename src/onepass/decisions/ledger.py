@@ -114,6 +114,8 @@ class Ledger:
         known_ids = [*ledger.pending, *ledger._closed]
         if len(set(known_ids)) < len(data["pending"]) + len(data["closed"]) or not all(map(_is_id, known_ids)):
             raise ValueError("decisions must have texts as ids, which differ from each other")
+        if not all(one.rewards for one in ledger._closed.values()):
+            raise ValueError("a decision can't have chosen no arm")
         return ledger
 
 

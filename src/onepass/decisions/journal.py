@@ -6,13 +6,14 @@ bandit: each applies what the others have written before it writes something its
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 
 from onepass.decisions.bandit import ContextualBandit
 from onepass.decisions.changes import Change
 from onepass.files.checkpoint import from_bytes, to_bytes
-from onepass.files.events import Event, EventStore
+from onepass.files.events import Event, EventStore, EventStoreError
 
 __all__ = ["open_bandit"]
 
@@ -101,8 +102,9 @@ class _StoredJournal:
     def applied(self) -> None:
         """Save a snapshot every now and then."""
         if self._at - self._snapshot_at >= _SNAPSHOT_EVERY:
-            self._store.save_snapshot(self._stream, self._at, to_bytes(self._bandit))
-            self._snapshot_at = self._at
+            with suppress(EventStoreError):  # what was written counts without it, and the next change tries again
+                self._store.save_snapshot(self._stream, self._at, to_bytes(self._bandit))
+                self._snapshot_at = self._at
 
 
 def _data_of(change: Change) -> dict[str, object]:

@@ -41,7 +41,7 @@ def _taught(kind: str = "fleet", **options: Any) -> ContextualBandit:
 @pytest.mark.parametrize("policy", ["thompson", "ucb", "greedy", EpsilonGreedy(0.3), Thompson(0.5)], ids=str)
 @pytest.mark.parametrize("kind", ["fleet", "network", "shared"])
 def test_propensities_are_the_shares_of_choices_over_many_decisions(kind: str, policy: Any) -> None:
-    bandit, context, n = _taught(kind, policy=policy), [0.3, -0.4], 1500
+    bandit, context, n = _taught(kind, policy=policy), [0.3, -0.4], 600
     choices = bandit.choose_many(np.tile(context, (n, 1)))
     expected = bandit.propensities(context)
     assert expected.sum() == pytest.approx(1.0, abs=1e-12)
@@ -55,7 +55,7 @@ def test_propensities_are_the_shares_of_choices_over_many_decisions(kind: str, p
 
 
 def test_propensities_are_the_shares_of_choices_over_many_seeds() -> None:
-    context, n = [0.3, -0.4], 400
+    context, n = [0.3, -0.4], 200
     choices = [_taught(seed=seed).choose(context) for seed in range(n)]
     expected = choices[0].propensities
     counts = np.array([sum(one.arm == name for one in choices) for name in "abc"])

@@ -46,7 +46,7 @@ def _scores(means: Any, stds: Any) -> ArmScores:
 @pytest.mark.parametrize("case", SCORES)
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 def test_arms_come_first_as_often_as_their_propensities_say(policy: Policy, case: str) -> None:
-    scores, n = _scores(*SCORES[case]), 3000
+    scores, n = _scores(*SCORES[case]), 1500
     expected = policy.propensities(scores)
     assert expected.sum() == pytest.approx(1.0, abs=1e-12)
     for how_many in {1, len(scores.mean)}:

@@ -9,6 +9,7 @@ then applied. A bandit to which the same changes are applied is the same, bit fo
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from datetime import timedelta
 from time import time as current_time
 from typing import Any, Self
@@ -37,7 +38,7 @@ from onepass.decisions.arms.shared import SharedArms
 from onepass.decisions.arms.table import Arms, ArmTable, decode_arm, encode_arm, names_of
 from onepass.decisions.changes import Change, Journal
 from onepass.decisions.choice import Choice, Pending
-from onepass.decisions.ledger import ClosedDecision, Ledger, UnknownDecision
+from onepass.decisions.ledger import Ledger, UnknownDecision
 from onepass.decisions.log import DecisionLog, LoggedDecision, LogSource, as_log
 from onepass.decisions.policies import ArmScores, Policy, as_policy, decode_policy
 from onepass.decisions.rewards import RewardScale
@@ -47,7 +48,7 @@ from onepass.models.drift import as_drift
 
 __all__ = ["ContextualBandit"]
 
-_COUNTS = ("n_decisions", "n_rewards", "n_unknown", "_n_changes")
+_COUNTS = ("n_decisions", "n_rewards", "n_unknown")
 _LARGEST = 1e150  # of a context's features: its square is finite
 
 
@@ -156,13 +157,22 @@ class ContextualBandit:
         self._table = arms if isinstance(arms, ArmTable) else ArmTable(arms)
         self._model = self._make_model()
         self._ledger = Ledger()
-        self.n_decisions = self.n_rewards = self.n_unknown = self._n_changes = 0
+        self.n_decisions = self.n_rewards = self.n_unknown = 0
         self.log: DecisionLog | None = None
         self._journal: Journal | None = None
 
     def _make_model(self) -> ArmModel:
         settings = self._settings
+        if settings.population and (settings.hidden or self._table.n_features is not None):
+            raise ValueError("population=True is for arms that are learned separately: without hidden and features")
         if self._table.n_features is None and settings.hidden:
+            if not self._table.next_number:
+                raise ValueError("a network has an output per arm and needs one at least; others can be added later")
+            if OBSERVATIONS[settings.observation] == "exp":
+                raise ValueError(
+                    f"observation={settings.observation!r} can't be learned by a network with an output per arm: leave "
+                    "hidden out, or give the arms features"
+                )
             return NetworkArms(settings, self._table.next_number)
         if not isinstance(settings.n_features, int):
             raise ValueError(
@@ -225,9 +235,10 @@ class ContextualBandit:
         """Probability that each arm would be chosen, ``(K,)`` or ``(n, K)``; 0 for paused ones."""
         rows, single = self._rows(contexts)
         asked = self._table.all if arms is None else self._table.asked(arms)
-        candidates = self._table.available(arms)
+        candidates = self._table.available(asked)
+        names = {arm.name for arm in candidates}
         found = np.zeros((len(rows), len(asked)))
-        places = [place for place, arm in enumerate(asked) if arm in candidates]
+        places = [place for place, arm in enumerate(asked) if arm.name in names]
         found[:, places] = [self.policy.propensities(scores) for scores in self._each(rows, candidates)]
         return found[0] if single else found
 
@@ -270,7 +281,10 @@ class ContextualBandit:
         ids: Sequence[str] | None = None,
         time: float | None = None,
     ) -> list[Choice]:
-        """Choose for each of several contexts ``(n, d)`` as `choose` would one after the other, but faster."""
+        """Choose for each of several contexts ``(n, d)`` as `choose` would one after the other, but faster.
+
+        With ``standardize`` all of them are standardised by what was seen before the first.
+        """
         rows, _ = self._rows(contexts)
         if ids is not None and len(ids) != len(rows):
             raise ValueError(f"ids must have one per context, {len(rows)}, got {len(ids)}")
@@ -300,7 +314,7 @@ class ContextualBandit:
 
         def decide() -> list[Change]:
             made.clear()
-            candidates = self._table.available(arms)
+            candidates = self._table.available(self._table.all if arms is None else self._table.asked(arms))
             if n > len(candidates):
                 raise ValueError(f"n={n} arms can't be chosen from {len(candidates)}: {names_of(candidates)}")
             names = self._new_ids(ids, len(rows))
@@ -318,7 +332,7 @@ class ContextualBandit:
                     "propensity": made[-1].propensity if asked else None,
                     "waits": waits,
                 }
-                changes.append(Change("decision", names[i], data, rows[i]))
+                changes.append(Change("decision", data, rows[i], names[i]))
             return changes
 
         self._change(decide)
@@ -327,7 +341,7 @@ class ContextualBandit:
     def _new_ids(self, ids: Sequence[str] | None, n: int) -> list[str]:
         """The ids of ``n`` new decisions: those given, or their numbers."""
         if ids is None:
-            return [self._free_id(str(self.n_decisions + i)) for i in range(n)]
+            return [self._unused_id(self.n_decisions + i) for i in range(n)]
         for i, given in enumerate(ids):
             if not isinstance(given, str) or not given:
                 raise TypeError(f"an id must be a text, got {given!r}")
@@ -335,12 +349,12 @@ class ContextualBandit:
                 raise ValueError(f"the id {given!r} belongs to another decision; every decision needs one of its own")
         return list(ids)
 
-    def _free_id(self, number: str) -> str:
-        """A number that is an id, made longer where somebody has given it to a decision of their own."""
-        found = number
-        while self._ledger.find(found) is not None:
-            found += "+"
-        return found
+    def _unused_id(self, number: int) -> str:
+        """The number of a decision, and more of it where somebody gave it to another."""
+        name = str(number)
+        while self._ledger.find(name) is not None:
+            name += f"-{number}"
+        return name
 
     # Learning.
 
@@ -373,19 +387,21 @@ class ContextualBandit:
         def gather() -> list[Change]:
             learned[:], n_unknown = self._rewarded(ids, values, arms)
             data = {"rewards": learned, "n_unknown": n_unknown}
-            return [self._numbered("reward", data)] if learned or n_unknown else []
+            return [Change("reward", data)] if learned or n_unknown else []
 
         self._change(gather)
         return len(learned)
 
     def _rewarded(self, ids: Sequence[str], values: list[float], arms: Sequence[Any] | None) -> tuple[list[Any], int]:
-        """What is to be learned, id, arm and reward each, and how many rewards no decision waits for."""
+        """What is to be learned, id, arm and reward each; and how many rewards no decision waits for."""
         found: dict[tuple[str, Any], float] = {}
         n_unknown = 0
         for i, (key, value) in enumerate(zip(ids, values, strict=True)):
             name = None if arms is None else arms[i]
             decision = self._ledger.find(key)
-            if decision is None or (isinstance(decision, ClosedDecision) and decision.has_expired):
+            own = None if decision is None else decision.name_of(name)
+            earlier = None if decision is None else found.get((key, own), decision.rewards.get(own))
+            if earlier is None and not isinstance(decision, Pending):
                 if self.unknown_rewards == "error":
                     state = "no decision has" if decision is None else "the decision has expired that has"
                     raise UnknownDecision(
@@ -394,9 +410,6 @@ class ContextualBandit:
                     )
                 n_unknown += 1
                 continue
-            own = decision.arm(name).name if isinstance(decision, Pending) else decision.arm_name(key, name)
-            before = {**decision.rewards, **{arm: reward for (other, arm), reward in found.items() if other == key}}
-            earlier = before.get(own)
             if earlier is None:
                 found[key, own] = value
             elif earlier != value:
@@ -421,9 +434,8 @@ class ContextualBandit:
             )
 
         def gather() -> list[Change]:
-            for name in names:
-                self._table.find(name)
-            return [self._numbered("learn", {"arms": names, "rewards": values.tolist()}, rows)]
+            known = [self._table.find(name).name for name in names]
+            return [Change("learn", {"arms": known, "rewards": values.tolist()}, rows)]
 
         self._change(gather)
         return self
@@ -468,8 +480,8 @@ class ContextualBandit:
         expired: list[str] = []
 
         def gather() -> list[Change]:
-            expired[:] = [decision.id for decision in self._ledger.made_before(limit)]
-            return [self._numbered("expiry", {"ids": expired, "reward": reward})] if expired else []
+            expired[:] = [decision.id for decision in self._ledger.made_until(limit)]
+            return [Change("expiry", {"ids": expired, "reward": reward})] if expired else []
 
         self._change(gather)
         return len(expired)
@@ -480,7 +492,7 @@ class ContextualBandit:
         """Add an arm, which can be chosen from now on."""
 
         def gather() -> list[Change]:
-            return [self._numbered("arm", {"what": "add", "arm": encode_arm(self._table.new(name, features))})]
+            return [Change("arm", {"what": "add", "arm": encode_arm(self._table.new(name, features))})]
 
         self._change(gather)
         return self
@@ -499,7 +511,7 @@ class ContextualBandit:
 
     def _alter_arm(self, what: str, name: Any) -> Self:
         def gather() -> list[Change]:
-            return [self._numbered("arm", {"what": what, "arm": encode_arm(self._table.find(name))})]
+            return [Change("arm", {"what": what, "arm": encode_arm(self._table.find(name))})]
 
         self._change(gather)
         return self
@@ -512,23 +524,21 @@ class ContextualBandit:
         for change in changes:
             self.apply(change)
         if self._journal is not None and changes:
+            self._model.close_block()
             self._journal.applied()
 
     def keep_in(self, journal: Journal) -> None:
         """Write every change down before it counts; `onepass.decisions.open_bandit` has a journal in a file."""
         self._journal = journal
 
-    def _numbered(self, kind: str, data: dict[str, Any], context: FloatArray | None = None) -> Change:
-        return Change(kind, str(self._n_changes), data, context)
-
     def replay(self, change: Change) -> None:
         """Apply a change that was written down before; what could not be learned then can't be now."""
         with suppress(ValueError):
             self.apply(change)
+        self._model.close_block()
 
     def apply(self, change: Change) -> None:
         """Let a change happen."""
-        self._n_changes += 1
         {
             "decision": self._apply_decision,
             "reward": self._apply_rewards,
@@ -551,6 +561,7 @@ class ContextualBandit:
         self._learn_decided([(one, one.arm(name), value) for one, name, value in triples])
         for decision, name, value in triples:
             self._ledger.reward(decision, decision.arm(name), value)
+        self.n_unknown += change.data["n_unknown"]
 
     def _learn_decided(self, triples: list[tuple[Pending, Arm, float]]) -> None:
         """Learn the rewards of decisions, but for arms that have been removed since."""
@@ -569,17 +580,22 @@ class ContextualBandit:
         assert change.context is not None
         arms = [self._table.find(name) for name in change.data["arms"]]
         rows = np.atleast_2d(change.context)
+        before = copy(self._scaling)
         if self._scaling is not None:
             for row in rows:
                 self._scaling.see(row)
-        self._learn(rows, arms, np.array(change.data["rewards"]))
+        try:
+            self._learn(rows, arms, np.array(change.data["rewards"]))
+        except BaseException:
+            self._scaling = before
+            raise
 
     def _apply_expiry(self, change: Change) -> None:
         expired, reward = [self._ledger.pending[key] for key in change.data["ids"]], change.data["reward"]
         if reward is not None:
             self._learn_decided([(one, arm, reward) for one in expired for arm in one.waiting])
         for decision in expired:
-            self._ledger.close(decision, has_expired=True)
+            self._ledger.close(decision)
 
     def _apply_arm(self, change: Change) -> None:
         arm = decode_arm(change.data["arm"])
@@ -636,7 +652,7 @@ class ContextualBandit:
             "hidden": settings.hidden,
             "covariance": settings.covariance,
             "prior_scale": settings.prior_scale,
-            "reward_range": (self._rewards.centre - self._rewards.unit, self._rewards.centre + self._rewards.unit),
+            "reward_range": self._rewards.limits,
             "standardize": self._scaling is not None,
             "population": settings.population,
             "outliers": settings.outliers,

@@ -16,18 +16,18 @@ class Change:
     Parameters
     ----------
     kind : {"decision", "reward", "learn", "expiry", "arm"}
-    key : str
-        The same for the same change: by it a journal knows one that it has already.
     data : dict
         What JSON can hold.
     context : array, optional
         Of a decision ``(d,)``, or of what was learned ``(n, d)``.
+    key : str
+        The id of a decision; other changes have none.
     """
 
     kind: str
-    key: str
     data: dict[str, Any]
     context: FloatArray | None = None
+    key: str = ""
 
 
 class Journal(Protocol):

@@ -12,7 +12,7 @@ from onepass.decisions.arms.table import decode_arm
 from onepass.decisions.changes import Change
 from onepass.decisions.policies import ArmScores, Policy
 
-__all__ = ["Choice", "Pending"]
+__all__ = ["Choice", "Pending", "chosen_name"]
 
 
 @dataclass(frozen=True)
@@ -81,12 +81,20 @@ class Pending:
         """The arms without a reward."""
         return tuple(arm for arm in self.arms if arm.name not in self.rewards)
 
+    def name_of(self, name: Any) -> Any:
+        """The name of a chosen arm, by default (None) of the first one."""
+        return chosen_name(self.id, tuple(arm.name for arm in self.arms), name)
+
     def arm(self, name: Any) -> Arm:
-        """The chosen arm of this name, or the first one (None)."""
-        if name is None:
-            return self.arms[0]
-        for arm in self.arms:
-            if arm.name == name:
-                return arm
-        chosen = ", ".join(repr(arm.name) for arm in self.arms)
-        raise ValueError(f"the decision {self.id!r} chose {chosen}, not {name!r}")
+        """The chosen arm of this name."""
+        return next(arm for arm in self.arms if arm.name == name)
+
+
+def chosen_name(decision_id: str, chosen: tuple[Any, ...], name: Any) -> Any:
+    """One of the names of the arms that a decision chose, by default (None) the first; a ValueError for another."""
+    if name is None:
+        return chosen[0]
+    for own in chosen:
+        if own == name:
+            return own
+    raise ValueError(f"the decision {decision_id!r} chose {', '.join(map(repr, chosen))}, not {name!r}")

@@ -6,6 +6,7 @@ bandit: each applies what the others have written before it writes something its
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic
 
 import numpy as np
@@ -14,7 +15,7 @@ from onepass.decisions.bandit import ContextualBandit
 from onepass.decisions.changes import Change
 from onepass.decisions.choice import Pending
 from onepass.files.checkpoint import from_bytes, to_bytes
-from onepass.files.events import Event, EventStore
+from onepass.files.events import Event, EventStore, EventStoreError
 
 __all__ = ["find_decision", "open_bandit"]
 
@@ -113,7 +114,8 @@ class _StoredJournal:
             changes, last = make(), self._at
             for change in changes:
                 context = b"" if change.context is None else np.ascontiguousarray(change.context).tobytes()
-                last = self._store.append(self._stream, change.kind, change.key, _data_of(change), context).number
+                key = change.key or str(last + 1)  # its own number, which no other event has
+                last = self._store.append(self._stream, change.kind, key, _data_of(change), context).number
         self._at = last
         return changes
 
@@ -122,11 +124,11 @@ class _StoredJournal:
         if self._at - self._snapshot_at < _SNAPSHOT_EVERY and self._replaying <= self._patience:
             return
         content = to_bytes(self._bandit)
-        with self._store.transaction():
+        with suppress(EventStoreError), self._store.transaction():  # what was written counts without it
             if self._store.last(self._stream) > self._at:  # others have gone on, and may have saved a later one
                 return
             self._store.save_snapshot(self._stream, self._at, content)
-        self._snapshot_at, self._replaying = self._at, 0.0
+            self._snapshot_at, self._replaying = self._at, 0.0
 
 
 def _data_of(change: Change) -> dict[str, object]:
@@ -138,4 +140,4 @@ def _change_of(event: Event) -> Change:
     data = dict(event.payload)
     shape = data.pop("shape")
     context = None if shape is None else np.frombuffer(event.blob, dtype="<f8").reshape(shape)
-    return Change(event.kind, event.key, data, context)
+    return Change(event.kind, data, context, event.key)

@@ -9,8 +9,8 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.decisions.arms.base import Arm
 from onepass.decisions.arms.table import decode_arm, encode_arm
-from onepass.decisions.choice import Pending
-from onepass.files.state import Arrays, sized
+from onepass.decisions.choice import Pending, chosen_name
+from onepass.files.state import Arrays, as_number, as_tally, sized
 
 __all__ = ["ClosedDecision", "Ledger", "UnknownDecision"]
 
@@ -27,17 +27,12 @@ class UnknownDecision(KeyError):  # noqa: N818 - it is what the caller has, not 
 class ClosedDecision(NamedTuple):
     """A decision that expects no more rewards."""
 
-    rewards: dict[Any, float]  # by the names of arms, the one that came first in the choice first
-    has_expired: bool
+    id: str
+    rewards: dict[Any, float | None]  # by the names of the arms chosen, the best first; None for one that never came
 
-    def arm_name(self, decision_id: str, name: Any) -> Any:
-        """The name of a rewarded arm, or of the first one (None)."""
-        if name is None:
-            return next(iter(self.rewards))
-        if name not in self.rewards:
-            chosen = ", ".join(map(repr, self.rewards))
-            raise ValueError(f"the decision {decision_id!r} chose {chosen}, not {name!r}")
-        return name
+    def name_of(self, name: Any) -> Any:
+        """The name of a chosen arm, by default (None) of the first one."""
+        return chosen_name(self.id, tuple(self.rewards), name)
 
 
 class Ledger:
@@ -65,19 +60,19 @@ class Ledger:
         """Note a reward; the last one that was waited for closes the decision."""
         decision.rewards[arm.name] = value
         if not decision.waiting:
-            self.close(decision, has_expired=False)
+            self.close(decision)
 
-    def close(self, decision: Pending, *, has_expired: bool) -> None:
+    def close(self, decision: Pending) -> None:
         """Expect no more rewards for a decision."""
         del self.pending[decision.id]
-        rewards = {arm.name: decision.rewards[arm.name] for arm in decision.arms if arm.name in decision.rewards}
-        self._closed[decision.id] = ClosedDecision(rewards, has_expired)
+        rewards = {arm.name: decision.rewards.get(arm.name) for arm in decision.arms}
+        self._closed[decision.id] = ClosedDecision(decision.id, rewards)
         if len(self._closed) > _REMEMBERED:
             del self._closed[next(iter(self._closed))]
 
-    def made_before(self, time: float) -> list[Pending]:
-        """Pending decisions that are older."""
-        return [decision for decision in self.pending.values() if decision.time < time]
+    def made_until(self, time: float) -> list[Pending]:
+        """Pending decisions of this moment or older."""
+        return [decision for decision in self.pending.values() if decision.time <= time]
 
     def export(self) -> Arrays:
         """All decisions, as arrays: JSON in bytes, and the contexts of those that are pending."""
@@ -92,7 +87,7 @@ class Ledger:
             ]
             for one in self.pending.values()
         ]
-        closed = [[key, list(one.rewards.items()), one.has_expired] for key, one in self._closed.items()]
+        closed = [[key, list(one.rewards.items())] for key, one in self._closed.items()]
         text = json.dumps({"pending": pending, "closed": closed}, allow_nan=False).encode("utf-8", "surrogatepass")
         contexts = [one.context for one in self.pending.values()]
         return {
@@ -109,7 +104,25 @@ class Ledger:
         contexts: Iterable[FloatArray] = sized(arrays, "contexts", (n, n_features)) if n else ()
         for (key, number, time, propensity, arms, rewards), context in zip(data["pending"], contexts, strict=True):
             chosen = tuple(decode_arm(arm) for arm in arms)
-            ledger.open(Pending(key, number, time, context, chosen, propensity, dict(rewards)))
-        for key, rewards, has_expired in data["closed"]:
-            ledger._closed[key] = ClosedDecision(dict(rewards), bool(has_expired))
+            moment, known = as_number(time, "time"), None if propensity is None else as_number(propensity, "propensity")
+            one = Pending(key, as_tally(number, "number"), moment, context, chosen, known, _rewards(rewards))
+            if not chosen or not one.waiting or not set(one.rewards) <= {arm.name for arm in chosen}:
+                raise ValueError(f"the decision {key!r} can't wait for the arms {chosen}")
+            ledger.open(one)
+        for key, rewards in data["closed"]:
+            ledger._closed[key] = ClosedDecision(key, _rewards(rewards))
+        known_ids = [*ledger.pending, *ledger._closed]
+        if len(set(known_ids)) < len(data["pending"]) + len(data["closed"]) or not all(map(_is_id, known_ids)):
+            raise ValueError("decisions must have texts as ids, which differ from each other")
+        if not all(one.rewards for one in ledger._closed.values()):
+            raise ValueError("a decision can't have chosen no arm")
         return ledger
+
+
+def _rewards(data: Any) -> dict[Any, Any]:
+    """Rewards by the names of arms, from what JSON held; None where there is none."""
+    return {name: None if value is None else as_number(value, "a reward") for name, value in data}
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)

@@ -19,7 +19,7 @@ __all__ = ["best_probabilities"]
 _REACH = 6.5  # standard deviations beyond which an arm is left out: 4e-11 of its probability
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 _WIDTH = 3.0  # of a panel, in standard deviations of the narrowest arm near it: an error below 1e-7 with eight nodes
-_NARROWEST = 1e-9  # standard deviation, relative to the range of all scores, below which an arm counts as known
+_NARROWEST = 1e-9  # standard deviation, relative to the range of all scores, below which an arm counts as this wide
 _LOG_ROOT_2PI = 0.5 * np.log(2.0 * np.pi)
 
 
@@ -42,10 +42,13 @@ def best_probabilities(means: FloatArray, stds: FloatArray) -> FloatArray:
     if len(near) == 1:
         result[near] = 1.0
         return result
-    centre, stds = means[near].max(), stds[near]
-    means = means[near] - centre  # of scores far from 0 the differences count
-    span = max((means + _REACH * stds).max() - (lowest - centre), np.finfo(np.float64).tiny)
-    stds = np.maximum(stds, _NARROWEST * span)
+    means, stds = means[near] - means[near].max(), stds[near]  # of scores far from 0 the differences count
+    span = (means + _REACH * stds).max() - (means - _REACH * stds).max()
+    if span == 0.0:  # all of them are known and equal
+        result[near] = 1.0 / len(near)
+        return result
+    exponent = -int(np.frexp(span)[1])  # differences of any magnitude become about 1, without rounding
+    means, stds = np.ldexp(means, exponent), np.maximum(np.ldexp(stds, exponent), _NARROWEST)
     highest = (means + _REACH * stds).max()
     nodes, weights = _grid((means - _REACH * stds).max(), highest, means, stds)
     z = (nodes[:, None] - means) / stds

@@ -20,8 +20,8 @@ class RunningScaling:
         """Count one more context, ``(d,)``."""
         self._count += 1.0
         gap = context - self._mean
-        self._mean += gap / self._count
-        self._squares += gap * (context - self._mean)
+        self._mean = self._mean + gap / self._count  # not in place: whoever has a copy goes back to it
+        self._squares = self._squares + gap * (context - self._mean)
 
     def __call__(self, contexts: FloatArray) -> FloatArray:
         """Standardise contexts, ``(n, d)``; a feature that has been constant so far is only centred."""

@@ -59,6 +59,9 @@ class ArmModel(Protocol):
     def add(self, arm: Arm) -> None:
         """Make room for an arm that was not there from the beginning."""
 
+    def close_block(self) -> None:
+        """Let no reward wait in a block for others: what is learned next does not depend on who looked before."""
+
     def export_state(self) -> tuple[Parameters, Arrays]:
         """All that was learned, as JSON-compatible parameters and arrays."""
 

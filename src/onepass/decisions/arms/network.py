@@ -41,6 +41,11 @@ class NetworkModel:
         """The probability of each rate of drift now."""
         return self.network.drift_
 
+    def close_block(self) -> None:
+        """Close the blocks of all that learns."""
+        for _, network in self.network.hypotheses:
+            network.close_block()
+
     def export_state(self) -> tuple[Parameters, Arrays]:
         """The network's."""
         return self.network.export_state()

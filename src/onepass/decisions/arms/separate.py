@@ -68,7 +68,7 @@ class _MovingFleet:
         )
 
     def _learn_one(self, context: FloatArray, number: FloatArray, reward: FloatArray, now: int) -> FloatArray:
-        self.fleet.drift(number, self._moved(number, now))
+        self.fleet.drift(number, self._moved(number, now + 1))  # it also moves before this reward
         densities = self.fleet.learn_and_score(number, context, reward).log_densities
         self._make_room(int(number[0]))
         self.learned_at[number] = now + 1
@@ -76,8 +76,10 @@ class _MovingFleet:
 
     def _moved(self, numbers: FloatArray, now: int) -> FloatArray:
         """Which share of its way back to the prior each arm has drifted since its last reward."""
-        self._make_room(int(numbers.max()))
-        return np.asarray(1.0 - (1.0 - self.rate) ** (now - self.learned_at[numbers]))
+        learned_at = np.zeros(len(numbers))
+        known = numbers < len(self.learned_at)  # there is no room made here: to look at an arm changes nothing
+        learned_at[known] = self.learned_at[numbers[known]]
+        return np.asarray(1.0 - (1.0 - self.rate) ** (now - learned_at))
 
     def _make_room(self, number: int) -> None:
         if number >= len(self.learned_at):
@@ -93,7 +95,8 @@ class SeparateArms:
         automatic = isinstance(settings.drift, str)
         if automatic and settings.forgetting != 1.0:
             raise ValueError(
-                f"drift='auto' finds out how fast the past fades and needs forgetting=1, got {settings.forgetting:g}"
+                f"drift={settings.drift!r} finds out how fast the past fades and needs forgetting=1, got "
+                f"forgetting={settings.forgetting!r}"
             )
         alone = {"drift": float(settings.drift), "forgetting": settings.forgetting} if not automatic else {}
         activation = OBSERVATIONS[settings.observation]
@@ -151,6 +154,9 @@ class SeparateArms:
 
     def add(self, arm: Arm) -> None:
         """A new arm starts at the prior by itself."""
+
+    def close_block(self) -> None:
+        """Nothing waits in a fleet."""
 
     def export_state(self) -> tuple[Parameters, Arrays]:
         """The fleets' states."""

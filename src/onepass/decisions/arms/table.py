@@ -37,7 +37,11 @@ class ArmTable:
         self.next_number = 0
         if isinstance(arms, (str, bytes)):
             raise TypeError(f"arms must be a list of names, or a dict of features by name, got the text {arms!r}")
-        for name, features in arms.items() if isinstance(arms, Mapping) else ((name, None) for name in arms):
+        features_of = dict(arms) if isinstance(arms, Mapping) else None
+        for name in arms if features_of is None else features_of:
+            features = None if features_of is None else features_of[name]
+            if features is not None and not self._arms:
+                self.n_features = int(np.size(as_floats(features, f"features of the arm {name!r}")))
             self.enter(self.new(name, features))
 
     def __len__(self) -> int:
@@ -81,9 +85,8 @@ class ArmTable:
             raise ValueError(f"arms must be different from each other, got {names_of(found)}")
         return found
 
-    def available(self, arms: Arms | None) -> list[Arm]:
-        """The arms that can be chosen: of those asked for, or of all (None), the ones that are not paused."""
-        asked = self.all if arms is None else self.asked(arms)
+    def available(self, asked: list[Arm]) -> list[Arm]:
+        """The arms of those asked for that can be chosen, as they are not paused."""
         found = [arm for arm in asked if arm.name not in self._paused]
         if not found:
             state = f"{names_of(asked)} are paused" if asked else "there is none"
@@ -95,8 +98,6 @@ class ArmTable:
         name = _as_name(name)
         if name in self._arms:
             raise ValueError(f"there is an arm {name!r} already")
-        if not self._arms and self.next_number == 0 and features is not None:
-            self.n_features = int(np.size(as_floats(features, f"features of the arm {name!r}")))
         if features is None and self.n_features is not None:
             raise ValueError(f"the arm {name!r} needs {self.n_features} features, as the other arms have")
         return Arm(name, self.next_number, None if features is None else self._as_features(name, features))
@@ -173,5 +174,5 @@ def decode_arm(data: Any) -> Arm:
 
 def _as_name(name: Any) -> Any:
     if isinstance(name, str) or (isinstance(name, Integral) and not isinstance(name, bool)):
-        return name if isinstance(name, str) else int(name)
+        return str.__str__(name) if isinstance(name, str) else int(name)  # not NumPy's
     raise TypeError(f"the name of an arm must be a text or a whole number, got {name!r} ({type(name).__name__})")

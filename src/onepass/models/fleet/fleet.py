@@ -369,7 +369,7 @@ class PerceptronFleet:
             "priors": self._priors[:, : record_width(size)].copy(),
             "prior_variances": self._template.arrays["prior_variances"].copy(),
             "window": np.array([self._template.noise_window]),
-            **({} if keys is None else encode_keys(keys)),
+            **({} if keys is None or not len(keys) else encode_keys(keys)),
         }
         if self._template.outliers:
             arrays["trust"], arrays["prior_trust"] = (

@@ -75,7 +75,7 @@ def take_keys(keys: Keys, places: Slots) -> Keys:
 
 
 def unique_keys(keys: Keys) -> tuple[Keys, Slots]:
-    """Return the distinct keys, and for each key its place among them.
+    """Return the distinct keys in the order in which they come first, and for each key its place among them.
 
     Examples
     --------
@@ -83,8 +83,9 @@ def unique_keys(keys: Keys) -> tuple[Keys, Slots]:
     (['b', 'a'], array([0, 1, 0]))
     """
     if isinstance(keys, np.ndarray):
-        names, inverse = np.unique(keys, return_inverse=True)
-        return names, inverse
+        names, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        return names[order], np.argsort(order)[inverse]
     places: dict[str, int] = {}
     inverse = np.array([places.setdefault(key, len(places)) for key in keys], dtype=np.int64)
     return list(places), inverse

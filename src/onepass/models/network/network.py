@@ -264,6 +264,14 @@ class BayesianNetwork(DriftChoice):
         """Number of rows learned."""
         return self._state.seen
 
+    def close_block(self) -> None:
+        """Let rows that were learned one per call wait for no others.
+
+        Such rows may be learned in blocks, and whoever looks at the weights closes the block. So by rounding what is
+        learned later depends on who looked; after this it does not.
+        """
+        _ = self._state.belief
+
     def predict(self, X: ArrayLike) -> Prediction:
         """Predictive distribution for one row ``(d,)`` or many ``(n, d)``.
 

@@ -110,7 +110,7 @@ def test_a_decision_and_a_reward_may_be_repeated(run: Run, file: Path) -> None:
 
 def test_an_id_that_is_a_number_takes_no_number_away(run: Run, file: Path) -> None:
     decided(run, file, "--id", "1")
-    assert [decided(run, file)["id"] for _ in range(2)] == ["1+", "2"]
+    assert [decided(run, file)["id"] for _ in range(2)] == ["1-1", "2"]
 
 
 def test_requests_and_rewards_in_lines(piped: Any, run: Run, file: Path) -> None:

@@ -33,7 +33,12 @@ def _rows(n: int = 60, observation: str = "bernoulli", seed: int = 0) -> tuple[F
 
 def _perceptron(observation: str = "bernoulli", **options: Any) -> BayesianPerceptron:
     noise: Any = {"noise": "learn"} if observation == "gaussian" else {}
-    return BayesianPerceptron(3, ACTIVATIONS[observation], observation=observation, cov=4.0, **noise, **options)
+    model = BayesianPerceptron(3, ACTIVATIONS[observation], observation=observation, cov=4.0, **noise, **options)
+    if observation != "gaussian":
+        return model
+    settings, arrays = model.export_state()
+    arrays["running"][:2] = 0.5, 5.0  # the noise that arms start with, and the rewards it counts as
+    return BayesianPerceptron.from_state(settings, arrays)
 
 
 def _bandit(observation: str = "bernoulli", arms: Any = ARMS, **options: Any) -> ContextualBandit:
@@ -154,8 +159,9 @@ def test_arms_without_rewards_start_as_one_of_the_population() -> None:
     weights = rng.normal([2.0, -1.0, 0.0], 0.2, size=(n_arms, 3))
     contexts, places = rng.normal(size=(600, 3)), rng.integers(n_arms - 1, size=600)
     rewards = (contexts * weights[places]).sum(axis=1) + 0.2 * rng.normal(size=600)
-    bandit = _bandit("gaussian", arms=range(n_arms), population=True)
-    fleet = PerceptronFleet(3, "linear", noise="learn", cov=1.0)
+    bandit = _bandit("gaussian", arms=range(n_arms), prior_scale=2.0, population=True)
+    fleet = PerceptronFleet(3, "linear", noise="learn", cov=4.0)
+    fleet.prior = _perceptron("gaussian")
     learned = 0
     for due in (64, 128, 256, 512, 600):
         for i in range(learned, due):

@@ -132,7 +132,7 @@ def test_paused_arms_are_not_chosen(kind: str) -> None:
     assert bandit.reward(waiting.id, 1.0)
     assert bandit.n_rewards == before + 1  # and learned
     bandit.pause("a").pause("c")
-    with pytest.raises(ValueError, match="no arm can be chosen: 'a', 'b', 'c' are paused; add one with add_arm, or"):
+    with pytest.raises(ValueError, match="no arm can be chosen: 'a', 'b', 'c' are paused; add or resume one"):
         bandit.choose([0.3, -0.4])
     bandit.resume("b").resume("b")
     assert bandit.choose([0.3, -0.4]).arm == "b"
@@ -183,14 +183,15 @@ def test_a_removed_arm_is_gone_and_its_pending_rewards_are_not_learned(kind: str
     assert bandit.n_rewards == n
     if kind == "fleet":
         assert bandit.predict([0.3, -0.4], ["c"]).mean == 0.0
-    assert {bandit.choose([0.3, -0.4]).arm for _ in range(50)} == {"a", "c"}
+    assert {bandit.choose([0.3, -0.4]).arm for _ in range(50)} <= {"a", "c"}
+    assert (bandit.propensities([0.3, -0.4]) > 0.0).all()
 
 
 def test_all_arms_can_go_and_others_come() -> None:
     bandit = _bandit()
     for name in "abc":
         bandit.remove_arm(name)
-    with pytest.raises(ValueError, match="no arm can be chosen: there is none; add one with add_arm"):
+    with pytest.raises(ValueError, match="no arm can be chosen: there is none; add or resume one"):
         bandit.choose([1.0, 2.0])
     assert bandit.add_arm("d").choose([1.0, 2.0]).arm == "d"
     empty = ContextualBandit([], 2)

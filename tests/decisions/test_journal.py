@@ -184,7 +184,7 @@ def test_what_is_not_there(store: EventStore) -> None:
     with pytest.raises(ValueError, match=r"no bandit 'one' in .*, which has 'other'; pass make"):
         open_bandit(store, "one")
     store.save_snapshot("model", 0, to_bytes(BayesianPerceptron(1)))
-    with pytest.raises(TypeError, match=r"'model' in .* is a BayesianPerceptron, not a bandit"):
+    with pytest.raises(ValueError, match=r"'model' in .* is a BayesianPerceptron, not a bandit"):
         open_bandit(store, "model")
     with pytest.raises(ZeroDivisionError):
         open_bandit(store, "one", lambda: 1 // 0)  # type: ignore[arg-type, return-value]

@@ -5,13 +5,18 @@ policies. `open_bandit` keeps one in an event store, where nothing that was acce
 was decided, and `evaluate` tells from it what another policy would have earned.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from onepass.decisions.bandit import ContextualBandit
-from onepass.decisions.choice import Choice
+from onepass.decisions.choice import Choice, LoggedDecision
 from onepass.decisions.journal import open_bandit
 from onepass.decisions.ledger import UnknownDecision
-from onepass.decisions.log import DecisionLog, LoggedDecision
-from onepass.decisions.off_policy import Estimate, Evaluation, evaluate
 from onepass.decisions.policies import UCB, ArmScores, EpsilonGreedy, Greedy, Policy, Thompson
+
+if TYPE_CHECKING:
+    from onepass.decisions.log import DecisionLog
+    from onepass.decisions.off_policy import Estimate, Evaluation, evaluate
 
 __all__ = [
     "UCB",
@@ -30,3 +35,17 @@ __all__ = [
     "evaluate",
     "open_bandit",
 ]
+
+# They need PyArrow, for which a single decision should not wait.
+_LATER = {
+    "DecisionLog": "onepass.decisions.log",
+    "Estimate": "onepass.decisions.off_policy",
+    "Evaluation": "onepass.decisions.off_policy",
+    "evaluate": "onepass.decisions.off_policy",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATER[name]), name)

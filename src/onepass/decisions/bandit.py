@@ -12,7 +12,7 @@ from contextlib import suppress
 from copy import copy
 from datetime import timedelta
 from time import time as current_time
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,14 +37,16 @@ from onepass.decisions.arms.separate import SeparateArms
 from onepass.decisions.arms.shared import SharedArms
 from onepass.decisions.arms.table import Arms, ArmTable, decode_arm, encode_arm, names_of
 from onepass.decisions.changes import Change, Journal
-from onepass.decisions.choice import Choice, Pending
+from onepass.decisions.choice import Choice, LoggedDecision, Pending
 from onepass.decisions.ledger import Ledger, UnknownDecision
-from onepass.decisions.log import DecisionLog, LoggedDecision, LogSource, as_log
 from onepass.decisions.policies import ArmScores, Policy, as_policy, decode_policy
 from onepass.decisions.rewards import RewardScale
 from onepass.decisions.scaling import RunningScaling
 from onepass.files.state import Arrays, Parameters, as_tally, nested, under
 from onepass.models.drift import as_drift
+
+if TYPE_CHECKING:  # it needs PyArrow, for which a single decision should not wait
+    from onepass.decisions.log import DecisionLog, LogSource
 
 __all__ = ["ContextualBandit"]
 
@@ -67,7 +69,8 @@ class ContextualBandit:
     n_features : int or tuple of int
         Length of a context; for a network also the shape of images.
     policy : {"thompson", "ucb", "greedy", "epsilon_greedy"} or Policy
-        How arms are chosen; an object such as ``UCB(level=0.9)`` has parameters of its own.
+        How arms are chosen; an object such as ``UCB(level=0.9)`` has parameters of its own. By default Thompson
+        sampling, with half of the standard deviations, or 0.3 of them with ``hidden``.
     observation : {"bernoulli", "gaussian", "poisson", "negative_binomial"}
         Rewards: 0 or 1, numbers, or counts.
     hidden : int or tuple
@@ -150,7 +153,7 @@ class ContextualBandit:
             dtype=dtype,
             seed=as_seed(seed),
         )
-        self.policy = as_policy(policy)
+        self.policy = as_policy(policy, for_network=bool(layers))
         self.unknown_rewards = one_of(unknown_rewards, ("error", "count"), "unknown_rewards")
         self._rewards = RewardScale.of(observation, reward_range)
         self._scaling = RunningScaling(self.n_features) if as_flag(standardize, "standardize") else None
@@ -440,11 +443,13 @@ class ContextualBandit:
         self._change(gather)
         return self
 
-    def learn_log(self, log: LogSource) -> Self:
+    def learn_log(self, log: "LogSource") -> Self:
         """Learn all rewards of a log: a `DecisionLog`, a Parquet file or a table; all or, after an error, none.
 
         The log's arms must be arms of this bandit. See `DecisionLog.read` for logs with columns of other names.
         """
+        from onepass.decisions.log import as_log
+
         decisions = as_log(log)
         known = set(self.arms)
         unknown = dict.fromkeys(name for name in decisions.arms if name not in known)
@@ -556,7 +561,6 @@ class ContextualBandit:
             self._ledger.open(Pending.of(change))
 
     def _apply_rewards(self, change: Change) -> None:
-        self.n_unknown += change.data["n_unknown"]
         triples = [(self._ledger.pending[key], name, value) for key, name, value in change.data["rewards"]]
         self._learn_decided([(one, one.arm(name), value) for one, name, value in triples])
         for decision, name, value in triples:

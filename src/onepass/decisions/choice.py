@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from onepass.decisions.arms.table import decode_arm
 from onepass.decisions.changes import Change
 from onepass.decisions.policies import ArmScores, Policy
 
-__all__ = ["Choice", "Pending", "chosen_name"]
+__all__ = ["Choice", "LoggedDecision", "Pending", "chosen_name"]
 
 
 @dataclass(frozen=True)
@@ -98,3 +98,16 @@ def chosen_name(decision_id: str, chosen: tuple[Any, ...], name: Any) -> Any:
         if own == name:
             return own
     raise ValueError(f"the decision {decision_id!r} chose {', '.join(map(repr, chosen))}, not {name!r}")
+
+
+class LoggedDecision(NamedTuple):
+    """A decision and its reward."""
+
+    id: str
+    time: float  # of the decision, in seconds since 1970
+    context: FloatArray  # (d,)
+    arm: Any
+    action: int  # the arm's number
+    position: int  # 0 for the arm that came first
+    propensity: float | None  # with which it came first; None at later positions
+    reward: float

@@ -7,7 +7,7 @@ can read it. From a log a bandit can be learned, and policies can be judged that
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from onepass._typing import FloatArray
 from onepass._validation import as_floats
+from onepass.decisions.choice import LoggedDecision
 from onepass.decisions.log_columns import ColumnNames, LogRows, as_lists, read_rows, to_table
 from onepass.files.atomic import atomic_file
 
@@ -23,19 +24,6 @@ __all__ = ["DecisionLog", "LogSource", "LoggedDecision", "as_log"]
 
 LogSource: TypeAlias = Any
 """A `DecisionLog`, the path of a Parquet file, or a table of PyArrow, Polars or pandas."""
-
-
-class LoggedDecision(NamedTuple):
-    """A decision and its reward."""
-
-    id: str
-    time: float  # of the decision, in seconds since 1970
-    context: FloatArray  # (d,)
-    arm: Any
-    action: int  # the arm's number
-    position: int  # 0 for the arm that came first
-    propensity: float | None  # with which it came first; None at later positions
-    reward: float
 
 
 class DecisionLog:
@@ -49,7 +37,7 @@ class DecisionLog:
     >>> for reward in (1.0, 0.0, 1.0):
     ...     _ = bandit.reward(bandit.choose([0.5, -1.0]).id, reward)
     >>> bandit.log.rewards, bandit.log.propensities.round(2)
-    (array([1., 0., 1.]), array([0.5 , 0.66, 0.5 ]))
+    (array([1., 0., 1.]), array([0.5 , 0.79, 0.5 ]))
     >>> bandit.log.to_table().column_names
     ['id', 'timestamp', 'context', 'action', 'arm', 'position', 'pscore', 'reward']
     """

@@ -12,7 +12,7 @@ from contextlib import suppress
 from copy import copy
 from datetime import timedelta
 from time import time as current_time
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -79,6 +79,8 @@ class ContextualBandit:
         Of a network, as for `onepass.BayesianNetwork`.
     prior_scale : float
         Standard deviation of the prior of a perceptron's weights; multiplies those of a network.
+    noise : float or "learn"
+        Variance of single rewards that are numbers, around what is expected of their arm; learned by default.
     reward_range : (low, high)
         Between which rewards that are numbers roughly lie. It sets their scale; they may lie outside.
     standardize : bool
@@ -129,6 +131,7 @@ class ContextualBandit:
         hidden: LayerSize | tuple[LayerSize, ...] = (),
         covariance: Covariance = "auto",
         prior_scale: float = 1.0,
+        noise: float | Literal["learn"] = "learn",
         reward_range: tuple[float, float] = (0.0, 1.0),
         standardize: bool = False,
         population: bool = False,
@@ -140,12 +143,14 @@ class ContextualBandit:
         seed: int = 0,
     ) -> None:
         layers = tuple(hidden) if isinstance(hidden, (tuple, list)) else (hidden,)
+        self._rewards = RewardScale.of(one_of(observation, tuple(OBSERVATIONS), "observation"), reward_range)
         self._settings = ModelSettings(
             n_features=as_image_shape(n_features) if np.iterable(n_features) else as_count(n_features, "n_features"),
             hidden=layers,
-            observation=one_of(observation, tuple(OBSERVATIONS), "observation"),
+            observation=observation,
             covariance=covariance,
             prior_scale=as_positive(prior_scale, "prior_scale"),
+            noise="learn" if noise == "learn" else as_positive(noise, "noise", "or 'learn'") / self._rewards.unit**2,
             population=as_flag(population, "population"),
             outliers=as_outliers(outliers),
             forgetting=as_share(forgetting, "forgetting"),
@@ -153,9 +158,9 @@ class ContextualBandit:
             dtype=dtype,
             seed=as_seed(seed),
         )
+        self._noise = noise
         self.policy = as_policy(policy, for_network=bool(layers))
         self.unknown_rewards = one_of(unknown_rewards, ("error", "count"), "unknown_rewards")
-        self._rewards = RewardScale.of(observation, reward_range)
         self._scaling = RunningScaling(self.n_features) if as_flag(standardize, "standardize") else None
         self._table = arms if isinstance(arms, ArmTable) else ArmTable(arms)
         self._model = self._make_model()
@@ -656,6 +661,7 @@ class ContextualBandit:
             "hidden": settings.hidden,
             "covariance": settings.covariance,
             "prior_scale": settings.prior_scale,
+            "noise": self._noise,
             "reward_range": self._rewards.limits,
             "standardize": self._scaling is not None,
             "population": settings.population,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -35,6 +35,7 @@ class ModelSettings:
     observation: str
     covariance: Any
     prior_scale: float
+    noise: float | Literal["learn"]  # variance of single rewards that are numbers, on the scale they are learned on
     population: bool
     outliers: float
     forgetting: float

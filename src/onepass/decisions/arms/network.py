@@ -29,6 +29,7 @@ class NetworkModel:
             observation=settings.observation,
             covariance=settings.covariance,
             prior_scale=settings.prior_scale,
+            noise=settings.noise,
             outliers=settings.outliers,
             forgetting=settings.forgetting,
             drift=settings.drift,

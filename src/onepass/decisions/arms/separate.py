@@ -110,12 +110,12 @@ class SeparateArms:
                 settings.n_features,
                 activation,
                 observation=settings.observation,
-                noise="learn" if settings.observation == "gaussian" else None,
+                noise=settings.noise if settings.observation == "gaussian" else None,
                 cov=settings.prior_scale**2,
                 outliers=settings.outliers,
                 forgetting=rate.get("forgetting", 1.0),
             )
-            if settings.observation == "gaussian":
+            if settings.observation == "gaussian" and settings.noise == "learn":
                 fleet.prior = _noisy(fleet.prior)
             self._fleets.append(_MovingFleet(fleet, rate.get("drift", 0.0)))
         self._hypotheses = Hypotheses.start(self._fleets) if automatic else None

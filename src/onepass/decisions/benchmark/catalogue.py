@@ -13,6 +13,7 @@ from onepass.decisions.bandit import ContextualBandit
 from onepass.decisions.benchmark.baselines import LinTS, LinUCB, Player, UniformPlay
 from onepass.decisions.benchmark.run import BanditPlayer
 from onepass.decisions.benchmark.tasks import Task, drifting_arms, labelled, linear_gaussian, read_mnist
+from onepass.decisions.policies import Thompson
 
 __all__ = ["ENTRIES", "Entry", "entries_for"]
 
@@ -61,13 +62,9 @@ def _table(name: str) -> Callable[[Path, int | None], Task]:
     return task
 
 
-def _known_bandit(task: Task, seed: int) -> Player:
-    """One that knows what textbook Thompson sampling is told: rewards are of unit scale, weights of unit variance."""
-    return _bandit(task, seed, observation="gaussian", reward_range=(-1.0, 1.0))
-
-
-def _lin_ts(task: Task, seed: int) -> Player:
-    return LinTS(task.n_arms, task.n_features, 1.0, _NOISE_STD**2, np.random.default_rng([seed, 4]))
+def _lin_ts(task: Task, seed: int, *, intercept: bool) -> Player:
+    rng = np.random.default_rng([seed, 4])
+    return LinTS(task.n_arms, task.n_features, 1.0, _NOISE_STD**2, rng, intercept=intercept)
 
 
 def _uniform(task: Task, seed: int) -> Player:
@@ -80,6 +77,14 @@ _NETWORK: Players = {"network of 50 units": partial(_bandit, hidden=(50,)), "per
 _MLP: Players = {"network of 200 units": partial(_bandit, hidden=(200,))}
 _CONV: Players = {
     "convolutions": partial(_bandit, hidden=(Conv2D(16, 5, stride=3), 200), n_features=(28, 28), dtype="float32")
+}
+_NUMBERS = {"observation": "gaussian", "reward_range": (-1.0, 1.0)}
+_LINEAR: Players = {
+    "perceptrons, noise learned": partial(_bandit, **_NUMBERS),
+    "perceptrons, scale 1, noise known": partial(_bandit, **_NUMBERS, noise=_NOISE_STD**2, policy=Thompson(1.0)),
+    "textbook LinTS": partial(_lin_ts, intercept=True),
+    "textbook LinTS without intercept": partial(_lin_ts, intercept=False),
+    "uniform": _uniform,
 }
 _DRIFTING: Players = {
     "perceptrons, drift='auto', population": partial(_bandit, drift="auto", population=True),
@@ -150,7 +155,7 @@ ENTRIES = {
         "10 arms, rewards linear in 10 features, 5,000 steps",
         None,
         lambda folder, steps: linear_gaussian(steps=steps or 5_000, noise_std=_NOISE_STD),
-        {"perceptrons, numbers": _known_bandit, "textbook LinTS": _lin_ts, "uniform": _uniform},
+        _LINEAR,
         False,
         20,
     ),

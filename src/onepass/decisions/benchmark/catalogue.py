@@ -78,7 +78,7 @@ _MLP: Players = {"network of 200 units": partial(_bandit, hidden=(200,))}
 _CONV: Players = {
     "convolutions": partial(_bandit, hidden=(Conv2D(16, 5, stride=3), 200), n_features=(28, 28), dtype="float32")
 }
-_NUMBERS = {"observation": "gaussian", "reward_range": (-1.0, 1.0)}
+_NUMBERS: dict[str, Any] = {"observation": "gaussian", "reward_range": (-1.0, 1.0)}
 _LINEAR: Players = {
     "perceptrons, noise learned": partial(_bandit, **_NUMBERS),
     "perceptrons, scale 1, noise known": partial(_bandit, **_NUMBERS, noise=_NOISE_STD**2, policy=Thompson(1.0)),

@@ -136,14 +136,19 @@ def test_requests_and_rewards_in_lines(piped: Any, run: Run, file: Path) -> None
 def test_a_bad_line_is_answered_and_the_rest_goes_on(piped: Any, file: Path) -> None:
     lines = ["rubbish", [1], {"id": 3}, {"context": [1]}, {"context": "1,2"}, {"context": [1, None]}]
     lines += [{"context": [1, float("nan")]}, {"context": [1, 10**400]}, {"context": [1, 2], "arms": {"new": [1]}}]
-    lines += [{"context": [1, 2], "n": 0}, {"context": [1, 2], "arms": ["pink"]}, {"id": "", "context": [1, 2]}]
+    lines += [
+        {"context": [1, 2], "n": 0},
+        {"context": [1, 2], "n": True},
+        {"context": [1, 2], "arms": ["pink"]},
+        {"id": "", "context": [1, 2]},
+    ]
     done = piped([*lines, {"context": [1, 2]}], "decide", file)
     assert done.code == 3
     *bad, good = done.events
-    assert [found["id"] for found in bad] == [None, None, 3, *[None] * 8, ""]
+    assert [found["id"] for found in bad] == [None, None, 3, *[None] * 9, ""]
     assert [f"rejected: line {i}: {found['error']}" for i, found in enumerate(bad, 1)] == done.err.splitlines()
     assert "the context has 1 number, and this bandit's contexts have 2" in bad[3]["error"]
-    assert "there is no arm 'pink'" in bad[10]["error"]
+    assert "there is no arm 'pink'" in bad[11]["error"]
     assert good["id"] == "0"
     done = piped([{"id": "0", "reward": "1"}, {"id": "0", "reward": 2}, {"id": "0", "reward": 1}], "reward", file)
     assert (done.code, done.out) == (3, "learned 1 reward\n")
@@ -165,6 +170,18 @@ def test_rewards_that_no_decision_waits_for(piped: Any, run: Run, file: Path) ->
     decided(run, file)
     run("bandit", "expire", file, "--after", "0s")
     assert run("reward", file, "1", 1).code == 1
+
+
+def test_a_reward_leaves_the_settings_of_the_bandit_alone(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "made.bandit"
+    with EventStore(path) as store:
+        open_bandit(store, "bandit", lambda: ContextualBandit(ARMS, 2, unknown_rewards="count"))
+    monkeypatch.setattr(journal, "_SNAPSHOT_EVERY", 1)  # a snapshot has the settings, too
+    assert run("reward", path, decided(run, path)["id"], 1, "--unknown", "error").code == 0
+    assert run("reward", path, "lost", 1).code == 0
+    assert shown(run, path)["unknown"] == 1
 
 
 def test_arms_come_and_go(run: Run, file: Path) -> None:

@@ -152,6 +152,14 @@ def test_the_rate_of_drift_is_found_out() -> None:
     assert fast[True] > 0.9
 
 
+def test_arms_too_extreme_for_a_population_are_learned_all_the_same() -> None:
+    rng = np.random.default_rng(0)
+    bandit = ContextualBandit(["a", "b"], 1, observation="gaussian", population=True)
+    for _ in range(64):  # then they are compared
+        bandit.reward(bandit.choose([1e3 * rng.normal()]).id, float(rng.choice([1e74, -1e74, 0.0, 1.0])))
+    assert (bandit.n_rewards, bandit.pending) == (64, ())
+
+
 def test_arms_without_rewards_start_as_one_of_the_population() -> None:
     """Compared after 64 rewards and then whenever these have doubled."""
     rng = np.random.default_rng(0)

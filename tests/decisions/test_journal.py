@@ -177,6 +177,43 @@ def test_what_could_not_be_learned_then_is_not_learned_again(
     assert to_bytes(open_bandit(store, "one")) == to_bytes(bandit)
 
 
+def test_a_bandit_whose_change_was_interrupted_refuses_to_go_on(
+    store: EventStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bandit = open_bandit(store, "one", _made)
+    key = bandit.choose([1.0, 0.0]).id
+
+    def interrupt(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bandit._model, "learn", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            bandit.reward(key, 1.0)
+    with pytest.raises(EventStoreError, match="open the bandit again"):  # it would write a second reward
+        bandit.reward(key, 1.0)
+    again = open_bandit(store, "one")
+    assert (again.pending, again.n_rewards, again.reward(key, 1.0)) == ((), 1, False)
+
+
+def test_a_decision_can_be_forgotten_without_the_rewards_of_others(store: EventStore) -> None:
+    bandit = open_bandit(store, "one", _made)
+    for _ in range(3):
+        bandit.reward(bandit.choose([1.0, 0.0]).id, 1.0)  # the first of the rewards is event 2
+    assert store.forget("one", "2") == 1
+    assert [event.kind for event in store.events("one") if event.forgotten] == ["decision"]
+    with pytest.raises(EventStoreError, match="event 5 was forgotten"):
+        open_bandit(store, "one")
+    store.save_snapshot("one", store.last("one"), to_bytes(bandit))
+    assert open_bandit(store, "one").n_rewards == 3
+
+
+def test_a_new_bandit_does_not_take_the_events_of_something_else(store: EventStore) -> None:
+    store.append("one", "label", "17", {"y": 1.0})
+    with pytest.raises(EventStoreError, match="no sound snapshot"):
+        open_bandit(store, "one", _made)
+
+
 def test_what_is_not_there(store: EventStore) -> None:
     with pytest.raises(ValueError, match=r"no bandit 'one' in .*store, which has nothing; pass make"):
         open_bandit(store, "one")

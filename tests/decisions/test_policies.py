@@ -7,6 +7,7 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import chi2
 
+from onepass.decisions import ContextualBandit
 from onepass.decisions.policies import (
     UCB,
     ArmScores,
@@ -123,3 +124,12 @@ def test_a_policy_is_the_same_after_export(policy: Policy) -> None:
 def test_wrong_policies_are_refused(make: Any, words: str) -> None:
     with pytest.raises((TypeError, ValueError), match=words):
         make()
+
+
+def test_a_policy_that_no_file_could_give_back_is_not_saved() -> None:
+    class Own(Greedy):
+        name = "own"
+
+    assert ContextualBandit(["a"], 1, policy=Own()).choose([0.0]).arm == "a"
+    with pytest.raises(TypeError, match="can be saved with the policies thompson"):
+        ContextualBandit(["a"], 1, policy=Own()).export_state()

@@ -102,16 +102,14 @@ class BanditFile:
         if arm is not None:
             decision = find_decision(self.store, self.name, decision_id)
             arm = find_name(arm, self.bandit.arms if decision is None else [own.name for own in decision.arms])
-        self.bandit.unknown_rewards = "error"
         try:
-            return "learned" if self.bandit.reward(decision_id, value, arm) else "known"
+            return "learned" if self.bandit.reward(decision_id, value, arm, unknown="error") else "known"
         except UnknownDecision:
             return "unknown"
 
     def count_unknown(self, decision_id: str, value: float) -> None:
         """Count a reward that no decision waits for."""
-        self.bandit.unknown_rewards = "count"
-        self.bandit.reward(decision_id, value)
+        self.bandit.reward(decision_id, value, unknown="count")
 
 
 @contextmanager

@@ -82,7 +82,7 @@ def _requested(found: dict[str, Any], n: int, arms: tuple[str, ...] | None) -> "
     from onepass.cli.json_lines import as_id, as_numbers, field
 
     own_n, own_arms = found.get("n", n), found.get("arms", arms)
-    if not isinstance(own_n, int) or own_n < 1:
+    if not isinstance(own_n, int) or isinstance(own_n, bool) or own_n < 1:
         raise ValueError(f"n must be a whole number from 1 on, got {own_n!r}")
     if isinstance(own_arms, dict):
         own_arms = {arm: as_numbers(features, f"arm {arm!r}") for arm, features in own_arms.items()}

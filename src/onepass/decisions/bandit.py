@@ -51,6 +51,7 @@ if TYPE_CHECKING:  # it needs PyArrow, for which a single decision should not wa
 __all__ = ["ContextualBandit"]
 
 _COUNTS = ("n_decisions", "n_rewards", "n_unknown")
+_UNKNOWN = ("error", "count")  # what to do with rewards that no decision waits for
 _LARGEST = 1e150  # of a context's features: its square is finite
 
 
@@ -160,7 +161,7 @@ class ContextualBandit:
         )
         self._noise = noise
         self.policy = as_policy(policy, for_network=bool(layers))
-        self.unknown_rewards = one_of(unknown_rewards, ("error", "count"), "unknown_rewards")
+        self.unknown_rewards = one_of(unknown_rewards, _UNKNOWN, "unknown_rewards")
         self._scaling = RunningScaling(self.n_features) if as_flag(standardize, "standardize") else None
         self._table = arms if isinstance(arms, ArmTable) else ArmTable(arms)
         self._model = self._make_model()
@@ -350,12 +351,14 @@ class ContextualBandit:
         """The ids of ``n`` new decisions: those given, or their numbers."""
         if ids is None:
             return [self._unused_id(self.n_decisions + i) for i in range(n)]
-        for i, given in enumerate(ids):
+        names: dict[str, None] = {}
+        for given in ids:
             if not isinstance(given, str) or not given:
                 raise TypeError(f"an id must be a text, got {given!r}")
-            if self._ledger.find(given) is not None or given in ids[:i]:
+            if self._ledger.find(given) is not None or given in names:
                 raise ValueError(f"the id {given!r} belongs to another decision; every decision needs one of its own")
-        return list(ids)
+            names[given] = None
+        return list(names)
 
     def _unused_id(self, number: int) -> str:
         """The number of a decision, and more of it where somebody gave it to another."""
@@ -366,7 +369,7 @@ class ContextualBandit:
 
     # Learning.
 
-    def reward(self, id: str, reward: float, arm: Any = None) -> bool:
+    def reward(self, id: str, reward: float, arm: Any = None, *, unknown: str | None = None) -> bool:
         """Learn the reward of a decision: any time later, in any order, and once.
 
         Parameters
@@ -376,31 +379,38 @@ class ContextualBandit:
         reward : float
         arm : optional
             Which of several arms chosen was rewarded; by default the first.
+        unknown : {"error", "count"}, optional
+            What to do if the decision is unknown or has expired; by default as ``unknown_rewards`` says.
 
         Returns
         -------
         bool
-            Whether it was learned: not if the same reward came before, nor, with ``unknown_rewards="count"``, if the
+            Whether it was accepted: not if the same reward came before, nor, with ``unknown_rewards="count"``, if the
             decision is unknown or has expired.
         """
-        return self.reward_many([id], [reward], None if arm is None else [arm]) == 1
+        return self.reward_many([id], [reward], None if arm is None else [arm], unknown=unknown) == 1
 
-    def reward_many(self, ids: Sequence[str], rewards: ArrayLike, arms: Sequence[Any] | None = None) -> int:
-        """Learn the rewards of several decisions: all or, after an error, none. Returns how many were learned."""
+    def reward_many(
+        self, ids: Sequence[str], rewards: ArrayLike, arms: Sequence[Any] | None = None, *, unknown: str | None = None
+    ) -> int:
+        """Learn the rewards of several decisions: all or, after an error, none. Returns how many were accepted."""
+        unknown = self.unknown_rewards if unknown is None else one_of(unknown, _UNKNOWN, "unknown")
         values = self._rewards.check(rewards).tolist()
         if len(values) != len(ids) or (arms is not None and len(arms) != len(ids)):
             raise ValueError(f"ids, rewards and arms must be as many, got {len(ids)} ids and {len(values)} rewards")
         learned: list[Any] = []
 
         def gather() -> list[Change]:
-            learned[:], n_unknown = self._rewarded(ids, values, arms)
+            learned[:], n_unknown = self._rewarded(ids, values, arms, unknown)
             data = {"rewards": learned, "n_unknown": n_unknown}
             return [Change("reward", data)] if learned or n_unknown else []
 
         self._change(gather)
         return len(learned)
 
-    def _rewarded(self, ids: Sequence[str], values: list[float], arms: Sequence[Any] | None) -> tuple[list[Any], int]:
+    def _rewarded(
+        self, ids: Sequence[str], values: list[float], arms: Sequence[Any] | None, unknown: str
+    ) -> tuple[list[Any], int]:
         """What is to be learned, id, arm and reward each; and how many rewards no decision waits for."""
         found: dict[tuple[str, Any], float] = {}
         n_unknown = 0
@@ -410,7 +420,7 @@ class ContextualBandit:
             own = None if decision is None else decision.name_of(name)
             earlier = None if decision is None else found.get((key, own), decision.rewards.get(own))
             if earlier is None and not isinstance(decision, Pending):
-                if self.unknown_rewards == "error":
+                if unknown == "error":
                     state = "no decision has" if decision is None else "the decision has expired that has"
                     raise UnknownDecision(
                         f"{state} the id {key!r}; {self.n_pending} decisions wait for a reward. "
@@ -531,9 +541,17 @@ class ContextualBandit:
     def _change(self, make: Callable[[], list[Change]]) -> None:
         """Make changes, write them down where there is a journal, and apply them."""
         changes = make() if self._journal is None else self._journal.write(make, self.replay)
-        for change in changes:
-            self.apply(change)
-        if self._journal is not None and changes:
+        try:
+            for change in changes:
+                self.apply(change)
+        except ValueError:  # it comes again whenever the change is replayed: the bandit is what the journal says
+            self._note_applied()
+            raise
+        if changes:
+            self._note_applied()
+
+    def _note_applied(self) -> None:
+        if self._journal is not None:
             self._model.close_block()
             self._journal.applied()
 

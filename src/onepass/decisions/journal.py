@@ -7,6 +7,7 @@ bandit: each applies what the others have written before it writes something its
 
 from collections.abc import Callable
 from contextlib import suppress
+from errno import EINVAL
 from time import monotonic
 
 import numpy as np
@@ -58,6 +59,7 @@ def open_bandit(store: EventStore, name: str, make: Callable[[], ContextualBandi
         with store.transaction():  # nobody else may make it meanwhile
             snapshot = store.latest_snapshot(name)
             if snapshot is None:
+                _check_unused(store, name)
                 store.save_snapshot(name, 0, to_bytes(_made(store, name, make)))
         snapshot = snapshot or store.latest_snapshot(name)
         assert snapshot is not None
@@ -80,6 +82,14 @@ def find_decision(store: EventStore, name: str, decision_id: str) -> Pending | N
     return None if event is None or event.forgotten else Pending.of(_change_of(event))
 
 
+def _check_unused(store: EventStore, name: str) -> None:
+    """Refuse a stream whose events a new bandit can't go on from."""
+    if store.last(name):
+        raise EventStoreError(
+            EINVAL, f"the stream {name!r} has events but no sound snapshot of a bandit that they belong to", store.path
+        )
+
+
 def _made(store: EventStore, name: str, make: Callable[[], ContextualBandit] | None) -> ContextualBandit:
     if make is not None:
         return make()
@@ -98,29 +108,37 @@ class _StoredJournal:
         self._at = self._snapshot_at = at  # number of the last event that was applied, and of the last snapshot
         self._replaying = 0.0  # seconds spent on events since the last snapshot
         self._patience = patience
+        self._is_sound = True  # whether the bandit is what the events up to `_at` have led to
 
     def catch_up(self, replay: Callable[[Change], None]) -> None:
         """Replay what has been written since."""
         begin = monotonic()
         for event in self._store.events(self._stream, self._at):
-            replay(_change_of(event))
-            self._at = event.number
+            if event.forgotten:
+                raise self._refusal(f"event {event.number} was forgotten, and no snapshot includes what came of it")
+            change = _change_of(event)
+            self._is_sound = False
+            replay(change)
+            self._at, self._is_sound = event.number, True
         self._replaying += monotonic() - begin
 
     def write(self, make: Callable[[], list[Change]], replay: Callable[[Change], None]) -> list[Change]:
         """Replay what others have written meanwhile, make changes, and return them once they are written."""
+        if not self._is_sound:
+            raise self._refusal("a change was interrupted before it was applied; open the bandit again")
         with self._store.transaction():
             self.catch_up(replay)
             changes, last = make(), self._at
             for change in changes:
                 context = b"" if change.context is None else np.ascontiguousarray(change.context).tobytes()
-                key = change.key or str(last + 1)  # its own number, which no other event has
+                key = change.key or f"{change.kind} {last + 1}"  # not the number alone, which ids of decisions are
                 last = self._store.append(self._stream, change.kind, key, _data_of(change), context).number
-        self._at = last
+        self._at, self._is_sound = last, not changes
         return changes
 
     def applied(self) -> None:
         """Save a snapshot every now and then."""
+        self._is_sound = True
         if self._at - self._snapshot_at < _SNAPSHOT_EVERY and self._replaying <= self._patience:
             return
         content = to_bytes(self._bandit)
@@ -129,6 +147,9 @@ class _StoredJournal:
                 return
             self._store.save_snapshot(self._stream, self._at, content)
             self._snapshot_at, self._replaying = self._at, 0.0
+
+    def _refusal(self, reason: str) -> EventStoreError:
+        return EventStoreError(EINVAL, f"the bandit {self._stream!r} can't go on: {reason}", self._store.path)
 
 
 def _data_of(change: Change) -> dict[str, object]:

@@ -56,7 +56,9 @@ class Policy:
         raise NotImplementedError
 
     def export(self) -> dict[str, Any]:
-        """The name and the parameters."""
+        """The name and the parameters, for a file; a TypeError for a policy that no file could give back."""
+        if _POLICIES.get(self.name) is not type(self):
+            raise TypeError(f"a bandit can be saved with the policies {', '.join(_POLICIES)}, not with {self!r}")
         return {"name": self.name, **asdict(self)}  # type: ignore[call-overload]
 
 

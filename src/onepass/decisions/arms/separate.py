@@ -5,7 +5,7 @@ certain. So the drift since an arm's last reward is made up for when the arm is 
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -153,8 +153,11 @@ class SeparateArms:
     def _compare(self, before: int) -> None:
         """Let arms without rewards start as one of the population of those that have some."""
         due = _FIRST_POPULATION * 2 ** np.arange(48)
-        if ((due > before) & (due <= self.n_learned)).any():
-            for moving in self._fleets:
+        if not ((due > before) & (due <= self.n_learned)).any():
+            return
+        for moving in self._fleets:
+            # The rewards are learned; arms too extreme to have a population are compared when rewards have doubled.
+            with suppress(ValueError):
                 if len(moving.fleet) > 1:
                     moving.fleet.prior = moving.fleet.population()
 

@@ -177,9 +177,7 @@ class EventStore:
 
     def find(self, stream: str, kind: str, key: str) -> Event | None:
         """The event of that name, or None."""
-        return self._found(
-            {"stream": as_name(stream, "stream"), "kind": as_name(kind, "kind"), "key": as_name(key, "key")}
-        )
+        return self._found(_event_name(stream, kind, key))
 
     def events(self, stream: str, after: int = 0, kinds: Collection[str] | None = None) -> Iterator[Event]:
         """The events of a stream with numbers above ``after``, in their order.

@@ -347,7 +347,7 @@ class ContextualBandit:
             return [self._unused_id(self.n_decisions + i) for i in range(n)]
         for i, given in enumerate(ids):
             if not isinstance(given, str) or not given:
-                raise TypeError(f"an id must be a text, got {given!r}")
+                raise TypeError(f"an id must be a text that is not empty, got {given!r}")
             if self._ledger.find(given) is not None or given in ids[:i]:
                 raise ValueError(f"the id {given!r} belongs to another decision; every decision needs one of its own")
         return list(ids)
@@ -468,6 +468,10 @@ class ContextualBandit:
     def expire(self, after: float | timedelta, default: float | None = None, *, now: float | None = None) -> int:
         """Stop waiting for the rewards of old decisions; return how many there were.
 
+        Clicks that are learned as they come, while their absence is learned only at the age ``after``, make the arms that
+        are chosen most at present look far better than they are. Where many decisions are made in that time, hold clicks
+        back and reward them at that age too.
+
         Parameters
         ----------
         after : seconds, or timedelta
@@ -477,9 +481,9 @@ class ContextualBandit:
         now : float, optional
             In seconds since 1970.
         """
-        seconds = after.total_seconds() if isinstance(after, timedelta) else float(after)
-        if not seconds >= 0.0:
-            raise ValueError(f"after must be a time that is not negative, got {after!r}")
+        seconds = after.total_seconds() if isinstance(after, timedelta) else after
+        if isinstance(seconds, str) or not seconds >= 0.0:
+            raise ValueError(f"after must be seconds or a timedelta, and not negative, got {after!r}")
         limit = _as_time(now) - seconds
         reward = None if default is None else float(self._rewards.check(default)[0])
         expired: list[str] = []
@@ -637,7 +641,7 @@ class ContextualBandit:
             given = np.asarray(contexts)
             if given.ndim >= len(shape) and given.shape[-len(shape) :] == shape:
                 contexts = given.reshape(*given.shape[: -len(shape)], self.n_features)
-        rows, single = as_rows(contexts, self.n_features)
+        rows, single = as_rows(contexts, self.n_features, "a context")
         if not (np.abs(rows) <= _LARGEST).all():
             raise ValueError(f"contexts must be below {_LARGEST:g}, got {np.abs(rows).max():g}")
         return rows, single

@@ -468,9 +468,9 @@ class ContextualBandit:
     def expire(self, after: float | timedelta, default: float | None = None, *, now: float | None = None) -> int:
         """Stop waiting for the rewards of old decisions; return how many there were.
 
-        Clicks that are learned as they come, while their absence is learned only at the age ``after``, make the arms that
-        are chosen most at present look far better than they are. Where many decisions are made in that time, hold clicks
-        back and reward them at that age too.
+        Clicks that are learned as they come, while their absence is learned only at the age ``after``, make the arms
+        that are chosen most at present look far better than they are. Where many decisions are made in that time, hold
+        clicks back and reward them at that age too.
 
         Parameters
         ----------

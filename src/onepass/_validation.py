@@ -78,20 +78,22 @@ def _first(array: FloatArray, wrong: Any) -> str:
     return f"{array[where]}{place}"
 
 
-def as_rows(value: Any, n_features: int) -> tuple[FloatArray, bool]:
+def as_rows(value: Any, n_features: int, name: str = "X") -> tuple[FloatArray, bool]:
     """``value`` as rows ``(n, n_features)``, and whether it was given as one row."""
     if issparse(value):
-        raise TypeError(f"X must have dense rows for this model, got a sparse {type(value).__name__}; pass X.toarray()")
-    array = as_floats(value, "X")
+        raise TypeError(
+            f"{name} must have dense rows for this model, got a sparse {type(value).__name__}; pass its toarray()"
+        )
+    array = as_floats(value, name)
     single = array.ndim == 1
     if array.ndim not in (1, 2) or array.shape[-1] != n_features:
         hint = f"; reshape it to ({array.size}, 1)" if n_features == 1 and single else ""
         raise ValueError(
-            f"X must have shape ({n_features},) for one row or (n, {n_features}) for many, "
+            f"{name} must have shape ({n_features},) for one row or (n, {n_features}) for many, "
             f"got shape {array.shape}{hint}"
         )
     if array.size == 0:
-        raise ValueError(f"X is empty (shape {array.shape}); at least one row is needed")
+        raise ValueError(f"{name} is empty (shape {array.shape}); at least one row is needed")
     return np.ascontiguousarray(np.atleast_2d(array)), single
 
 

@@ -219,7 +219,7 @@ def test_names_are_texts_and_whole_numbers_and_numpys_become_pythons() -> None:
 @pytest.mark.parametrize(
     ("act", "words"),
     [
-        (lambda one: one.choose([1.0]), "X must have shape"),
+        (lambda one: one.choose([1.0]), "a context must have shape"),
         (lambda one: one.choose([[1.0, 2.0]] * 2), "choose takes one context, got 2; use choose_many"),
         (lambda one: one.choose([1.0, np.nan]), "finite"),
         (lambda one: one.choose([1.0, 1e151]), r"contexts must be below 1e\+150, got 1e\+151"),
@@ -232,8 +232,8 @@ def test_names_are_texts_and_whole_numbers_and_numpys_become_pythons() -> None:
         (lambda one: one.choose([1.0, 2.0], arms=[]), "no arm can be chosen: there is none"),
         (lambda one: one.choose([1.0, 2.0], arms={"a": [1.0]}), "arms have no features: pass a list"),
         (lambda one: one.choose([1.0, 2.0], time=np.inf), "time must be finite"),
-        (lambda one: one.choose([1.0, 2.0], id=5), "an id must be a text, got 5"),
-        (lambda one: one.choose([1.0, 2.0], id=""), "an id must be a text, got ''"),
+        (lambda one: one.choose([1.0, 2.0], id=5), "an id must be a text that is not empty, got 5"),
+        (lambda one: one.choose([1.0, 2.0], id=""), "an id must be a text that is not empty, got ''"),
         (lambda one: one.choose_many(np.ones((2, 2)), ids=["x"]), "ids must have one per context, 2, got 1"),
         (lambda one: one.choose_many(np.ones((2, 2)), ids=["x", "x"]), "'x' belongs to another decision"),
         (lambda one: one.learn([1.0, 2.0], "z", 1.0), "there is no arm 'z'"),
@@ -246,8 +246,8 @@ def test_names_are_texts_and_whole_numbers_and_numpys_become_pythons() -> None:
         (lambda one: one.remove_arm("z"), "there is no arm 'z'"),
         (lambda one: one.pause("z"), "there is no arm 'z'"),
         (lambda one: one.resume(None), "there is no arm None"),
-        (lambda one: one.expire(-1.0), "after must be a time that is not negative, got -1.0"),
-        (lambda one: one.expire(float("nan")), "after must be a time that is not negative"),
+        (lambda one: one.expire(-1.0), "after must be seconds or a timedelta, and not negative, got -1.0"),
+        (lambda one: one.expire(float("nan")), "after must be seconds or a timedelta, and not negative"),
         (lambda one: one.expire(1.0, 0.5), "a reward must be 0 or 1"),
     ],
 )

@@ -19,7 +19,7 @@ def _number(value: Any) -> float:
     try:
         return float(value)
     except ValueError:
-        raise click.BadParameter(f"{value!r} is not a number.") from None
+        raise click.BadParameter(f"{value!r} is not a number.", param_hint="'VALUE'") from None
 
 
 @click.command(

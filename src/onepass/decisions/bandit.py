@@ -7,6 +7,7 @@ Whatever changes a bandit is a `Change`: it is made and checked first, then writ
 then applied. A bandit to which the same changes are applied is the same, bit for bit.
 """
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
@@ -52,6 +53,7 @@ __all__ = ["ContextualBandit"]
 
 _COUNTS = ("n_decisions", "n_rewards", "n_unknown")
 _UNKNOWN = ("error", "count")  # what to do with rewards that no decision waits for
+_WILD = 300.0  # size of a feature that is hardly of unit scale; rare categories that were standardised have less
 _LARGEST = 1e150  # of a context's features: its square is finite
 
 
@@ -163,6 +165,7 @@ class ContextualBandit:
         self.policy = as_policy(policy, for_network=bool(layers))
         self.unknown_rewards = one_of(unknown_rewards, _UNKNOWN, "unknown_rewards")
         self._scaling = RunningScaling(self.n_features) if as_flag(standardize, "standardize") else None
+        self._warns_of_scale = self._scaling is None
         self._table = arms if isinstance(arms, ArmTable) else ArmTable(arms)
         self._model = self._make_model()
         self._ledger = Ledger()
@@ -354,7 +357,7 @@ class ContextualBandit:
         names: dict[str, None] = {}
         for given in ids:
             if not isinstance(given, str) or not given:
-                raise TypeError(f"an id must be a text, got {given!r}")
+                raise TypeError(f"an id must be a text that is not empty, got {given!r}")
             if self._ledger.find(given) is not None or given in names:
                 raise ValueError(f"the id {given!r} belongs to another decision; every decision needs one of its own")
             names[given] = None
@@ -483,6 +486,10 @@ class ContextualBandit:
     def expire(self, after: float | timedelta, default: float | None = None, *, now: float | None = None) -> int:
         """Stop waiting for the rewards of old decisions; return how many there were.
 
+        Clicks that are learned as they come, while their absence is learned only at the age ``after``, make the arms
+        that are chosen most at present look far better than they are. Where many decisions are made in that time, hold
+        clicks back and reward them at that age too.
+
         Parameters
         ----------
         after : seconds, or timedelta
@@ -492,9 +499,9 @@ class ContextualBandit:
         now : float, optional
             In seconds since 1970.
         """
-        seconds = after.total_seconds() if isinstance(after, timedelta) else float(after)
-        if not seconds >= 0.0:
-            raise ValueError(f"after must be a time that is not negative, got {after!r}")
+        seconds = after.total_seconds() if isinstance(after, timedelta) else after
+        if isinstance(seconds, str) or not seconds >= 0.0:
+            raise ValueError(f"after must be seconds or a timedelta, and not negative, got {after!r}")
         limit = _as_time(now) - seconds
         reward = None if default is None else float(self._rewards.check(default)[0])
         expired: list[str] = []
@@ -660,9 +667,16 @@ class ContextualBandit:
             given = np.asarray(contexts)
             if given.ndim >= len(shape) and given.shape[-len(shape) :] == shape:
                 contexts = given.reshape(*given.shape[: -len(shape)], self.n_features)
-        rows, single = as_rows(contexts, self.n_features)
+        rows, single = as_rows(contexts, self.n_features, "a context")
         if not (np.abs(rows) <= _LARGEST).all():
             raise ValueError(f"contexts must be below {_LARGEST:g}, got {np.abs(rows).max():g}")
+        if self._warns_of_scale and (np.abs(rows) > _WILD).any():
+            self._warns_of_scale = False
+            warnings.warn(
+                f"a context has a feature of {np.abs(rows).max():g}: features far from unit scale are learned badly; pass "
+                "standardize=True, or scale them",
+                stacklevel=4,
+            )
         return rows, single
 
     # Files.

@@ -54,6 +54,8 @@ def open_bandit(store: EventStore, name: str, make: Callable[[], ContextualBandi
     ...     bandit.pending, bandit.reward(first, 1.0)
     (('0',), True)
     """
+    if not isinstance(store, EventStore):
+        raise TypeError(f"store must be an EventStore, such as EventStore('decisions.sqlite'), got {store!r}")
     snapshot = store.latest_snapshot(name)
     if snapshot is None:
         with store.transaction():  # nobody else may make it meanwhile

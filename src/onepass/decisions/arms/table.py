@@ -35,8 +35,8 @@ class ArmTable:
         self._paused: set[Any] = set()
         self.n_features: int | None = None
         self.next_number = 0
-        if isinstance(arms, (str, bytes)):
-            raise TypeError(f"arms must be a list of names, or a dict of features by name, got the text {arms!r}")
+        if isinstance(arms, (str, bytes)) or not isinstance(arms, Iterable):
+            raise TypeError(f"arms must be a list of names, or a dict of features by name, got {arms!r}")
         features_of = dict(arms) if isinstance(arms, Mapping) else None
         for name in arms if features_of is None else features_of:
             features = None if features_of is None else features_of[name]

@@ -152,6 +152,7 @@ def test_the_rate_of_drift_is_found_out() -> None:
     assert fast[True] > 0.9
 
 
+@pytest.mark.filterwarnings("ignore:a context has a feature")
 def test_arms_too_extreme_for_a_population_are_learned_all_the_same() -> None:
     rng = np.random.default_rng(0)
     bandit = ContextualBandit(["a", "b"], 1, observation="gaussian", population=True)

@@ -387,3 +387,11 @@ def test_a_simulated_loop_in_the_way_of_river() -> None:
         bandit.update(arm, context, reward)
         total += reward
     assert total > 170.0
+
+
+def test_contexts_far_from_unit_scale_are_told_once() -> None:
+    bandit = ContextualBandit(["a", "b"], 2)
+    with pytest.warns(UserWarning, match=r"a feature of 52000: .* pass standardize=True"):
+        bandit.choose([35.0, 52000.0])
+    bandit.choose([35.0, 52000.0])  # a second warning would be an error here
+    ContextualBandit(["a", "b"], 2, standardize=True).choose([35.0, 52000.0])

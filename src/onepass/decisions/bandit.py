@@ -673,8 +673,8 @@ class ContextualBandit:
         if self._warns_of_scale and (np.abs(rows) > _WILD).any():
             self._warns_of_scale = False
             warnings.warn(
-                f"a context has a feature of {np.abs(rows).max():g}: features far from unit scale are learned badly; pass "
-                "standardize=True, or scale them",
+                f"a context has a feature of {np.abs(rows).max():g}: features far from unit scale are learned badly; "
+                "pass standardize=True, or scale them",
                 stacklevel=4,
             )
         return rows, single

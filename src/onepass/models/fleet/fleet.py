@@ -33,10 +33,10 @@ from onepass.models.fleet.records import (
     AT_SEEN,
     HEAD,
     check_records,
-    covariances_of,
     make_record,
-    packed_roots,
+    packed_mixtures,
     record_width,
+    roots_of,
     trusts_of,
 )
 from onepass.models.fleet.store import RecordStore
@@ -304,10 +304,10 @@ class PerceptronFleet:
         if not len(moving):
             return self
         slots, shares = self._store.assign(take_keys(found, moving), self._priors[-1])[0], shares[moving]
-        covs, size = covariances_of(self._store.records[slots], self._template.size), self._template.size
-        start = covariances_of(self._priors[-1:], size)
-        moved = (1.0 - shares)[:, None, None] * covs + shares[:, None, None] * start
-        self._store.records[slots, HEAD + size : record_width(size)] = packed_roots(moved)
+        size = self._template.size
+        roots, start = roots_of(self._store.records[slots], size), roots_of(self._priors[-1:], size)
+        packed = packed_mixtures(roots, np.broadcast_to(start, roots.shape), shares)
+        self._store.records[slots, HEAD + size : record_width(size)] = packed
         return self
 
     @contextmanager

@@ -19,11 +19,10 @@ __all__ = [
     "AT_TOUCHED",
     "HEAD",
     "check_records",
-    "covariances_of",
     "make_record",
     "means_of",
     "natural_of",
-    "packed_roots",
+    "packed_mixtures",
     "record_width",
     "roots_of",
     "trusts_of",
@@ -68,26 +67,24 @@ def roots_of(records: FloatArray, size: int) -> FloatArray:
     return roots
 
 
-def covariances_of(records: FloatArray, size: int) -> FloatArray:
-    """Return the covariances of the weights, ``(n, p, p)``."""
-    roots = roots_of(records, size)
-    return roots.swapaxes(1, 2) @ roots
+def packed_mixtures(first: FloatArray, second: FloatArray, share: FloatArray) -> FloatArray:
+    """Roots of ``(1 - share) C_1 + share C_2``, packed as records have them, from those of both, ``(n, p, p)``.
 
-
-def packed_roots(covs: FloatArray) -> FloatArray:
-    """Return the square roots of covariances ``(n, p, p)`` as records have them, ``R`` with ``R'R = C``.
+    By QR, as the sum of two covariances that are all but singular need not be positive definite after rounding.
 
     Examples
     --------
-    >>> cov = np.array([[[2.0, 1.0], [1.0, 3.0]]])
-    >>> record = np.concatenate([np.zeros(HEAD + 2), packed_roots(cov)[0]])
-    >>> bool(np.allclose(covariances_of(record[None], 2), cov))
-    True
+    >>> roots = np.array([[[1.0, 0.0], [2.0, 3.0]]])
+    >>> packed_mixtures(roots, 5.0 * roots, np.array([0.0]))
+    array([[1., 2., 3.]])
     """
-    # Cholesky's factor from the last weight to the first is upper triangular.
-    upper = np.linalg.cholesky(covs[:, ::-1, ::-1])[:, ::-1, ::-1]
-    below, across = np.tril_indices(covs.shape[1])
-    return np.asarray(upper.swapaxes(1, 2)[:, below, across])
+    weights = np.sqrt(np.stack([1.0 - share, share]))[:, :, None, None]
+    both = np.concatenate([weights[0] * first, weights[1] * second], axis=1)
+    # From the last weight to the first, so that the triangle is a lower one.
+    root = np.asarray(np.linalg.qr(both[:, :, ::-1], mode="r"))[:, ::-1, ::-1]
+    root = root * np.where(np.diagonal(root, axis1=1, axis2=2) < 0.0, -1.0, 1.0)[:, :, None]
+    below, across = np.tril_indices(first.shape[1])
+    return np.asarray(root[:, below, across])
 
 
 def trusts_of(records: FloatArray, size: int) -> FloatArray:

@@ -114,7 +114,7 @@ def test_an_id_that_is_a_number_takes_no_number_away(run: Run, file: Path) -> No
 
 
 def test_requests_and_rewards_in_lines(piped: Any, run: Run, file: Path) -> None:
-    asked = [{"id": 7, "context": [1, 0]}, {"context": [0, 1.5], "n": 2}, "", {"id": "x", "context": [0, 0], "more": 1}]
+    asked = [{"id": 7, "context": [1, 0]}, {"context": [0, 1.5], "n": 2}, "", {"id": "x", "context": [0, 0]}]
     done = piped(asked, "decide", file, "--arms", "red,blue")
     assert done.code == 0, done.err
     assert [(found["id"], len(found["arms"])) for found in done.events] == [("7", 1), ("1", 2), ("x", 1)]
@@ -409,3 +409,9 @@ def test_snapshots_of_two_processes_get_along(file: Path, monkeypatch: pytest.Mo
         assert snapshot is not None
         assert snapshot.after == 2
         assert open_bandit(store, "bandit").pending == ("0", "1")
+
+
+def test_a_field_that_nobody_knows_is_told(piped: Any, file: Path) -> None:
+    done = piped([{"context": [1, 1], "arm": "red"}], "decide", file)
+    assert done.code == 3
+    assert "it has 'arm', but only 'context', 'id', 'n', 'arms' are known" in done.out

@@ -79,8 +79,9 @@ def decide(
 def _requested(found: dict[str, Any], n: int, arms: tuple[str, ...] | None) -> "Request":
     """The request in a line of input; what it leaves out is as the options say."""
     from onepass.cli.bandit_file import Request
-    from onepass.cli.json_lines import as_id, as_numbers, field
+    from onepass.cli.json_lines import as_id, as_numbers, check_fields, field
 
+    check_fields(found, ("context", "id", "n", "arms"))
     own_n, own_arms = found.get("n", n), found.get("arms", arms)
     if not isinstance(own_n, int) or isinstance(own_n, bool) or own_n < 1:
         raise ValueError(f"n must be a whole number from 1 on, got {own_n!r}")

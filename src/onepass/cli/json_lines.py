@@ -9,7 +9,7 @@ import click
 
 from onepass.cli.errors import REJECTED
 
-__all__ = ["as_id", "as_number", "as_numbers", "field", "for_each_line"]
+__all__ = ["as_id", "as_number", "as_numbers", "check_fields", "field", "for_each_line"]
 
 
 def for_each_line(use: Callable[[dict[str, Any]], None], reject: Callable[[dict[str, Any], str], None]) -> int:
@@ -50,6 +50,13 @@ def _parsed(line: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError(f'not a JSON object such as {{"id": "17"}}, but {_shown(found)}')
     return found
+
+
+def check_fields(found: dict[str, Any], known: tuple[str, ...]) -> None:
+    """Raise a ValueError for a field that would be ignored, such as one that is misspelt."""
+    unknown = [name for name in found if name not in known]
+    if unknown:
+        raise ValueError(f"it has {', '.join(map(repr, unknown))}, but only {', '.join(map(repr, known))} are known")
 
 
 def field(found: dict[str, Any], name: str) -> Any:

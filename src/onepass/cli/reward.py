@@ -67,7 +67,7 @@ def reward(
     """
     from onepass.cli.bandit_file import open_file
     from onepass.cli.errors import user_errors
-    from onepass.cli.json_lines import as_id, as_number, field, for_each_line
+    from onepass.cli.json_lines import as_id, as_number, check_fields, field, for_each_line
 
     if decision_id is not None and value is None:
         raise click.UsageError("ID needs a VALUE: onepass reward FILE ID VALUE.")
@@ -90,6 +90,7 @@ def reward(
                 click.echo(json.dumps({"id": key, "result": result}))
 
         def learn_line(found: dict[str, Any]) -> None:
+            check_fields(found, ("id", "reward", "arm"))
             learn(as_id(field(found, "id")), as_number(field(found, "reward"), "a reward"), found.get("arm"))
 
         def reject(found: dict[str, Any], reason: str) -> None:

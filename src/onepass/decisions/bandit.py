@@ -721,6 +721,7 @@ class ContextualBandit:
         scaling = {} if self._scaling is None else self._scaling.export()
         return {"settings": given, "counts": counts, "model": parameters}, {
             **nested("model", arrays),
+            **self._table.arrays(),
             **self._ledger.export(),
             **scaling,
         }
@@ -731,7 +732,7 @@ class ContextualBandit:
         given = dict(parameters["settings"])
         shape, covariance = given["n_features"], given["covariance"]
         given |= {
-            "arms": ArmTable.restore(given["arms"]),
+            "arms": ArmTable.restore(given["arms"], arrays),
             "policy": decode_policy(given["policy"]),
             "hidden": tuple(decode_layer(layer) for layer in given["hidden"]),
             "covariance": covariance if isinstance(covariance, str) else tuple(covariance),

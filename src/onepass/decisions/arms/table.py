@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from onepass._typing import FloatArray
 from onepass._validation import as_floats
 from onepass.decisions.arms.base import Arm
-from onepass.files.state import as_tally
+from onepass.files.state import Arrays, as_tally, sized
 
 __all__ = ["ArmTable", "Arms", "decode_arm", "encode_arm", "names_of"]
 
@@ -120,24 +120,33 @@ class ArmTable:
         """Make an arm available again."""
         self._paused.discard(name)
 
+    def arrays(self) -> Arrays:
+        """The features of all arms, ``(K, p)``, if they have some."""
+        if self.n_features is None:
+            return {}
+        return {"arm_features": np.array([arm.features for arm in self.all]).reshape(len(self), self.n_features)}
+
     def export(self) -> dict[str, Any]:
-        """All arms, for JSON."""
+        """All else of the arms, for JSON."""
         return {
-            "arms": [encode_arm(arm) for arm in self.all],
+            "arms": [[arm.name, arm.number] for arm in self.all],
             "paused": list(self.paused),
             "n_features": self.n_features,
             "next_number": self.next_number,
         }
 
     @classmethod
-    def restore(cls, data: dict[str, Any]) -> "ArmTable":
-        """Make the table that `export` described."""
-        table = cls(())
-        table.n_features = None if data["n_features"] is None else as_tally(data["n_features"], "n_features")
-        for arm in map(decode_arm, data["arms"]):
-            if (arm.features is None) != (table.n_features is None) or arm.number < table.next_number:
-                raise ValueError(f"the arm {arm.name!r} does not fit the others")
-            table.enter(arm)
+    def restore(cls, data: dict[str, Any], arrays: Arrays) -> "ArmTable":
+        """Make the table that `export` and `arrays` described."""
+        table, named = cls(()), data["arms"]
+        features: Iterable[FloatArray | None] = [None] * len(named)
+        if data["n_features"] is not None:
+            table.n_features = as_tally(data["n_features"], "n_features")
+            features = sized(arrays, "arm_features", (len(named), table.n_features))
+        for (name, number), own in zip(named, features, strict=True):
+            if number < table.next_number:
+                raise ValueError(f"the arm {name!r} does not fit the others")
+            table.enter(Arm(_as_name(name), as_tally(number, "number"), own))
         for name in data["paused"]:
             table.pause(table.find(name).name)
         table.next_number = max(table.next_number, as_tally(data["next_number"], "next_number"))

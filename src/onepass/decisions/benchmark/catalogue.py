@@ -89,6 +89,7 @@ _LINEAR: Players = {
 _DRIFTING: Players = {
     "perceptrons, drift='auto', population": partial(_bandit, drift="auto", population=True),
     "perceptrons, population": partial(_bandit, population=True),
+    "perceptrons, population, scale 0.1": partial(_bandit, population=True, policy=Thompson(0.1)),
     "perceptrons": _bandit,
     "LinUCB, alpha 0.1": lambda task, seed: LinUCB(task.n_arms, task.n_features, 0.1),
     "LinUCB, alpha 0.3": lambda task, seed: LinUCB(task.n_arms, task.n_features, 0.3),

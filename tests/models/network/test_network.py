@@ -129,7 +129,7 @@ def test_the_old_name_of_the_kernel_is_understood() -> None:
 
 
 def test_sparse_rows_are_to_be_made_dense() -> None:
-    with pytest.raises(TypeError, match=r"dense rows for this model, got a sparse csr_array; pass X.toarray\(\)"):
+    with pytest.raises(TypeError, match=r"dense rows for this model, got a sparse csr_array; pass its toarray\(\)"):
         BayesianNetwork(2, (3,)).learn(csr_array(np.eye(2)), [0.0, 1.0])  # type: ignore[arg-type]
 
 

@@ -9,7 +9,6 @@ scikit-learn's network takes a gradient step per row; it has 100 units, its defa
 our 50. A Markdown table comes out, and what others have won.
 """
 
-import gzip
 import sys
 import warnings
 from collections.abc import Callable
@@ -23,10 +22,11 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from onepass import BayesianMLPClassifier
+from onepass.decisions.benchmark.tasks import read_images, read_labels
 from onepass.evaluation.baselines import TunedBaseline, mlp, sgd
 from onepass.evaluation.metrics import Accuracy, ClassPredictions, LogLoss
 
-__all__ = ["BATCH", "COMMITTEE", "MLP", "OURS", "SGD", "SPLITS", "bundled", "read_images", "read_labels", "sets"]
+__all__ = ["BATCH", "COMMITTEE", "MLP", "OURS", "SGD", "SPLITS", "bundled", "sets"]
 
 SPLITS = 10
 FIRST = 10_000
@@ -103,14 +103,6 @@ def _score(y: np.ndarray, probabilities: np.ndarray) -> tuple[float, float]:
 
 def _difference(gap: np.ndarray) -> str:
     return f"{gap.mean():+.4f} ± {gap.std(ddof=1) / np.sqrt(len(gap)):.4f}"
-
-
-def read_images(path: Path) -> np.ndarray:
-    return np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8, offset=16).reshape(-1, 784) / 255.0
-
-
-def read_labels(path: Path) -> np.ndarray:
-    return np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8, offset=8).astype(int)
 
 
 def main(arguments: list[str]) -> None:

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.classification import read_images, read_labels
 from onepass import BayesianNetwork
 from onepass._typing import FloatArray
+from onepass.decisions.benchmark.tasks import read_images, read_labels
 from onepass.merging import Rounds
 
 ROWS = 10_000
@@ -33,8 +33,8 @@ class Problem:
 
     name: str
     X: FloatArray
-    y: FloatArray
-    test: tuple[FloatArray, FloatArray]
+    y: Any  # numbers, or labels
+    test: tuple[FloatArray, Any]
     settings: dict[str, Any]
     covariances: tuple[str, ...]
     score: Callable[[BayesianNetwork, FloatArray, FloatArray], str]

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
-from benchmarks.classification import read_images, read_labels
 from benchmarks.wide.study import Study
 from onepass._typing import FloatArray
+from onepass.decisions.benchmark.tasks import read_images, read_labels
 from onepass.evaluation.metrics import Accuracy, ClassPredictions, LogLoss
 
 __all__ = ["CLASSES", "Images", "Progress", "Scores", "load", "one_pass", "score"]

@@ -9,7 +9,7 @@ from typing import Any, Self
 from onepass._validation import as_fraction
 from onepass.files.registry import savable
 
-__all__ = ["AUTO", "DriftChoice", "as_drift"]
+__all__ = ["AUTO", "DriftChoice", "as_drift", "check_nothing_fades"]
 
 AUTO = "auto"
 _SEVERAL_RATES = {"BayesianPerceptron": "DriftingPerceptron", "BayesianNetwork": "DriftingNetwork"}
@@ -18,6 +18,14 @@ _SEVERAL_RATES = {"BayesianPerceptron": "DriftingPerceptron", "BayesianNetwork":
 def as_drift(drift: Any) -> float | str:
     """Check a rate of drift, in [0, 1], or ``"auto"``."""
     return AUTO if isinstance(drift, str) and drift == AUTO else as_fraction(drift, "drift", f"or {AUTO!r}")
+
+
+def check_nothing_fades(forgetting: Any) -> None:
+    """Raise a ValueError where the past is to fade at a given rate, and ``drift="auto"`` would find one out."""
+    if forgetting != 1.0:
+        raise ValueError(
+            f"drift={AUTO!r} finds out how fast the past fades and needs forgetting=1, got forgetting={forgetting!r}"
+        )
 
 
 class DriftChoice:

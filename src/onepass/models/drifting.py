@@ -31,7 +31,7 @@ from onepass.files.state import Arrays, Parameters, as_number, nested, sized, un
 from onepass.likelihoods import Bernoulli, Counts
 from onepass.likelihoods.counts import count_interval, log_normal
 from onepass.likelihoods.mixtures import likely_weights, mixture_moments, mixture_quantile, noise_mixture
-from onepass.models.drift import AUTO
+from onepass.models.drift import AUTO, check_nothing_fades
 from onepass.models.mixing import (
     WORTH_THREADS,
     log_mixture,
@@ -97,11 +97,7 @@ class Drifting:
     def __init__(self, *args: Any, drift: str = AUTO, **options: Any) -> None:
         super().__init__(*args, **options)  # for the settings; what is learned is in the hypotheses
         self.drift = drift
-        if options.get("forgetting", 1.0) != 1.0:
-            raise ValueError(
-                f"drift={AUTO!r} finds out how fast the past fades and needs forgetting=1, got "
-                f"forgetting={options['forgetting']!r}"
-            )
+        check_nothing_fades(options.get("forgetting", 1.0))
         self._state = Hypotheses.start([self._plain(*args, **{**options, **own}) for own in HYPOTHESES.values()])
 
     def __repr__(self) -> str:

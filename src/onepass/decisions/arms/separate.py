@@ -15,6 +15,7 @@ from onepass.decisions.arms.base import OBSERVATIONS, Arm, ModelSettings, as_sco
 from onepass.decisions.policies import ArmScores
 from onepass.engine.step import NOISE, NOISE_WEIGHT
 from onepass.files.state import Arrays, Parameters, as_number, as_tally, nested, sized, under
+from onepass.models.drift import check_nothing_fades
 from onepass.models.drifting import HYPOTHESES, Hypotheses
 from onepass.models.fleet import PerceptronFleet
 from onepass.models.mixing import mixed_prediction, stacked
@@ -33,6 +34,7 @@ class _MovingFleet:
 
     def __init__(self, fleet: PerceptronFleet, rate: float) -> None:
         self.fleet, self.rate = fleet, rate
+        self._likelihood = fleet.prior.observation  # made once: the prior is put together anew each time
         self.learned_at: FloatArray = np.zeros(0)  # by arm: how many rewards there were after its last one
 
     @contextmanager
@@ -56,7 +58,7 @@ class _MovingFleet:
         moved = np.tile(self._moved(numbers, now), n)
         start = np.repeat(self.fleet.predict(np.full(n, -1), contexts).pre_var, n_arms)  # of a key that no arm has
         pre_var = (1.0 - moved) * found.pre_var + moved * start
-        output = self.fleet.prior.observation.output_moments(self.fleet.activation, found.pre_mean, pre_var)
+        output = self._likelihood.output_moments(self.fleet.activation, found.pre_mean, pre_var)
         parts = (output.mean, output.var, found.pre_mean, pre_var, found.noise_var)
         return Prediction(*(part.reshape(n, n_arms) for part in parts))
 
@@ -97,11 +99,8 @@ class SeparateArms:
     def __init__(self, settings: ModelSettings) -> None:
         self.population = settings.population
         automatic = isinstance(settings.drift, str)
-        if automatic and settings.forgetting != 1.0:
-            raise ValueError(
-                f"drift={settings.drift!r} finds out how fast the past fades and needs forgetting=1, got "
-                f"forgetting={settings.forgetting!r}"
-            )
+        if automatic:
+            check_nothing_fades(settings.forgetting)
         alone = {"drift": float(settings.drift), "forgetting": settings.forgetting} if not automatic else {}
         activation = OBSERVATIONS[settings.observation]
         self._fleets: list[_MovingFleet] = []

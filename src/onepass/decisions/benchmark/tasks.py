@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from onepass._typing import FloatArray
 
-__all__ = ["Round", "Task", "drifting_arms", "labelled", "linear_gaussian", "read_mnist"]
+__all__ = ["Round", "Task", "drifting_arms", "labelled", "linear_gaussian", "read_images", "read_labels", "read_mnist"]
 
 _WALK = 10  # steps after which weights move by what they would in all of them
 Labels = NDArray[np.int64]
@@ -41,10 +41,18 @@ class Task:
 
 
 def read_mnist(folder: Path) -> tuple[FloatArray, Labels]:
-    """The 60,000 training images, ``(n, 784)`` in 0 to 1, and their labels."""
-    images = np.frombuffer(gzip.decompress((folder / "train-images-idx3-ubyte.gz").read_bytes()), np.uint8, offset=16)
-    labels = np.frombuffer(gzip.decompress((folder / "train-labels-idx1-ubyte.gz").read_bytes()), np.uint8, offset=8)
-    return images.reshape(len(labels), -1) / 255.0, labels.astype(np.int64)
+    """The 60,000 training images and their labels."""
+    return read_images(folder / "train-images-idx3-ubyte.gz"), read_labels(folder / "train-labels-idx1-ubyte.gz")
+
+
+def read_images(path: Path) -> FloatArray:
+    """The images of one of MNIST's files, ``(n, 784)`` in 0 to 1."""
+    return np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8, offset=16).reshape(-1, 784) / 255.0
+
+
+def read_labels(path: Path) -> Labels:
+    """The labels of one of MNIST's files, ``(n,)``."""
+    return np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8, offset=8).astype(np.int64)
 
 
 def labelled(contexts: FloatArray, rewards: FloatArray, steps: int | None = None, *, warm_up: int = 0) -> Task:

@@ -963,16 +963,16 @@ def test_shells_complete_commands(run: Run, shell: str) -> None:
 def test_only_the_rejects_of_the_interrupted_run_are_gone_on_with(tmp_path: Path) -> None:
     from click import ClickException
 
-    from onepass.cli.rejects import Rejects
+    from onepass.cli.rejects import RejectOptions, Rejects
     from onepass.tables.rows import Reject
 
     path = tmp_path / "bad.csv"
-    with Rejects(path, strict=False) as log:
+    with Rejects(RejectOptions(path)) as log:
         log.add("a.csv", (Reject(1, "is bad"),))
         note = log.note()
         log.add("a.csv", (Reject(2, "is lost"),))
     written = path.read_bytes()
-    with Rejects(path, strict=False, notes=note) as log:
+    with Rejects(RejectOptions(path), note) as log:
         assert log.count == 1
     assert path.read_bytes() == written[: note["rejects_bytes"]]
     for notes, contents in (
@@ -985,5 +985,5 @@ def test_only_the_rejects_of_the_interrupted_run_are_gone_on_with(tmp_path: Path
             if content is not None:
                 path.write_bytes(content)
             with pytest.raises(ClickException, match=r"rejects"):
-                Rejects(path, strict=False, notes=notes)
+                Rejects(RejectOptions(path), notes)
             assert (path.read_bytes() if path.exists() else None) == content

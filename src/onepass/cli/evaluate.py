@@ -7,8 +7,9 @@ import click
 
 from onepass.cli import options
 from onepass.cli.console import Console, counted
-from onepass.cli.rejects import Rejects
+from onepass.cli.rejects import RejectOptions, Rejects
 from onepass.cli.schema import schema_options, task_words
+from onepass.tables.readers.options import ReadOptions
 
 if TYPE_CHECKING:
     from onepass.evaluation.prequential import Trial
@@ -41,7 +42,7 @@ __all__ = ["evaluate"]
 )
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a report to this file.")
 @options.rejecting
-@options.delimiter
+@options.reading
 @options.reporting
 def evaluate(
     files: tuple[str, ...],
@@ -49,9 +50,8 @@ def evaluate(
     path: Path | None,
     compare: bool,
     html: Path | None,
-    rejects: Path | None,
-    strict: bool,
-    delimiter: str | None,
+    rejecting: RejectOptions,
+    reading: ReadOptions,
     as_json: bool,
     quiet: bool,
     **shape: Any,
@@ -78,8 +78,8 @@ def evaluate(
         from onepass.tables.readers.paths import expand
         from onepass.tables.schema import check_columns, infer_model
 
-        inputs = Inputs(tuple(expand(files)), 1, delimiter)
-        check_distinct_paths([*inputs.files, *([path] if path else [])], html=html, rejects=rejects)
+        inputs = Inputs(tuple(expand(files)), 1, reading)
+        check_distinct_paths([*inputs.files, *([path] if path else [])], html=html, rejects=rejecting.rejects)
         if html is not None:
             check_writable(html, "--html")
         sources = inputs.sources()
@@ -95,7 +95,7 @@ def evaluate(
                 console.fact(name, words)
         trial = Trial(model, compare=compare)
         console.start()
-        with stoppable() as stopping, Rejects(rejects, strict=strict) as log:
+        with stoppable() as stopping, Rejects(rejecting) as log:
             halt = sources[0].stop  # a stream that pauses; files end by themselves
             for step in steps(model, inputs, sources, meanwhile=lambda: stopping() and halt()):
                 trial.add(step.rows)

@@ -9,8 +9,9 @@ import click
 from onepass.cli import options
 from onepass.cli.alarms import Alarms
 from onepass.cli.console import Console, counted
-from onepass.cli.rejects import Rejects
+from onepass.cli.rejects import RejectOptions, Rejects
 from onepass.cli.schema import schema_options, task_words
+from onepass.tables.readers.options import ReadOptions
 
 if TYPE_CHECKING:
     from onepass.cli.training_run import Logs
@@ -46,7 +47,7 @@ _TABLE_ENDINGS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parque
 @options.clustering
 @options.alarming
 @options.rejecting
-@options.delimiter
+@options.reading
 @options.reporting
 def fit(
     files: tuple[str, ...],
@@ -60,9 +61,8 @@ def fit(
     scheduler: str | None,
     rounds: int | None,
     alarms: Path | None,
-    rejects: Path | None,
-    strict: bool,
-    delimiter: str | None,
+    rejecting: RejectOptions,
+    reading: ReadOptions,
     as_json: bool,
     quiet: bool,
     **shape: Any,
@@ -103,11 +103,11 @@ def fit(
 
         wanted = schema_options(target, shape)
         check_passes(passes, shape["drift"])
-        inputs = Inputs(tuple(expand(files)), passes, delimiter)
+        inputs = Inputs(tuple(expand(files)), passes, reading)
         if executor == "dask":
             _refuse_on_dask(inputs, resume, shape["drift"], alarms)
         path = path or _unnamed_model(inputs, target)
-        check_distinct_paths(inputs.files, model=path, rejects=rejects, alarms=alarms)
+        check_distinct_paths(inputs.files, model=path, rejects=rejecting.rejects, alarms=alarms)
         check_writable(path, "--model")
         asked = json.loads(json.dumps({"target": target, **shape}))  # as a file will give it back
         resumed = resume_run(path, inputs, resume, asked)
@@ -123,7 +123,7 @@ def fit(
             if passes > 1:
                 console.fact("passes", f"{passes}: every row counts {passes} times, so intervals come out too narrow")
         notes = resumed and resumed.progress.notes
-        with Alarms(alarms, model, notes) as watched, Rejects(rejects, strict=strict, notes=notes) as log:
+        with Alarms(alarms, model, notes) as watched, Rejects(rejecting, notes) as log:
             logs = Logs(log, watched)
             if executor == "dask":
                 return _fit_on_dask(model, path, inputs, logs, console, workers, scheduler, rounds or 2)

@@ -7,7 +7,8 @@ import click
 from onepass.cli import options
 from onepass.cli.alarms import Alarms
 from onepass.cli.console import Console
-from onepass.cli.rejects import Rejects
+from onepass.cli.rejects import RejectOptions, Rejects
+from onepass.tables.readers.options import ReadOptions
 
 __all__ = ["learn"]
 
@@ -27,7 +28,7 @@ __all__ = ["learn"]
 @options.learning
 @options.alarming
 @options.rejecting
-@options.delimiter
+@options.reading
 @options.reporting
 def learn(
     model: Path,
@@ -36,9 +37,8 @@ def learn(
     every: tuple[str, float],
     resume: bool,
     alarms: Path | None,
-    rejects: Path | None,
-    strict: bool,
-    delimiter: str | None,
+    rejecting: RejectOptions,
+    reading: ReadOptions,
     as_json: bool,
     quiet: bool,
 ) -> int:
@@ -63,8 +63,8 @@ def learn(
         from onepass.tables.schema import check_columns
         from onepass.tables.training import TrainingRun
 
-        inputs = Inputs(tuple(expand(files)), passes, delimiter)
-        check_distinct_paths(inputs.files, MODEL=model, rejects=rejects, alarms=alarms)
+        inputs = Inputs(tuple(expand(files)), passes, reading)
+        check_distinct_paths(inputs.files, MODEL=model, rejects=rejecting.rejects, alarms=alarms)
         learned = load_model(model)
         check_passes(passes, learned.estimator.drift)
         check_writable(model, "MODEL")
@@ -77,7 +77,7 @@ def learn(
         for source in sources:
             check_columns(learned, source, target=True)
         notes = resumed and resumed.progress.notes
-        with Alarms(alarms, learned, notes) as watched, Rejects(rejects, strict=strict, notes=notes) as log:
+        with Alarms(alarms, learned, notes) as watched, Rejects(rejecting, notes) as log:
             start = resumed and resumed.progress.position
             training = TrainingRun(learned, model, inputs, sources, start, watched.watch)
             return run(training, checkpoint_policy(every), Logs(log, watched), console, asked={})

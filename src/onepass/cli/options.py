@@ -3,10 +3,15 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
+from dataclasses import fields
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
+
+from onepass.cli.rejects import RejectOptions
+from onepass.tables.readers.options import ReadOptions
 
 __all__ = [
     "Command",
@@ -15,7 +20,6 @@ __all__ = [
     "bandit_argument",
     "bandit_name",
     "clustering",
-    "delimiter",
     "duration",
     "files",
     "learning",
@@ -24,6 +28,7 @@ __all__ = [
     "names",
     "numbers",
     "rate",
+    "reading",
     "rejecting",
     "reporting",
     "shape",
@@ -65,6 +70,20 @@ def _all(*decorators: Callable[[F], F]) -> Callable[[F], F]:
         for decorator in reversed(decorators):
             command = decorator(command)
         return command
+
+    return decorate
+
+
+def _gathered(name: str, kind: type[Any], *decorators: Callable[[F], F]) -> Callable[[F], F]:
+    """Options whose values reach the command as one argument: a dataclass with a field for each of them."""
+
+    def decorate(command: F) -> F:
+        @wraps(command)
+        def gathering(*arguments: Any, **given: Any) -> Any:
+            values = {one.name: given.pop(one.name) for one in fields(kind)}
+            return command(*arguments, **{name: kind(**values)}, **given)
+
+        return _all(*decorators)(cast(F, gathering))
 
     return decorate
 
@@ -204,11 +223,15 @@ def _one_sign(value: str) -> str:
     return sign
 
 
-delimiter = click.option(
-    "--delimiter",
-    type=_one_sign,
-    metavar="CHAR",
-    help="Separator of CSV fields, such as ; or \\t; detected by default.",
+reading = _gathered(
+    "reading",
+    ReadOptions,
+    click.option(
+        "--delimiter",
+        type=_one_sign,
+        metavar="CHAR",
+        help="Separator of CSV fields, such as ; or \\t; detected by default.",
+    ),
 )
 
 level = click.option(
@@ -378,7 +401,9 @@ alarming = click.option(
     "kind, probability, target, predicted. Needs --outliers or --drift auto; the very first rows can hardly be judged.",
 )
 
-rejecting = _all(
+rejecting = _gathered(
+    "rejecting",
+    RejectOptions,
     click.option(
         "--rejects",
         type=_TablePath(),

@@ -7,7 +7,8 @@ import click
 
 from onepass.cli import options
 from onepass.cli.console import Console, counted
-from onepass.cli.rejects import Rejects
+from onepass.cli.rejects import RejectOptions, Rejects
+from onepass.tables.readers.options import ReadOptions
 
 if TYPE_CHECKING:
     from onepass.tables.columns.values import Bad
@@ -38,7 +39,7 @@ __all__ = ["predict"]
 @options.level
 @click.option("--keep", type=options.names, default=(), metavar="A,B,...", help="Columns of the input to copy.")
 @options.rejecting
-@options.delimiter
+@options.reading
 @options.reporting
 def predict(
     model: Path,
@@ -47,9 +48,8 @@ def predict(
     kind: str | None,
     level: float,
     keep: tuple[str, ...],
-    rejects: Path | None,
-    strict: bool,
-    delimiter: str | None,
+    rejecting: RejectOptions,
+    reading: ReadOptions,
     as_json: bool,
     quiet: bool,
 ) -> int:
@@ -78,14 +78,14 @@ def predict(
         from onepass.tables.writing import TableWriter, format_of
 
         inputs = expand(files)
-        check_distinct_paths([model, *inputs], out=out, rejects=rejects)
+        check_distinct_paths([model, *inputs], out=out, rejects=rejecting.rejects)
         known = load_model(model)
         if out is not None:
             check_writable(out, "--out")
         kind = kind or ("csv" if out is None else format_of(out))
         if kind is None:
             raise click.UsageError(f"--out {out} ends in none of .csv, .jsonl and .parquet; say --format.")
-        sources = [open_source(file, delimiter) for file in inputs]
+        sources = [open_source(file, reading) for file in inputs]
         for source in sources:
             check_columns(known, source, target=False)
             check_has(keep, source)
@@ -96,7 +96,7 @@ def predict(
         types = dict.fromkeys(keep, pa.string()) | types
         console.start()
         rows = empty = 0
-        with Rejects(rejects, strict=strict) as log, TableWriter(out, kind) as writer:
+        with Rejects(rejecting) as log, TableWriter(out, kind) as writer:
             for number, source in enumerate(sources):
                 blocks = row_blocks(source.batches(types, 0), known.rows_per_block, aligned=inputs != [STDIN])
                 for batch in (batch for block in prefetch(blocks) for batch in block.batches):

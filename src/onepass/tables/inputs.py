@@ -1,12 +1,13 @@
 """The files of a run and the way through them: read, cut into blocks and encoded, a thread ahead of the learning."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.batches import row_blocks
+from onepass.tables.readers.options import AS_FOUND, ReadOptions
 from onepass.tables.readers.paths import STDIN, fingerprint
 from onepass.tables.readers.prefetch import prefetch
 from onepass.tables.readers.registry import open_source
@@ -32,7 +33,7 @@ class Inputs:
 
     files: tuple[str, ...]
     passes: int = 1
-    delimiter: str | None = None
+    reading: ReadOptions = AS_FOUND
 
     @property
     def is_stream(self) -> bool:
@@ -41,12 +42,12 @@ class Inputs:
 
     def sources(self) -> list[Source]:
         """Open all of them."""
-        return [open_source(file, self.delimiter) for file in self.files]
+        return [open_source(file, self.reading) for file in self.files]
 
     def identity(self) -> dict[str, Any]:
         """What tells whether an input is the same as that of an earlier run."""
         files = [fingerprint(file) for file in self.files]
-        return {"files": files, "passes": self.passes, "delimiter": self.delimiter}
+        return {"files": files, "passes": self.passes, **asdict(self.reading)}
 
 
 class Step(NamedTuple):

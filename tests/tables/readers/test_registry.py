@@ -13,8 +13,9 @@ from onepass.cli.main import main
 from onepass.tables.readers import registry
 from onepass.tables.readers.batches import Malformed, RowBatch, rows_after
 from onepass.tables.readers.byte_stream import ByteStream, chunks, end_of_lines
+from onepass.tables.readers.options import ReadOptions
 from onepass.tables.readers.registry import open_source, register_format
-from onepass.tables.readers.source import FileFormat, ReadOptions, TableFile
+from onepass.tables.readers.source import FileFormat, TableFile
 from tests.helpers.tables import malformed, read_rows, trips, write_csv
 
 MAGIC = b"%pairs\n"

@@ -23,6 +23,7 @@ from onepass.tables.inputs import Inputs
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.batches import row_blocks
 from onepass.tables.readers.errors import StreamError
+from onepass.tables.readers.options import ReadOptions
 from onepass.tables.readers.registry import open_source
 from onepass.tables.rows import Reject, Rows
 
@@ -89,7 +90,7 @@ def fit_files(
 
 def _learn_first_rows(model: TabularModel, inputs: Inputs) -> "_Reader":
     """Learn the first rows; returns the reader that skips them."""
-    batches = ((file, rows) for file in inputs.files for rows in _batches(model, file, inputs.delimiter))
+    batches = ((file, rows) for file in inputs.files for rows in _batches(model, file, inputs.reading))
     first, rows = next(((file, rows) for file, rows in batches if len(rows.y)), (None, None))
     if first is None or rows is None:
         raise StreamError("there is no row to learn")
@@ -97,7 +98,7 @@ def _learn_first_rows(model: TabularModel, inputs: Inputs) -> "_Reader":
         model.estimator.set_params(covariance="kronecker")
     X, y = rows.X[:_FIRST_ROWS], rows.y[:_FIRST_ROWS]
     topics = {file: f"onepass-{uuid4().hex}" for file in inputs.files}
-    reader = _Reader(copy.deepcopy(model), inputs.delimiter, first, len(y), topics)
+    reader = _Reader(copy.deepcopy(model), inputs.reading, first, len(y), topics)
     model.learn(Rows(X, y, (), len(y)))
     return reader
 
@@ -116,8 +117,8 @@ def _reported(client: Client, file: str, topic: str) -> Rejected:
     return Rejected(file, event["total"], tuple(Reject(*one) for one in event["rejects"]))
 
 
-def _batches(model: TabularModel, file: str, delimiter: str | None) -> Iterator[Rows]:
-    batches = open_source(file, delimiter).batches(model.types(target=True), 0)
+def _batches(model: TabularModel, file: str, reading: ReadOptions) -> Iterator[Rows]:
+    batches = open_source(file, reading).batches(model.types(target=True), 0)
     return (model.rows(block.batches) for block in row_blocks(batches, model.rows_per_block, aligned=True))
 
 
@@ -126,7 +127,7 @@ class _Reader:
     """Reads and encodes a file on a worker, and reports the records that can't be learned."""
 
     model: TabularModel  # before its first row
-    delimiter: str | None
+    reading: ReadOptions
     first_file: str
     first_rows: int  # of that file, which are learned already
     topics: dict[str, str]  # by file, of the events that report its rejected records
@@ -134,7 +135,7 @@ class _Reader:
     def __call__(self, path: str) -> Iterator[Batch]:
         left = self.first_rows if path == self.first_file else 0
         rejects: list[Reject] = []
-        for rows in _batches(self.model, path, self.delimiter):
+        for rows in _batches(self.model, path, self.reading):
             rejects += rows.rejects
             if len(rows.y) > left:
                 yield rows.X[left:], rows.y[left:]

@@ -16,7 +16,8 @@ from onepass.tables.readers.batches import Malformed, RowBatch, as_record_batch,
 from onepass.tables.readers.byte_stream import BOM, ByteStream, chunks, is_text
 from onepass.tables.readers.csv_records import CsvLineNumbers, end_of_records, has_stray_quote, records
 from onepass.tables.readers.errors import StreamError
-from onepass.tables.readers.source import FileFormat, ReadOptions, TableFile
+from onepass.tables.readers.options import ReadOptions
+from onepass.tables.readers.source import FileFormat, TableFile
 
 __all__ = ["CSV", "CsvFile"]
 

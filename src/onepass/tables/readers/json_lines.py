@@ -15,7 +15,8 @@ from pyarrow import json as arrow_json
 from onepass.tables.readers.batches import Malformed, RowBatch, as_record_batch, rows_after, shortened
 from onepass.tables.readers.byte_stream import BOM, ByteStream, chunks, end_of_lines, is_text, n_lines
 from onepass.tables.readers.errors import StreamError
-from onepass.tables.readers.source import FileFormat, ReadOptions, TableFile
+from onepass.tables.readers.options import ReadOptions
+from onepass.tables.readers.source import FileFormat, TableFile
 
 __all__ = ["JSON_LINES", "JsonLinesFile"]
 

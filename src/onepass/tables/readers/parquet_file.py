@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 from onepass.tables.readers.batches import RowBatch, rows_after
 from onepass.tables.readers.byte_stream import ByteStream
 from onepass.tables.readers.errors import StreamError
-from onepass.tables.readers.source import FileFormat, ReadOptions, TableFile
+from onepass.tables.readers.options import ReadOptions
+from onepass.tables.readers.source import FileFormat, TableFile
 
 __all__ = ["PARQUET", "ParquetFile"]
 

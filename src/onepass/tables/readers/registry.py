@@ -18,8 +18,9 @@ from onepass.tables.readers.byte_stream import ByteStream
 from onepass.tables.readers.csv_file import CSV
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.json_lines import JSON_LINES
+from onepass.tables.readers.options import AS_FOUND, ReadOptions
 from onepass.tables.readers.parquet_file import PARQUET
-from onepass.tables.readers.source import FileFormat, ReadOptions, Source, StandardInput, TableFile
+from onepass.tables.readers.source import FileFormat, Source, StandardInput, TableFile
 
 __all__ = ["open_source", "register_format"]
 
@@ -32,11 +33,11 @@ def register_format(file_format: FileFormat) -> None:
     _FORMATS.append(file_format)
 
 
-def open_source(file: str, delimiter: str | None = None) -> Source:
+def open_source(file: str, options: ReadOptions = AS_FOUND) -> Source:
     """Open a file, or standard input ("-"), in the format that its first bytes show."""
     stream = ByteStream.open(file)
     try:
-        table = _recognised(stream, ReadOptions(delimiter))
+        table = _recognised(stream, options)
     finally:
         stream.close()  # there may be more files than can be open at once
     return StandardInput(table, stream) if stream.is_stdin else table

@@ -10,8 +10,9 @@ from typing import Any, Protocol
 
 from onepass.tables.readers.batches import RowBatch, first_rows
 from onepass.tables.readers.byte_stream import ByteStream
+from onepass.tables.readers.options import ReadOptions
 
-__all__ = ["FileFormat", "ReadOptions", "Source", "StandardInput", "TableFile"]
+__all__ = ["FileFormat", "Source", "StandardInput", "TableFile"]
 
 
 class Source(Protocol):
@@ -30,13 +31,6 @@ class Source(Protocol):
 
     def stop(self) -> None:
         """End after the rows that have come so far, where more may come for ever."""
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """What a user may say about how files are to be read."""
-
-    delimiter: str | None = None  # between fields of CSV; None: found out
 
 
 @dataclass(frozen=True)

@@ -190,6 +190,7 @@ def test_a_browser_opens_the_report(everything: tuple[Path, str], tmp_path: Path
     seen, console = open_in_browser((everything[0] / "report.html").read_text(encoding="utf-8"), tmp_path, width)
     assert len(seen) == 8
     assert seen.pop("overflow") == "false"
+    seen.pop("cut")  # on a narrow page wide tables are scrolled
     assert set(seen.values()) == {"true"}
     assert console == []
 

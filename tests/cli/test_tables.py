@@ -483,7 +483,7 @@ def test_a_browser_opens_the_report(run: Run, data: Path, tmp_path: Path, what: 
     figures = {"learning", "reliability", "certainty", "weights-0"} if what != "model" else {"weights-0"}
     figures |= {"weights-1", "weights-2"} if what == "classes" else set()
     seen, console = open_in_browser(text, tmp_path)
-    assert seen.pop("overflow") == "false"
+    assert (seen.pop("overflow"), seen.pop("cut")) == ("false", "false")
     assert seen == {f"figure-{name}": "true" for name in figures}
     assert console == []
 

@@ -15,13 +15,14 @@ _PROBE = """<script>
 addEventListener("load", () => {
   const images = [...document.images].map(i => i.id + "=" + (i.complete && i.naturalWidth > 0));
   const wide = document.documentElement.scrollWidth > innerWidth;
-  document.body.dataset.seen = [...images, "overflow=" + wide].join(" ");
+  const cut = [...document.querySelectorAll(".table")].some(t => t.scrollWidth > t.clientWidth + 1);
+  document.body.dataset.seen = [...images, "overflow=" + wide, "cut=" + cut].join(" ");
 });
 </script></body>"""
 
 
 def open_in_browser(html: str, folder: Path, width: int = 1100) -> tuple[dict[str, str], list[str]]:
-    """Open a page; return whether each of its images was drawn, and the lines of its console."""
+    """Open a page; return what was seen (each image drawn, page too wide, a table cut), and the lines of its console."""
     assert _CHROMIUM is not None
     page = folder / "page.html"
     page.write_text(html.replace("</body>", _PROBE), encoding="utf-8")

@@ -75,7 +75,7 @@ def test_a_row_of_the_wrong_length_is_refused() -> None:
 @needs_browser
 def test_a_browser_shows_the_page(tmp_path: Path) -> None:
     seen, console = open_in_browser(render_html(a_report()), tmp_path)
-    assert seen == {"figure-curve": "true", "overflow": "false"}
+    assert seen == {"figure-curve": "true", "overflow": "false", "cut": "false"}
     assert console == []
 
 

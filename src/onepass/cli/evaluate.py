@@ -98,7 +98,7 @@ def evaluate(
         with stoppable() as stopping, Rejects(rejecting) as log:
             halt = sources[0].stop  # a stream that pauses; files end by themselves
             for step in steps(model, inputs, sources, meanwhile=lambda: stopping() and halt()):
-                trial.add(step.rows)
+                trial.add(step.rows, step.file)
                 log.add(step.file, step.rows.rejects)
                 console.advance(step.rows.lines, step.share, log.count)
                 if stopping():
@@ -126,11 +126,19 @@ def _print_scores(console: Console, trial: "Trial", log: Rejects, html: Path | N
     words = [
         f"{counted(trial.rows, 'row')} in {console.seconds:.1f} s ({speed:,.0f} rows/s), {log.count:,} rejected",
         *_columns(table),
+        *filter(None, (trial.coverage_words(), _worst(trial))),
         *([f"{counted(trial.n_outliers, 'target')} not believed"] if "outliers" in facts else []),
         *(f"best setting of {name}: {setting}" for name, setting in trial.settings().items()),
         *([f"report: {html}"] if html is not None else []),
     ]
     console.done(facts, *words)
+
+
+def _worst(trial: "Trial") -> str:
+    """The row that ruined the score, if one did, and what helps against it."""
+    words = trial.worst.words()
+    helps = "" if trial.model.estimator.outliers else " (--outliers 0.05 has such rows do little harm)"
+    return words and words + helps
 
 
 def _columns(table: list[tuple[str, ...]]) -> list[str]:

@@ -1,12 +1,17 @@
 """``onepass show``: print what a model is and what it has learned."""
 
 from dataclasses import asdict
+from math import isfinite
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from onepass.cli import options
 from onepass.cli.console import Console
+
+if TYPE_CHECKING:
+    from onepass.tables.model import TabularModel
 
 __all__ = ["show"]
 
@@ -18,6 +23,7 @@ __all__ = ["show"]
         "onepass show price.onepass",
         "onepass show price.onepass --weights 50",
         "onepass show price.onepass --html report.html",
+        "onepass show --diff yesterday.onepass price.onepass",
     ),
 )
 @options.model_argument
@@ -28,13 +34,23 @@ __all__ = ["show"]
     show_default=True,
     help="Number of the largest weights to print.",
 )
+@click.option(
+    "--diff",
+    "old",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="OLD",
+    help="Print only what differs between the model OLD and MODEL, and the weights that have moved farthest.",
+)
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a report to this file.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines, for programs.")
-def show(model: Path, weights: int, html: Path | None, as_json: bool) -> None:
+def show(model: Path, weights: int, old: Path | None, html: Path | None, as_json: bool) -> None:
     """Print what a model is: columns, choices, rows learned, noise and the largest weights with their uncertainty.
 
     A weight is the change of the target, of the log rate of counts, or of the log odds of a class, per standard
     deviation of a number or for the presence of a category; after ± comes its own standard deviation.
+
+    With --diff the moves of weights are told in standard deviations of what OLD believed: one or two of them are what
+    it expected, five say that the world or the data have changed.
     """
     from onepass.cli.errors import user_errors
     from onepass.cli.paths import check_distinct_paths, check_writable, load_model
@@ -47,6 +63,11 @@ def show(model: Path, weights: int, html: Path | None, as_json: bool) -> None:
         if html is not None:
             check_writable(html, "--html")
         known = load_model(model)
+        if old is not None:
+            if html is not None:
+                raise click.UsageError("--html is a report on one model; it can't be given with --diff.")
+            _show_differences(console, load_model(old), known, weights)
+            return
         numbers = known.numbers()
         for name, words in known.facts():
             console.fact(name, words, "fact", **numbers.get(name, {}))
@@ -66,3 +87,26 @@ def show(model: Path, weights: int, html: Path | None, as_json: bool) -> None:
 
             write_atomically(html, render_html(model_report(known, str(model))).encode())
             console.fact("report", str(html), "report")
+
+
+def _show_differences(console: Console, old: "TabularModel", new: "TabularModel", most: int) -> None:
+    from onepass.tables.comparison import changed_facts, moves
+
+    if old.target.name != new.target.name:
+        raise click.UsageError(
+            f"--diff: the models predict different targets, {old.target.name!r} and {new.target.name!r}."
+        )
+    differences = 0
+    for name, before, after in changed_facts(old, new):
+        console.fact(name, f"{before or 'none'} -> {after or 'none'}", "difference", old=before, new=after)
+        differences += 1
+    for move in [one for one in moves(old, new) if one.deviations][:most]:
+        parts = [f"{one.mean:+.4g} ± {one.std:.2g}" if one else "none" for one in (move.old, move.new)]
+        deviations = move.deviations if isfinite(move.deviations) else None
+        far = "" if deviations is None else f", {deviations:+.1f} standard deviations"
+        numbers = {side: asdict(one) if one else None for side, one in (("old", move.old), ("new", move.new))}
+        words = f"{parts[0]} -> {parts[1]}{far} ({move.of})"
+        console.fact(f"weight {move.feature}", words, "move", of=move.of, deviations=deviations, **numbers)
+        differences += 1
+    if not differences:
+        console.fact("differences", "none", "difference")

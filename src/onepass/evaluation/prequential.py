@@ -12,12 +12,16 @@ from onepass.evaluation.metrics import (
     REGISTRY,
     ClassPredictions,
     CountPredictions,
+    Coverage95,
+    LogLoss,
     MetricSet,
     NumberPredictions,
     OverTime,
     PredictedStd,
+    RootMeanSquaredError,
     Task,
 )
+from onepass.evaluation.worst_row import WorstRow
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.rows import Rows
@@ -26,6 +30,7 @@ from onepass.tables.targets import CountTarget, NumberTarget
 __all__ = ["BELIEVED", "OURS", "Scores", "Trial"]
 
 OURS = "onepass"
+_FEW = 200  # rows, of which a quarter says little
 BELIEVED = "onepass, rows believed"
 """The same model, scored on those rows alone whose target it holds for true when it sees it."""
 
@@ -67,6 +72,7 @@ class Trial:
         self.ours = Scores.of(self.task, with_std=True)
         self.believed = Scores.of(self.task, with_std=True)
         """Scores of the rows whose target is believed; others, which may be of any size, say little."""
+        self.worst = WorstRow(LogLoss if self.task == "classes" else RootMeanSquaredError)
         self.n_outliers = 0
         self.baselines: list[tuple[TunedBaseline, Scores]] = []
         if compare:
@@ -75,13 +81,15 @@ class Trial:
         self.failed: dict[str, str] = {}
         """Why baselines gave up, by name."""
 
-    def add(self, rows: Rows) -> None:
-        """Predict the rows, score the predictions, learn the rows."""
+    def add(self, rows: Rows, file: str = "") -> None:
+        """Predict rows of a file, score the predictions, learn the rows."""
         predicted = self.model.predict_then_learn(rows)
         if predicted is None:
             return
         self.rows += len(rows.y)
-        self.ours.update(self._our_predictions(rows.y, predicted))
+        ours = self._our_predictions(rows.y, predicted)
+        self.ours.update(ours)
+        self.worst.update(ours, file, rows.line_numbers)
         if self.model.estimator.outliers:
             self._add_believed(rows.y, predicted)
         for baseline, scores in self.baselines:
@@ -115,6 +123,14 @@ class Trial:
     def settings(self) -> dict[str, str]:
         """Settings of the baselines that have predicted best so far, by name."""
         return {baseline.name: baseline.setting for baseline, _ in self.baselines}
+
+    def coverage_words(self) -> str:
+        """How many targets lay inside the 95 % interval, quarter by quarter; nothing for classes and few rows."""
+        if self.task == "classes" or self.rows < _FEW:
+            return ""
+        shares = self.ours.over_time.quarters()[Coverage95.name]
+        listed = ", ".join(f"{100.0 * share:.1f}" for share in shares)
+        return f"inside the 95 % interval, quarter by quarter of the rows: {listed} %"
 
     def over_time(self) -> dict[str, list[float]]:
         """Our scores over segments of the stream."""

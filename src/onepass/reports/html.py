@@ -11,6 +11,8 @@ from html import escape
 
 __all__ = ["Picture", "Report", "Section", "Table", "plain", "render_html"]
 
+_ONE_LINE = 30  # characters of a cell
+
 
 @dataclass(frozen=True)
 class Table:
@@ -144,9 +146,15 @@ def _table(table: Table) -> str:
 
 
 def _row(cells: Sequence[str]) -> str:
-    first, *rest = (_rich(cell) for cell in cells)
-    part = ' class="part"' if cells[0].startswith(" ") else ""
-    return f'<tr><th scope="row"{part}>{first}</th>' + "".join(f"<td>{cell}</td>" for cell in rest) + "</tr>"
+    first, *rest = cells
+    part = ' class="part"' if first.startswith(" ") else ""
+    return f'<tr><th scope="row"{part}>{_rich(first)}</th>' + "".join(map(_cell, rest)) + "</tr>"
+
+
+def _cell(text: str) -> str:
+    """A cell; one that is a sentence may break, so that no table is cut by the edge of the page."""
+    kind = ' class="words"' if len(text) > _ONE_LINE else ""
+    return f"<td{kind}>{_rich(text)}</td>"
 
 
 def _rich(text: str) -> str:
@@ -192,6 +200,7 @@ thead th { border-top: 1.5px solid var(--ink); border-bottom: 1px solid var(--in
 th, td { padding: .4rem .9rem .4rem 0; text-align: left; vertical-align: top; }
 td, thead th + th { padding-left: .9rem; }
 td { white-space: nowrap; }
+td.words { white-space: normal; overflow-wrap: anywhere; }
 th { font-weight: 600; }
 tbody th { font-weight: 400; min-width: 12rem; }
 th.part { padding-left: 1.25rem; }

@@ -1,10 +1,11 @@
 """The report on a model in one HTML file: what it is, what it has learned, and how well it predicts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from onepass._typing import FloatArray
@@ -26,6 +27,7 @@ from onepass.reports.plots import (
     render,
     without_markers,
 )
+from onepass.tables.columns.category import Hashed
 from onepass.tables.model import TabularModel
 from onepass.tables.targets import CountTarget
 from onepass.tables.weights import Weight
@@ -84,9 +86,14 @@ def _quality(trial: Trial) -> Section:
         setup=(),
         pictures=(Picture("learning", _learning_caption(trial, names), drawn),),
         tables=(Table("Scores over the whole stream, each row predicted before it was learned", head, tuple(rows)),),
-        reading=f"{verdict} {better}{_comparison(trial, main)}{_left_out(trial)}",
+        reading=f"{verdict} {better}{_comparison(trial, main)}{_left_out(trial)}{_ruined(trial)}",
         verdict=verdict,
     )
+
+
+def _ruined(trial: Trial) -> str:
+    words = trial.worst.words()
+    return f" {words[:1].upper()}{words[1:]}." if words else ""
 
 
 def _left_out(trial: Trial) -> str:
@@ -95,7 +102,20 @@ def _left_out(trial: Trial) -> str:
 
 def _learning_caption(trial: Trial, names: Sequence[str]) -> str:
     shown = " and ".join(trial.title(name) for name in names)
-    return f"{shown} along the stream: of the rows in each segment (thin), and of all rows so far (thick)."
+    caption = f"{shown} along the stream: of the rows in each segment (thin), and of all rows so far (thick)."
+    return caption + _off_scale(trial, names[0])
+
+
+def _off_scale(trial: Trial, name: str) -> str:
+    """Which baselines end where the figure does not show them, since fitting them in would flatten all others."""
+    over_time = trial.ours.over_time
+    low, high = _limits(over_time.segments()[name], over_time.so_far()[name])
+    missing = []
+    for baseline, scores in trial.baselines:
+        last = float(scores.over_time.so_far()[name][-1])
+        if not low < last < high:
+            missing.append(f"{baseline.name} ({REGISTRY[trial.task][name].text(last)} at the end)")
+    return f" Off the scale: {', '.join(missing)}." if missing else ""
 
 
 def _draw_learning(axes: Any, trial: Trial, names: Sequence[str]) -> None:
@@ -107,21 +127,32 @@ def _draw_learning(axes: Any, trial: Trial, names: Sequence[str]) -> None:
         if name == names[0]:
             for (baseline, scores), style in zip(trial.baselines, _STYLES, strict=False):
                 panel.plot(rows, scores.over_time.so_far()[name], label=baseline.name, **style)
-        _limit(panel, segments[name], so_far[name])
+        panel.set_ylim(*_limits(segments[name], so_far[name]))
         panel.set_title(trial.title(name), loc="left")
         _label_rows(panel)
-        panel.legend()
+    _legend_below(axes[0])
 
 
 _STYLES = tuple(map(without_markers, (BASELINE, BASELINE_2, OTHER)))
 
 
-def _limit(panel: Axes, *curves: FloatArray) -> None:
-    """Fit the axis to all but the first segments, whose large errors would flatten what follows."""
-    late = np.concatenate([curve[len(curve) // 20 :] for curve in curves])
-    low, high = np.quantile(late, (0.005, 0.995))
+def _limits(*curves: FloatArray) -> tuple[float, float]:
+    """Limits of the axis for all but the first segments, whose large errors would flatten what follows."""
+    low, high = np.quantile(np.concatenate([_late(curve) for curve in curves]), (0.005, 0.995))
     room = 0.15 * (high - low) or 0.1 * abs(high) or 1.0
-    panel.set_ylim(low - room, high + room)
+    return low - room, high + room
+
+
+def _late(curve: FloatArray) -> FloatArray:
+    """A curve without its first segments."""
+    return curve[len(curve) // 20 :]
+
+
+def _legend_below(panel: Axes) -> None:
+    """The legend of a panel below the whole figure, where it covers no curve."""
+    handles, _ = panel.get_legend_handles_labels()
+    assert isinstance(panel.figure, Figure)
+    panel.figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 4))
 
 
 def _comparison(trial: Trial, main: str) -> str:
@@ -157,8 +188,7 @@ def _calibration(trial: Trial) -> Section:
             "as they should be. (b) The same for three levels along the stream."
         )
         question = "Do 95 of 100 targets lie inside the 95 % interval?"
-        levels = [(f"{name[-2:]} % interval", f"{100.0 * scores[name]:.1f} %") for name in scores if "coverage" in name]
-        tables = (Table("Targets inside", ("", "inside"), tuple(levels)),)
+        tables = (_coverage_table(trial),)
         reading = f"Level and share differ by {error:.1f} percentage points on average over all levels."
         if trial.task == "counts":
             reading += (
@@ -175,6 +205,22 @@ def _calibration(trial: Trial) -> Section:
         reading=reading,
         verdict=f"Off by {error:.1f} percentage points on average.",
     )
+
+
+def _coverage_table(trial: Trial) -> Table:
+    """Targets inside their intervals, of all rows and of each quarter: a good average may hide bad times."""
+    scores, quarters = trial.scores()[OURS], trial.ours.over_time.quarters()
+    names = [name for name in scores if name.startswith("coverage")]
+    rows = tuple(
+        (f"{name[-2:]} % interval", *(f"{100.0 * share:.1f} %" for share in (scores[name], *quarters[name])))
+        for name in names
+    )
+    n_parts = len(quarters[names[0]])
+    parts = [f"{_ORDINALS[k]} quarter" if n_parts == 4 else f"part {k + 1}" for k in range(n_parts)]
+    return Table("Targets inside, over time", ("", "all rows", *parts), rows)
+
+
+_ORDINALS = ("first", "second", "third", "last")
 
 
 def _reliability(trial: Trial) -> Reliability:
@@ -205,7 +251,7 @@ def _draw_reliability(axes: Any, trial: Trial) -> None:
             beside.plot(rows, curves[f"coverage_{level * 100:.0f}"], **without_markers(style), label=f"{level:.0%}")
         beside.set(ylabel="share of targets inside", ylim=(0, 1.02))
         _label_rows(beside)
-        beside.legend(loc="lower right", ncols=3)
+        _legend_below(beside)
         label_panels(axes, ["level and share inside", "along the stream"])
     diagonal.set(xlim=(0, 1), ylim=(0, 1))
     diagonal.set_aspect("equal")
@@ -237,12 +283,24 @@ def _weights(model: TabularModel) -> Section:
             f"A weight is the change of {unit} that one standard deviation of a number brings about, or a category in "
             "place of an average row's."
             + (" In a network it holds for a row in the middle of the first rows." if model.is_network else ""),
+            *_buckets(model),
         ),
         pictures=pictures,
         tables=(),
         reading=f"{clear} of {total} weights are more than two of their standard deviations away from zero.",
         verdict=f"{clear} of {total} weights stand out from zero.",
     )
+
+
+def _buckets(model: TabularModel) -> Iterator[str]:
+    """What the features of a column with too many categories are."""
+    for column in model.encoding.columns:
+        if isinstance(column, Hashed):
+            yield (
+                f"{column.name} has too many categories for a weight each: a hash puts each of them into one of "
+                f"{column.buckets} buckets, `{column.features[0]}` to `{column.features[-1]}`, and the categories of a "
+                "bucket share its weight."
+            )
 
 
 def _weights_caption(key: str, model: TabularModel) -> str:
@@ -297,8 +355,8 @@ def _draw_certainty(panel: Axes, trial: Trial) -> None:
     if "rmse" in curves:
         panel.plot(rows, curves["rmse"], **without_markers(EXACT), label="error made (RMSE)")
         panel.fill_between(rows, curves["std"], curves["rmse"], color=EXACT["color"], **BAND)
-        _limit(panel, curves["std"], curves["rmse"])
-        panel.legend()
+        panel.set_ylim(*_limits(curves["std"], curves["rmse"]))
+        _legend_below(panel)
     else:
         panel.set_ylabel("standard deviation")
     panel.set_ylim(bottom=0.0)

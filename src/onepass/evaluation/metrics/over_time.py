@@ -94,6 +94,14 @@ class OverTime:
         """Values over each segment by name, ``(s,)``."""
         return self._of_means(self._curve.means)
 
+    def quarters(self) -> dict[str, FloatArray]:
+        """Values over each quarter of the rows by name, ``(4,)``; a stream of few segments has fewer parts."""
+        sums, ends = self._curve.sums, self.rows
+        cuts = np.searchsorted(ends, np.arange(1, 5) * ends[-1] / 4)
+        lasts = np.unique(cuts)
+        totals = np.cumsum(sums, axis=0)[lasts]
+        return self._of_means(np.diff(totals, axis=0, prepend=0.0) / np.diff(ends[lasts], prepend=0)[:, None])
+
     def so_far(self) -> dict[str, FloatArray]:
         """Values over all rows up to the end of each segment by name, ``(s,)``."""
         return self._of_means(np.cumsum(self._curve.sums, axis=0) / self.rows[:, None])

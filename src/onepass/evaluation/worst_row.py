@@ -1,0 +1,54 @@
+"""Whether a single row ruined a score: a mean over a million rows can be the work of one of them.
+
+`WorstRow` goes along with a metric that is a mean over rows and remembers the row that added most to it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from onepass.evaluation.metrics import RowMean
+
+__all__ = ["WorstRow"]
+
+_FEWEST = 20  # rows: among fewer, one is always a large part
+_RUINED = 0.2  # share of the sum over all rows
+
+
+class WorstRow:
+    """The row that added most to a metric, and what the metric is without it.
+
+    Parameters
+    ----------
+    metric : subclass of RowMean
+        A loss: no row's number is below 0.
+    """
+
+    def __init__(self, metric: type[RowMean[Any]]) -> None:
+        self.metric = metric
+        self.file, self.line = "", 0
+        self._n, self._total, self._most = 0, 0.0, -1.0
+
+    def update(self, rows: Any, file: str, lines: Callable[[], Sequence[int]]) -> None:
+        """Look at more rows of a file; ``lines`` gives the line of each."""
+        losses = self.metric.per_row(rows)
+        worst = int(losses.argmax())
+        if losses[worst] > self._most:
+            self._most, self.file, self.line = float(losses[worst]), file, lines()[worst]
+        self._n += len(losses)
+        self._total += float(losses.sum())
+
+    @property
+    def share(self) -> float:
+        """Share of the sum over all rows that this row is."""
+        return self._most / self._total if self._total > 0.0 else 0.0
+
+    def words(self) -> str:
+        """Say which row it was if it is a large part of the whole; else nothing."""
+        if self._n < _FEWEST or not self.share > _RUINED:
+            return ""
+        without = self.metric.of_mean((self._total - self._most) / (self._n - 1))
+        title, part = self.metric.title, f"{100.0 * self.share:.0f} %"
+        return (
+            f"one row, {self.file}, line {self.line}, makes {part} of the {title}'s sum over all rows; without it the "
+            f"{title} is {self.metric.text(float(without))}"
+        )

@@ -235,7 +235,7 @@ def test_a_file_that_was_not_named_is_replaced_only_by_the_same_command(
         assert model.read_bytes() == before
 
     refused(*fit, "km")
-    assert run("learn", model, "trips.csv", "--passes", "2", "-q").code == 0
+    assert run("learn", model, "trips.csv", "--passes", "2", "--again", "-q").code == 0
     refused(*fit, "price")
     model.write_bytes(first)
     write_csv(file, TRIPS[:600])
@@ -843,7 +843,7 @@ def test_networks_and_learning_on_resume_bit_for_bit_too(
     first = Long([*long_input, "--hidden", "3", "-q"], tmp_path)
     assert run(*first.command()).code == 3
     start = first.model.read_bytes()
-    learning = ("learn", first.model, long_input[2], "-q", "--checkpoint-every", "2000")
+    learning = ("learn", first.model, long_input[2], "-q", "--checkpoint-every", "2000", "--again")
     assert run(*learning).code == 0
     expected = first.model.read_bytes()
     first.model.write_bytes(start)

@@ -19,6 +19,7 @@ from onepass.files.registry import savable, savable_names
 from onepass.files.state import Arrays, Parameters, as_tally, nested, under
 from onepass.tables import description
 from onepass.tables.columns.encoding import Encoding
+from onepass.tables.ledger import Ledger
 from onepass.tables.readers.batches import RowBatch
 from onepass.tables.rows import Rows, rejects_of
 from onepass.tables.settings import Settings, make_estimator
@@ -46,8 +47,8 @@ class TabularModel:
         self.estimator = make_estimator(len(encoding.features), target, settings or Settings())
         self.n_rows = 0
         self.n_rejected = 0
-        self.last_run: Parameters | None = None
-        """The files that were learned last, if they were learned to their end: see `Inputs.identity`."""
+        self.ledger = Ledger()
+        """The runs in which it has learned, and their files."""
 
     def __repr__(self) -> str:
         return f"TabularModel(target={self.target.name!r}, model={type(self.estimator).__name__}, n_rows={self.n_rows})"
@@ -203,7 +204,8 @@ class TabularModel:
             "n_rows": self.n_rows,
             "n_rejected": self.n_rejected,
             "progress": None,  # a run keeps its own here: see onepass.tables.progress
-            "last_run": self.last_run,
+            "last_run": None,  # of the ledger's first version
+            "ledger": self.ledger.state(),
         }
         return parameters, nested("estimator", arrays)
 
@@ -225,7 +227,10 @@ class TabularModel:
             _check_files(progress["input"], "progress")
         if (last_run := parameters["last_run"]) is not None:
             _check_files(last_run, "last_run")
-        model.last_run = last_run
+        if "ledger" in parameters:
+            model.ledger = Ledger.from_state(parameters["ledger"])
+        else:
+            model.ledger = Ledger.from_last_run(last_run, model.n_rows, model.n_rejected)
         return model
 
 

@@ -5,13 +5,14 @@ nothing to look up: only a file that begins like one that is known has to be rea
 """
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.extent import Extent
 
-__all__ = ["HEAD", "Content", "ContentReader", "content_of", "head_digest"]
+__all__ = ["HEAD", "Content", "ContentReader", "content_of", "head_digest", "head_digests"]
 
 HEAD = 2**20
 """Bytes that the digest of a file's beginning is of."""
@@ -36,7 +37,7 @@ class ContentReader:
         self._head, self._all = _head_hash(), hashlib.sha256()
         self._buffer = memoryview(bytearray(_PIECE))
         try:
-            self._opened: Any = open(file, "rb", buffering=0)
+            self._opened: Any = open(file, "rb", buffering=0)  # noqa: SIM115 (see close)
         except OSError as error:
             raise StreamError(f"{file} can't be read: {error.strerror}") from None
 
@@ -94,15 +95,24 @@ def content_of(file: str, size: int) -> Content:
         reader.close()
 
 
-def head_digest(file: str, size: int) -> str:
-    """Digest of the first MiB of the first ``size`` bytes of a file."""
+def head_digests(file: str, sizes: Collection[int]) -> dict[int, str]:
+    """Digest of the first MiB of the file's first bytes, for each of these numbers of bytes."""
     try:
         with open(file, "rb") as opened:
-            digest = _head_hash()
-            digest.update(opened.read(min(HEAD, size)))
-            return digest.hexdigest()
+            beginning = memoryview(opened.read(min(HEAD, max(sizes, default=0))))
     except OSError as error:
         raise StreamError(f"{file} can't be read: {error.strerror}") from None
+    digest, done, found = _head_hash(), 0, {}
+    for size in sorted(set(sizes)):
+        digest.update(beginning[done : min(size, HEAD)])
+        done = min(size, HEAD)
+        found[size] = digest.hexdigest()
+    return found
+
+
+def head_digest(file: str, size: int) -> str:
+    """Digest of the first MiB of the file's first bytes."""
+    return head_digests(file, [size])[size]
 
 
 def _head_hash() -> Any:

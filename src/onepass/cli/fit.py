@@ -139,8 +139,8 @@ def fit(
                 if passes > 1:
                     what = f"{passes}: every row counts {passes} times, so intervals come out too narrow"
                     console.fact("passes", what)
-            progress = resumed and resumed.progress
-            notes = progress and progress.notes
+            progress = None if resumed is None else resumed.progress
+            notes = None if progress is None else progress.notes
             with Alarms(alarms, model, notes) as watched, Rejects(rejecting, notes) as log:
                 logs = Logs(log, watched)
                 if executor == "dask":

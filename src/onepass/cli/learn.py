@@ -111,8 +111,8 @@ def learn(
                 return 0
             for source in sources:
                 check_columns(learned, source, target=True)
-            progress = resumed and resumed.progress
-            notes = progress and progress.notes
+            progress = None if resumed is None else resumed.progress
+            notes = None if progress is None else progress.notes
             with Alarms(alarms, learned, notes) as watched, Rejects(rejecting, notes) as log:
                 training = TrainingRun(learned, target, inputs, sources, base, progress, watched.watch)
                 return run(training, checkpoint_policy(every), Logs(log, watched), console, asked={})

@@ -7,6 +7,7 @@ an interruption whether a file is still the same.
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -105,14 +106,21 @@ class ContentLog:
         self._number = 0
         self._reader: ContentReader | None = None
 
-    def begin(self, number: int) -> None:
-        """Begin with a file."""
-        self._number = number
-        extent = self._extents[number]
-        if extent is not None:
-            self._reader = ContentReader(self._files[number])
-            if number not in self._known:
-                extent.cut = None  # whatever a first look decided
+    @contextmanager
+    def reading(self, number: int) -> Iterator[None]:
+        """Take along the file of this number for the length of the block."""
+        extent, self._number = self._extents[number], number
+        if extent is None:
+            yield
+            return
+        if number not in self._known:
+            extent.cut = None  # whatever a first look decided
+        self._reader = ContentReader(self._files[number])
+        try:
+            yield
+        finally:
+            self._reader.close()
+            self._reader = None
 
     def so_far(self, share: float) -> Content | None:
         """The content of the file up to a share of it, and a little further."""
@@ -127,7 +135,6 @@ class ContentLog:
         if extent is None or self._reader is None:
             return None
         content = self._reader.settle(extent, known)
-        self._reader.close()
         self._known[self._number] = content
         return LearnedFile.of(os.path.basename(self._files[self._number]), content, rows) if known is None else None
 
@@ -172,16 +179,16 @@ def _steps_of_file(
 ) -> Iterator[Step]:
     """The steps of one file; their share is that of the file."""
     turn, number, skip = start
-    if log is not None:
-        log.begin(number)
     found = row_blocks(source.batches(model.types(target=True), skip), model.rows_per_block, aligned=not is_stream)
-    for block, last in _with_end(found, wait=not is_stream):
-        position = Position(turn, number + 1) if last else Position(turn, number, block.end)
-        step = Step(model.rows(block.batches), source.name, position, block.share)
-        if log is not None:
-            step = step._replace(content=None if last else log.so_far(block.share))
-            step = step._replace(learned=log.end(block.end) if last else None)
-        yield step
+    with nullcontext() if log is None else log.reading(number):
+        for block, last in _with_end(found, wait=not is_stream):
+            position = Position(turn, number + 1) if last else Position(turn, number, block.end)
+            step = Step(model.rows(block.batches), source.name, position, block.share)
+            if log is not None and last:
+                step = step._replace(learned=log.end(block.end))
+            elif log is not None:
+                step = step._replace(content=log.so_far(block.share))
+            yield step
 
 
 def _with_end(items: Iterable[T], *, wait: bool) -> Iterator[tuple[T, bool]]:

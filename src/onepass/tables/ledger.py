@@ -67,8 +67,8 @@ class LearnedRun:
         """Make the run that `state` described."""
         if not isinstance(state["when"], str):
             raise ValueError("a run of the ledger must have a time")
-        counts = (as_tally(state[name], name) for name in ("rows", "rejected", "passes"))
-        return cls(state["when"], *counts, tuple(map(LearnedFile.from_state, state["files"])))
+        rows, rejected, passes = (as_tally(state[name], name) for name in ("rows", "rejected", "passes"))
+        return cls(state["when"], rows, rejected, passes, tuple(map(LearnedFile.from_state, state["files"])))
 
 
 @dataclass(frozen=True)

@@ -46,8 +46,8 @@ class RunStart:
     def from_state(cls, state: Any) -> "RunStart":
         """Make the start that a file describes."""
         starts = tuple(None if row is None else as_tally(row, "starts") for row in state["starts"])
-        versions = (None if state[name] is None else str(state[name]) for name in ("base", "replaced"))
-        return cls(*versions, starts, as_tally(state["rows"], "rows"), as_tally(state["rejected"], "rejected"))
+        base, replaced = (None if state[name] is None else str(state[name]) for name in ("base", "replaced"))
+        return cls(base, replaced, starts, as_tally(state["rows"], "rows"), as_tally(state["rejected"], "rejected"))
 
 
 @dataclass(frozen=True)

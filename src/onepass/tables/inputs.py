@@ -7,7 +7,8 @@ an interruption whether a file is still the same.
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -105,6 +106,8 @@ class ContentLog:
         }
         self._number = 0
         self._reader: ContentReader | None = None
+        self._hasher: Executor | None = None
+        self._coming: Future[Content] | None = None
 
     @contextmanager
     def reading(self, number: int) -> Iterator[None]:
@@ -115,25 +118,34 @@ class ContentLog:
             return
         if number not in self._known:
             extent.cut = None  # whatever a first look decided
-        self._reader = ContentReader(self._files[number])
-        try:
-            yield
-        finally:
-            self._reader.close()
-            self._reader = None
+        self._reader, self._coming = ContentReader(self._files[number]), None
+        # A thread of its own: parsing and learning keep one each busy already.
+        with closing(self._reader), ThreadPoolExecutor(1) as self._hasher:
+            try:
+                yield
+            finally:
+                self._reader.stop()
+        self._reader = self._hasher = None
 
     def so_far(self, share: float) -> Content | None:
         """The content of the file up to a share of it, and a little further."""
         extent = self._extents[self._number]
-        if extent is None or self._reader is None or self._number in self._known:
+        if extent is None or self._reader is None or self._hasher is None or self._number in self._known:
             return None
-        return self._reader.advance(min(int(share * extent.size) + _AHEAD, extent.size))
+        place = int(share * extent.size)
+        found = None if self._coming is None else self._coming.result()
+        self._coming = self._hasher.submit(self._reader.advance, min(place + 2 * _AHEAD, extent.size))
+        if found is None or found.size < min(place + _AHEAD, extent.size):
+            found = self._coming.result()
+        return found
 
     def end(self, rows: int) -> LearnedFile | None:
         """The file that has been read to its end, with so many rows, if that was for the first time."""
         extent, known = self._extents[self._number], self._known.get(self._number)
         if extent is None or self._reader is None:
             return None
+        if self._coming is not None:
+            self._coming.result()
         content = self._reader.settle(extent, known)
         self._known[self._number] = content
         return LearnedFile.of(os.path.basename(self._files[self._number]), content, rows) if known is None else None

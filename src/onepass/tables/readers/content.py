@@ -34,6 +34,7 @@ class ContentReader:
     def __init__(self, file: str) -> None:
         self.file = file
         self.size = 0
+        self._stopped = False
         self._head, self._all = _head_hash(), hashlib.sha256()
         self._buffer = memoryview(bytearray(_PIECE))
         try:
@@ -43,7 +44,7 @@ class ContentReader:
 
     def advance(self, size: int) -> Content:
         """Go on up to so many bytes from the beginning, or to the end of the file, and say what stands there."""
-        while self.size < size:
+        while self.size < size and not self._stopped:
             end = min(size, HEAD) if self.size < HEAD else size  # no piece goes beyond the head
             n = self._opened.readinto(self._buffer[: min(_PIECE, end - self.size)])
             if not n:
@@ -53,6 +54,10 @@ class ContentReader:
             self._all.update(self._buffer[:n])
             self.size += n
         return Content(self.size, self._head.hexdigest(), self._all.hexdigest())
+
+    def stop(self) -> None:
+        """Have another thread that goes on come to an end soon."""
+        self._stopped = True
 
     def close(self) -> None:
         """Close the file."""

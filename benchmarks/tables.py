@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.timing import race, ratio
 from onepass.evaluation.prequential import Trial
+from onepass.files.versions import VersionedFile
 from onepass.tables.inputs import Inputs, steps
 from onepass.tables.schema import SchemaOptions, infer_model
 from onepass.tables.training import TrainingRun, train
@@ -68,7 +69,7 @@ def learn(file: Path) -> int:
     inputs = Inputs((str(file),))
     sources = inputs.sources()
     model, _ = infer_model(sources, SchemaOptions("y"), rereadable=True)
-    train(TrainingRun(model, file.with_suffix(".onepass"), inputs, sources))
+    train(TrainingRun(model, VersionedFile(file.with_suffix(".onepass")), inputs, sources))
     return model.n_rows
 
 

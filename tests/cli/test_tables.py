@@ -235,7 +235,7 @@ def test_a_file_that_was_not_named_is_replaced_only_by_the_same_command(
         assert model.read_bytes() == before
 
     refused(*fit, "km")
-    assert run("learn", model, "trips.csv", "--passes", "2", "-q").code == 0
+    assert run("learn", model, "trips.csv", "--passes", "2", "--again", "-q").code == 0
     refused(*fit, "price")
     model.write_bytes(first)
     write_csv(file, TRIPS[:600])
@@ -290,7 +290,7 @@ def test_standard_input_is_learned_and_predicted(data: Path, tmp_path: Path) -> 
     assert "predicted 5 rows" in done.stderr
 
 
-def test_a_stream_that_goes_on_is_learned_as_it_comes_and_kept(data: Path, tmp_path: Path) -> None:
+def test_a_stream_that_goes_on_is_learned_as_it_comes_and_kept(run: Run, data: Path, tmp_path: Path) -> None:
     model = tmp_path / "m"
     model.write_bytes((data / "clicks.onepass").read_bytes())
     command = [*COMMAND, "learn", str(model), "-", "--checkpoint-every", "5"]
@@ -310,6 +310,8 @@ def test_a_stream_that_goes_on_is_learned_as_it_comes_and_kept(data: Path, tmp_p
         assert going.stderr is not None
         assert "interrupted; what had come by then is learned and saved" in going.stderr.read()
     assert onepass.load(model).n_rows == 3008
+    assert run("undo", model, "-q").code == 0  # one step for the whole stream, whatever its checkpoints
+    assert model.read_bytes() == (data / "clicks.onepass").read_bytes()
     assert list(tmp_path.iterdir()) == [model]
 
 
@@ -528,7 +530,7 @@ def test_bad_rows_are_written_down_counted_and_not_learned(
     weights = []
     for file in (with_bad_rows, data / "trips.csv"):
         model.write_bytes((data / "price.onepass").read_bytes())
-        run("learn", model, file)
+        run("learn", model, file, "--again")
         weights.append(onepass.load(model).estimator.coef_)
     np.testing.assert_array_equal(*weights)
 
@@ -703,7 +705,7 @@ def test_a_full_disk_is_a_clear_error_and_the_old_file_stays(command: str, data:
     model, out = tmp_path / "m", tmp_path / "out.csv"
     model.write_bytes((data / "price.onepass").read_bytes())
     out.write_text("earlier")
-    arguments = [command, model, data / "trips.csv", *(["--out", out] if command == "predict" else [])]
+    arguments = [command, model, data / "trips.csv", *(["--out", out] if command == "predict" else ["--again"])]
     # No file may grow beyond 20 kB, less than either has: what a full disk does, without filling one.
     done = process(*arguments, "-q", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)))
     assert done.returncode == 1, done
@@ -843,7 +845,7 @@ def test_networks_and_learning_on_resume_bit_for_bit_too(
     first = Long([*long_input, "--hidden", "3", "-q"], tmp_path)
     assert run(*first.command()).code == 3
     start = first.model.read_bytes()
-    learning = ("learn", first.model, long_input[2], "-q", "--checkpoint-every", "2000")
+    learning = ("learn", first.model, long_input[2], "-q", "--checkpoint-every", "2000", "--again")
     assert run(*learning).code == 0
     expected = first.model.read_bytes()
     first.model.write_bytes(start)
@@ -865,7 +867,7 @@ def test_networks_and_learning_on_resume_bit_for_bit_too(
     assert run(*learning, "--resume").code == 0
     assert first.model.read_bytes() == expected
     # Once more, as a scheduler does that did not hear of the end: nothing is learned twice.
-    assert run(*learning, "--resume").code == 0
+    assert run(*learning[:-1], "--resume").code == 0
     assert first.model.read_bytes() == expected
 
 
@@ -901,7 +903,7 @@ def test_only_the_same_run_is_gone_on_with(
         save_with_parameters(broken, tmp_path / "m.partial", {"progress": progress})
         assert "holds no progress of a run" in sentence(run(*options, "--resume"))
     (tmp_path / "m.partial").write_bytes(kept)
-    write_csv(file, [*rows, rows[0]])
+    write_csv(file, rows[1:])
     assert "or has changed since (a.csv; passes: 1)" in sentence(run(*options, "--resume"))
     (tmp_path / "m.partial").unlink()
     assert run(*options, "--resume").code == 0  # nothing to go on with: from the first row on

@@ -4,8 +4,18 @@ import pytest
 
 import onepass
 from onepass import CheckpointError
+from onepass.files.versions import VersionedFile
 from onepass.tables.inputs import Inputs, Position
-from onepass.tables.progress import OtherSettingsError, Progress, load_progress, partial_path, resume, save_progress
+from onepass.tables.progress import (
+    OtherSettingsError,
+    Progress,
+    RunStart,
+    load_progress,
+    partial_path,
+    resume,
+    save_progress,
+)
+from onepass.tables.readers.content import content_of
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.schema import SchemaOptions, infer_model
 from onepass.tables.training import CheckpointPolicy, Interrupted, TrainingRun, train
@@ -18,7 +28,7 @@ def run(tmp_path: Path) -> TrainingRun:
     inputs = Inputs((str(write_csv(tmp_path / "a.csv", trips(20_000))),))
     sources = inputs.sources()
     model, _ = infer_model(sources, SchemaOptions("price"), rereadable=True)
-    return TrainingRun(model, tmp_path / "m", inputs, sources)
+    return TrainingRun(model, VersionedFile(tmp_path / "m"), inputs, sources)
 
 
 def interrupt(run: TrainingRun) -> None:
@@ -28,34 +38,40 @@ def interrupt(run: TrainingRun) -> None:
 
 def test_progress_is_saved_beside_the_model_and_is_no_part_of_it(run: TrainingRun) -> None:
     interrupt(run)
-    resumed = resume(run.path, run.inputs, {"target": "price"})
+    resumed = resume(run.target.path, run.inputs, run.sources, {"target": "price"})
     assert resumed is not None
+    file = run.inputs.files[0]
     assert resumed.progress == Progress(
-        run.inputs.identity(), Position(0, 0, 8192), {"asked": {"target": "price"}, "mine": 3}
+        run.inputs.identity(run.sources),
+        Position(0, 0, 8192),
+        {"asked": {"target": "price"}, "mine": 3},
+        RunStart(None, None, (), 0, 0),
+        {},
+        content_of(file, Path(file).stat().st_size),  # all of it: the digest is ahead of the rows by some MiB
     )
-    model = onepass.load(partial_path(run.path))
+    model = onepass.load(partial_path(run.target.path))
     assert model.n_rows == resumed.model.n_rows == 8192
-    onepass.save(model, run.path)
-    assert load_progress(run.path) is None
+    onepass.save(model, run.target.path)
+    assert load_progress(run.target.path) is None
 
 
 def test_a_file_with_progress_is_that_of_the_model_but_for_the_progress(run: TrainingRun, tmp_path: Path) -> None:
     train(run, CheckpointPolicy(rows=1))
-    assert not partial_path(run.path).exists()
+    assert not partial_path(run.target.path).exists()
     save_progress(run.model, None, tmp_path / "other")
-    assert (tmp_path / "other").read_bytes() == run.path.read_bytes()
+    assert (tmp_path / "other").read_bytes() == run.target.path.read_bytes()
 
 
 def test_only_the_same_run_is_resumed(run: TrainingRun, tmp_path: Path) -> None:
-    assert resume(run.path, run.inputs, {}) is None
+    assert resume(run.target.path, run.inputs, run.sources, {}) is None
     interrupt(run)
     with pytest.raises(OtherSettingsError, match="target is not what the interrupted run was given") as refused:
-        resume(run.path, run.inputs, {"target": "km"})
+        resume(run.target.path, run.inputs, run.sources, {"target": "km"})
     assert refused.value.settings == ("target",)
     with pytest.raises(StreamError, match="another command's run"):
-        resume(run.path, run.inputs, {})
+        resume(run.target.path, run.inputs, run.sources, {})
     with pytest.raises(StreamError, match="the input is not that"):
-        resume(run.path, Inputs(run.inputs.files, passes=2), {"target": "price"})
-    onepass.save(run.model, partial_path(run.path))
+        resume(run.target.path, Inputs(run.inputs.files, passes=2), run.sources, {"target": "price"})
+    onepass.save(run.model, partial_path(run.target.path))
     with pytest.raises(CheckpointError, match="holds no progress of a run"):
-        resume(run.path, run.inputs, {"target": "price"})
+        resume(run.target.path, run.inputs, run.sources, {"target": "price"})

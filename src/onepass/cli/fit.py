@@ -15,7 +15,9 @@ from onepass.tables.readers.options import ReadOptions
 
 if TYPE_CHECKING:
     from onepass.cli.training_run import Logs
+    from onepass.files.versions import VersionedFile
     from onepass.tables.inputs import Inputs
+    from onepass.tables.ledger import LearnedFile
     from onepass.tables.model import TabularModel
 
 __all__ = ["default_model_path", "fit"]
@@ -56,6 +58,8 @@ def fit(
     passes: int,
     every: tuple[str, float],
     resume: bool,
+    again: bool,
+    wait: float,
     executor: str,
     workers: int | None,
     scheduler: str | None,
@@ -91,45 +95,58 @@ def fit(
     """
     from onepass.cli.errors import user_errors
     from onepass.cli.paths import check_distinct_paths, check_writable
-    from onepass.cli.training_run import Logs, check_passes, checkpoint_policy, resume_run, run
+    from onepass.cli.training_run import (
+        Logs,
+        check_passes,
+        check_stream,
+        checkpoint_policy,
+        given_files,
+        only_writer,
+        resume_run,
+        run,
+        without_known,
+    )
 
     with Console(as_json=as_json, quiet=quiet) as console, user_errors():
         if executor != "dask" and (workers is not None or scheduler is not None or rounds is not None):
             raise click.UsageError("--workers, --scheduler and --rounds are for --executor dask.")
         from onepass.tables.inputs import Inputs
-        from onepass.tables.readers.paths import expand
+        from onepass.tables.ledger import Ledger
         from onepass.tables.schema import infer_model
         from onepass.tables.training import TrainingRun
 
         wanted = schema_options(target, shape)
         check_passes(passes, shape["drift"])
-        inputs = Inputs(tuple(expand(files)), passes, reading)
+        inputs = Inputs(given_files(files, again, console), passes, reading)
+        check_stream(inputs, resume)
         if executor == "dask":
             _refuse_on_dask(inputs, resume, shape["drift"], alarms)
         path = path or _unnamed_model(inputs, target)
         check_distinct_paths(inputs.files, model=path, rejects=rejecting.rejects, alarms=alarms)
         check_writable(path, "--model")
         asked = json.loads(json.dumps({"target": target, **shape}))  # as a file will give it back
-        resumed = resume_run(path, inputs, resume, asked)
-        sources = inputs.sources()
-        if resumed is not None:
-            model = resumed.model
-        else:
-            model, reason = infer_model(sources, wanted, rereadable=not inputs.is_stream)
-        if resumed is None:
-            console.fact("task", task_words(model, reason))
-            for name, words in model.choices():
-                console.fact(name, words)
-            if passes > 1:
-                console.fact("passes", f"{passes}: every row counts {passes} times, so intervals come out too narrow")
-        notes = resumed and resumed.progress.notes
-        with Alarms(alarms, model, notes) as watched, Rejects(rejecting, notes) as log:
-            logs = Logs(log, watched)
-            if executor == "dask":
-                return _fit_on_dask(model, path, inputs, logs, console, workers, scheduler, rounds or 2)
-            start = resumed and resumed.progress.position
-            training = TrainingRun(model, path, inputs, sources, start, watched.watch)
-            return run(training, checkpoint_policy(every), logs, console, asked)
+        with only_writer(path, wait) as written:
+            sources = inputs.sources()
+            resumed = resume_run(path, inputs, sources, resume, asked)
+            if resumed is not None:
+                model, inputs = resumed.model, resumed.goes_on_with(inputs)
+            else:
+                inputs = without_known(inputs, sources, Ledger(), again, console)
+                model, reason = infer_model(sources, wanted, rereadable=not inputs.is_stream)
+                console.fact("task", task_words(model, reason))
+                for name, words in model.choices():
+                    console.fact(name, words)
+                if passes > 1:
+                    what = f"{passes}: every row counts {passes} times, so intervals come out too narrow"
+                    console.fact("passes", what)
+            progress = None if resumed is None else resumed.progress
+            notes = None if progress is None else progress.notes
+            with Alarms(alarms, model, notes) as watched, Rejects(rejecting, notes) as log:
+                logs = Logs(log, watched)
+                if executor == "dask":
+                    return _fit_on_dask(model, written, inputs, logs, console, workers, scheduler, rounds or 2)
+                training = TrainingRun(model, written, inputs, sources, None, progress, watched.watch)
+                return run(training, checkpoint_policy(every), logs, console, asked)
 
 
 def default_model_path(file: str) -> Path:
@@ -171,7 +188,11 @@ def _is_model_of(path: Path, inputs: "Inputs", target: str) -> bool:
         model = load_model(path)
     except CheckpointError:
         return False
-    return model.target.name == target and model.last_run == inputs.identity()
+    from onepass.tables.readers.content import Content
+
+    identity = inputs.identity(inputs.sources())
+    files = [Content(file["size"], file["digest"], "") for file in identity["files"]]
+    return model.target.name == target and model.ledger.is_one_run_of(files, inputs.passes)
 
 
 def _refuse_on_dask(inputs: "Inputs", resume: bool, drift: float | str, alarms: Path | None) -> None:
@@ -192,7 +213,7 @@ def _refuse_on_dask(inputs: "Inputs", resume: bool, drift: float | str, alarms: 
 
 def _fit_on_dask(
     model: "TabularModel",
-    path: Path,
+    written: "VersionedFile",
     inputs: "Inputs",
     logs: "Logs",
     console: Console,
@@ -201,8 +222,10 @@ def _fit_on_dask(
     rounds: int,
 ) -> int:
     from onepass.cli.training_run import report
-    from onepass.files.checkpoint import save
+    from onepass.files.checkpoint import to_bytes
+    from onepass.tables.ledger import LearnedRun, now
 
+    files = tuple(map(_whole, inputs.files))
     try:
         from onepass.integrations.dask.training import cluster, fit_files
     except ImportError as error:
@@ -213,6 +236,14 @@ def _fit_on_dask(
         console.start()
         for one in fit_files(model, inputs, client, rounds, lambda done, total: console.advance(0, done / total, 0)):
             logs.rejects.add(one.file, one.rejects, one.total - len(one.rejects))
-    model.last_run = inputs.identity()
-    save(model, path)
-    return report(model, path, logs, console, 0)
+    model.ledger = model.ledger.with_run(LearnedRun(now(), model.n_rows, model.n_rejected, 1, files))
+    written.write(to_bytes(model))
+    return report(model, written.path, logs, console, 0)
+
+
+def _whole(file: str) -> "LearnedFile":
+    """A file that workers learn as a whole; its rows are not counted."""
+    from onepass.tables.ledger import LearnedFile
+    from onepass.tables.readers.content import content_of
+
+    return LearnedFile.of(Path(file).name, content_of(file, Path(file).stat().st_size), None)

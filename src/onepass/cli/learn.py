@@ -17,6 +17,8 @@ __all__ = ["learn"]
     cls=options.Command,
     examples=(
         "onepass learn price.onepass tonight.parquet",
+        "onepass learn price.onepass tonight.parquet --out trial.onepass",
+        "onepass learn price.onepass 'hourly/*.csv' --wait 10m",
         "onepass learn price.onepass 'new/*.csv.gz' --rejects bad.csv",
         "tail -f sensor.jsonl | onepass learn level.onepass - --alarms alarms.csv",
         "tail -f events.jsonl | onepass learn clicks.onepass - --checkpoint-every 30s",
@@ -24,6 +26,12 @@ __all__ = ["learn"]
 )
 @options.model_argument
 @options.files
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="NEW",
+    help="Write the model here and leave MODEL as it is.",
+)
 @click.option("--passes", type=click.IntRange(min=1), default=1, show_default=True, help="Passes over the input.")
 @options.learning
 @options.alarming
@@ -33,9 +41,12 @@ __all__ = ["learn"]
 def learn(
     model: Path,
     files: tuple[str, ...],
+    out: Path | None,
     passes: int,
     every: tuple[str, float],
     resume: bool,
+    again: bool,
+    wait: float,
     alarms: Path | None,
     rejecting: RejectOptions,
     reading: ReadOptions,
@@ -46,7 +57,11 @@ def learn(
 
     The rows are encoded as those that MODEL was made from; columns it does not know are left alone. Until all files are
     learned MODEL stays as it is and the progress is kept beside it, in MODEL.partial; after an interruption the same
-    command with --resume goes on. With --resume files that the last run learned to their end are not learned again.
+    command with --resume goes on.
+
+    MODEL knows by their content which files it has learned, under any name: those are left out and told, and a CSV or
+    JSON lines file that has grown since is learned from where it ended. --again overrules that. 'onepass history' lists
+    the runs, and 'onepass undo' takes back the last. One process at a time can write a model; see --wait.
 
     --alarms lists the rows whose target the model does not believe, and those at which the truth has changed, each
     judged by what was learned before it. A model made with --outliers or --drift auto can do so.
@@ -54,30 +69,50 @@ def learn(
     From standard input (-) rows are learned as they come, and MODEL itself is brought up to date at every checkpoint.
     """
     from onepass.cli.errors import user_errors
-    from onepass.cli.paths import check_distinct_paths, check_writable, load_model
-    from onepass.cli.training_run import Logs, check_passes, checkpoint_policy, resume_run, run
+    from onepass.cli.paths import check_distinct_paths, check_there, check_writable, load_model
+    from onepass.cli.training_run import (
+        Logs,
+        check_passes,
+        check_stream,
+        checkpoint_policy,
+        given_files,
+        only_writer,
+        resume_run,
+        run,
+        without_known,
+    )
 
     with Console(as_json=as_json, quiet=quiet) as console, user_errors():
+        from onepass.files.versions import version
         from onepass.tables.inputs import Inputs
-        from onepass.tables.readers.paths import expand
         from onepass.tables.schema import check_columns
         from onepass.tables.training import TrainingRun
 
-        inputs = Inputs(tuple(expand(files)), passes, reading)
-        check_distinct_paths(inputs.files, MODEL=model, rejects=rejecting.rejects, alarms=alarms)
-        learned = load_model(model)
-        check_passes(passes, learned.estimator.drift)
-        check_writable(model, "MODEL")
-        resumed = resume_run(model, inputs, resume, {})
-        if resumed is None and resume and learned.last_run == inputs.identity():
-            console.done({"model": str(model), "rows": 0, "rejected": 0}, f"{model} has learned these files already")
-            return 0
-        sources = inputs.sources()
-        learned = learned if resumed is None else resumed.model
-        for source in sources:
-            check_columns(learned, source, target=True)
-        notes = resumed and resumed.progress.notes
-        with Alarms(alarms, learned, notes) as watched, Rejects(rejecting, notes) as log:
-            start = resumed and resumed.progress.position
-            training = TrainingRun(learned, model, inputs, sources, start, watched.watch)
-            return run(training, checkpoint_policy(every), Logs(log, watched), console, asked={})
+        inputs = Inputs(given_files(files, again, console), passes, reading)
+        check_stream(inputs, resume)
+        written = {"MODEL": model} if out is None else {"out": out}
+        read = inputs.files if out is None else [*inputs.files, str(model)]
+        check_distinct_paths(read, **written, rejects=rejecting.rejects, alarms=alarms)
+        check_there(model)
+        check_writable(out or model, "MODEL" if out is None else "--out")
+        with only_writer(out or model, wait) as target:
+            base = target.version if out is None else version(model)
+            learned = load_model(model)
+            check_passes(passes, learned.estimator.drift)
+            sources = inputs.sources()
+            resumed = resume_run(target.path, inputs, sources, resume, {}, base)
+            if resumed is None:
+                inputs = without_known(inputs, sources, learned.ledger, again, console)
+            else:
+                learned, inputs = resumed.model, resumed.goes_on_with(inputs)
+            if inputs.starts and not any(start is not None for start in inputs.starts):
+                facts = {"model": str(model), "rows": 0, "rejected": 0}
+                console.done(facts, f"{model} has learned these files already")
+                return 0
+            for source in sources:
+                check_columns(learned, source, target=True)
+            progress = None if resumed is None else resumed.progress
+            notes = None if progress is None else progress.notes
+            with Alarms(alarms, learned, notes) as watched, Rejects(rejecting, notes) as log:
+                training = TrainingRun(learned, target, inputs, sources, base, progress, watched.watch)
+                return run(training, checkpoint_policy(every), Logs(log, watched), console, asked={})

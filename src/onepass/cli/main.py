@@ -24,6 +24,8 @@ COMMANDS = {
     "predict": "onepass.cli.predict:predict",
     "evaluate": "onepass.cli.evaluate:evaluate",
     "show": "onepass.cli.show:show",
+    "history": "onepass.cli.history:history",
+    "undo": "onepass.cli.undo:undo",
     "bandit": "onepass.cli.bandit:bandit",
     "decide": "onepass.cli.decide:decide",
     "reward": "onepass.cli.reward:reward",
@@ -55,7 +57,9 @@ def onepass() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and end the process; without arguments those of the process itself."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    for name in ("SIGTERM", "SIGHUP"):  # the second is not known everywhere, and nohup has it ignored
+        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN:
+            signal.signal(getattr(signal, name), _interrupt)
     try:
         code = onepass.main(arguments, prog_name="onepass", standalone_mode=False, obj=arguments is None)
     except click.ClickException as error:

@@ -32,6 +32,7 @@ __all__ = [
     "rejecting",
     "reporting",
     "shape",
+    "waiting",
     "widths",
 ]
 
@@ -127,6 +128,11 @@ def widths(value: Any) -> tuple[int, ...]:
     if not found or min(found) < 1:
         raise click.BadParameter(f"{value!r} is not a list of whole numbers such as 50 or 50,50.")
     return found
+
+
+def _patience(value: Any) -> float:
+    """A time to wait, in seconds; for ever if no time is given."""
+    return float("inf") if value == "for ever" else duration(value)
 
 
 def _rows_or_time(value: str) -> tuple[str, float]:
@@ -356,6 +362,17 @@ shape = _all(
     ),
 )
 
+waiting = click.option(
+    "--wait",
+    type=_patience,
+    is_flag=False,
+    flag_value="for ever",
+    default="0s",
+    metavar="[TIME]",
+    help="While another process writes the model, wait for it: for a time such as 10m, or alone for as long as it "
+    "takes. By default fail at once.",
+)
+
 learning = _all(
     click.option(
         "--checkpoint-every",
@@ -367,6 +384,12 @@ learning = _all(
         help="Save the progress of the run after this number of rows or this time.",
     ),
     click.option("--resume", is_flag=True, help="Continue an interrupted run over the same files."),
+    click.option(
+        "--again",
+        is_flag=True,
+        help="Learn files once more that the model has learned, or that are given several times.",
+    ),
+    waiting,
 )
 
 clustering = _all(

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Iterable
+from errno import ENOENT
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import click
 if TYPE_CHECKING:
     from onepass.tables.model import TabularModel
 
-__all__ = ["check_distinct_paths", "check_writable", "load_model"]
+__all__ = ["check_distinct_paths", "check_there", "check_writable", "load_model"]
 
 
 def check_distinct_paths(read: Iterable[str | Path], **written: Path | None) -> None:
@@ -37,6 +38,12 @@ def _same_file(one: Path, other: Path) -> bool:
     if one.exists() and other.exists():
         return one.is_file() and one.samefile(other)
     return one.resolve() == other.resolve()
+
+
+def check_there(path: Path) -> None:
+    """Check that there is a file, before anything is made beside it."""
+    if not path.exists():
+        raise FileNotFoundError(ENOENT, "there is no such file", str(path))
 
 
 def check_writable(path: Path, option: str) -> None:

@@ -98,7 +98,7 @@ def predict(
         rows = empty = 0
         with Rejects(rejecting) as log, TableWriter(out, kind) as writer:
             for number, source in enumerate(sources):
-                blocks = row_blocks(source.batches(types, 0), known.rows_per_block, aligned=inputs != [STDIN])
+                blocks = row_blocks(source.batches(types, 0), known.rows_per_prediction, aligned=inputs != [STDIN])
                 for batch in (batch for block in prefetch(blocks) for batch in block.batches):
                     if not len(batch):
                         log.add(source.name, rejects_of(batch, {}))

@@ -1,10 +1,11 @@
-"""What `fit` and `learn` share: a run over the input that can be interrupted and resumed, and the report of its end."""
+"""What `fit` and `learn` share: one writer at a time, no file learned twice, runs that can be resumed, their report."""
 
 import shlex
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,12 +18,30 @@ from onepass.cli.errors import INTERRUPTED, REJECTED
 from onepass.cli.rejects import Rejects
 
 if TYPE_CHECKING:
+    from onepass.files.versions import VersionedFile
     from onepass.tables.inputs import Inputs, Step
+    from onepass.tables.ledger import Ledger
     from onepass.tables.model import TabularModel
     from onepass.tables.progress import ResumedRun
+    from onepass.tables.readers.source import Source
     from onepass.tables.training import CheckpointPolicy, TrainingRun
 
-__all__ = ["Logs", "check_passes", "checkpoint_policy", "report", "resume_run", "run", "stoppable"]
+__all__ = [
+    "Logs",
+    "check_passes",
+    "check_stream",
+    "checkpoint_policy",
+    "given_files",
+    "only_writer",
+    "report",
+    "resume_run",
+    "run",
+    "stoppable",
+    "without_known",
+]
+
+STOP_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""Signals by which a run is asked to stop; not every system has all of them."""
 
 
 class Logs(NamedTuple):
@@ -44,23 +63,84 @@ def check_passes(passes: int, drift: float | str) -> None:
         )
 
 
-def resume_run(path: Path, inputs: "Inputs", resume: bool, asked: dict[str, Any]) -> "ResumedRun | None":
-    """Resume an interrupted run if that is asked for; never start over in silence."""
+@contextmanager
+def only_writer(path: Path, wait: float) -> "Iterator[VersionedFile]":
+    """Keep other processes from writing a model for the length of the block, and clear what killed ones left behind."""
+    from onepass.files.atomic import clear_drafts
+    from onepass.files.lock import LockedError, locked
+    from onepass.files.versions import VersionedFile
     from onepass.tables.progress import partial_path
+
+    with ExitStack() as held:
+        try:
+            held.enter_context(locked(path, wait))
+        except LockedError as error:
+            waited = "; --wait 10m waits for it" if not wait else f", for longer than --wait {wait:g}s"
+            raise click.ClickException(f"{error}{waited}.") from None
+        for one in (path, partial_path(path)):
+            clear_drafts(one)
+        yield VersionedFile(path)
+
+
+def given_files(files: tuple[str, ...], again: bool, console: Console) -> tuple[str, ...]:
+    """The files that are meant, each once unless it is to be learned again; those named before are told."""
+    from onepass.tables.readers.paths import expand
+    from onepass.tables.selection import distinct
+
+    found = tuple(expand(files))
+    if again:
+        return found
+    found, named_before = distinct(found)
+    for file in dict.fromkeys(named_before):
+        console.aside(f"{file} is given several times and counts once; --again learns it as often")
+    return found
+
+
+def without_known(
+    inputs: "Inputs", sources: "list[Source]", ledger: "Ledger", again: bool, console: Console
+) -> "Inputs":
+    """The files without those that were learned before, and what is left out told."""
+    from onepass.tables.selection import KnownContentError, select
+
+    if again or inputs.is_stream:
+        return inputs
+    try:
+        selected = select(inputs.files, sources, ledger)
+    except KnownContentError as error:
+        raise click.ClickException(f"{error}; --again learns all of it once more.") from None
+    for one in selected:
+        if one.start is None:
+            console.aside(f"{one.file} {one.reason} and is left out; --again learns it once more")
+        elif one.reason:
+            console.aside(f"{one.file} {one.reason}")
+    return replace(inputs, starts=tuple(one.start for one in selected))
+
+
+def check_stream(inputs: "Inputs", resume: bool) -> None:
+    """Refuse to read standard input again."""
+    for given, option in ((resume, "--resume"), (inputs.passes > 1, "--passes")):
+        if given and inputs.is_stream:
+            raise click.UsageError(f"{option} needs files; standard input can't be read again.")
+
+
+def resume_run(
+    path: Path, inputs: "Inputs", sources: "list[Source]", resume: bool, asked: dict[str, Any], base: str | None = None
+) -> "ResumedRun | None":
+    """Resume an interrupted run if that is asked for; never start over in silence."""
+    from onepass.tables.progress import clear_ended, partial_path
     from onepass.tables.progress import resume as resumed
     from onepass.tables.readers.errors import StreamError
 
     if inputs.is_stream:
-        for given, option in ((resume, "--resume"), (inputs.passes > 1, "--passes")):
-            if given:
-                raise click.UsageError(f"{option} needs files; standard input can't be read again.")
+        return None
+    if partial_path(path).exists() and clear_ended(path):
         return None
     if not resume and partial_path(path).exists():
         raise StreamError(
             f"{partial_path(path)} is the progress of a run that was interrupted: go on with it by --resume, or delete "
             "it to start over"
         )
-    return resumed(path, inputs, asked) if resume else None
+    return resumed(path, inputs, sources, asked, base) if resume else None
 
 
 @contextmanager
@@ -74,7 +154,8 @@ def stoppable() -> Iterator[Any]:
             raise KeyboardInterrupt
         asked = True
 
-    before = {sign: signal.signal(sign, ask) for sign in (signal.SIGINT, signal.SIGTERM)}
+    # What is ignored stays so: nohup asks for that.
+    before = {sign: signal.signal(sign, ask) for sign in STOP_SIGNALS if signal.getsignal(sign) is not signal.SIG_IGN}
     try:
         yield lambda: asked
     finally:
@@ -97,7 +178,7 @@ def run(
     from onepass.tables.training import Interrupted, train
 
     before = training.model.n_rows
-    if training.start is not None:
+    if training.progress is not None:
         console.aside(f"going on after {counted(before, 'row')}")
 
     def listen(step: "Step") -> None:
@@ -121,9 +202,9 @@ def run(
         return INTERRUPTED
     except OSError as error:
         raise click.ClickException(
-            f"cannot write {error.filename or training.path}: {error.strerror}; what was there is as it was."
+            f"cannot write {error.filename or training.target.path}: {error.strerror}; what was there is as it was."
         ) from None
-    return report(training.model, training.path, logs, console, before)
+    return report(training.model, training.target.path, logs, console, before)
 
 
 def report(model: "TabularModel", path: Path, logs: Logs, console: Console, before: int) -> int:

@@ -12,7 +12,12 @@ from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO
 
-__all__ = ["atomic_file", "write_atomically"]
+from onepass.files.lock import try_lock
+
+__all__ = ["atomic_file", "clear_drafts", "write_atomically", "write_in_pieces"]
+
+_TOKEN = 6  # random bytes in the name of a draft
+_PIECE = 2**24  # bytes written at once, between which Ctrl-C is heard
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -27,7 +32,14 @@ def write_atomically(path: Path, content: bytes) -> None:
     [('note.txt', b'complete')]
     """
     with atomic_file(path) as file:
-        file.write(content)
+        write_in_pieces(file, content)
+
+
+def write_in_pieces(file: BinaryIO, content: bytes) -> None:
+    """Write a large content so that Ctrl-C need not wait for all of it."""
+    view = memoryview(content)
+    for start in range(0, len(view), _PIECE):
+        file.write(view[start : start + _PIECE])
 
 
 @contextmanager
@@ -51,10 +63,11 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         raise IsADirectoryError(EISDIR, "the path of a file is needed, but this is a folder", str(path))
     if not path.parent.is_dir():
         raise FileNotFoundError(ENOENT, f"the folder {str(path.parent)!r} does not exist", str(path))
-    draft = path.with_name(f".{path.name}.{token_hex(6)}.part")
+    draft = path.with_name(f".{path.name}.{token_hex(_TOKEN)}.part")
     try:
         # Unlike tempfile, "x" gives the file the permissions of the umask: a report is meant to be read by others.
         with draft.open("xb") as file:
+            try_lock(file.fileno())  # by which `clear_drafts` sees that somebody still writes it
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -63,6 +76,38 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         draft.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
+
+
+def clear_drafts(path: Path) -> int:
+    """Delete what writers of a file left behind that were killed; returns the number of such drafts.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "note.txt"
+    >>> _ = path.with_name(".note.txt.0123456789ab.part").write_bytes(b"half")
+    >>> clear_drafts(path), list(path.parent.iterdir())
+    (1, [])
+    """
+    beginning, cleared = f".{path.name}.", 0
+    for draft in path.parent.glob("*.part"):  # the name may have signs that mean something in a pattern
+        token = draft.name.removeprefix(beginning).removesuffix(".part")
+        if draft.name == f"{beginning}{token}.part" and _is_token(token) and _is_abandoned(draft):
+            draft.unlink(missing_ok=True)
+            cleared += 1
+    return cleared
+
+
+def _is_token(text: str) -> bool:
+    return len(text) == 2 * _TOKEN and not set(text) - set("0123456789abcdef")
+
+
+def _is_abandoned(draft: Path) -> bool:
+    try:
+        with draft.open("rb") as file:
+            return try_lock(file.fileno())
+    except OSError:  # somebody was faster, or it is not ours
+        return False
 
 
 def _sync_folder(folder: Path) -> None:

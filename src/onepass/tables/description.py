@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["choices", "facts", "numbers"]
 
+_SHOWN = 20  # names of files
+
 _COVARIANCE = {
     "full": "full: all correlations between weights are kept",
     "layer": "layer: correlations between weights of one layer are kept",
@@ -44,8 +46,9 @@ def facts(model: "TabularModel") -> Iterator[tuple[str, str]]:
     if model.estimator.prior_scale == "auto":
         shares = np.atleast_2d(model.estimator.prior_weights_)[0]
         yield "prior weights", ", ".join(f"{share:.2f}" for share in shares)
-    if model.last_run is not None:
-        yield "last run", ", ".join(str(file["name"]) for file in model.last_run["files"])
+    if model.ledger.runs and model.ledger.runs[-1].files:
+        names = [file.name for file in model.ledger.runs[-1].files]
+        yield "last run", ", ".join(names[:_SHOWN]) + (f", ... ({len(names):,} files)" if len(names) > _SHOWN else "")
 
 
 def numbers(model: "TabularModel") -> dict[str, dict[str, Any]]:

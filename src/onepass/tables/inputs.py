@@ -1,22 +1,33 @@
-"""The files of a run and the way through them: read, cut into blocks and encoded, a thread ahead of the learning."""
+"""The files of a run and the way through them: read, cut into blocks and encoded, a thread ahead of the learning.
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+The digest of what is learned is taken along, see `ContentLog`: it says in the end what the model has learned, and after
+an interruption whether a file is still the same.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from onepass.tables.ledger import LearnedFile
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.batches import row_blocks
+from onepass.tables.readers.content import Content, ContentReader, head_digest
 from onepass.tables.readers.options import AS_FOUND, ReadOptions
-from onepass.tables.readers.paths import STDIN, fingerprint
+from onepass.tables.readers.paths import STDIN
 from onepass.tables.readers.prefetch import prefetch
 from onepass.tables.readers.registry import open_source
 from onepass.tables.readers.source import Source
 from onepass.tables.rows import Rows
 
-__all__ = ["Inputs", "Position", "Step", "steps"]
+__all__ = ["ContentLog", "Inputs", "Position", "Step", "steps"]
 
 T = TypeVar("T")
+
+_AHEAD = 2**22  # bytes by which the digest is ahead of the rows, whose place in the file is known roughly
 
 
 class Position(NamedTuple):
@@ -34,6 +45,12 @@ class Inputs:
     files: tuple[str, ...]
     passes: int = 1
     reading: ReadOptions = AS_FOUND
+    starts: tuple[int | None, ...] = ()
+    """The first row to learn of each file, or None for a file that is left out; none at all: from the first row on."""
+
+    def first_row(self, number: int) -> int | None:
+        """The first row to learn of a file; None: it is left out."""
+        return self.starts[number] if self.starts else 0
 
     @property
     def is_stream(self) -> bool:
@@ -44,10 +61,19 @@ class Inputs:
         """Open all of them."""
         return [open_source(file, self.reading) for file in self.files]
 
-    def identity(self) -> dict[str, Any]:
-        """What tells whether an input is the same as that of an earlier run."""
-        files = [fingerprint(file) for file in self.files]
-        return {"files": files, "passes": self.passes, **asdict(self.reading)}
+    def identity(self, sources: Sequence[Source]) -> dict[str, Any]:
+        """What tells whether an input, which has been opened, is the same as that of an earlier run."""
+        files = [_identity(*pair) for pair in zip(self.files, sources, strict=True)]
+        reading: dict[str, Any] = json.loads(json.dumps(asdict(self.reading), default=str))  # as a file gives it back
+        return {"files": files, "passes": self.passes, **reading}
+
+
+def _identity(file: str, source: Source) -> dict[str, Any]:
+    """Name and size of a file, and a digest of its beginning."""
+    extent, name = source.extent, os.path.basename(file)
+    if extent is None:  # it can't be looked at twice
+        return {"name": name, "size": 0, "digest": ""}
+    return {"name": name, "size": extent.size, "digest": head_digest(file, extent.size)}
 
 
 class Step(NamedTuple):
@@ -57,6 +83,72 @@ class Step(NamedTuple):
     file: str
     position: Position
     share: float  # of all input that has been read
+    content: Content | None = None  # of the file, up to these rows and a little further
+    learned: LearnedFile | None = None  # the file, if these rows are the last of it in the first pass
+
+
+class ContentLog:
+    """Takes the digests of files along as they are read, and sees to it that no file changes meanwhile.
+
+    Parameters
+    ----------
+    files : of the run
+    sources : the same, opened
+    learned : files by their number that the run has learned before it was interrupted
+    """
+
+    def __init__(
+        self, files: Sequence[str], sources: Sequence[Source], learned: Mapping[int, LearnedFile] | None = None
+    ) -> None:
+        self._files, self._extents = files, [source.extent for source in sources]
+        self._known = {
+            number: Content(file.size, file.head, file.digest or "") for number, file in (learned or {}).items()
+        }
+        self._number = 0
+        self._reader: ContentReader | None = None
+        self._hasher: Executor | None = None
+        self._coming: Future[Content] | None = None
+
+    @contextmanager
+    def reading(self, number: int) -> Iterator[None]:
+        """Take along the file of this number for the length of the block."""
+        extent, self._number = self._extents[number], number
+        if extent is None:
+            yield
+            return
+        if number not in self._known:
+            extent.cut = None  # whatever a first look decided
+        self._reader, self._coming = ContentReader(self._files[number]), None
+        # A thread of its own: parsing and learning keep one each busy already.
+        with closing(self._reader), ThreadPoolExecutor(1) as self._hasher:
+            try:
+                yield
+            finally:
+                self._reader.stop()
+        self._reader = self._hasher = None
+
+    def so_far(self, share: float) -> Content | None:
+        """The content of the file up to a share of it, and a little further."""
+        extent = self._extents[self._number]
+        if extent is None or self._reader is None or self._hasher is None or self._number in self._known:
+            return None
+        place = int(share * extent.size)
+        found = None if self._coming is None else self._coming.result()
+        self._coming = self._hasher.submit(self._reader.advance, min(place + 2 * _AHEAD, extent.size))
+        if found is None or found.size < min(place + _AHEAD, extent.size):
+            found = self._coming.result()
+        return found
+
+    def end(self, rows: int) -> LearnedFile | None:
+        """The file that has been read to its end, with so many rows, if that was for the first time."""
+        extent, known = self._extents[self._number], self._known.get(self._number)
+        if extent is None or self._reader is None:
+            return None
+        if self._coming is not None:
+            self._coming.result()
+        content = self._reader.settle(extent, known)
+        self._known[self._number] = content
+        return LearnedFile.of(os.path.basename(self._files[self._number]), content, rows) if known is None else None
 
 
 def steps(
@@ -65,29 +157,50 @@ def steps(
     sources: Sequence[Source],
     start: Position | None = None,
     *,
+    log: ContentLog | None = None,
     meanwhile: Callable[[], object] = lambda: None,
 ) -> Iterator[Step]:
     """Read and encode all rows after a position, a thread ahead of whoever learns them.
 
-    ``meanwhile`` is called from time to time while no row comes.
+    ``log`` takes the digests of the files along. ``meanwhile`` is called from time to time while no row comes.
     """
-    return prefetch(_steps(model, inputs, sources, start or Position()), meanwhile=meanwhile)
+    return prefetch(_steps(model, inputs, sources, start or Position(), log), meanwhile=meanwhile)
 
 
-def _steps(model: TabularModel, inputs: Inputs, sources: Sequence[Source], start: Position) -> Iterator[Step]:
-    types = model.types(target=True)
-    sizes = [1 if file == STDIN else max(Path(file).stat().st_size, 1) for file in inputs.files]
+def _steps(
+    model: TabularModel, inputs: Inputs, sources: Sequence[Source], start: Position, log: ContentLog | None
+) -> Iterator[Step]:
+    sizes = [0 if inputs.first_row(number) is None else _size(source) for number, source in enumerate(sources)]
     total, done = sum(sizes) * inputs.passes, 0
     for turn in range(inputs.passes):
-        for file, source in enumerate(sources):
-            if (turn, file) >= start[:2]:
-                skip = start.row if (turn, file) == start[:2] else 0
-                found = row_blocks(source.batches(types, skip), model.rows_per_block, aligned=not inputs.is_stream)
-                for block, last in _with_end(found, wait=not inputs.is_stream):
-                    share = (done + block.share * sizes[file]) / total
-                    position = Position(turn, file + 1) if last else Position(turn, file, block.end)
-                    yield Step(model.rows(block.batches), source.name, position, share)
-            done += sizes[file]
+        for number, source in enumerate(sources):
+            first = inputs.first_row(number)
+            if (turn, number) >= start[:2] and first is not None:
+                skip = max(first, start.row) if (turn, number) == start[:2] else first
+                for step in _steps_of_file(model, source, Position(turn, number, skip), log, inputs.is_stream):
+                    yield step._replace(share=(done + step.share * sizes[number]) / total)
+            done += sizes[number]
+
+
+def _size(source: Source) -> int:
+    return 1 if source.extent is None else source.extent.size
+
+
+def _steps_of_file(
+    model: TabularModel, source: Source, start: Position, log: ContentLog | None, is_stream: bool
+) -> Iterator[Step]:
+    """The steps of one file; their share is that of the file."""
+    turn, number, skip = start
+    found = row_blocks(source.batches(model.types(target=True), skip), model.rows_per_block, aligned=not is_stream)
+    with nullcontext() if log is None else log.reading(number):
+        for block, last in _with_end(found, wait=not is_stream):
+            position = Position(turn, number + 1) if last else Position(turn, number, block.end)
+            step = Step(model.rows(block.batches), source.name, position, block.share)
+            if log is not None and last:
+                step = step._replace(learned=log.end(block.end))
+            elif log is not None:
+                step = step._replace(content=log.so_far(block.share))
+            yield step
 
 
 def _with_end(items: Iterable[T], *, wait: bool) -> Iterator[tuple[T, bool]]:

@@ -19,7 +19,10 @@ from onepass.files.registry import savable, savable_names
 from onepass.files.state import Arrays, Parameters, as_tally, nested, under
 from onepass.tables import description
 from onepass.tables.columns.encoding import Encoding
+from onepass.tables.columns.errors import SchemaError
+from onepass.tables.ledger import Ledger
 from onepass.tables.readers.batches import RowBatch
+from onepass.tables.row_cost import LONGEST_ROW, RowCost
 from onepass.tables.rows import Rows, rejects_of
 from onepass.tables.settings import Settings, make_estimator
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target, target_from_state
@@ -44,13 +47,25 @@ class TabularModel:
         self.encoding = encoding
         self.target = target
         self.estimator = make_estimator(len(encoding.features), target, settings or Settings())
+        self._check_cost()
         self.n_rows = 0
         self.n_rejected = 0
-        self.last_run: Parameters | None = None
-        """The files that were learned last, if they were learned to their end: see `Inputs.identity`."""
+        self.ledger = Ledger()
+        """The runs in which it has learned, and their files."""
 
     def __repr__(self) -> str:
         return f"TabularModel(target={self.target.name!r}, model={type(self.estimator).__name__}, n_rows={self.n_rows})"
+
+    def _check_cost(self) -> None:
+        """Refuse a model whose rows take so long that it is of no use."""
+        if self.cost.to_learn <= LONGEST_ROW:
+            return
+        raise SchemaError(
+            f"a row would take about {self.cost.to_learn:,.0f} s to learn, with {self.layers[-1]:,} outputs, "
+            f"{self.n_weights:,} weights and covariance={self.structure!r}; at most {LONGEST_ROW:g} s is sensible: "
+            "take a cheaper covariance, smaller hidden layers or none, or fewer classes",
+            suggestions={"covariance": "auto", "hidden": "", "classes": ""},
+        )
 
     @property
     def is_network(self) -> bool:
@@ -59,9 +74,25 @@ class TabularModel:
 
     @property
     def rows_per_block(self) -> int:
-        """Rows of one step: fewer for a network, where a step takes longer, and for many features, which take room."""
-        most = 1024 if self.is_network else 8192
-        return max(min(most, _BLOCK // len(self.encoding.features)), 64)
+        """Rows that are learned at once: fewer where a row takes long, and for many features, which take room."""
+        return self.cost.rows_to_learn(self._most_rows)
+
+    @property
+    def rows_per_prediction(self) -> int:
+        """Rows that are predicted at once."""
+        return self.cost.rows_to_predict(self._most_rows)
+
+    @property
+    def _most_rows(self) -> int:
+        return max(min(1024 if self.is_network else 8192, _BLOCK // len(self.encoding.features)), 64)
+
+    @property
+    def cost(self) -> RowCost:
+        """What a row costs in time."""
+        several = "auto" in (self.estimator.drift, self.estimator.prior_scale)
+        given = self.structure
+        # A block per layer, or forms that differ from layer to layer, cost up to what a full covariance does.
+        return RowCost(given if isinstance(given, str) and given != "layer" else "full", self.layers, several)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -203,7 +234,8 @@ class TabularModel:
             "n_rows": self.n_rows,
             "n_rejected": self.n_rejected,
             "progress": None,  # a run keeps its own here: see onepass.tables.progress
-            "last_run": self.last_run,
+            "last_run": None,  # of the ledger's first version
+            "ledger": self.ledger.state(),
         }
         return parameters, nested("estimator", arrays)
 
@@ -225,7 +257,10 @@ class TabularModel:
             _check_files(progress["input"], "progress")
         if (last_run := parameters["last_run"]) is not None:
             _check_files(last_run, "last_run")
-        model.last_run = last_run
+        if "ledger" in parameters:
+            model.ledger = Ledger.from_state(parameters["ledger"])
+        else:
+            model.ledger = Ledger.from_last_run(last_run, model.n_rows, model.n_rejected)
         return model
 
 

@@ -4,18 +4,50 @@ The file ``MODEL.partial`` is a model's file whose parameters have the progress 
 whole, so model and position always belong together.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from onepass.files.checkpoint import CheckpointError, load_with_parameters, save_with_parameters
+from onepass.files.checkpoint import CheckpointError, load, load_with_parameters, save_with_parameters
 from onepass.files.state import Parameters, as_tally
+from onepass.files.versions import version
 from onepass.tables.inputs import Inputs, Position
+from onepass.tables.ledger import LearnedFile
 from onepass.tables.model import TabularModel
+from onepass.tables.readers.content import Content, content_of
 from onepass.tables.readers.errors import StreamError
+from onepass.tables.readers.source import Source
 
-__all__ = ["OtherSettingsError", "Progress", "ResumedRun", "load_progress", "partial_path", "resume", "save_progress"]
+__all__ = [
+    "OtherSettingsError",
+    "Progress",
+    "ResumedRun",
+    "RunStart",
+    "clear_ended",
+    "load_progress",
+    "partial_path",
+    "resume",
+    "save_progress",
+]
+
+
+@dataclass(frozen=True)
+class RunStart:
+    """What a run started from."""
+
+    base: str | None  # version of the model's file that it went on from; None: a new model
+    replaced: str | None  # version of the file that it is going to replace; None: there is none
+    starts: tuple[int | None, ...]  # see Inputs
+    rows: int  # that the model had learned
+    rejected: int
+
+    @classmethod
+    def from_state(cls, state: Any) -> "RunStart":
+        """Make the start that a file describes."""
+        starts = tuple(None if row is None else as_tally(row, "starts") for row in state["starts"])
+        base, replaced = (None if state[name] is None else str(state[name]) for name in ("base", "replaced"))
+        return cls(base, replaced, starts, as_tally(state["rows"], "rows"), as_tally(state["rejected"], "rejected"))
 
 
 @dataclass(frozen=True)
@@ -26,10 +58,22 @@ class Progress:
     position: Position
     notes: Parameters
     """What whoever started the run keeps with it; ``asked`` are the settings that it was given."""
+    begun: RunStart | None = None  # None: not known, in files of earlier versions
+    learned: Mapping[int, LearnedFile] = field(default_factory=dict)
+    """Files that have been learned to their end, by their number."""
+    content: Content | None = None
+    """Of the file that the run stands in, at least up to there; None at its beginning."""
 
     def state(self) -> Parameters:
         """All of it as data that JSON can hold."""
-        return {"input": self.input, "position": self.position._asdict(), **self.notes}
+        return {
+            "input": self.input,
+            "position": self.position._asdict(),
+            "begun": None if self.begun is None else asdict(self.begun),
+            "learned": [[number, file.state()] for number, file in self.learned.items()],
+            "content": None if self.content is None else asdict(self.content),
+            **self.notes,
+        }
 
     @classmethod
     def from_state(cls, state: Any) -> "Progress":
@@ -40,7 +84,15 @@ class Progress:
         if not all("name" in file for file in given["files"]):
             raise ValueError("files must have names")
         notes["asked"] = dict(notes["asked"])
-        return cls(given, Position(*(as_tally(place[name], name) for name in Position._fields)), notes)
+        begun, content = notes.pop("begun", None), notes.pop("content", None)
+        return cls(
+            given,
+            Position(*(as_tally(place[name], name) for name in Position._fields)),
+            notes,
+            None if begun is None else RunStart.from_state(begun),
+            {as_tally(number, "number"): LearnedFile.from_state(file) for number, file in notes.pop("learned", ())},
+            None if content is None else Content(as_tally(content["size"], "size"), content["head"], content["digest"]),
+        )
 
 
 class ResumedRun(NamedTuple):
@@ -48,6 +100,11 @@ class ResumedRun(NamedTuple):
 
     model: TabularModel
     progress: Progress
+
+    def goes_on_with(self, inputs: Inputs) -> Inputs:
+        """The input with the rows that the run leaves out."""
+        begun = self.progress.begun
+        return inputs if begun is None else replace(inputs, starts=begun.starts)
 
 
 class OtherSettingsError(StreamError):
@@ -96,13 +153,40 @@ def load_progress(path: Path) -> ResumedRun | None:
         raise CheckpointError(f"{path} holds no progress of a run") from None
 
 
-def resume(path: Path, inputs: Inputs, asked: Parameters) -> ResumedRun | None:
+def clear_ended(path: Path) -> bool:
+    """Delete the progress of a run that has ended all the same, killed before it could; whether that was so."""
+    partial = partial_path(path)
+    try:
+        run, model = load_progress(partial), load(path)
+    except (FileNotFoundError, CheckpointError):
+        return False
+    if run is None or not isinstance(model, TabularModel) or not model.ledger.runs:
+        return False
+    *earlier, last = model.ledger.runs
+    known = {(file["size"], file["digest"]) for file in run.progress.input["files"]}
+    ended = (
+        tuple(earlier) == run.model.ledger.runs
+        and all((file.size, file.head) in known for file in last.files)
+        and all(file in last.files for file in run.progress.learned.values())
+        and model.n_rows >= run.model.n_rows
+        and version(path) != (run.progress.begun and run.progress.begun.replaced)
+    )
+    if ended:
+        partial.unlink()
+    return ended
+
+
+def resume(
+    path: Path, inputs: Inputs, sources: Sequence[Source], asked: Parameters, base: str | None = None
+) -> ResumedRun | None:
     """Read the run whose progress is kept beside a model; None if there is none.
 
     Parameters
     ----------
     path : of the model
     inputs, asked : input and settings of the run to resume, which must be those that the run was started with
+    sources : the input, opened; files that have grown since are then read up to where they ended
+    base : version of the model's file that it goes on from
     """
     partial = partial_path(path)
     if not partial.exists():
@@ -111,7 +195,10 @@ def resume(path: Path, inputs: Inputs, asked: Parameters) -> ResumedRun | None:
     if run is None:
         raise CheckpointError(f"{partial} holds no progress of a run")
     known, was_asked = run.progress.input, run.progress.notes["asked"]
-    if known != inputs.identity():
+    for source, file in zip(sources, known["files"], strict=False):
+        if source.extent is not None and source.extent.is_lines:
+            source.extent.size = min(source.extent.size, as_tally(file["size"], "size"))
+    if known != inputs.identity(sources):
         names = ", ".join(str(file["name"]) for file in known["files"])
         raise StreamError(
             f"the input is not that of the run that was interrupted, or has changed since ({names}; "
@@ -122,4 +209,32 @@ def resume(path: Path, inputs: Inputs, asked: Parameters) -> ResumedRun | None:
     changed = tuple(name for name in asked if was_asked.get(name) != asked[name])
     if changed:
         raise OtherSettingsError(changed, partial)
+    _check_base(run.progress, path, base)
+    _check_contents(run.progress, inputs, partial)
     return run
+
+
+def _check_base(progress: Progress, path: Path, base: str | None) -> None:
+    begun = progress.begun
+    if begun is not None and (base, version(path)) != (begun.base, begun.replaced):
+        raise StreamError(
+            f"the model is not the one that the interrupted run started from, which {path} or its source held then; "
+            f"put that one back to go on, or delete {partial_path(path)} to start over"
+        )
+
+
+def _check_contents(progress: Progress, inputs: Inputs, partial: Path) -> None:
+    """Refuse to go on if what was learned of a file is not in it any more, and would be read again or skipped."""
+    again = {
+        number: Content(file.size, file.head, file.digest or "")
+        for number, file in progress.learned.items()
+        if inputs.passes > 1
+    }
+    if progress.content is not None:
+        again[progress.position.file] = progress.content
+    for number, content in again.items():
+        if content_of(inputs.files[number], content.size) != content:
+            raise StreamError(
+                f"{inputs.files[number]} has changed since the run was interrupted: what was learned of it is not in "
+                f"it any more; to start over delete {partial}"
+            )

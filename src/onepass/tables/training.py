@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from onepass.files.checkpoint import save
+from onepass.files.checkpoint import to_bytes
 from onepass.files.state import Parameters
+from onepass.files.versions import ChangedError, VersionedFile
 from onepass.tables.alarms import Watch
-from onepass.tables.inputs import Inputs, Position, Step, steps
+from onepass.tables.inputs import ContentLog, Inputs, Position, Step, steps
+from onepass.tables.ledger import LearnedFile, LearnedRun, now
 from onepass.tables.model import TabularModel
-from onepass.tables.progress import Progress, partial_path, save_progress
+from onepass.tables.progress import Progress, RunStart, partial_path, save_progress
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.source import Source
 
@@ -35,14 +37,23 @@ class TrainingRun:
     """What is learned into which model."""
 
     model: TabularModel
-    path: Path
+    target: VersionedFile
     """Where the model is to be written; an old model stays there until the run has ended."""
     inputs: Inputs
     sources: Sequence[Source]
-    start: Position | None = None
-    """The first row to learn; None: the first of all."""
+    base: str | None = None
+    """Version of the file that the model was read from; None: it is a new one."""
+    progress: Progress | None = None
+    """Of the run that is resumed."""
     watch: Watch | None = None
     """What learns the rows in the model's place when they come for the first time, to tell of some."""
+
+    def start(self) -> RunStart:
+        """What the run starts from, or did before it was interrupted."""
+        if self.progress is not None and self.progress.begun is not None:
+            return self.progress.begun
+        model = self.model
+        return RunStart(self.base, self.target.version, self.inputs.starts, model.n_rows, model.n_rejected)
 
 
 class Interrupted(Exception):  # noqa: N818 (it is no error)
@@ -68,23 +79,25 @@ def train(
     run : TrainingRun
     policy : how often progress is saved
     listen : is told of every block learned
-    stopping : whether to stop after the block
+    stopping : whether to stop, asked after every block and while none comes
     notes : what else to save with the progress, e.g. what is needed to `resume`
     """
     model, inputs = run.model, run.inputs
-    if inputs.is_stream:
-        model.last_run = None  # from here on it has learned something that no files hold
     checkpointer = _Checkpointer(run, policy or CheckpointPolicy(), notes)
     n_read, first_reject = 0, ""
 
     def look_up() -> None:
-        """A stream may pause: whoever wants to stop, and the clock, don't wait for its next row."""
-        if inputs.is_stream:
-            if stopping():
-                run.sources[0].stop()  # what has come so far is still learned
-            checkpointer.save_if_late()
+        """Whoever wants to stop, and the clock, don't wait for the next row, which may take long to come."""
+        if stopping():
+            if not inputs.is_stream:
+                checkpointer.save()
+                raise Interrupted(model.n_rows, checkpointer.path)
+            run.sources[0].stop()  # what has come so far is still learned
+        checkpointer.save_if_late()
 
-    for step in steps(model, inputs, run.sources, run.start, meanwhile=look_up):
+    log = None if inputs.is_stream else ContentLog(inputs.files, run.sources, checkpointer.learned)
+    start = None if run.progress is None else run.progress.position
+    for step in steps(model, inputs, run.sources, start, log=log, meanwhile=look_up):
         if run.watch is not None and step.position.turn == 0:
             run.watch.learn(step.rows, step.file)
         else:
@@ -93,9 +106,6 @@ def train(
         if step.rows.rejects and not first_reject:
             first_reject = f"{step.file}, line {step.rows.rejects[0].line}: {step.rows.rejects[0].reason}"
         listen(step)
-        if stopping() and not inputs.is_stream:
-            checkpointer.save(step.position)
-            raise Interrupted(model.n_rows, checkpointer.path)
         checkpointer.after(step)
         look_up()
     if not model.n_rows:
@@ -104,35 +114,63 @@ def train(
             if n_read
             else "there is no row to learn"
         )
-    model.last_run = checkpointer.identity
-    save(model, run.path)
-    partial_path(run.path).unlink(missing_ok=True)
+    checkpointer.finish()
 
 
 class _Checkpointer:
-    """Saves the progress of a run from time to time."""
+    """Saves the progress of a run from time to time, and the model in the end."""
 
     def __init__(self, run: TrainingRun, policy: CheckpointPolicy, notes: Callable[[], Parameters]) -> None:
-        self.path = run.path if run.inputs.is_stream else partial_path(run.path)
-        self.identity = None if run.inputs.is_stream else run.inputs.identity()
-        self._model, self._policy, self._notes = run.model, policy, notes
-        self._rows, self._position = 0, Position()
-        self._time = time.monotonic()
+        self._run, self._policy, self._notes = run, policy, notes
+        self._identity = None if run.inputs.is_stream else run.inputs.identity(run.sources)
+        self._ledger, self._begun = run.model.ledger, run.start()
+        progress = run.progress
+        self.learned: dict[int, LearnedFile] = {} if progress is None else dict(progress.learned)
+        self._position = Position() if progress is None else progress.position
+        self._content = None if progress is None else progress.content
+        self._rows, self._time = 0, time.monotonic()
+
+    @property
+    def path(self) -> Path:
+        """Where progress is saved: beside the model, or for a stream in the model itself."""
+        return self._run.target.path if self._identity is None else partial_path(self._run.target.path)
 
     def after(self, step: Step) -> None:
-        self._rows, self._position = self._rows + step.rows.lines, step.position
+        """Take note of a block that was learned, and save if it is time."""
+        if step.learned is not None:
+            self.learned[step.position.file - 1] = step.learned
+        self._rows, self._position, self._content = self._rows + step.rows.lines, step.position, step.content
         if self._policy.rows is not None and self._rows >= self._policy.rows:
-            self.save(step.position)
-        self.save_if_late()
+            self.save()
 
     def save_if_late(self) -> None:
         """Save what was learned since the last time, if that is long ago."""
         late = self._policy.seconds is not None and time.monotonic() - self._time >= self._policy.seconds
         if late and self._rows:
-            self.save(self._position)
+            self.save()
 
-    def save(self, position: Position) -> None:
-        if self._model.n_rows:
-            progress = None if self.identity is None else Progress(self.identity, position, self._notes())
-            save_progress(self._model, progress, self.path)
+    def save(self) -> None:
+        """Save everything learned so far."""
+        model = self._run.model
+        if model.n_rows and self._identity is None:
+            self._write_model()
+        elif model.n_rows and self._identity is not None:
+            progress = Progress(self._identity, self._position, self._notes(), self._begun, self.learned, self._content)
+            save_progress(model, progress, self.path)
         self._rows, self._time = 0, time.monotonic()
+
+    def finish(self) -> None:
+        """Write the model with its ledger; the progress is needed no more."""
+        try:
+            self._write_model()
+        except ChangedError:
+            partial_path(self._run.target.path).unlink(missing_ok=True)  # what was learned is kept elsewhere
+            raise
+        partial_path(self._run.target.path).unlink(missing_ok=True)
+
+    def _write_model(self) -> None:
+        model, begun, passes = self._run.model, self._begun, self._run.inputs.passes
+        rows, rejected = model.n_rows - begun.rows, model.n_rejected - begun.rejected
+        files = tuple(self.learned[number] for number in sorted(self.learned))
+        model.ledger = self._ledger.with_run(LearnedRun(now(), rows, rejected, passes, files))
+        self._run.target.write(to_bytes(model))

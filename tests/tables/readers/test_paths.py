@@ -3,10 +3,7 @@ from pathlib import Path
 import pytest
 
 from onepass.tables.readers.errors import StreamError
-from onepass.tables.readers.paths import expand, fingerprint
-from tests.helpers.tables import trips, write_csv
-
-ROWS = trips(2500)
+from onepass.tables.readers.paths import expand
 
 
 def test_patterns_are_sorted_and_must_match(tmp_path: Path) -> None:
@@ -18,13 +15,3 @@ def test_patterns_are_sorted_and_must_match(tmp_path: Path) -> None:
             expand([str(tmp_path / asked)])
     with pytest.raises(StreamError, match="can't be mixed"):
         expand(["-", str(tmp_path / "a.csv")])
-
-
-def test_a_changed_file_is_known(tmp_path: Path) -> None:
-    file = write_csv(tmp_path / "a.csv", ROWS[:10])
-    before = fingerprint(str(file))
-    assert fingerprint(str(file)) == before
-    content = bytearray(file.read_bytes())
-    content[-3] ^= 1
-    file.write_bytes(content)
-    assert fingerprint(str(file)) != before

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from onepass.tables.readers.errors import StreamError
+from onepass.tables.readers.extent import Extent
 from onepass.tables.readers.paths import STDIN
 
 __all__ = ["BOM", "LONGEST_RECORD", "ByteStream", "chunks", "end_of_lines", "is_text", "n_lines"]
@@ -39,12 +40,13 @@ class ByteStream:
         self._peeked = b""
         self._inflate: Any = None
         self._ended = False
+        self._last = b""
         try:
             self._handle = sys.stdin.fileno() if file == STDIN else os.open(file, os.O_RDONLY)
             found = os.fstat(self._handle)
         except OSError as error:
             raise StreamError(f"{self.name} can't be read: {error.strerror}") from None
-        self.size = found.st_size if file != STDIN else 0
+        self.extent = Extent.of(found) if file != STDIN else None
         if file != STDIN and stat.S_ISFIFO(found.st_mode):
             raise StreamError(f"{file} is a pipe, which can be read only once; give it as standard input, '-'")
 
@@ -95,6 +97,11 @@ class ByteStream:
         return not self._peeked and not self._ended and not self._ready(_IDLE)
 
     @property
+    def size(self) -> int:
+        """Bytes of the file; 0 where that is not known."""
+        return self.extent.size if self.extent is not None else 0
+
+    @property
     def share(self) -> float:
         """Share of the file that has been read; 0 for standard input."""
         return min(self.consumed / self.size, 1.0) if self.size else 0.0
@@ -104,6 +111,7 @@ class ByteStream:
         if self.is_stdin:
             return self
         fresh = ByteStream(self.file)
+        fresh.extent = self.extent  # not what was added since
         fresh._inflate = zlib.decompressobj(_GZIP_WINDOW) if self.is_compressed else None
         return fresh
 
@@ -123,7 +131,7 @@ class ByteStream:
                 self._ended = True
                 return b""
             try:
-                content = os.read(self._handle, _READ)
+                content = self._read(self._handle)
             except OSError as error:
                 raise StreamError(f"{self.name} can't be read: {error.strerror}") from None
             self.consumed += len(content)
@@ -134,6 +142,17 @@ class ByteStream:
             if inflated:
                 return inflated
         return b""
+
+    def _read(self, handle: int) -> bytes:
+        """Some more bytes of the file, but none that were added since it was opened."""
+        if self.extent is None:
+            return os.read(handle, _READ)
+        left = self.extent.size - self.consumed
+        content = os.read(handle, min(_READ, left)) if left > 0 else b""
+        if not content and not self.is_compressed and self.extent.decide_end(handle, self._last):
+            self.stopping.set()  # the last line is not whole
+        self._last = content[-1:] or self._last
+        return content
 
     def _inflated(self, content: bytes) -> bytes:
         try:

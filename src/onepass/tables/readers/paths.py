@@ -1,14 +1,12 @@
-"""Which files are meant: patterns expanded to paths, and the fingerprint by which a file is recognised again."""
+"""Which files are meant: patterns expanded to paths."""
 
 import glob
-import hashlib
 import os
 from collections.abc import Iterable
-from typing import Any
 
 from onepass.tables.readers.errors import StreamError
 
-__all__ = ["STDIN", "expand", "fingerprint"]
+__all__ = ["STDIN", "expand"]
 
 STDIN = "-"
 
@@ -37,13 +35,3 @@ def expand(patterns: Iterable[str]) -> list[str]:
     if STDIN in files and len(files) > 1:
         raise StreamError("standard input ('-') can't be mixed with files")
     return files
-
-
-def fingerprint(file: str) -> dict[str, Any]:
-    """Name and size of a file, and a digest of its beginning: what tells whether it is still the same."""
-    try:
-        with open(file, "rb") as opened:
-            digest = hashlib.blake2b(opened.read(2**20), digest_size=16).hexdigest()
-            return {"name": os.path.basename(file), "size": os.fstat(opened.fileno()).st_size, "digest": digest}
-    except OSError as error:
-        raise StreamError(f"{file} can't be read: {error.strerror}") from None

@@ -14,7 +14,7 @@ process that reads). The format registered last is asked first, so CSV, which ta
 Everything else (`onepass fit`, `learn`, `predict`, `evaluate`) then reads the format.
 """
 
-from onepass.tables.readers.byte_stream import ByteStream
+from onepass.tables.readers.byte_stream import ByteStream, is_text
 from onepass.tables.readers.csv_file import CSV
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.json_lines import JSON_LINES
@@ -38,6 +38,9 @@ def open_source(file: str, options: ReadOptions = AS_FOUND) -> Source:
     stream = ByteStream.open(file)
     try:
         table = _recognised(stream, options)
+        if stream.extent is not None:
+            table.extent = stream.extent
+            table.extent.is_lines = not stream.is_compressed and is_text(stream.peek(_HEAD))
     finally:
         stream.close()  # there may be more files than can be open at once
     return StandardInput(table, stream) if stream.is_stdin else table

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from onepass.tables.readers.batches import RowBatch, first_rows
 from onepass.tables.readers.byte_stream import ByteStream
+from onepass.tables.readers.extent import Extent
 from onepass.tables.readers.options import ReadOptions
 
 __all__ = ["FileFormat", "Source", "StandardInput", "TableFile"]
@@ -19,6 +20,8 @@ class Source(Protocol):
     """One file, or standard input."""
 
     name: str
+    extent: Extent | None
+    """How much of the file is read; None where it can't be read again."""
 
     def columns(self) -> list[str] | None:
         """Names of the columns, or None where every row may have its own."""
@@ -48,6 +51,7 @@ class TableFile:
     """A table that can be read from its beginning as often as needed: the base class of all formats."""
 
     name: str
+    extent: Extent | None = None
 
     def columns(self) -> list[str] | None:
         """Names of the columns, or None where every row may have its own."""
@@ -74,6 +78,7 @@ class StandardInput:
 
     def __init__(self, table: TableFile, stream: ByteStream) -> None:
         self.name = table.name
+        self.extent: Extent | None = None
         self._table, self._stream = table, stream
         self._coming = table.batches(None, 0)
         self._kept: list[RowBatch] = []

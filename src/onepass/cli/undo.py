@@ -1,0 +1,52 @@
+"""``onepass undo``: a model goes back to before its last run."""
+
+from pathlib import Path
+
+import click
+
+from onepass.cli import options
+from onepass.cli.console import Console, counted
+
+__all__ = ["undo"]
+
+
+@click.command(
+    cls=options.Command,
+    short_help="Take back the last run of a model.",
+    examples=("onepass undo price.onepass", "onepass undo price.onepass --wait 10m"),
+)
+@options.model_argument
+@options.waiting
+@options.reporting
+def undo(model: Path, wait: float, as_json: bool, quiet: bool) -> None:
+    """Take back the last run: MODEL becomes what it was before, to the byte.
+
+    'onepass fit' and 'onepass learn' keep what they replace as MODEL.previous-..., so one step back is possible, and
+    only from the very model that the last run wrote. The files of that run can then be learned again.
+    """
+    from onepass.cli.errors import user_errors
+    from onepass.cli.paths import check_there, check_writable, load_model
+    from onepass.cli.training_run import only_writer
+
+    with Console(as_json=as_json, quiet=quiet) as console, user_errors():
+        from onepass.files.versions import undo as go_back
+        from onepass.tables.progress import partial_path
+
+        check_there(model)
+        check_writable(model, "MODEL")
+        with only_writer(model, wait):
+            before = load_model(model)
+            partial = partial_path(model)
+            if partial.exists():
+                raise click.ClickException(
+                    f"{partial} is the progress of a run that goes on from this model; finish that run with --resume, "
+                    "or delete its progress."
+                )
+            go_back(model)
+            now = load_model(model)
+        facts = {"model": str(model), "rows_before": before.n_rows, "rows_in_all": now.n_rows}
+        console.done(
+            facts,
+            f"{model} is what it was before its last run: it has seen {counted(now.n_rows, 'row')}, "
+            f"no longer {before.n_rows:,}",
+        )

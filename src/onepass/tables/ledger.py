@@ -1,0 +1,139 @@
+"""What a model has learned, run by run: the files by their content, so that none is learned twice under any name.
+
+A file is known by the digest of all of it, whatever it is called now. One that has grown since begins with a content
+that is known, and is learned from there on. The ledger is part of the model and stays small: the oldest of more than
+20,000 files are forgotten.
+"""
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from onepass.files.state import Parameters, as_tally
+from onepass.tables.readers.content import Content
+
+__all__ = ["LearnedFile", "LearnedRun", "Ledger", "now"]
+
+_MOST_FILES = 20_000
+
+
+@dataclass(frozen=True)
+class LearnedFile:
+    """A file that was learned to its end, or as many bytes of it as there were."""
+
+    name: str
+    size: int
+    head: str  # digest of its first MiB
+    digest: str | None  # of all of it; None: not known, in models of earlier versions
+    rows: int | None  # of the file, good or bad; None: not counted
+
+    @classmethod
+    def of(cls, name: str, content: Content, rows: int | None) -> "LearnedFile":
+        """A content under its name."""
+        return cls(name, content.size, content.head, content.digest, rows)
+
+    def state(self) -> list[Any]:
+        """All of it as data that JSON can hold; short, since there may be thousands."""
+        return [self.name, self.size, self.head, self.digest, self.rows]
+
+    @classmethod
+    def from_state(cls, state: Any) -> "LearnedFile":
+        """Make the file that `state` described."""
+        name, size, head, digest, rows = state
+        if not isinstance(name, str) or not isinstance(head, str) or not isinstance(digest, str | None):
+            raise ValueError("a file of the ledger must have a name and digests")
+        return cls(name, as_tally(size, "size"), head, digest, None if rows is None else as_tally(rows, "rows"))
+
+
+@dataclass(frozen=True)
+class LearnedRun:
+    """One run: the files learned in it, and what came of them."""
+
+    when: str  # it ended, in UTC; empty: not known
+    rows: int  # learned
+    rejected: int
+    passes: int = 1
+    files: tuple[LearnedFile, ...] = ()  # none: standard input
+
+    def state(self) -> Parameters:
+        """All of it as data that JSON can hold."""
+        counts = {"rows": self.rows, "rejected": self.rejected, "passes": self.passes}
+        return {"when": self.when, **counts, "files": [file.state() for file in self.files]}
+
+    @classmethod
+    def from_state(cls, state: Any) -> "LearnedRun":
+        """Make the run that `state` described."""
+        if not isinstance(state["when"], str):
+            raise ValueError("a run of the ledger must have a time")
+        rows, rejected, passes = (as_tally(state[name], name) for name in ("rows", "rejected", "passes"))
+        return cls(state["when"], rows, rejected, passes, tuple(map(LearnedFile.from_state, state["files"])))
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """All runs, in their order.
+
+    Examples
+    --------
+    >>> ledger = Ledger().with_run(LearnedRun("2026-01-31T20:00:00Z", 10, 0))
+    >>> Ledger.from_state(ledger.state()) == ledger
+    True
+    """
+
+    runs: tuple[LearnedRun, ...] = ()
+    forgotten: int = 0
+    """Files of runs that are not kept any more."""
+
+    def with_run(self, run: LearnedRun) -> "Ledger":
+        """One run more."""
+        runs, forgotten = [*self.runs, run], self.forgotten
+        n_files = sum(max(len(one.files), 1) for one in runs)
+        while n_files > _MOST_FILES and len(runs) > 1:
+            oldest = runs.pop(0)
+            n_files -= max(len(oldest.files), 1)
+            forgotten += len(oldest.files)
+        return Ledger(tuple(runs), forgotten)
+
+    @property
+    def files(self) -> Iterable[LearnedFile]:
+        """All files that are known, those learned last first."""
+        return (file for run in reversed(self.runs) for file in reversed(run.files))
+
+    def run_of(self, file: LearnedFile) -> LearnedRun:
+        """The last run in which a file was learned."""
+        return next(run for run in reversed(self.runs) if file in run.files)
+
+    def is_one_run_of(self, files: Sequence[Content], passes: int) -> bool:
+        """Whether nothing was learned but these files, in one run; of their contents the beginning is looked at."""
+        if len(self.runs) != 1 or self.runs[0].passes != passes:
+            return False
+        known = [(file.size, file.head) for file in self.runs[0].files]
+        return known == [(file.size, file.head) for file in files]
+
+    def state(self) -> Parameters:
+        """All of it as data that JSON can hold."""
+        return {"runs": [run.state() for run in self.runs], "forgotten": self.forgotten}
+
+    @classmethod
+    def from_state(cls, state: Any) -> "Ledger":
+        """Make the ledger that `state` described."""
+        return cls(tuple(map(LearnedRun.from_state, state["runs"])), as_tally(state["forgotten"], "forgotten"))
+
+    @classmethod
+    def from_last_run(cls, last_run: Any, n_rows: int, n_rejected: int) -> "Ledger":
+        """What a model of an earlier version says of its last run: name, size and first MiB of its files."""
+        if last_run is None:
+            return cls()
+        files = tuple(
+            LearnedFile(str(file["name"]), as_tally(file["size"], "size"), str(file["digest"]), None, None)
+            for file in last_run["files"]
+        )
+        return cls((LearnedRun("", n_rows, n_rejected, as_tally(last_run["passes"], "passes"), files),))
+
+
+def now() -> str:
+    """The time in UTC, for a ledger; ``SOURCE_DATE_EPOCH`` replaces it, so that equal runs write equal files."""
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(int(fixed) if fixed.isdecimal() else None))

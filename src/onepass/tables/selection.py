@@ -1,0 +1,139 @@
+"""Which of the files given are learned, and from which row on: nothing twice.
+
+Left out are files whose content the model has learned already, and those that were given before under another name. A
+file that begins with a content that was learned, and has grown by lines since, is learned from there on.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from onepass.tables.ledger import LearnedFile, Ledger
+from onepass.tables.readers.content import ContentReader, head_digest, head_digests
+from onepass.tables.readers.errors import StreamError
+from onepass.tables.readers.source import Source
+
+__all__ = ["KnownContentError", "Selected", "distinct", "select"]
+
+
+@dataclass(frozen=True)
+class Selected:
+    """A file, and what is done with it."""
+
+    file: str
+    start: int | None  # the first row to learn; None: it is left out
+    reason: str = ""  # why it is left out, or learned in part
+
+
+class KnownContentError(StreamError):
+    """A file begins with what was learned, but the rest of it can't be learned alone."""
+
+
+def distinct(files: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Files without those that were named before, and the names that are left out.
+
+    Examples
+    --------
+    >>> distinct([os.curdir, os.path.join(os.curdir, ""), os.pardir])
+    (('.', '..'), ('./',))
+    """
+    kept: dict[object, str] = {}
+    again: list[str] = []
+    for file in files:
+        try:
+            found = os.stat(file)
+            key: object = (found.st_dev, found.st_ino)
+        except OSError:  # no file of this machine: its name says what it is
+            key = file
+        if key in kept:
+            again.append(file)
+        else:
+            kept[key] = file
+    return tuple(kept.values()), tuple(again)
+
+
+def select(files: Sequence[str], sources: Sequence[Source], ledger: Ledger) -> list[Selected]:
+    """What is done with each of the files, which have been opened.
+
+    Raises
+    ------
+    KnownContentError
+        If a file begins with what was learned, but can't be learned from there on.
+    """
+    known = list(ledger.files)
+    here: dict[int, list[str]] = {}  # those of the run by their size
+    chosen = []
+    for file, source in zip(files, sources, strict=True):
+        if source.extent is None:
+            chosen.append(Selected(file, 0))
+            continue
+        size = source.extent.size
+        found = _learned_before(file, source, known)
+        if found is not None:
+            chosen.append(_continued(file, source, found, ledger))
+            continue
+        copy = next((other for other in here.get(size, ()) if _equal(file, other, size)), None)
+        if copy is not None:
+            chosen.append(Selected(file, None, f"has the same content as {copy}"))
+            continue
+        here.setdefault(size, []).append(file)
+        chosen.append(Selected(file, 0))
+    return chosen
+
+
+def _learned_before(file: str, source: Source, known: Sequence[LearnedFile]) -> LearnedFile | None:
+    """The longest content that was learned and that the file begins with; the file is read only if it may."""
+    assert source.extent is not None
+    candidates = list(_candidates(file, source.extent.size, known))
+    if not candidates:
+        return None
+    best: LearnedFile | None = None
+    reader = ContentReader(file)
+    try:
+        for candidate in sorted(candidates, key=lambda one: one.size):
+            if candidate.digest is None:
+                if candidate.size == source.extent.size:
+                    best = candidate
+                continue
+            if reader.advance(candidate.size).digest == candidate.digest:
+                best = candidate
+    finally:
+        reader.close()
+    return best
+
+
+def _candidates(file: str, size: int, known: Sequence[LearnedFile]) -> Iterator[LearnedFile]:
+    shorter = [one for one in known if one.size <= size]
+    heads = head_digests(file, {one.size for one in shorter})
+    return (one for one in shorter if heads[one.size] == one.head)
+
+
+def _continued(file: str, source: Source, known: LearnedFile, ledger: Ledger) -> Selected:
+    extent = source.extent
+    assert extent is not None
+    when = ledger.run_of(known).when
+    under = "" if known.name == os.path.basename(file) else f" as {known.name}"
+    before = f"learned{f' on {when}' if when else ''}{under}"
+    if known.size == extent.size:
+        return Selected(file, None, f"was {before}")
+    with open(file, "rb", buffering=0) as opened:
+        opened.seek(known.size - 1)
+        last, following = opened.read(1), opened.read(1)
+    if not extent.is_lines or known.rows is None:
+        why = "and such a file can't be learned from there on"
+    elif b"\n" not in (last, following) and following != b"\r":
+        why = "when its last line was not whole, so that one row would be learned twice"
+    else:
+        return Selected(file, known.rows, f"has grown since it was {before}; learned from row {known.rows + 1:,} on")
+    raise KnownContentError(f"{file} begins with the {known.size:,} bytes that were {before}, {why}")
+
+
+def _equal(file: str, other: str, size: int) -> bool:
+    if head_digest(file, size) != head_digest(other, size):
+        return False
+    readers = ContentReader(file), ContentReader(other)
+    try:
+        return readers[0].advance(size) == readers[1].advance(size)
+    finally:
+        for reader in readers:
+            reader.close()

@@ -15,10 +15,10 @@ from onepass._typing import FloatArray
 from onepass.beliefs.cost import choose_covariance
 from onepass.beliefs.layout import Layout
 from onepass.beliefs.structures import Covariance
-from onepass.files.registry import savable, savable_names
 from onepass.files.state import Arrays, Parameters, as_tally, nested, under
 from onepass.tables import description
 from onepass.tables.columns.encoding import Encoding
+from onepass.tables.contest import Contest, estimator_class
 from onepass.tables.readers.batches import RowBatch
 from onepass.tables.rows import Rows, rejects_of
 from onepass.tables.settings import Settings, make_estimator
@@ -55,12 +55,12 @@ class TabularModel:
     @property
     def is_network(self) -> bool:
         """Whether there are hidden layers."""
-        return hasattr(self.estimator, "hidden_layer_sizes")
+        return bool(getattr(self.estimator, "hidden_layer_sizes", ()))
 
     @property
     def rows_per_block(self) -> int:
         """Rows of one step: fewer for a network, where a step takes longer, and for many features, which take room."""
-        most = 1024 if self.is_network else 8192
+        most = 1024 if self.is_network or isinstance(self.estimator, Contest) else 8192
         return max(min(most, _BLOCK // len(self.encoding.features)), 64)
 
     @property
@@ -119,6 +119,11 @@ class TabularModel:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "features differ in scale")  # the encoding has seen to that
             return getattr(self.estimator, method)(rows.X, rows.y, **classes)
+
+    def settle(self) -> None:
+        """End a contest of estimators, if there is one: rows that come again are no test of what was learned."""
+        if isinstance(self.estimator, Contest):
+            self.estimator.settle()
 
     def _count(self, rows: Rows) -> None:
         self.n_rows += len(rows.y)
@@ -213,7 +218,7 @@ class TabularModel:
         model = cls.__new__(cls)
         model.encoding = Encoding.from_state(parameters["encoding"])
         model.target = target_from_state(parameters["target"])
-        kind = _estimator_class(parameters["estimator"]["class"])
+        kind = estimator_class(parameters["estimator"]["class"])
         model.estimator = kind.from_state(parameters["estimator"]["state"], under("estimator", arrays))
         if model.estimator.n_features_in_ != len(model.encoding.features):
             raise ValueError("the encoding does not make the features that the model has learned from")
@@ -227,12 +232,6 @@ class TabularModel:
             _check_files(last_run, "last_run")
         model.last_run = last_run
         return model
-
-
-def _estimator_class(name: Any) -> Any:
-    if name not in savable_names("onepass.estimators"):
-        raise ValueError(f"{name!r} is no estimator")
-    return savable(name)
 
 
 def _check_files(identity: Any, name: str) -> None:

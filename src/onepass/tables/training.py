@@ -85,6 +85,8 @@ def train(
             checkpointer.save_if_late()
 
     for step in steps(model, inputs, run.sources, run.start, meanwhile=look_up):
+        if step.position.turn:
+            model.settle()
         if run.watch is not None and step.position.turn == 0:
             run.watch.learn(step.rows, step.file)
         else:

@@ -52,9 +52,7 @@ def as_scales(scale: float | FloatArray, n_features: int) -> FloatArray:
     return np.broadcast_to(np.asarray(scale, dtype=np.float64), (n_features,))
 
 
-def prior_variances(
-    n_features: int, bias: int, scale: float | FloatArray, intercept_scale: float | None
-) -> FloatArray:
+def prior_variances(n_features: int, bias: int, scale: float | FloatArray, intercept_scale: float | None) -> FloatArray:
     """Prior variances ``(bias + n_features,)`` of weights of one scale, or of one each, and of an intercept.
 
     Without a scale of its own the intercept has that of a weight, the largest.

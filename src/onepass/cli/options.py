@@ -266,10 +266,10 @@ shape = _all(
     click.option(
         "--model-kind",
         type=click.Choice(["perceptron", "network", "auto"]),
-        default="perceptron",
+        default="auto",
         show_default=True,
         help="A perceptron, a network (of 50 units, unless --hidden says otherwise), or 'auto': both learn the first "
-        "rows, and the one that predicts them better goes on.",
+        "2,000 rows and the one that predicts them better goes on, unless a network would take too long for the input.",
     ),
     click.option(
         "--activation",

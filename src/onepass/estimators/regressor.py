@@ -389,7 +389,9 @@ class BayesianPerceptronRegressor(OnePassRegressor):
             cov=prior_variances(self.n_features_in_, int(self.fit_intercept), scale, self.intercept_scale),
             observation=self._observation,
             noise=noise,
-            noise_start=None if self.noise_start is None else as_positive(self.noise_start, "noise_start") / target_scale**2,
+            noise_start=None
+            if self.noise_start is None
+            else as_positive(self.noise_start, "noise_start") / target_scale**2,
             covariance=self.covariance,
             outliers=self.outliers,
             forgetting=self.forgetting,

@@ -1,4 +1,4 @@
-"""A contest of two estimators over the first rows of a table: the one that predicts better answers, and then goes on alone.
+"""A contest of two estimators over the first rows of a table: the one that predicts better then goes on alone.
 
 A perceptron is fast and its weights can be read; a network also learns how features act together. Which of them suits a
 table shows after some rows: both predict each row before they learn it, and the log density that each gave the target

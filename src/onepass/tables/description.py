@@ -16,7 +16,7 @@ from onepass.tables.targets import CountTarget, NumberTarget
 if TYPE_CHECKING:
     from onepass.tables.model import TabularModel
 
-__all__ = ["choices", "facts", "numbers"]
+__all__ = ["choices", "facts", "numbers", "verdict"]
 
 _PER_MILLISECOND = {"diagonal": 2.5e5}  # multiply-adds, roughly, of one core: those few wait for memory
 _MATRIX_PER_MILLISECOND = 5e6  # of all other forms
@@ -87,13 +87,8 @@ def _target_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
 
 def _estimator_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
     estimator = model.estimator
-    n_features = len(model.encoding.features)
-    if model.is_network:
-        yield "model", f"network {'-'.join(map(str, model.layers))}{_contest_words(model)}"
-        yield "activation", f"{estimator.activation} in the hidden layers"
-    else:
-        yield "model", f"perceptron with {n_features} feature{'s' if n_features > 1 else ''}{_contest_words(model)}"
-        yield "activation", _output_words(model)
+    yield "model", _kind_words(model) + _contest_words(model)
+    yield "activation", f"{estimator.activation} in the hidden layers" if model.is_network else _output_words(model)
     yield "covariance", _covariance_words(model)
     if isinstance(model.target, NumberTarget):
         yield _noise_choice(model)
@@ -118,20 +113,38 @@ def _output_words(model: "TabularModel") -> str:
     return "sigmoid" if model.labels else "exp" if isinstance(model.target, CountTarget) else "linear"
 
 
+def verdict(model: "TabularModel") -> str:
+    """Which of two estimators answers, and by how much it predicts better; empty if there is no contest."""
+    contest = model.estimator
+    if not isinstance(contest, Contest) or not contest.n_judged:
+        return ""
+    other = "perceptron" if model.is_network else "network"
+    better = (contest.lead > 0.0) == model.is_network
+    compared = "better" if better else "worse, too little for what a network costs,"
+    so_far = "" if contest.is_decided else " so far"
+    return (
+        f"{_kind_words(model)}: its log-score was{so_far} {abs(contest.lead):.2g} nats per row {compared} than the "
+        f"{other}'s, over the first {contest.n_judged:,} rows of which the last count most"
+    )
+
+
+def _kind_words(model: "TabularModel") -> str:
+    if model.is_network:
+        return f"network {'-'.join(map(str, model.layers))}"
+    n_features = len(model.encoding.features)
+    return f"perceptron with {n_features} feature{'s' if n_features > 1 else ''}"
+
+
 def _contest_words(model: "TabularModel") -> str:
-    """Why this model answers and no other, where two have learned side by side."""
+    """Why this model answers and no other."""
     contest = model.estimator
     if not isinstance(contest, Contest):
-        return ""
-    if not contest.n_judged:
-        other = contest.candidates[-1]
-        network = f"{'-'.join(map(str, other.hidden_layer_sizes))} {other.activation} units"
-        return f", beside a network of {network}: whichever predicts the first {CONTEST_ROWS:,} rows better goes on"
-    other = "perceptron" if model.is_network else "network"
-    sign = "better" if (contest.lead > 0) == model.is_network else "worse, which is not worth a network's time"
-    over = f"over the first {contest.n_judged:,} rows, the last counting most"
-    so_far = "" if contest.is_decided else "; so far"
-    return f"{so_far}: its log-score was {abs(contest.lead):.2g} nats per row {sign} than the {other}'s {over}"
+        return model.kind_reason and f"; {model.kind_reason}"
+    if contest.n_judged:
+        return verdict(model).removeprefix(_kind_words(model))
+    other = contest.candidates[-1]
+    network = f"{'-'.join(map(str, other.hidden_layer_sizes))} {other.activation} units"
+    return f", beside a network of {network}: whichever predicts the first {CONTEST_ROWS:,} rows better goes on"
 
 
 def _covariance_words(model: "TabularModel") -> str:

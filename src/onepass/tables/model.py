@@ -46,6 +46,8 @@ class TabularModel:
         self.estimator = make_estimator(len(encoding.features), target, settings or Settings())
         self.n_rows = 0
         self.n_rejected = 0
+        self.kind_reason = ""
+        """Why no network was tried, where that was left open."""
         self.last_run: Parameters | None = None
         """The files that were learned last, if they were learned to their end: see `Inputs.identity`."""
 
@@ -192,6 +194,11 @@ class TabularModel:
         """Numbers of facts, for programs, by the name of the fact."""
         return description.numbers(self)
 
+    @property
+    def verdict(self) -> str:
+        """Which of several estimators answers and why, in words; empty if there is but one."""
+        return description.verdict(self)
+
     def choices(self) -> Iterator[tuple[str, str]]:
         """Names and words of all that was chosen for it."""
         return description.choices(self)
@@ -207,6 +214,7 @@ class TabularModel:
             "estimator": {"class": type(self.estimator).__name__, "state": state},
             "n_rows": self.n_rows,
             "n_rejected": self.n_rejected,
+            "kind_reason": self.kind_reason,
             "progress": None,  # a run keeps its own here: see onepass.tables.progress
             "last_run": self.last_run,
         }
@@ -226,6 +234,7 @@ class TabularModel:
             raise ValueError("the model has not learned the classes of the target")
         model.n_rows = as_tally(parameters["n_rows"], "n_rows")
         model.n_rejected = as_tally(parameters["n_rejected"], "n_rejected")
+        model.kind_reason = str(parameters.get("kind_reason", ""))  # which older files don't have
         if (progress := parameters["progress"]) is not None:
             _check_files(progress["input"], "progress")
         if (last_run := parameters["last_run"]) is not None:

@@ -1,4 +1,4 @@
-"""How large weights are likely to be, inferred from the first rows: the prior of a perceptron, and where its noise starts.
+"""How large weights are likely to be, inferred from the first rows: the prior of a perceptron.
 
 One prior for all tables is too wide for many features and few rows, which it then fits by chance, and for categories
 that nobody has seen, whose intervals it widens. How much the features matter shows in the first rows: the prior is that
@@ -118,8 +118,8 @@ def evident_scales(X: FloatArray, Y: FloatArray, groups: Any) -> tuple[FloatArra
 def _as_responses(y: FloatArray, target: Target) -> tuple[FloatArray, float]:
     """Targets as columns of unit variance, and what weights for them have to be multiplied by."""
     if isinstance(target, ClassTarget):
-        columns = y[:, None] == np.arange(1 if len(target.labels) == 2 else 0, len(target.labels))
-        columns = columns[:, np.ptp(columns, axis=0) > 0].astype(np.float64)
+        classes = np.arange(1 if len(target.labels) == 2 else 0, len(target.labels))
+        columns = (y[:, None] == classes[np.isin(classes, y)]).astype(np.float64)
         shares, stds = columns.mean(axis=0), columns.std(axis=0)
         return (columns - shares) / stds, float(np.average(1.0 / stds, weights=shares))
     if isinstance(target, CountTarget):

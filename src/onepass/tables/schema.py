@@ -19,7 +19,7 @@ from onepass.tables.model import TabularModel
 from onepass.tables.prior_inference import infer_prior
 from onepass.tables.readers.batches import RowBatch
 from onepass.tables.readers.source import Source
-from onepass.tables.settings import SAMPLE_PRIOR, Settings
+from onepass.tables.settings import SAMPLE_PRIOR, Settings, settle_kind
 from onepass.tables.target_inference import infer_target
 from onepass.tables.targets import Target
 
@@ -75,10 +75,18 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
     if not encoding.columns:
         reasons = "; ".join(f"{name}: {why}" for name, why in encoding.ignored.items())
         raise SchemaError(f"{sources[0].name} has no column to learn from{f' ({reasons})' if reasons else ''}")
-    model = TabularModel(encoding, target, _with_prior(options.settings, encoding, target, sample))
+    n_rows = _expected_rows(batches) * len(sources) if rereadable else None
+    settings, kind_reason = settle_kind(options.settings, len(encoding.features), target, n_rows)
+    model = TabularModel(encoding, target, _with_prior(settings, encoding, target, sample))
+    model.kind_reason = kind_reason
     for source in sources:
         check_columns(model, source, target=True)
     return model, reason
+
+
+def _expected_rows(batches: Sequence[RowBatch]) -> float:
+    """How many rows a file has, by the share of it that its first rows are."""
+    return sum(map(len, batches)) / min(max(batches[-1].share, 1e-9), 1.0)
 
 
 def _with_prior(settings: Settings, encoding: Encoding, target: Target, sample: Any) -> Settings:

@@ -1,9 +1,9 @@
 """What the user may choose about a model, and the estimator that these choices make."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from onepass.beliefs.cost import choose_covariance
+from onepass.beliefs.cost import choose_covariance, multiply_adds
 from onepass.beliefs.layout import Layout
 from onepass.estimators import (
     BayesianMLPClassifier,
@@ -17,18 +17,21 @@ from onepass.tables.contest import Contest
 from onepass.tables.prior_inference import Prior
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
 
-__all__ = ["SAMPLE_PRIOR", "Settings", "make_estimator"]
+__all__ = ["SAMPLE_PRIOR", "Settings", "make_estimator", "settle_kind"]
 
 _MOST_FULL = 10_000  # features up to which all correlations between weights may be asked for
 SAMPLE_PRIOR = "sample"  # the scales of the prior are to be inferred from the first rows
 HIDDEN = (50,)  # units of a network that nobody gave any
+# Multiply-adds up to which a network is tried, some 0.8 ms per row and 20 s for all rows.
+_MOST_PER_ROW, _MOST_IN_ALL = 4_000_000, 100_000_000_000
+_PER_SECOND = 5e9
 
 
 @dataclass(frozen=True)
 class Settings:
     """What the user may choose about the model."""
 
-    model_kind: str = "perceptron"
+    model_kind: str = "auto"
     """``"perceptron"``, ``"network"``, or ``"auto"`` for whichever predicts the first rows better."""
     hidden: tuple[int, ...] = ()  # any: a network
     activation: str | None = None
@@ -42,11 +45,39 @@ class Settings:
     seed: int = 0
 
 
+def settle_kind(settings: Settings, n_features: int, target: Target, n_rows: float | None) -> tuple[Settings, str]:
+    """What a model of kind "auto" comes to, and where no network is tried the reason.
+
+    Parameters
+    ----------
+    settings : Settings
+    n_features, target : of the model
+    n_rows : how many rows there are to learn, roughly; None if nobody knows
+    """
+    if settings.model_kind != "auto" or settings.hidden or settings.activation or settings.covariance:
+        return settings, ""
+    perceptron = replace(settings, model_kind="perceptron")
+    if n_rows is None:
+        return perceptron, "a network is not tried where nobody knows how many rows will come"
+    n_outputs = len(target.labels) if isinstance(target, ClassTarget) and len(target.labels) > 2 else 1
+    layout = Layout((n_features, *HIDDEN, n_outputs))
+    cost = multiply_adds(choose_covariance(layout), layout)
+    if cost > _MOST_PER_ROW:
+        return perceptron, f"a network is not tried, which would take some {1e3 * cost / _PER_SECOND:.1g} ms per row"
+    if cost * n_rows > _MOST_IN_ALL:
+        minutes = max(round(cost * n_rows / _PER_SECOND / 60), 1)
+        return perceptron, (
+            f"a network is not tried, which would take some {minutes:,} minute{'s' if minutes > 1 else ''} for about "
+            f"{float(f'{n_rows:.2g}'):,.0f} rows"
+        )
+    return settings, ""
+
+
 def make_estimator(n_features: int, target: Target, settings: Settings) -> Any:
     """An estimator of encoded rows that has learned nothing."""
     if settings.hidden or settings.model_kind == "network":
         return _network(target, settings)
-    if settings.model_kind == "auto":
+    if settings.model_kind == "auto" and settings.activation is None and settings.covariance is None:
         return Contest([_perceptron(n_features, target, settings), _network(target, settings)])
     return _perceptron(n_features, target, settings)
 
@@ -68,7 +99,7 @@ def _perceptron(n_features: int, target: Target, settings: Settings) -> Any:
     _check_covariance(options["covariance"], n_features, target)
     options["prior_scale"] = 1.0 if prior == SAMPLE_PRIOR else prior.scales if isinstance(prior, Prior) else prior
     classes = isinstance(target, ClassTarget)
-    if options["covariance"] == "low_rank":  # which networks have, also those without hidden layers
+    if options["covariance"] in ("low_rank", "auto"):  # which networks have, also those without hidden layers
         options = {"intercept_scale": INTERCEPT_SCALE, **options, "hidden_layer_sizes": ()}
         return (BayesianMLPClassifier if classes else BayesianMLPRegressor)(**options)
     if isinstance(target, CountTarget):
@@ -100,9 +131,10 @@ def _default_covariance(n_features: int, target: Target, activation: str | None)
     """The richest that is not too slow; see `onepass.beliefs.cost`."""
     n_outputs = len(target.labels) if isinstance(target, ClassTarget) and len(target.labels) > 2 else 1
     chosen = choose_covariance(Layout((n_features, n_outputs)))
+    if chosen != "low_rank":
+        return chosen
     # Of more features each is on in few rows, and has little to do with others.
-    wide = n_features > _MOST_FULL or activation is not None
-    return "diagonal" if chosen == "low_rank" and wide else chosen
+    return "diagonal" if n_features > _MOST_FULL or activation is not None else "auto"
 
 
 def _check_covariance(covariance: str, n_features: int, target: Target) -> None:

@@ -19,6 +19,7 @@ from distributed import Client, get_worker
 
 from onepass.integrations.dask.fitting import fit
 from onepass.integrations.dask.shards import Batch
+from onepass.tables.contest import Contest
 from onepass.tables.inputs import Inputs
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.batches import row_blocks
@@ -71,6 +72,9 @@ def fit_files(
     rounds : how often each file is learned, see `onepass.integrations.dask.fitting.fit`
     progress : called with the number of shards learned so far and the total
     """
+    if isinstance(model.estimator, Contest):
+        model.settle()  # it judges rows in their order, which shards don't have
+        model.estimator = model.estimator.leader
     reader = _learn_first_rows(model, inputs)
     learned = fit(
         model.estimator,
@@ -94,7 +98,7 @@ def _learn_first_rows(model: TabularModel, inputs: Inputs) -> "_Reader":
     if first is None or rows is None:
         raise StreamError("there is no row to learn")
     if model.structure == "low_rank" and model.estimator.covariance == "auto":  # see `start_estimator`
-        model.estimator.set_params(covariance="kronecker")
+        model.estimator.set_params(covariance="kronecker" if model.is_network else "diagonal")
     X, y = rows.X[:_FIRST_ROWS], rows.y[:_FIRST_ROWS]
     topics = {file: f"onepass-{uuid4().hex}" for file in inputs.files}
     reader = _Reader(copy.deepcopy(model), inputs.delimiter, first, len(y), topics)

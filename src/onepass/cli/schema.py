@@ -65,8 +65,8 @@ def _check_model(shape: dict[str, Any]) -> None:
     kind = shape["model_kind"]
     if kind == "perceptron" and shape["hidden"]:
         raise click.UsageError(
-            f"--model-kind perceptron has no hidden layers; leave out --hidden {','.join(map(str, shape['hidden']))} or "
-            "--model-kind."
+            f"--model-kind perceptron has no hidden layers: leave out --hidden {','.join(map(str, shape['hidden']))}, "
+            "or --model-kind for a network."
         )
     if shape["covariance"] in ("layer", "kronecker") and not shape["hidden"] and kind != "network":
         raise click.UsageError(

@@ -45,7 +45,9 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
         numbers = (scale,) if isinstance(scale, str) or not np.iterable(scale) else tuple(scale)
         known = [isinstance(one, Real) and not isinstance(one, bool) and 0.0 < float(one) < np.inf for one in numbers]
         if not (known and all(known)) and not (isinstance(scale, str) and scale == "auto"):
-            raise ValueError(f"prior_scale must be a positive number, one per feature, or 'auto', got {scale!r}")
+            raise ValueError(
+                f"prior_scale must be a positive number or 'auto', got {scale!r}; an array has one per feature"
+            )
         if self.intercept_scale is not None:
             as_positive(self.intercept_scale, "intercept_scale", "or None for the prior of a weight")
         as_outliers(self.outliers)

@@ -25,7 +25,7 @@ from onepass.tables.targets import ClassTarget, CountTarget, Target
 __all__ = ["Prior", "column_groups", "evident_scales", "infer_prior"]
 
 _LEAST_ROWS, _MOST_ROWS = 10, 1000
-_MOST_NUMBERS = 2**23  # in the products of all groups: 64 MB
+_MOST_NUMBERS = 2**23  # in the rows, and in the products of all groups: 64 MB each
 _STEPS = 15
 _FARTHEST = 5.0  # standard deviations: targets beyond count as that far, so that a few wild ones don't set the noise
 _WIDEST, _NARROWEST = 10.0, 1 / 30  # prior scales: of the targets' own, and of the first guess
@@ -51,7 +51,7 @@ def infer_prior(encoding: Encoding, target: Target, sample: Any) -> Prior | None
     sample : pyarrow.Table
     """
     groups = column_groups(encoding.columns)
-    most = int(min(_MOST_ROWS, np.sqrt(_MOST_NUMBERS / (max(groups) + 1))))
+    most = int(min(_MOST_ROWS, np.sqrt(_MOST_NUMBERS / (max(groups) + 1)), _MOST_NUMBERS / len(groups)))
     places = np.unique(np.linspace(0, sample.num_rows - 1, min(most, sample.num_rows)).astype(np.int64))
     batch = sample.take(places).combine_chunks().to_batches()[0]
     encoded = encoding.encode(batch)

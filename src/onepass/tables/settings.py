@@ -61,9 +61,10 @@ def settle_kind(settings: Settings, n_features: int, target: Target, n_rows: flo
         return perceptron, "a network is not tried where nobody knows how many rows will come"
     n_outputs = len(target.labels) if isinstance(target, ClassTarget) and len(target.labels) > 2 else 1
     layout = Layout((n_features, *HIDDEN, n_outputs))
-    cost = multiply_adds(choose_covariance(layout), layout)
-    if cost > _MOST_PER_ROW:
-        return perceptron, f"a network is not tried, which would take some {1e3 * cost / _PER_SECOND:.1g} ms per row"
+    structure = choose_covariance(layout)
+    cost = multiply_adds(structure, layout)
+    if structure == "diagonal" or cost > _MOST_PER_ROW:
+        return perceptron, f"a network is not tried, which would have {layout.size:,} weights"
     if cost * n_rows > _MOST_IN_ALL:
         minutes = max(round(cost * n_rows / _PER_SECOND / 60), 1)
         return perceptron, (

@@ -74,7 +74,8 @@ def _as_prior_scale(given: Any, layout: Layout) -> float | tuple[float, ...]:
         return as_nonnegative(given, "prior_scale")
     if layout.n_layers > 1:
         raise ValueError(
-            f"prior_scale must be one number with hidden layers, got shape {np.shape(given)}; scale the features instead"
+            f"prior_scale must be one number where there are hidden layers, got shape {np.shape(given)}; scale the "
+            "features instead"
         )
     return tuple(as_nonnegative(scale, "prior_scale") for scale in as_scales(given, layout.widths[0]).tolist())
 

@@ -172,7 +172,8 @@ def _prior_words(model: "TabularModel") -> str:
         return "several scales side by side"
     if not np.ndim(scale):
         return f"standard deviation {scale:g} of each weight"
-    names, at = {}, 0
+    names: dict[str, float] = {}
+    at = 0
     for column in model.encoding.columns:
         names.setdefault("numbers" if isinstance(column, Number | Boolean) else column.name, scale[at])
         at += len(column.features)

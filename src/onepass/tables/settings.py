@@ -139,15 +139,15 @@ def _default_covariance(n_features: int, target: Target, activation: str | None)
 
 
 def _check_covariance(covariance: str, n_features: int, target: Target) -> None:
-    classes = isinstance(target, ClassTarget)
-    if covariance == "neuron" and not classes:
+    labels = target.labels if isinstance(target, ClassTarget) else ()
+    if covariance == "neuron" and not labels:
         raise SchemaError(
             "covariance='neuron' is a block per class and needs classes or hidden layers",
             suggestions={"covariance": "full", "hidden": "50"},
         )
-    if covariance == "low_rank" and classes and len(target.labels) > 2:
+    if covariance == "low_rank" and len(labels) > 2:
         raise SchemaError(
-            f"covariance='low_rank' is for few outputs and not for {len(target.labels)} classes",
+            f"covariance='low_rank' is for few outputs and not for {len(labels)} classes",
             suggestions={"covariance": "neuron"},
         )
     if covariance == "full" and n_features > _MOST_FULL:

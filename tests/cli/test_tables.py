@@ -85,7 +85,7 @@ def test_what_cannot_be_learned_is_said(
     Path("reg.csv").write_text("kind,x,y\n" + "".join(f"z,{i - 9.5},{i * i}.5\n" for i in range(9)))
     if "--as" not in options:
         told = run("fit", "reg.csv", "--target", "y", "--columns", "x")
-        assert "perceptron with 1 feature\n" in told.out
+        assert "perceptron with 1 feature, beside a network of 50 relu units" in told.out
         assert "(x + 5.5) / " in told.out
         assert repr(onepass.load("reg.onepass")) == (
             "TabularModel(target='y', model=BayesianPerceptronRegressor, n_rows=9)"
@@ -136,10 +136,10 @@ def test_every_choice_is_told_in_one_line(data: Path) -> None:
             ["clicks.csv", "--target", "age", "--hidden", "4", "--covariance", "kronecker"],
             {"covariance": "kronecker: correlations between weights of one layer are kept"},
         ),
-        (["clicks.csv", "--target", "age", "--hidden", "4"], {"covariance": "kept; chosen for 41 weights"}),
+        (["clicks.csv", "--target", "age", "--hidden", "4"], {"covariance": "full: all correlations"}),
         (
             ["clicks.csv", "--target", "age", "--hidden", "4", "--covariance", "auto"],
-            {"covariance": "kept; chosen for 41 weights"},
+            {"covariance": "full: all correlations"},
         ),
         (["trips.csv", "--target", "vip", "--columns", "km,car"], {"task": "two classes", "model": "5 features"}),
         (

@@ -20,7 +20,7 @@ __all__ = ["CONTEST_ROWS", "Contest", "estimator_class"]
 
 CONTEST_ROWS = 2000
 _MEMORY = 500.0  # rows after which a score counts 1/e
-_MARGIN = 0.01  # nats per row
+_MARGIN = 5.0  # nats: at first beyond chance, and in the long run 0.01 per row
 
 
 class Contest:
@@ -44,6 +44,7 @@ class Contest:
         self.candidates = list(candidates)
         self.n_judged = 0
         self._gain = 0.0  # sum of the second one's log densities minus the first one's, faded
+        self._evidence = 0.0  # of all answers; after the contest what to add to the winner's
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "candidates":  # while a copy is being made there is nobody to ask
@@ -53,7 +54,7 @@ class Contest:
     @property
     def leader(self) -> Any:
         """The one that answers now."""
-        return self.candidates[-1] if self.lead > _MARGIN else self.candidates[0]
+        return self.candidates[-1] if self._gain > _MARGIN else self.candidates[0]
 
     @property
     def lead(self) -> float:
@@ -66,9 +67,16 @@ class Contest:
         """Whether the winner goes on alone."""
         return len(self.candidates) == 1
 
+    @property
+    def log_evidence_(self) -> float:
+        """Sum of the log densities of all rows, each by the one that answered then, before it was learned."""
+        return self._evidence + (float(self.leader.log_evidence_) if self.is_decided else 0.0)
+
     def settle(self) -> None:
         """End the contest: from here on the one that leads learns alone."""
-        self.candidates = [self.leader]
+        if not self.is_decided:
+            self.candidates = [self.leader]
+            self._evidence -= float(self.leader.log_evidence_) if self.n_judged else 0.0
 
     def partial_fit(self, X: Any, y: Any, **options: Any) -> Self:
         """Learn the first rows."""
@@ -108,20 +116,23 @@ class Contest:
         gains = second.log_density - first.log_density
         fading = np.exp(-1.0 / _MEMORY)
         sums, _ = lfilter([1.0], [1.0, -fading], gains, zi=[fading * self._gain])
-        counts = self.n_judged + np.arange(len(gains))  # of rows before each
-        before = np.concatenate([[self._gain], sums[:-1]])
-        weights = np.expm1(-counts / _MEMORY) / np.expm1(-1.0 / _MEMORY)
-        ahead = before > _MARGIN * weights
-        ahead[counts == 0] = False
+        ahead = np.concatenate([[self._gain], sums[:-1]]) > _MARGIN  # before each row
         self._gain, self.n_judged = float(sums[-1]), self.n_judged + len(gains)
         pairs = zip(first, second, strict=True)
-        return PredictedRows(*(np.where(ahead.reshape(-1, *[1] * (a.ndim - 1)), b, a) for a, b in pairs))
+        answers = PredictedRows(*(np.where(ahead.reshape(-1, *[1] * (a.ndim - 1)), b, a) for a, b in pairs))
+        self._evidence += float(answers.log_density.sum())
+        return answers
 
     # Files: the model of a table keeps it.
 
     def export_state(self) -> tuple[Parameters, Arrays]:
         """Give all that it is, as parameters that JSON can hold and arrays."""
-        parameters: Parameters = {"n_judged": self.n_judged, "gain": self._gain, "candidates": []}
+        parameters: Parameters = {
+            "n_judged": self.n_judged,
+            "gain": self._gain,
+            "evidence": self._evidence,
+            "candidates": [],
+        }
         arrays: Arrays = {}
         for k, candidate in enumerate(self.candidates):
             state, own = candidate.export_state()
@@ -143,6 +154,7 @@ class Contest:
         )
         contest.n_judged = as_tally(parameters["n_judged"], "n_judged")
         contest._gain = as_number(parameters["gain"], "gain")
+        contest._evidence = as_number(parameters["evidence"], "evidence")
         if contest.n_judged > CONTEST_ROWS or (contest.n_judged == CONTEST_ROWS and not contest.is_decided):
             raise ValueError(f"a contest is over after {CONTEST_ROWS} rows, got {contest.n_judged}")
         return contest

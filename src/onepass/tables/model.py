@@ -52,7 +52,8 @@ class TabularModel:
         """The files that were learned last, if they were learned to their end: see `Inputs.identity`."""
 
     def __repr__(self) -> str:
-        return f"TabularModel(target={self.target.name!r}, model={type(self.estimator).__name__}, n_rows={self.n_rows})"
+        answers = self.estimator.leader if isinstance(self.estimator, Contest) else self.estimator
+        return f"TabularModel(target={self.target.name!r}, model={type(answers).__name__}, n_rows={self.n_rows})"
 
     @property
     def is_network(self) -> bool:

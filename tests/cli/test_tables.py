@@ -987,3 +987,30 @@ def test_only_the_rejects_of_the_interrupted_run_are_gone_on_with(tmp_path: Path
             with pytest.raises(ClickException, match=r"rejects"):
                 Rejects(path, strict=False, notes=notes)
             assert (path.read_bytes() if path.exists() else None) == content
+
+
+# Which model answers.
+
+
+def test_the_better_model_answers_and_is_told(run: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, size=(400, 2)).round(4)
+    file = write_csv(tmp_path / "a.csv", [{"a": a, "b": b, "y": round(a * b, 4)} for a, b in X.tolist()])
+    told = run("fit", file, "--target", "y", "--model", tmp_path / "m")
+    assert "beside a network of 50 relu units: whichever predicts the first 2,000 rows better goes on" in told.out
+    assert "answers: network 2-50-1: its log-score was so far" in told.out
+    assert "model:         network 2-50-1: its log-score was so far" in run("show", tmp_path / "m").out
+    told = run("evaluate", file, "--target", "y", "--json")
+    assert json.loads(told.out.splitlines()[-1])["answers"].startswith("network 2-50-1")
+    told = run("fit", file, "--target", "y", "--model", tmp_path / "m", "--model-kind", "perceptron")
+    assert "perceptron with 2 features\n" in told.out
+    assert "answers:" not in told.out
+    told = run("fit", file, "--target", "y", "--model", tmp_path / "m", "--model-kind", "network")
+    assert "network 2-50-1\n" in told.out
+
+
+def test_a_perceptron_has_no_hidden_layers(run: Run, tmp_path: Path) -> None:
+    file = write_csv(tmp_path / "a.csv", trips(30))
+    told = run("fit", file, "--target", "price", "--hidden", "5,3", "--model-kind", "perceptron")
+    assert told.code == 2
+    assert "--model-kind perceptron has no hidden layers: leave out --hidden 5,3" in told.err

@@ -171,6 +171,14 @@ def test_kinds_that_are_asked_for_are_made() -> None:
         assert type(make_estimator(2, classes, settings)) is labels
 
 
+def test_on_a_cluster_a_perceptron_learns_and_that_is_told(tmp_path: Path) -> None:
+    inputs = Inputs((str(write_csv(tmp_path / "a.csv", rows_of(LINEAR[:50].tolist()))),))
+    model, _ = infer_model(inputs.sources(), SchemaOptions("y"), rereadable=True)
+    model.end_contest()
+    assert type(model.estimator) is BayesianPerceptronRegressor
+    assert dict(model.choices())["model"].endswith("not tried on a cluster, whose rows have no common order")
+
+
 def test_why_no_network_was_tried_is_kept_in_the_file(tmp_path: Path) -> None:
     model = fitted(tmp_path, LINEAR[:50].round(4).tolist(), model_kind="perceptron")
     model.kind_reason = "a network is not tried"

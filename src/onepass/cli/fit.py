@@ -103,8 +103,6 @@ def fit(
         from onepass.tables.schema import infer_model
         from onepass.tables.training import TrainingRun
 
-        if executor == "dask" and shape["model_kind"] == "auto":
-            shape["model_kind"] = "perceptron"  # a contest judges rows in an order that a cluster does not have
         wanted = schema_options(target, shape)
         check_passes(passes, shape["drift"])
         inputs = Inputs(tuple(expand(files)), passes, delimiter)
@@ -120,6 +118,8 @@ def fit(
             model = resumed.model
         else:
             model, reason = infer_model(sources, wanted, rereadable=not inputs.is_stream)
+            if executor == "dask":
+                model.end_contest()
         if resumed is None:
             console.fact("task", task_words(model, reason))
             for name, words in model.choices():

@@ -128,6 +128,12 @@ class TabularModel:
         if isinstance(self.estimator, Contest):
             self.estimator.settle()
 
+    def end_contest(self) -> None:
+        """Go on with the leader of a contest alone, if there is one: a contest needs rows in one order."""
+        if isinstance(self.estimator, Contest):
+            self.estimator = self.estimator.leader
+            self.kind_reason = "a network is not tried on a cluster, whose rows have no common order"
+
     def _count(self, rows: Rows) -> None:
         self.n_rows += len(rows.y)
         self.n_rejected += len(rows.rejects)

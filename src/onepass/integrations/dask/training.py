@@ -19,7 +19,6 @@ from distributed import Client, get_worker
 
 from onepass.integrations.dask.fitting import fit
 from onepass.integrations.dask.shards import Batch
-from onepass.tables.contest import Contest
 from onepass.tables.inputs import Inputs
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.batches import row_blocks
@@ -72,9 +71,7 @@ def fit_files(
     rounds : how often each file is learned, see `onepass.integrations.dask.fitting.fit`
     progress : called with the number of shards learned so far and the total
     """
-    if isinstance(model.estimator, Contest):
-        model.settle()  # it judges rows in their order, which shards don't have
-        model.estimator = model.estimator.leader
+    model.end_contest()
     reader = _learn_first_rows(model, inputs)
     learned = fit(
         model.estimator,

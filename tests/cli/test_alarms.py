@@ -83,7 +83,7 @@ def test_outliers_and_changes_are_listed_where_they_are(
     assert "outliers now:" in out
     assert "of the targets are not to be trusted" in out
     assert "a share of 0.05 to begin with, then learned" in out
-    assert ("drift now:     none with probability 0.9" in out) == ("--drift" in options)
+    assert ("drift now:     none with probability " in out) == ("--drift" in options)
 
 
 def test_alarms_change_nothing_in_the_model(run: Any, data: Path, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_what_cannot_be_learned_is_said(
     Path("reg.csv").write_text("kind,x,y\n" + "".join(f"z,{i - 9.5},{i * i}.5\n" for i in range(9)))
     if "--as" not in options:
         told = run("fit", "reg.csv", "--target", "y", "--columns", "x")
-        assert "perceptron with 1 feature\n" in told.out
+        assert "perceptron with 1 feature, beside a network of 50 relu units" in told.out
         assert "(x + 5.5) / " in told.out
         assert repr(onepass.load("reg.onepass")) == (
             "TabularModel(target='y', model=BayesianPerceptronRegressor, n_rows=9)"
@@ -136,10 +136,10 @@ def test_every_choice_is_told_in_one_line(data: Path) -> None:
             ["clicks.csv", "--target", "age", "--hidden", "4", "--covariance", "kronecker"],
             {"covariance": "kronecker: correlations between weights of one layer are kept"},
         ),
-        (["clicks.csv", "--target", "age", "--hidden", "4"], {"covariance": "kept; chosen for 41 weights"}),
+        (["clicks.csv", "--target", "age", "--hidden", "4"], {"covariance": "full: all correlations"}),
         (
             ["clicks.csv", "--target", "age", "--hidden", "4", "--covariance", "auto"],
-            {"covariance": "kept; chosen for 41 weights"},
+            {"covariance": "full: all correlations"},
         ),
         (["trips.csv", "--target", "vip", "--columns", "km,car"], {"task": "two classes", "model": "5 features"}),
         (
@@ -989,3 +989,30 @@ def test_only_the_rejects_of_the_interrupted_run_are_gone_on_with(tmp_path: Path
             with pytest.raises(ClickException, match=r"rejects"):
                 Rejects(RejectOptions(path), notes)
             assert (path.read_bytes() if path.exists() else None) == content
+
+
+# Which model answers.
+
+
+def test_the_better_model_answers_and_is_told(run: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, size=(400, 2)).round(4)
+    file = write_csv(tmp_path / "a.csv", [{"a": a, "b": b, "y": round(a * b, 4)} for a, b in X.tolist()])
+    told = run("fit", file, "--target", "y", "--model", tmp_path / "m")
+    assert "beside a network of 50 relu units: whichever predicts the first 2,000 rows better goes on" in told.out
+    assert "answers: network 2-50-1: its log-score was so far" in told.out
+    assert "model:         network 2-50-1: its log-score was so far" in run("show", tmp_path / "m").out
+    told = run("evaluate", file, "--target", "y", "--json")
+    assert json.loads(told.out.splitlines()[-1])["answers"].startswith("network 2-50-1")
+    told = run("fit", file, "--target", "y", "--model", tmp_path / "m", "--model-kind", "perceptron")
+    assert "perceptron with 2 features\n" in told.out
+    assert "answers:" not in told.out
+    told = run("fit", file, "--target", "y", "--model", tmp_path / "m", "--model-kind", "network")
+    assert "network 2-50-1\n" in told.out
+
+
+def test_a_perceptron_has_no_hidden_layers(run: Run, tmp_path: Path) -> None:
+    file = write_csv(tmp_path / "a.csv", trips(30))
+    told = run("fit", file, "--target", "price", "--hidden", "5,3", "--model-kind", "perceptron")
+    assert told.code == 2
+    assert "--model-kind perceptron has no hidden layers: leave out --hidden 5,3" in told.err

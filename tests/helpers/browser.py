@@ -22,7 +22,7 @@ addEventListener("load", () => {
 
 
 def open_in_browser(html: str, folder: Path, width: int = 1100) -> tuple[dict[str, str], list[str]]:
-    """Open a page; return what was seen (each image drawn, page too wide, a table cut), and the lines of its console."""
+    """Open a page; return what was seen (each image drawn, page too wide, a table cut), and its console."""
     assert _CHROMIUM is not None
     page = folder / "page.html"
     page.write_text(html.replace("</body>", _PROBE), encoding="utf-8")

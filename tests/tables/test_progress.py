@@ -5,7 +5,7 @@ import pytest
 import onepass
 from onepass import CheckpointError
 from onepass.files.versions import VersionedFile
-from onepass.tables.inputs import Inputs, Position
+from onepass.tables.inputs import Inputs, Position, Step
 from onepass.tables.progress import (
     OtherSettingsError,
     Progress,
@@ -18,6 +18,7 @@ from onepass.tables.progress import (
 from onepass.tables.readers.content import content_of
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.schema import SchemaOptions, infer_model
+from onepass.tables.settings import Settings
 from onepass.tables.training import CheckpointPolicy, Interrupted, TrainingRun, train
 from tests.helpers.tables import trips, write_csv
 
@@ -27,13 +28,21 @@ def run(tmp_path: Path) -> TrainingRun:
     """A run of three blocks that has not begun."""
     inputs = Inputs((str(write_csv(tmp_path / "a.csv", trips(20_000))),))
     sources = inputs.sources()
-    model, _ = infer_model(sources, SchemaOptions("price"), rereadable=True)
+    options = SchemaOptions("price", settings=Settings(model_kind="perceptron"))
+    model, _ = infer_model(sources, options, rereadable=True)
     return TrainingRun(model, VersionedFile(tmp_path / "m"), inputs, sources)
 
 
 def interrupt(run: TrainingRun) -> None:
+    """Stop a run after its first block."""
+    blocks: list[Step] = []
     with pytest.raises(Interrupted):
-        train(run, stopping=lambda: True, notes=lambda: {"asked": {"target": "price"}, "mine": 3})
+        train(
+            run,
+            listen=blocks.append,
+            stopping=lambda: bool(blocks),
+            notes=lambda: {"asked": {"target": "price"}, "mine": 3},
+        )
 
 
 def test_progress_is_saved_beside_the_model_and_is_no_part_of_it(run: TrainingRun) -> None:

@@ -8,7 +8,7 @@ from onepass._validation import as_covariance, as_floats, as_variances
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
 
-__all__ = ["as_prior", "plainest", "prior_variances"]
+__all__ = ["as_prior", "as_scales", "plainest", "prior_variances"]
 
 _MANY = 30_000  # weights: a full covariance of 7 GB
 
@@ -43,12 +43,22 @@ def plainest(prior: FullGaussian | DiagonalGaussian) -> FullGaussian | DiagonalG
     return prior.copy()
 
 
-def prior_variances(n_features: int, bias: int, scale: float, intercept_scale: float | None) -> FloatArray:
-    """Prior variances ``(bias + n_features,)`` of weights of one scale and of an intercept of its own.
+def as_scales(scale: float | FloatArray, n_features: int) -> FloatArray:
+    """Prior standard deviations of the weights, one per feature, ``(n_features,)``."""
+    if np.ndim(scale) and np.shape(scale) != (n_features,):
+        raise ValueError(
+            f"prior_scale must be one number or {n_features}, one per feature, got shape {np.shape(scale)}"
+        )
+    return np.broadcast_to(np.asarray(scale, dtype=np.float64), (n_features,))
 
-    Without a scale of its own the intercept has that of a weight.
+
+def prior_variances(n_features: int, bias: int, scale: float | FloatArray, intercept_scale: float | None) -> FloatArray:
+    """Prior variances ``(bias + n_features,)`` of weights of one scale, or of one each, and of an intercept.
+
+    Without a scale of its own the intercept has that of a weight, the largest.
     """
-    variances = np.full(bias + n_features, scale**2)
+    variances = np.full(bias + n_features, np.max(scale) ** 2)
+    variances[bias:] = as_scales(scale, n_features) ** 2
     if intercept_scale is not None:
         variances[:bias] = intercept_scale**2
     return variances

@@ -120,6 +120,8 @@ def _print_scores(console: Console, trial: "Trial", log: Rejects, html: Path | N
     facts: dict[str, Any] = {"rows": trial.rows, "rejected": log.count, "seconds": round(console.seconds, 3)}
     if trial.model.estimator.outliers:
         facts["outliers"] = trial.n_outliers
+    if trial.model.verdict:
+        facts["answers"] = trial.model.verdict
     facts |= {"scores": trial.scores(), "settings": trial.settings(), "failed": trial.failed}
     facts["over_time"] = trial.over_time()
     speed = trial.rows / max(console.seconds, 1e-9)
@@ -127,6 +129,7 @@ def _print_scores(console: Console, trial: "Trial", log: Rejects, html: Path | N
         f"{counted(trial.rows, 'row')} in {console.seconds:.1f} s ({speed:,.0f} rows/s), {log.count:,} rejected",
         *_columns(table),
         *filter(None, (trial.coverage_words(), _worst(trial))),
+        *([f"answers: {trial.model.verdict}"] if trial.model.verdict else []),
         *([f"{counted(trial.n_outliers, 'target')} not believed"] if "outliers" in facts else []),
         *(f"best setting of {name}: {setting}" for name, setting in trial.settings().items()),
         *([f"report: {html}"] if html is not None else []),

@@ -77,8 +77,10 @@ def fit(
     input. They are read in their order, in constant memory whatever their size. The first rows say what each column
     holds; every choice is printed, and every one has an option that overrules it.
 
-    Without --hidden the model is a perceptron: linear for numbers, sigmoid for two classes, softmax for more. With
-    --hidden 50 it is a network of them. Numbers that are counts, 0, 1, 2, ..., are learned as such with --task counts.
+    The model is a perceptron (linear for numbers, sigmoid for two classes, softmax for more) or a network of them: both
+    learn the first rows, and the one that predicts them better goes on. Large files are learned by a perceptron; ask
+    for one by --model-kind perceptron, for a network by --hidden 50. Numbers that are counts, 0, 1, 2, ..., are learned
+    as such with --task counts.
 
     Without --model the model is written to the folder the command runs in, and named after the first file. An older
     file of that name is replaced only if it is a model of the same target learned from the same files.
@@ -133,6 +135,8 @@ def fit(
             else:
                 inputs = without_known(inputs, sources, Ledger(), again, console)
                 model, reason = infer_model(sources, wanted, rereadable=not inputs.is_stream)
+                if executor == "dask":
+                    model.end_contest()
                 console.fact("task", task_words(model, reason))
                 for name, words in model.choices():
                     console.fact(name, words)

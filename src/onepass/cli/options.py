@@ -149,18 +149,18 @@ def _rows_or_time(value: str) -> tuple[str, float]:
     return ("seconds", amount * unit) if unit else ("rows", amount)
 
 
-def _positive_or(word: str) -> Callable[[str], float | str]:
+def _positive_or(*words: str) -> Callable[[str], float | str]:
     """A positive number, or a word."""
 
     def convert(value: str) -> float | str:
-        if value == word:
-            return word
+        if value in words:
+            return value
         try:
             number = float(value)
         except ValueError:
             number = 0.0
         if not 0.0 < number < float("inf"):
-            raise click.BadParameter(f"{value!r} is neither a positive number nor {word!r}.")
+            raise click.BadParameter(f"{value!r} is neither a positive number nor {' nor '.join(map(repr, words))}.")
         return number
 
     return convert
@@ -290,7 +290,15 @@ shape = _all(
         type=widths,
         metavar="N,N,...",
         default=(),
-        help="Numbers of units of the hidden layers, e.g. 50 or 50,50; none by default.",
+        help="Numbers of units of the hidden layers of a network, e.g. 50 or 50,50.",
+    ),
+    click.option(
+        "--model-kind",
+        type=click.Choice(["perceptron", "network", "auto"]),
+        default="auto",
+        show_default=True,
+        help="A perceptron, a network (of 50 units, unless --hidden says otherwise), or 'auto': both learn the first "
+        "2,000 rows and the one that predicts them better goes on, unless a network would take too long for the input.",
     ),
     click.option(
         "--activation",
@@ -315,11 +323,12 @@ shape = _all(
     ),
     click.option(
         "--prior-scale",
-        type=_positive_or("auto"),
-        metavar="NUMBER|auto",
-        default="1",
+        type=_positive_or("sample", "auto"),
+        metavar="NUMBER|sample|auto",
+        default="sample",
         show_default=True,
-        help="Prior standard deviation of the weights; 'auto' averages over several, which takes longer.",
+        help="Prior standard deviation of the weights. 'sample': what the first rows say, one for all numbers and one "
+        "for each other column; 1 for networks. 'auto' averages over several, which takes longer.",
     ),
     click.option(
         "--intercept-scale",

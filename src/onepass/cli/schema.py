@@ -13,6 +13,7 @@ __all__ = ["flag", "schema_error_words", "schema_options", "task_words"]
 
 _FLAGS = {"kinds": "--as"}
 _SETTINGS = (
+    "model_kind",
     "hidden",
     "activation",
     "outliers",
@@ -61,10 +62,16 @@ def _check_model(shape: dict[str, Any]) -> None:
 
     if shape["activation"] not in (None, *NAMES):
         raise click.UsageError(f"--activation must be one of {', '.join(NAMES)}; got {shape['activation']!r}.")
-    if shape["covariance"] in ("low_rank", "layer", "kronecker") and not shape["hidden"]:
+    kind = shape["model_kind"]
+    if kind == "perceptron" and shape["hidden"]:
         raise click.UsageError(
-            f"--covariance {shape['covariance']} needs hidden layers, e.g. --hidden 50; without --hidden it is full or "
-            "diagonal, or neuron for classes."
+            f"--model-kind perceptron has no hidden layers: leave out --hidden {','.join(map(str, shape['hidden']))}, "
+            "or --model-kind for a network."
+        )
+    if shape["covariance"] in ("layer", "kronecker") and not shape["hidden"] and kind != "network":
+        raise click.UsageError(
+            f"--covariance {shape['covariance']} needs hidden layers, e.g. --hidden 50; without --hidden it is full, "
+            "low_rank or diagonal, or neuron for classes."
         )
     if shape["drift"] == "auto" and shape["forgetting"] != 1.0:
         raise click.UsageError(

@@ -217,6 +217,7 @@ def report(model: "TabularModel", path: Path, logs: Logs, console: Console, befo
         "rows": learned,
         "rejected": rejects.count,
         **alarms.facts(),
+        **({"answers": model.verdict} if model.verdict else {}),
         "rows_in_all": model.n_rows,
         "seconds": round(console.seconds, 3),
         "rows_per_second": round(learned / max(console.seconds, 1e-9)),
@@ -226,6 +227,7 @@ def report(model: "TabularModel", path: Path, logs: Logs, console: Console, befo
         f"learned {counted(learned, 'row')} in {console.seconds:.1f} s ({facts['rows_per_second']:,} rows/s), "
         f"{rejects.count:,} rejected; the model has seen {model.n_rows:,}",
         *alarms.words(),
+        *([f"answers: {model.verdict}"] if model.verdict else []),
         f"model: {path}",
     )
     return REJECTED if rejects.count else 0

@@ -182,9 +182,9 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     ----------
     activation : {"sigmoid", "probit", "step"}
         How the probability of a class rises with the weighted sum; more than two classes have the softmax.
-    prior_scale : float or "auto"
-        Standard deviation of the weights before the first row. ``"auto"`` has several learn side by side, weighted by
-        how well each predicted the last rows; it needs ``passes=1``.
+    prior_scale : float, (d,) array or "auto"
+        Standard deviation of the weights before the first row, of all of them or of each. ``"auto"`` has several learn
+        side by side, weighted by how well each predicted the last rows; it needs ``passes=1``.
     intercept_scale : float, optional
         Standard deviation of the intercept before the first row, whatever ``prior_scale`` is: wide enough for classes
         that hardly ever come. With more than two classes it is that of the log odds between any two. None gives the

@@ -138,8 +138,8 @@ def _plain(name: str, value: Any) -> Any:
     """An argument as a value that JSON has."""
     if isinstance(value, Activation):
         return encode_activation(value)
-    if isinstance(value, np.generic):
-        value = value.item()
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
     if isinstance(value, Conv2D):
         return encode_layer(value)
     if isinstance(value, (tuple, list)):

@@ -28,7 +28,7 @@ _MOST_REPEATED = 10_000_000  # rows that whole weights may stand for
 class CheckedInputs(BaseEstimator):  # type: ignore[misc]
     """Checks of what comes in; a subclass says what its models can take."""
 
-    prior_scale: float | str
+    prior_scale: Any  # a number, one per feature, or "auto"
     intercept_scale: float | None
     covariance: Any  # a name, or the form of each layer of a network
     outliers: float
@@ -42,9 +42,12 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         scale = self.prior_scale
-        known = isinstance(scale, Real) and not isinstance(scale, bool) and 0.0 < float(scale) < np.inf
-        if not known and not (isinstance(scale, str) and scale == "auto"):
-            raise ValueError(f"prior_scale must be a positive number or 'auto', got {scale!r}")
+        numbers = (scale,) if isinstance(scale, str) or not np.iterable(scale) else tuple(scale)
+        known = [isinstance(one, Real) and not isinstance(one, bool) and 0.0 < float(one) < np.inf for one in numbers]
+        if not (known and all(known)) and not (isinstance(scale, str) and scale == "auto"):
+            raise ValueError(
+                f"prior_scale must be a positive number or 'auto', got {scale!r}; an array has one per feature"
+            )
         if self.intercept_scale is not None:
             as_positive(self.intercept_scale, "intercept_scale", "or None for the prior of a weight")
         as_outliers(self.outliers)
@@ -54,9 +57,11 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
             as_count(self.warm_up, "warm_up")
 
     @property
-    def _scales(self) -> tuple[float, ...]:
-        """The prior scales that learn side by side."""
-        return self._auto_scales if isinstance(self.prior_scale, str) else (float(self.prior_scale),)
+    def _scales(self) -> tuple[Any, ...]:
+        """The prior scales that learn side by side, each a number or an array of one per feature."""
+        if isinstance(self.prior_scale, str):
+            return self._auto_scales
+        return (np.array(self.prior_scale, dtype=np.float64) if np.ndim(self.prior_scale) else float(self.prior_scale),)
 
     def _checked_pairs(self, X: Any, y: Any, *, restart: bool) -> tuple[Any, Any]:
         """Rows and targets to learn; at a restart they say how many features there are."""

@@ -8,7 +8,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_nonnegative, as_share, one_of
+from onepass._validation import as_count, as_nonnegative, as_positive, as_share, one_of
 from onepass.activations import Exponential, as_activation
 from onepass.beliefs.prior import prior_variances
 from onepass.estimators.base import OnePassEstimator
@@ -206,7 +206,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     def _warn_of_targets(self, batch: Batch) -> None:
         if self._learns_counts:
             return
-        scale = max(self._scales)
+        scale = max(float(np.max(scale)) for scale in self._scales)
         trusted = (near(batch.targets, self.outliers) | np.isnan(batch.targets)).all(axis=1)
         warn_of_targets(batch.targets[trusted], batch.rows[trusted], scale, self.intercept_scale or scale)
 
@@ -258,9 +258,11 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     noise : float or "learn"
         Variance of the targets' noise, or the dispersion of negative binomial counts; by default it is estimated on the
         way.
-    prior_scale : float or "auto"
-        Standard deviation of the weights before the first row. ``"auto"`` has several learn side by side, weighted by
-        how well each predicted the last rows; it needs ``passes=1``.
+    noise_start : float, optional
+        Where a learned variance starts, if something is known of it; by default a tenth of the weights' prior variance.
+    prior_scale : float, (d,) array or "auto"
+        Standard deviation of the weights before the first row, of all of them or of each. ``"auto"`` has several learn
+        side by side, weighted by how well each predicted the last rows; it needs ``passes=1``.
     intercept_scale : float, optional
         Standard deviation of the intercept before the first row, whatever ``prior_scale`` is; in the targets' units, or
         in those of the standardised targets. None gives the intercept the prior of a weight.
@@ -330,6 +332,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         *,
         observation: str = "auto",
         noise: Any = "learn",
+        noise_start: float | None = None,
         prior_scale: Any = 1.0,
         intercept_scale: float | None = INTERCEPT_SCALE,
         fit_intercept: bool = True,
@@ -345,6 +348,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         self.activation = activation
         self.observation = observation
         self.noise = noise
+        self.noise_start = noise_start
         self.prior_scale = prior_scale
         self.intercept_scale = intercept_scale
         self.fit_intercept = fit_intercept
@@ -385,6 +389,9 @@ class BayesianPerceptronRegressor(OnePassRegressor):
             cov=prior_variances(self.n_features_in_, int(self.fit_intercept), scale, self.intercept_scale),
             observation=self._observation,
             noise=noise,
+            noise_start=None
+            if self.noise_start is None
+            else as_positive(self.noise_start, "noise_start") / target_scale**2,
             covariance=self.covariance,
             outliers=self.outliers,
             forgetting=self.forgetting,

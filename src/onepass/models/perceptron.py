@@ -24,6 +24,7 @@ from onepass._validation import (
     as_generator,
     as_nonnegative,
     as_outliers,
+    as_positive,
     as_rows,
     as_share,
     as_sparse_rows,
@@ -145,6 +146,9 @@ class BayesianPerceptron(DriftChoice):
     noise_window : int, optional
         With ``noise="learn"``: how many rows back the estimate remembers; all by default. Where weights drift, prefer
         ``process_noise``: a learned noise takes a sudden change for noise first, and learns it slowly.
+    noise_start : float, optional
+        With ``noise="learn"``: where the estimate starts, for which it takes less than a row; by default a tenth of the
+        prior variance of a weight.
     update : {"auto", "adf", "kalman"}
         ``"adf"`` takes the exact posterior moments of the pre-activation, which need a closed form; ``"kalman"`` is the
         paper's rule. By default the exact one wherever there is one.
@@ -211,6 +215,7 @@ class BayesianPerceptron(DriftChoice):
         observation: str | Likelihood = "auto",
         noise: float | Literal["learn"] | None = None,
         noise_window: int | None = None,
+        noise_start: float | None = None,
         update: str = "auto",
         moments: str = "exact",
         covariance: str = "full",
@@ -238,7 +243,8 @@ class BayesianPerceptron(DriftChoice):
         self._prior = plainest(prior)
         self._start = _fingerprint(prior)
         if progress.learns_noise and isinstance(self._likelihood, Gaussian):
-            progress.noise *= _output_variance(self.activation, prior.marginal_variances()[self.bias :])
+            unit = _output_variance(self.activation, prior.marginal_variances()[self.bias :])
+            progress.noise = progress.noise * unit if noise_start is None else as_positive(noise_start, "noise_start")
         self._likelihood.check_outliers(self.outliers)
         progress.trust = Trust.start(self.outliers)
         self._state = _State(prior, progress)

@@ -7,16 +7,21 @@ import numpy as np
 
 from onepass.beliefs.cost import multiply_adds
 from onepass.beliefs.layout import Layout
+from onepass.tables.columns.boolean import Boolean
+from onepass.tables.columns.number import Number
 from onepass.tables.columns.wording import listed, standardised
+from onepass.tables.contest import CONTEST_ROWS, Contest
 from onepass.tables.targets import CountTarget, NumberTarget
 
 if TYPE_CHECKING:
     from onepass.tables.model import TabularModel
 
-__all__ = ["choices", "facts", "numbers"]
+__all__ = ["choices", "facts", "numbers", "verdict"]
 
 _SHOWN = 20  # names of files
-
+_PER_MILLISECOND = {"diagonal": 2.5e5}  # multiply-adds, roughly, of one core: those few wait for memory
+_MATRIX_PER_MILLISECOND = 5e6  # of all other forms
+_WORTH_SAYING = 0.03  # milliseconds
 _COVARIANCE = {
     "full": "full: all correlations between weights are kept",
     "layer": "layer: correlations between weights of one layer are kept",
@@ -84,19 +89,13 @@ def _target_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
 
 def _estimator_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
     estimator = model.estimator
-    if model.is_network:
-        yield "model", f"network {'-'.join(map(str, model.layers))}"
-        yield "activation", f"{estimator.activation} in the hidden layers"
-    else:
-        n_features = len(model.encoding.features)
-        yield "model", f"perceptron with {n_features} feature{'s' if n_features > 1 else ''}"
-        yield "activation", "softmax" if len(model.labels) > 2 else estimator.activation
+    yield "model", _kind_words(model) + _contest_words(model)
+    yield "activation", f"{estimator.activation} in the hidden layers" if model.is_network else _output_words(model)
     yield "covariance", _covariance_words(model)
     if isinstance(model.target, NumberTarget):
         yield _noise_choice(model)
-    scale, intercept = estimator.prior_scale, estimator.intercept_scale
-    weights = "several scales side by side" if scale == "auto" else f"standard deviation {scale:g} of each weight"
-    yield "prior", weights + ("" if intercept is None else f", {intercept:g} of the intercept")
+    intercept = estimator.intercept_scale
+    yield "prior", _prior_words(model) + ("" if intercept is None else f", {intercept:g} of the intercept")
     if estimator.outliers:
         yield "outliers", f"a share of {estimator.outliers:g} to begin with, then learned: such rows hardly count"
     if estimator.forgetting < 1.0:
@@ -107,14 +106,81 @@ def _estimator_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
         yield "drift", f"{estimator.drift:g}: before each row the weights move by this share of the prior's variance"
 
 
+def _output_words(model: "TabularModel") -> str:
+    """The activation of a perceptron's output."""
+    if len(model.labels) > 2:
+        return "softmax"
+    if not hasattr(model.estimator, "hidden_layer_sizes"):
+        return str(model.estimator.activation)
+    return "sigmoid" if model.labels else "exp" if isinstance(model.target, CountTarget) else "linear"
+
+
+def verdict(model: "TabularModel") -> str:
+    """Which of two estimators answers, and by how much it predicts better; empty if there is no contest."""
+    contest = model.estimator
+    if not isinstance(contest, Contest) or not contest.n_judged:
+        return ""
+    other = "perceptron" if model.is_network else "network"
+    better = (contest.lead > 0.0) == model.is_network
+    compared = "better" if better else "worse, too little for what a network costs,"
+    so_far = "" if contest.is_decided else " so far"
+    return (
+        f"{_kind_words(model)}: its log-score was{so_far} {abs(contest.lead):.2g} nats per row {compared} than the "
+        f"{other}'s, over the first {contest.n_judged:,} rows of which the last count most"
+    )
+
+
+def _kind_words(model: "TabularModel") -> str:
+    if model.is_network:
+        return f"network {'-'.join(map(str, model.layers))}"
+    n_features = len(model.encoding.features)
+    return f"perceptron with {n_features} feature{'s' if n_features > 1 else ''}"
+
+
+def _contest_words(model: "TabularModel") -> str:
+    """Why this model answers and no other."""
+    contest = model.estimator
+    if not isinstance(contest, Contest):
+        return model.kind_reason and f"; {model.kind_reason}"
+    if contest.n_judged:
+        return verdict(model).removeprefix(_kind_words(model))
+    other = contest.candidates[-1]
+    network = f"{'-'.join(map(str, other.hidden_layer_sizes))} {other.activation} units"
+    return f", beside a network of {network}: whichever predicts the first {CONTEST_ROWS:,} rows better goes on"
+
+
 def _covariance_words(model: "TabularModel") -> str:
-    """Which correlations are kept and, where nobody asked for them, what for."""
+    """Which correlations are kept and, where that takes time, how much."""
     structure = model.structure
-    words = _COVARIANCE[structure] if isinstance(structure, str) else f"layer by layer: {', '.join(structure)}"
-    if model.estimator.covariance != "auto" or not isinstance(structure, str):
+    if not isinstance(structure, str):
+        return f"layer by layer: {', '.join(structure)}"
+    words, milliseconds = _COVARIANCE[structure], _milliseconds(structure, model)
+    if milliseconds < _WORTH_SAYING or structure == "diagonal":
         return words
-    cost = multiply_adds(structure, Layout(model.layers))
-    return f"{words}; chosen for {model.n_weights:,} weights, with some {cost:,} multiplications per row"
+    richer = ("full",) if structure == "low_rank" and not model.is_network else ()
+    others = ", ".join(f"{name} {_milliseconds(name, model):.1g} ms" for name in (*richer, "diagonal"))
+    return f"{words}; with {model.n_weights:,} weights about {milliseconds:.1g} ms per row ({others})"
+
+
+def _milliseconds(structure: str, model: "TabularModel") -> float:
+    """What a row takes, roughly."""
+    return multiply_adds(structure, Layout(model.layers)) / _PER_MILLISECOND.get(structure, _MATRIX_PER_MILLISECOND)
+
+
+def _prior_words(model: "TabularModel") -> str:
+    """How wide the prior is; where the first rows have said so, for all numbers and for each other column."""
+    scale = model.estimator.prior_scale
+    if isinstance(scale, str):
+        return "several scales side by side"
+    if not np.ndim(scale):
+        return f"standard deviation {scale:g} of each weight"
+    names: dict[str, float] = {}
+    at = 0
+    for column in model.encoding.columns:
+        names.setdefault("numbers" if isinstance(column, Number | Boolean) else column.name, scale[at])
+        at += len(column.features)
+    words = [f"{own:.2g} ({name})" for name, own in names.items()]
+    return f"standard deviation of each weight as the first rows suggest, {listed(words, 6)}"
 
 
 def _drift_believed(probabilities: dict[float | str, float]) -> str:

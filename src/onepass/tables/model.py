@@ -15,11 +15,11 @@ from onepass._typing import FloatArray
 from onepass.beliefs.cost import choose_covariance
 from onepass.beliefs.layout import Layout
 from onepass.beliefs.structures import Covariance
-from onepass.files.registry import savable, savable_names
 from onepass.files.state import Arrays, Parameters, as_tally, nested, under
 from onepass.tables import description
 from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.errors import SchemaError
+from onepass.tables.contest import Contest, estimator_class
 from onepass.tables.ledger import Ledger
 from onepass.tables.readers.batches import RowBatch
 from onepass.tables.row_cost import LONGEST_ROW, RowCost
@@ -31,6 +31,7 @@ from onepass.tables.weights import Weight, feature_weights
 __all__ = ["TabularModel"]
 
 _BLOCK = 2**23  # numbers in a block of rows
+_CONTEST = 256  # rows that two estimators learn at once
 
 
 class TabularModel:
@@ -52,9 +53,12 @@ class TabularModel:
         self.n_rejected = 0
         self.ledger = Ledger()
         """The runs in which it has learned, and their files."""
+        self.kind_reason = ""
+        """Why no network was tried, where that was left open."""
 
     def __repr__(self) -> str:
-        return f"TabularModel(target={self.target.name!r}, model={type(self.estimator).__name__}, n_rows={self.n_rows})"
+        answers = self.estimator.leader if isinstance(self.estimator, Contest) else self.estimator
+        return f"TabularModel(target={self.target.name!r}, model={type(answers).__name__}, n_rows={self.n_rows})"
 
     def _check_cost(self) -> None:
         """Refuse a model whose rows take so long that it is of no use."""
@@ -70,12 +74,13 @@ class TabularModel:
     @property
     def is_network(self) -> bool:
         """Whether there are hidden layers."""
-        return hasattr(self.estimator, "hidden_layer_sizes")
+        return bool(getattr(self.estimator, "hidden_layer_sizes", ()))
 
     @property
     def rows_per_block(self) -> int:
         """Rows that are learned at once: fewer where a row takes long, and for many features, which take room."""
-        return self.cost.rows_to_learn(self._most_rows)
+        # The same during a contest and after it, as a run that is resumed needs.
+        return _CONTEST if isinstance(self.estimator, Contest) else self.cost.rows_to_learn(self._most_rows)
 
     @property
     def rows_per_prediction(self) -> int:
@@ -151,6 +156,17 @@ class TabularModel:
             warnings.filterwarnings("ignore", "features differ in scale")  # the encoding has seen to that
             return getattr(self.estimator, method)(rows.X, rows.y, **classes)
 
+    def settle(self) -> None:
+        """End a contest of estimators, if there is one: rows that come again are no test of what was learned."""
+        if isinstance(self.estimator, Contest):
+            self.estimator.settle()
+
+    def end_contest(self) -> None:
+        """Go on with the leader of a contest alone, if there is one: a contest needs rows in one order."""
+        if isinstance(self.estimator, Contest):
+            self.estimator = self.estimator.leader
+            self.kind_reason = "a network is not tried on a cluster, whose rows have no common order"
+
     def _count(self, rows: Rows) -> None:
         self.n_rows += len(rows.y)
         self.n_rejected += len(rows.rejects)
@@ -218,6 +234,11 @@ class TabularModel:
         """Numbers of facts, for programs, by the name of the fact."""
         return description.numbers(self)
 
+    @property
+    def verdict(self) -> str:
+        """Which of several estimators answers and why, in words; empty if there is but one."""
+        return description.verdict(self)
+
     def choices(self) -> Iterator[tuple[str, str]]:
         """Names and words of all that was chosen for it."""
         return description.choices(self)
@@ -233,6 +254,7 @@ class TabularModel:
             "estimator": {"class": type(self.estimator).__name__, "state": state},
             "n_rows": self.n_rows,
             "n_rejected": self.n_rejected,
+            "kind_reason": self.kind_reason,
             "progress": None,  # a run keeps its own here: see onepass.tables.progress
             "last_run": None,  # of the ledger's first version
             "ledger": self.ledger.state(),
@@ -245,7 +267,7 @@ class TabularModel:
         model = cls.__new__(cls)
         model.encoding = Encoding.from_state(parameters["encoding"])
         model.target = target_from_state(parameters["target"])
-        kind = _estimator_class(parameters["estimator"]["class"])
+        kind = estimator_class(parameters["estimator"]["class"])
         model.estimator = kind.from_state(parameters["estimator"]["state"], under("estimator", arrays))
         if model.estimator.n_features_in_ != len(model.encoding.features):
             raise ValueError("the encoding does not make the features that the model has learned from")
@@ -253,6 +275,7 @@ class TabularModel:
             raise ValueError("the model has not learned the classes of the target")
         model.n_rows = as_tally(parameters["n_rows"], "n_rows")
         model.n_rejected = as_tally(parameters["n_rejected"], "n_rejected")
+        model.kind_reason = str(parameters.get("kind_reason", ""))  # which older files don't have
         if (progress := parameters["progress"]) is not None:
             _check_files(progress["input"], "progress")
         if (last_run := parameters["last_run"]) is not None:
@@ -262,12 +285,6 @@ class TabularModel:
         else:
             model.ledger = Ledger.from_last_run(last_run, model.n_rows, model.n_rejected)
         return model
-
-
-def _estimator_class(name: Any) -> Any:
-    if name not in savable_names("onepass.estimators"):
-        raise ValueError(f"{name!r} is no estimator")
-    return savable(name)
 
 
 def _check_files(identity: Any, name: str) -> None:

@@ -6,19 +6,22 @@ learned: those that are declared, or those that a look through the target column
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
 import pyarrow as pa
 
+from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.inference import BUCKETS, ONE_HOT, infer
 from onepass.tables.model import TabularModel
+from onepass.tables.prior_inference import infer_prior
 from onepass.tables.readers.batches import RowBatch
 from onepass.tables.readers.source import Source
-from onepass.tables.settings import Settings
+from onepass.tables.settings import SAMPLE_PRIOR, Settings, settle_kind
 from onepass.tables.target_inference import infer_target
+from onepass.tables.targets import Target
 
 __all__ = ["SAMPLE", "SchemaOptions", "check_columns", "check_has", "infer_model"]
 
@@ -72,10 +75,25 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
     if not encoding.columns:
         reasons = "; ".join(f"{name}: {why}" for name, why in encoding.ignored.items())
         raise SchemaError(f"{sources[0].name} has no column to learn from{f' ({reasons})' if reasons else ''}")
-    model = TabularModel(encoding, target, options.settings)
+    n_rows = _expected_rows(batches) * len(sources) if rereadable else None
+    settings, kind_reason = settle_kind(options.settings, len(encoding.features), target, n_rows)
+    model = TabularModel(encoding, target, _with_prior(settings, encoding, target, sample))
+    model.kind_reason = kind_reason
     for source in sources:
         check_columns(model, source, target=True)
     return model, reason
+
+
+def _expected_rows(batches: Sequence[RowBatch]) -> float:
+    """How many rows a file has, by the share of it that its first rows are."""
+    return sum(map(len, batches)) / min(max(batches[-1].share, 1e-9), 1.0)
+
+
+def _with_prior(settings: Settings, encoding: Encoding, target: Target, sample: Any) -> Settings:
+    """Infer the prior from the first rows, where that is asked for."""
+    if settings.prior_scale != SAMPLE_PRIOR:
+        return settings
+    return replace(settings, prior_scale=infer_prior(encoding, target, sample) or 1.0)
 
 
 def check_columns(model: TabularModel, source: Source, *, target: bool) -> None:

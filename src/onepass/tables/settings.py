@@ -1,9 +1,9 @@
 """What the user may choose about a model, and the estimator that these choices make."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from onepass.beliefs.cost import choose_covariance
+from onepass.beliefs.cost import choose_covariance, multiply_adds
 from onepass.beliefs.layout import Layout
 from onepass.estimators import (
     BayesianMLPClassifier,
@@ -11,37 +11,108 @@ from onepass.estimators import (
     BayesianPerceptronClassifier,
     BayesianPerceptronRegressor,
 )
-from onepass.estimators.inputs import OUTLIERS
+from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS
 from onepass.tables.columns.errors import SchemaError
+from onepass.tables.contest import Contest
+from onepass.tables.prior_inference import Prior
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
 
-__all__ = ["Settings", "make_estimator"]
+__all__ = ["SAMPLE_PRIOR", "Settings", "make_estimator", "settle_kind"]
 
-_FULL = 500  # features up to which all correlations between weights are kept by default
-_MOST_FULL = 10_000  # and those up to which they may be asked for
+_MOST_FULL = 10_000  # features up to which all correlations between weights may be asked for
+SAMPLE_PRIOR = "sample"  # the scales of the prior are to be inferred from the first rows
+HIDDEN = (50,)  # units of a network that nobody gave any
+# Multiply-adds up to which a network is tried, some 0.8 ms per row and 20 s for all rows.
+_MOST_PER_ROW, _MOST_IN_ALL = 4_000_000, 100_000_000_000
+_PER_SECOND = 5e9
 
 
 @dataclass(frozen=True)
 class Settings:
     """What the user may choose about the model."""
 
-    hidden: tuple[int, ...] = ()
+    model_kind: str = "auto"
+    """``"perceptron"``, ``"network"``, or ``"auto"`` for whichever predicts the first rows better."""
+    hidden: tuple[int, ...] = ()  # any: a network
     activation: str | None = None
     covariance: str | None = None
     noise: float | None = None  # None: learned
     outliers: float = OUTLIERS
     forgetting: float = 1.0
     drift: float | str = 0.0
-    prior_scale: float | str = 1.0
+    prior_scale: float | str | Prior = SAMPLE_PRIOR
     intercept_scale: float | None = None  # None: the estimator's default
     seed: int = 0
 
 
+def settle_kind(settings: Settings, n_features: int, target: Target, n_rows: float | None) -> tuple[Settings, str]:
+    """What a model of kind "auto" comes to, and where no network is tried the reason.
+
+    Parameters
+    ----------
+    settings : Settings
+    n_features, target : of the model
+    n_rows : how many rows there are to learn, roughly; None if nobody knows
+    """
+    if settings.model_kind != "auto" or settings.hidden or settings.activation or settings.covariance:
+        return settings, ""
+    perceptron = replace(settings, model_kind="perceptron")
+    if n_rows is None:
+        return perceptron, "a network is not tried where nobody knows how many rows will come"
+    n_outputs = len(target.labels) if isinstance(target, ClassTarget) and len(target.labels) > 2 else 1
+    layout = Layout((n_features, *HIDDEN, n_outputs))
+    structure = choose_covariance(layout)
+    cost = multiply_adds(structure, layout)
+    if structure == "diagonal" or cost > _MOST_PER_ROW:
+        return perceptron, f"a network is not tried, which would have {layout.size:,} weights"
+    if cost * n_rows > _MOST_IN_ALL:
+        minutes = max(round(cost * n_rows / _PER_SECOND / 60), 1)
+        return perceptron, (
+            f"a network is not tried, which would take some {minutes:,} minute{'s' if minutes > 1 else ''} for about "
+            f"{float(f'{n_rows:.2g}'):,.0f} rows"
+        )
+    return settings, ""
+
+
 def make_estimator(n_features: int, target: Target, settings: Settings) -> Any:
     """An estimator of encoded rows that has learned nothing."""
+    if settings.hidden or settings.model_kind == "network":
+        return _network(target, settings)
+    if settings.model_kind == "auto" and settings.activation is None and settings.covariance is None:
+        return Contest([_perceptron(n_features, target, settings), _network(target, settings)])
+    return _perceptron(n_features, target, settings)
+
+
+def _network(target: Target, settings: Settings) -> Any:
+    prior = settings.prior_scale
+    return (BayesianMLPClassifier if isinstance(target, ClassTarget) else BayesianMLPRegressor)(
+        **_shared_options(target, settings),
+        hidden_layer_sizes=settings.hidden or HIDDEN,
+        covariance=settings.covariance or "auto",
+        prior_scale=1.0 if isinstance(prior, Prior) or prior == SAMPLE_PRIOR else prior,
+        random_state=settings.seed,
+    )
+
+
+def _perceptron(n_features: int, target: Target, settings: Settings) -> Any:
+    options, prior = _shared_options(target, settings), settings.prior_scale
+    options["covariance"] = settings.covariance or _default_covariance(n_features, target, settings.activation)
+    _check_covariance(options["covariance"], n_features, target)
+    options["prior_scale"] = 1.0 if prior == SAMPLE_PRIOR else prior.scales if isinstance(prior, Prior) else prior
     classes = isinstance(target, ClassTarget)
+    if options["covariance"] in ("low_rank", "auto"):  # which networks have, also those without hidden layers
+        options = {"intercept_scale": INTERCEPT_SCALE, **options, "hidden_layer_sizes": ()}
+        return (BayesianMLPClassifier if classes else BayesianMLPRegressor)(**options)
+    if isinstance(target, CountTarget):
+        options.setdefault("activation", "exp")
+    elif isinstance(target, NumberTarget) and isinstance(prior, Prior) and settings.noise is None:
+        options["noise_start"] = prior.noise
+    return (BayesianPerceptronClassifier if classes else BayesianPerceptronRegressor)(**options)
+
+
+def _shared_options(target: Target, settings: Settings) -> dict[str, Any]:
+    """Options that every estimator of such a target has."""
     options: dict[str, Any] = {
-        "prior_scale": settings.prior_scale,
         "outliers": settings.outliers,
         "forgetting": settings.forgetting,
         "drift": settings.drift,
@@ -52,30 +123,36 @@ def make_estimator(n_features: int, target: Target, settings: Settings) -> Any:
             options[name] = chosen
     if isinstance(target, CountTarget):
         options["observation"] = "negative_binomial"
-        if not settings.hidden:
-            options.setdefault("activation", "exp")
     if isinstance(target, NumberTarget):
         options["noise"] = "learn" if settings.noise is None else settings.noise / target.scale**2
-    if settings.hidden:
-        options |= {"hidden_layer_sizes": settings.hidden, "random_state": settings.seed}
-        options["covariance"] = settings.covariance or "auto"
-        return (BayesianMLPClassifier if classes else BayesianMLPRegressor)(**options)
-    options["covariance"] = settings.covariance or _default_covariance(n_features, target)
-    if options["covariance"] == "neuron" and not classes:
+    return options
+
+
+def _default_covariance(n_features: int, target: Target, activation: str | None) -> str:
+    """The richest that is not too slow; see `onepass.beliefs.cost`."""
+    n_outputs = len(target.labels) if isinstance(target, ClassTarget) and len(target.labels) > 2 else 1
+    chosen = choose_covariance(Layout((n_features, n_outputs)))
+    if chosen != "low_rank":
+        return chosen
+    # Of more features each is on in few rows, and has little to do with others.
+    return "diagonal" if n_features > _MOST_FULL or activation is not None else "auto"
+
+
+def _check_covariance(covariance: str, n_features: int, target: Target) -> None:
+    labels = target.labels if isinstance(target, ClassTarget) else ()
+    if covariance == "neuron" and not labels:
         raise SchemaError(
             "covariance='neuron' is a block per class and needs classes or hidden layers",
             suggestions={"covariance": "full", "hidden": "50"},
         )
-    if options["covariance"] == "full" and n_features > _MOST_FULL:
+    if covariance == "low_rank" and len(labels) > 2:
+        raise SchemaError(
+            f"covariance='low_rank' is for few outputs and not for {len(labels)} classes",
+            suggestions={"covariance": "neuron"},
+        )
+    if covariance == "full" and n_features > _MOST_FULL:
         raise SchemaError(
             f"a full covariance of {n_features:,} features is too much work (at most {_MOST_FULL:,}); "
             "choose another covariance, or hash into fewer buckets",
             suggestions={"covariance": "diagonal", "buckets": ""},
         )
-    return (BayesianPerceptronClassifier if classes else BayesianPerceptronRegressor)(**options)
-
-
-def _default_covariance(n_features: int, target: Target) -> str:
-    if isinstance(target, ClassTarget) and len(target.labels) > 2:
-        return choose_covariance(Layout((n_features, len(target.labels))))
-    return "full" if n_features <= _FULL else "diagonal"

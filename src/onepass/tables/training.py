@@ -98,6 +98,8 @@ def train(
     log = None if inputs.is_stream else ContentLog(inputs.files, run.sources, checkpointer.learned)
     start = None if run.progress is None else run.progress.position
     for step in steps(model, inputs, run.sources, start, log=log, meanwhile=look_up):
+        if step.position.turn:
+            model.settle()
         if run.watch is not None and step.position.turn == 0:
             run.watch.learn(step.rows, step.file)
         else:

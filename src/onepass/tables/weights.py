@@ -35,7 +35,7 @@ def feature_weights(model: "TabularModel") -> dict[str, list[Weight]]:
     """What each feature does, for the target or for each class, the largest first: see `TabularModel.weights`."""
     # What softmax weights have in common moves no probability, and no data can tell it: odds do without.
     features: Any = range(len(model.encoding.features))
-    if model.is_network or len(model.labels) > 2:
+    if hasattr(model.estimator, "hidden_layer_sizes") or len(model.labels) > 2:  # also if there is no hidden layer
         features = _foremost(model) if len(features) > _MOST_DRAWN else features
         means, stds = _effects(model, features)
     else:

@@ -72,6 +72,7 @@ def fit_files(
     rounds : how often each file is learned, see `onepass.integrations.dask.fitting.fit`
     progress : called with the number of shards learned so far and the total
     """
+    model.end_contest()
     reader = _learn_first_rows(model, inputs)
     learned = fit(
         model.estimator,
@@ -95,7 +96,7 @@ def _learn_first_rows(model: TabularModel, inputs: Inputs) -> "_Reader":
     if first is None or rows is None:
         raise StreamError("there is no row to learn")
     if model.structure == "low_rank" and model.estimator.covariance == "auto":  # see `start_estimator`
-        model.estimator.set_params(covariance="kronecker")
+        model.estimator.set_params(covariance="kronecker" if model.is_network else "diagonal")
     X, y = rows.X[:_FIRST_ROWS], rows.y[:_FIRST_ROWS]
     topics = {file: f"onepass-{uuid4().hex}" for file in inputs.files}
     reader = _Reader(copy.deepcopy(model), inputs.reading, first, len(y), topics)

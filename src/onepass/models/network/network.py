@@ -33,11 +33,13 @@ from onepass.beliefs.layout import (
     Conv2D,
     ImageShape,
     LayerSize,
+    Layout,
     as_image_shape,
     decode_layer,
     encode_layer,
     flat_size,
 )
+from onepass.beliefs.prior import as_scales
 from onepass.beliefs.structures import Covariance, Structure, count_numbers, make_structure
 from onepass.engine.vector_matches import NoiseState, widening
 from onepass.files.state import as_number, as_tally, check_definite, check_network, decode_trust
@@ -64,6 +66,18 @@ class OutputMoments(NamedTuple):
 
     mean: FloatArray
     cov: FloatArray
+
+
+def _as_prior_scale(given: Any, layout: Layout) -> float | tuple[float, ...]:
+    """Check the scale of a prior, or one per feature where features have weights of their own."""
+    if not np.ndim(given):
+        return as_nonnegative(given, "prior_scale")
+    if layout.n_layers > 1:
+        raise ValueError(
+            f"prior_scale must be one number where there are hidden layers, got shape {np.shape(given)}; scale the "
+            "features instead"
+        )
+    return tuple(as_nonnegative(scale, "prior_scale") for scale in as_scales(given, layout.widths[0]).tolist())
 
 
 def _default_prior(likelihood: type[OutputLikelihood], structure: Structure) -> NetworkPrior:
@@ -105,8 +119,9 @@ class BayesianNetwork(DriftChoice):
     prior : NetworkPrior, optional
         Spread of the prior's means and its standard deviations. By default one for regression, another one for it with
         several hidden layers, one for counts and one for labels.
-    prior_scale : float
-        Multiplies all standard deviations of the prior, but for those of a noise that depends on the input.
+    prior_scale : float or (n_features,) array
+        Multiplies all standard deviations of the prior, but for those of a noise that depends on the input. Without
+        hidden layers there may be one per feature, for the weights of each.
     intercept_scale : float, optional
         Prior standard deviation of the outputs' biases, whatever ``prior_scale`` is; for classes that of the log odds
         between any two. By default the prior has one, which ``prior_scale`` multiplies.
@@ -162,7 +177,7 @@ class BayesianNetwork(DriftChoice):
         noise: float | Literal["learn", "heteroscedastic"] = "learn",
         covariance: Covariance = "auto",
         prior: NetworkPrior | None = None,
-        prior_scale: float = 1.0,
+        prior_scale: Any = 1.0,
         intercept_scale: float | None = None,
         seed: int = 0,
         outliers: float = 0.0,
@@ -194,7 +209,7 @@ class BayesianNetwork(DriftChoice):
         self.outliers = as_outliers(outliers)
         self.forgetting = as_share(forgetting, "forgetting")
         self.drift = as_fraction(drift, "drift", "or 'auto'")
-        self.prior_scale = as_nonnegative(prior_scale, "prior_scale")
+        self.prior_scale = _as_prior_scale(prior_scale, self._structure.layout)
         self.intercept_scale = None if intercept_scale is None else as_positive(intercept_scale, "intercept_scale")
         self.seed = as_seed(seed)
         learned = learns_noise and bool(self.hidden) and self._likelihood.is_numeric
@@ -203,7 +218,7 @@ class BayesianNetwork(DriftChoice):
         self.kernel = one_of(renamed_kernel(kernel, engine), ("auto", "reference"), "kernel")
         n_noise = self._likelihood.size - self.n_outputs
         rng = np.random.default_rng(self.seed)
-        scales = PriorScales(self.prior_scale, self._likelihood.bias_std(self.intercept_scale))
+        scales = PriorScales(np.asarray(self.prior_scale), self._likelihood.bias_std(self.intercept_scale))
         mean, variance = start_weights(self._structure.layout, self.prior, scales, n_noise, rng)
         belief = self._structure.start(mean.astype(self.dtype), variance.astype(self.dtype))
         self._prior = DiagonalGaussian(mean.astype(self.dtype), variance.astype(self.dtype))

@@ -95,8 +95,8 @@ class NetworkPrior:
 class PriorScales:
     """What a user says about the width of a prior."""
 
-    weights: float
-    """Multiplies all standard deviations."""
+    weights: float | FloatArray
+    """Multiplies all standard deviations; without hidden layers there may be one per feature."""
     output_biases: float | None
     """The standard deviation of the outputs' biases, in place of the prior's own times ``weights``."""
 
@@ -178,7 +178,10 @@ def start_weights(
             for outgoing in output[:, :-1].swapaxes(0, 1).reshape(-1, len(hidden), len(output)):  # one per position
                 outgoing[half : 2 * half] = -outgoing[:half]
                 outgoing[2 * half :] = 0.0  # of an odd number the last one has no twin
-    std *= scales.weights
+    if np.ndim(scales.weights):
+        layout.layers(std)[0][:, :-1] *= scales.weights
+    else:
+        std *= scales.weights
     if scales.output_biases is not None:
         layout.layers(std)[-1][:, -1] = scales.output_biases
     if n_noise:

@@ -1,0 +1,169 @@
+"""A contest of two estimators over the first rows of a table: the one that predicts better then goes on alone.
+
+A perceptron is fast and its weights can be read; a network also learns how features act together. Which of them suits a
+table shows after some rows: both predict each row before they learn it, and the log density that each gave the target
+is its score. Scores fade with the rows, since a network is slow to begin. The second of the two costs more and has to
+be better by a margin. All depends on the rows and their order alone, not on how they were divided among calls.
+"""
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.signal import lfilter
+
+from onepass._typing import FloatArray
+from onepass.estimators.batch import PredictedRows
+from onepass.files.registry import savable, savable_names
+from onepass.files.state import Arrays, Parameters, as_number, as_tally, nested, under
+
+__all__ = ["CONTEST_ROWS", "Contest", "estimator_class"]
+
+CONTEST_ROWS = 2000
+_MEMORY = 500.0  # rows after which a score counts 1/e
+_MARGIN = 5.0  # nats: at first beyond chance, and in the long run 0.01 per row
+
+
+class Contest:
+    """An estimator that is the better one of two; whatever is asked of it, that one answers.
+
+    Parameters
+    ----------
+    candidates : two estimators, or the winner alone
+        The first answers unless the second is better.
+
+    Attributes
+    ----------
+    candidates : those that are still learning
+    n_judged : int
+        Rows that have been judged.
+    lead : float
+        By how many nats per row the second one predicts better, of late; negative where the first one does.
+    """
+
+    def __init__(self, candidates: list[Any]) -> None:
+        self.candidates = list(candidates)
+        self.n_judged = 0
+        self._gain = 0.0  # sum of the second one's log densities minus the first one's, faded
+        self._evidence = 0.0  # of all answers; after the contest what to add to the winner's
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "candidates":  # while a copy is being made there is nobody to ask
+            raise AttributeError(name)
+        return getattr(self.leader, name)
+
+    @property
+    def leader(self) -> Any:
+        """The one that answers now."""
+        return self.candidates[-1] if self._gain > _MARGIN else self.candidates[0]
+
+    @property
+    def lead(self) -> float:
+        """By how many nats per row the second one predicts better, of late."""
+        weight = -np.expm1(-self.n_judged / _MEMORY) / -np.expm1(-1.0 / _MEMORY)
+        return self._gain / weight if self.n_judged else 0.0
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the winner goes on alone."""
+        return len(self.candidates) == 1
+
+    @property
+    def log_evidence_(self) -> float:
+        """Sum of the log densities of all rows, each by the one that answered then, before it was learned."""
+        return self._evidence + (float(self.leader.log_evidence_) if self.is_decided else 0.0)
+
+    def settle(self) -> None:
+        """End the contest: from here on the one that leads learns alone."""
+        if not self.is_decided:
+            self.candidates = [self.leader]
+            self._evidence -= float(self.leader.log_evidence_) if self.n_judged else 0.0
+
+    def partial_fit(self, X: Any, y: Any, **options: Any) -> Self:
+        """Learn the first rows."""
+        self.predict_then_learn(X, y, **options)
+        return self
+
+    def learn_encoded(self, X: Any, y: FloatArray) -> None:
+        """Learn more rows."""
+        if self.is_decided:
+            self.leader.learn_encoded(X, y)
+        else:
+            self.predict_then_learn_encoded(X, y)
+
+    def predict_then_learn(self, X: Any, y: Any, **options: Any) -> PredictedRows:
+        """Predict the first rows, each just before it is learned."""
+        return self._predict_then_learn("predict_then_learn", X, y, options)
+
+    def predict_then_learn_encoded(self, X: Any, y: FloatArray) -> PredictedRows:
+        """Predict more rows, each just before it is learned."""
+        return self._predict_then_learn("predict_then_learn_encoded", X, y, {})
+
+    def _predict_then_learn(self, method: str, X: Any, y: Any, options: dict[str, Any]) -> PredictedRows:
+        judged = 0 if self.is_decided else min(CONTEST_ROWS - self.n_judged, len(y))
+        parts = []
+        if judged:
+            seen = [getattr(one, method)(X[:judged], y[:judged], **options) for one in self.candidates]
+            parts.append(self._judged(*seen))
+            if self.n_judged == CONTEST_ROWS:
+                self.settle()
+            method, options = "predict_then_learn_encoded", {}
+        if judged < len(y):
+            parts.append(getattr(self.leader, method)(X[judged:], y[judged:], **options))
+        return PredictedRows.joined(parts)
+
+    def _judged(self, first: PredictedRows, second: PredictedRows) -> PredictedRows:
+        """What the leader of the moment predicted for each row; then the scores are up to date."""
+        gains = second.log_density - first.log_density
+        fading = np.exp(-1.0 / _MEMORY)
+        sums, _ = lfilter([1.0], [1.0, -fading], gains, zi=[fading * self._gain])
+        ahead = np.concatenate([[self._gain], sums[:-1]]) > _MARGIN  # before each row
+        self._gain, self.n_judged = float(sums[-1]), self.n_judged + len(gains)
+        pairs = zip(first, second, strict=True)
+        answers = PredictedRows(*(np.where(ahead.reshape(-1, *[1] * (a.ndim - 1)), b, a) for a, b in pairs))
+        self._evidence += float(answers.log_density.sum())
+        return answers
+
+    # Files: the model of a table keeps it.
+
+    def export_state(self) -> tuple[Parameters, Arrays]:
+        """Give all that it is, as parameters that JSON can hold and arrays."""
+        parameters: Parameters = {
+            "n_judged": self.n_judged,
+            "gain": self._gain,
+            "evidence": self._evidence,
+            "candidates": [],
+        }
+        arrays: Arrays = {}
+        for k, candidate in enumerate(self.candidates):
+            state, own = candidate.export_state()
+            parameters["candidates"].append({"class": type(candidate).__name__, "state": state})
+            arrays |= nested(f"candidate/{k}", own)
+        return parameters, arrays
+
+    @classmethod
+    def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
+        """Make the contest that `export_state` described; it goes on as that one would."""
+        entries = parameters["candidates"]
+        if not isinstance(entries, list) or not 1 <= len(entries) <= 2:
+            raise ValueError("a contest has two candidates, or one that has won")
+        contest = cls(
+            [
+                estimator_class(entry["class"]).from_state(entry["state"], under(f"candidate/{k}", arrays))
+                for k, entry in enumerate(entries)
+            ]
+        )
+        contest.n_judged = as_tally(parameters["n_judged"], "n_judged")
+        contest._gain = as_number(parameters["gain"], "gain")
+        contest._evidence = as_number(parameters["evidence"], "evidence")
+        if contest.n_judged > CONTEST_ROWS or (contest.n_judged == CONTEST_ROWS and not contest.is_decided):
+            raise ValueError(f"a contest is over after {CONTEST_ROWS} rows, got {contest.n_judged}")
+        return contest
+
+
+def estimator_class(name: Any) -> Any:
+    """The class of an estimator with this name in files."""
+    if name == Contest.__name__:
+        return Contest
+    if name not in savable_names("onepass.estimators"):
+        raise ValueError(f"{name!r} is no estimator")
+    return savable(name)

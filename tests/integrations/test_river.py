@@ -240,7 +240,7 @@ def test_a_row_that_is_refused_leaves_no_trace() -> None:
     with pytest.raises(ValueError, match="feature 'new' must be a finite number, got nan"):
         model.learn_one({"new": float("nan")}, True)
     for bad in ("no", 2, float("nan")):
-        with pytest.raises(ValueError, match=r"y must be True or False.*OneVsRestClassifier"):
+        with pytest.raises(ValueError, match=r"y must be True or False.*SoftmaxClassifier"):
             model.learn_one({"new": 1.0}, bad)
     assert list(model.weights) == ["a"]
 

@@ -322,7 +322,8 @@ class BayesianPerceptron(DriftChoice):
                 output = Moments(*seen[0])
                 if isinstance(self._likelihood, Counts):
                     output = self._likelihood.output_moments(self.activation, *map(np.asarray, seen[1:]))
-                return Prediction(output.mean, output.var, *seen[1:], float(self.observation.noise_var(output)))
+                likelihood = self._likelihood.with_noise(self._state.progress.noise)
+                return Prediction(output.mean, output.var, *seen[1:], float(likelihood.noise_var(output)))
         rows, row_vars, single = self._inputs(X, X_var)
         pre_mean, pre_var = self._pre_activation(rows, row_vars)
         return self._prediction(pre_mean, pre_var, self.observation, single)

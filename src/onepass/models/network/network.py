@@ -443,7 +443,8 @@ class BayesianNetwork(DriftChoice):
         """Make a network with more outputs that knows what this one has learned.
 
         The weights of the new outputs, which come last, start at the prior, and so does their noise; the hidden units
-        are those that the first outputs have formed.
+        are those that the first outputs have formed. Of a new class rows learned before say nothing: they count as
+        rows in which it could not have come.
 
         Examples
         --------
@@ -454,15 +455,53 @@ class BayesianNetwork(DriftChoice):
         """
         if as_count(n_outputs, "n_outputs") < self.n_outputs:
             raise ValueError(f"n_outputs must be at least {self.n_outputs}, which the network has, got {n_outputs}")
-        if self.observation == "categorical" or self.noise == "heteroscedastic":
-            raise ValueError("only networks of independent outputs without a noise of their own can have more of them")
+        if self.noise == "heteroscedastic":
+            raise ValueError("only networks of outputs without a noise of their own can have more of them")
+        return self._larger(n_outputs=n_outputs)
+
+    def with_inputs(self, n_features: int, covariance: Covariance | None = None) -> Self:
+        """Make a network with more inputs that knows what this one has learned.
+
+        The weights of the new inputs, which come last, start at the prior: the network is as if they had been there
+        from the start and zero in all rows. With a Kronecker covariance that holds on average over the units.
+
+        Parameters
+        ----------
+        n_features : int
+            Length of a row from now on. The prior's scales are those of so many inputs, unless its ``most_inputs``
+            were reached before.
+        covariance : str or tuple of str, optional
+            Between which weights correlations are kept from now on, for a network that grows too large for all of them.
+            Another form than before starts with the variances alone. By default it stays.
+
+        Examples
+        --------
+        >>> net = BayesianNetwork(1, (5,)).learn([[1.0], [2.0]], [1.0, 2.0])
+        >>> more = net.with_inputs(2)
+        >>> bool(abs(net.predict([1.5]).mean - more.predict([1.5, 0.0]).mean) < 1e-12)
+        True
+        """
+        if self.image_shape is not None:
+            raise ValueError("only networks for rows of numbers can have more inputs, not those for images")
+        if as_count(n_features, "n_features") < self.n_features:
+            raise ValueError(f"n_features must be at least {self.n_features}, which the network has, got {n_features}")
+        return self._larger(n_features=n_features, covariance=self.covariance if covariance is None else covariance)
+
+    def _larger(self, **sizes: Any) -> Self:
+        """A network with other arguments, by which it has more weights, that knows what this one has learned."""
         parameters, _ = self.export_state()
         evidence, seen = parameters.pop("log_evidence"), parameters.pop("n_seen")
-        network = type(self)(**self._arguments_from({**parameters, "n_outputs": n_outputs}))
-        layout = self._structure.layout
-        network._structure.take_over(network._state.belief, self._state.belief, layout)
-        for values, own in ((network._prior.mean, self._prior.mean), (network._prior.variance, self._prior.variance)):
-            network._structure.layout.take_over(values, own, layout)
+        network = type(self)(**self._arguments_from({**parameters, **sizes}))
+        structure, prior = network._structure, network._prior
+        positions = structure.layout.positions_of(self._structure.layout)
+        prior.mean[positions], prior.variance[positions] = self._prior.mean, self._prior.variance
+        if network.covariance == self.covariance:
+            structure.take_over(network._state.belief, self._state.belief, positions)
+        else:
+            mean, variance = prior.mean.copy(), prior.variance.copy()
+            mean[positions] = self._state.belief.mean
+            variance[positions] = self._state.belief.marginal_variances()
+            network._state = State(structure.start(mean, variance), network._state.noise, 0.0, 0)
         numbers = network._state.noise.to_array()
         numbers[:, : self.n_outputs] = self._state.noise.to_array()
         network._state.noise.assign(numbers)

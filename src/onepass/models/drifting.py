@@ -442,9 +442,9 @@ class DriftingNetwork(Drifting, BayesianNetwork):
         own: RowScores = scores
         return own
 
-    def with_outputs(self, n_outputs: int) -> Self:
+    def with_outputs(self, n_outputs: int, covariance: Covariance | None = None) -> Self:
         """Make a network with more outputs that knows what this one has learned: see `BayesianNetwork`."""
-        return self.with_members([member.with_outputs(n_outputs) for member in self._state.members])
+        return self.with_members([member.with_outputs(n_outputs, covariance) for member in self._state.members])
 
     def with_inputs(self, n_features: int, covariance: Covariance | None = None) -> Self:
         """Make a network with more inputs that knows what this one has learned: see `BayesianNetwork`."""

@@ -8,6 +8,7 @@ try:
 except ImportError:
     raise ImportError("onepass.river needs River: pip install 'onepass[river]'") from None
 
+from onepass.integrations.river.networks import MLPClassifier, MLPRegressor, SoftmaxClassifier
 from onepass.integrations.river.perceptrons import PerceptronClassifier, PerceptronRegressor
 
-__all__ = ["PerceptronClassifier", "PerceptronRegressor"]
+__all__ = ["MLPClassifier", "MLPRegressor", "PerceptronClassifier", "PerceptronRegressor", "SoftmaxClassifier"]

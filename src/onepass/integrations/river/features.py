@@ -1,4 +1,4 @@
-"""Named features of River's rows, and the columns that models have for them.
+"""What River's rows, targets and predictions look like: named features, and the columns that models have for them.
 
 A value must be a finite number. None, NaN and texts are refused with the name of the feature: what to put in their
 place only the user can know, and River has transformers for it. A feature that a row leaves out counts as zero.
@@ -9,16 +9,18 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
+from river import proba
 from river.utils import dataframe
 
 from onepass._typing import FloatArray
 from onepass.engine.named_rows import named_row
+from onepass.models.perceptron import Prediction
 
-__all__ = ["Columns", "as_label", "as_target", "name_from_plain", "plain_name"]
+__all__ = ["NO_TARGET", "Columns", "as_label", "as_target", "gaussian", "name_from_plain", "plain_name"]
 
 _LARGEST = 1e150  # its square is finite
 _FILL = "leave it out, or fill gaps first (preprocessing.StatImputer, or fillna in a frame)"
-_NO_TARGET = "learn a row once its target is known, and leave out rows that have none"
+NO_TARGET = "learn a row once its target is known, and leave out rows that have none"
 
 
 class Columns:
@@ -100,7 +102,7 @@ def as_target(y: Any) -> float:
     except (TypeError, ValueError):
         number = float("nan")
     if not isfinite(number):
-        raise ValueError(f"y must be a finite number, got {y!r}; {_NO_TARGET}")
+        raise ValueError(f"y must be a finite number, got {y!r}; {NO_TARGET}")
     return number
 
 
@@ -111,10 +113,16 @@ def as_label(y: Any) -> float:
     if y is False:
         return 0.0
     if y is None:
-        raise ValueError(f"y must be True or False, got None; {_NO_TARGET}")
+        raise ValueError(f"y must be True or False, got None; {NO_TARGET}")
     if y not in (False, True):
         raise ValueError(f"y must be True or False, got {y!r}; for more classes use onepass.river.SoftmaxClassifier")
     return float(y)
+
+
+def gaussian(seen: Prediction) -> Any:
+    """River's Gaussian with the moments of a new target."""
+    kind: Any = proba.Gaussian
+    return kind._from_state(n=1, m=float(seen.mean), var=float(seen.var + seen.noise_var), ddof=0)
 
 
 def plain_name(name: Any) -> Any:

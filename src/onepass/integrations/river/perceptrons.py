@@ -9,27 +9,30 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
-from river import base, proba
+from river import base
 from river.utils import dataframe
 
 from onepass._typing import FloatArray
 from onepass._validation import as_nonnegative, as_outliers, as_positive
 from onepass.beliefs.prior import prior_variances
 from onepass.files.state import Arrays, Parameters, nested, under
-from onepass.integrations.river.features import Columns, as_label, as_target
-from onepass.likelihoods.mixtures import likely_weights, mixture_moments
+from onepass.integrations.river.features import Columns, as_label, as_target, gaussian
 from onepass.models.drift import as_drift
 from onepass.models.drifting import DriftingPerceptron
-from onepass.models.perceptron import BayesianPerceptron
+from onepass.models.mixing import mixed_prediction, stacked
+from onepass.models.perceptron import BayesianPerceptron, Prediction
 
 __all__ = ["PerceptronClassifier", "PerceptronRegressor"]
+
+
+_NUMBERS, _LOG_RATES = 100.0, 4.0  # prior standard deviations of the intercept
 
 
 class _NamedFeatures:
     """A perceptron over named features, whose number grows."""
 
     prior_scale: float
-    intercept_scale: float
+    intercept_scale: float | None
     covariance: str
     forgetting: float
     drift: float | str
@@ -95,32 +98,28 @@ class _NamedFeatures:
             self._columns, self._perceptron = before
             raise
 
-    def _output(self, x: Mapping[Any, Any]) -> tuple[Any, Any]:
-        """Mean and variance of the output; a feature that is new adds the variance of its prior."""
+    def _predict_row(self, x: Mapping[Any, Any]) -> Prediction:
+        """What is predicted for a row; a feature that is new adds the variance of its prior."""
         row, _, new_squares = self._columns.load(x, self._perceptron.n_features)
-        if new_squares > 0.0:
-            return self._moments(row, new_squares)
-        seen = self._perceptron.predict(row)
-        return seen.mean, seen.var
+        return self._widened(row, new_squares) if new_squares > 0.0 else self._perceptron.predict(row)
 
-    def _outputs(self, frame: Any) -> tuple[FloatArray, FloatArray]:
-        """The same for the rows of a frame, ``(n,)`` each."""
+    def _predict_frame(self, frame: Any) -> FloatArray:
+        """Expected output of the rows of a frame, ``(n,)``."""
         Columns.check_frame(frame)
         rows, new_squares = self._columns.load_frame(frame, self._perceptron.n_features)
-        return self._moments(rows, new_squares) if len(rows) else (new_squares, new_squares)
+        return np.asarray(self._widened(rows, new_squares).mean) if len(rows) else np.empty(0)
 
-    def _moments(self, rows: FloatArray, new_squares: Any) -> tuple[Any, Any]:
-        """Mean and variance of the output of rows, under the mixture of the perceptron's hypotheses."""
+    def _widened(self, rows: FloatArray, new_squares: Any) -> Prediction:
+        """What is predicted for rows with new features, under the mixture of the perceptron's hypotheses."""
         weights, parts = zip(*self._perceptron.hypotheses, strict=True)
-        outputs = []
+        predictions = []
         for part in parts:
             seen = part.predict(rows)
-            outputs.append(part.activation.moments(seen.pre_mean, seen.pre_var + self.prior_scale**2 * new_squares))
-        if len(outputs) == 1:
-            return outputs[0].mean, outputs[0].var
-        means, variances = (np.array(values) for values in zip(*((one.mean, one.var) for one in outputs), strict=True))
-        shares = np.array(weights)
-        return mixture_moments(shares, means, variances, likely_weights(shares))
+            pre_var = np.asarray(seen.pre_var + self.prior_scale**2 * new_squares)
+            output = part.observation.output_moments(part.activation, np.asarray(seen.pre_mean), pre_var)
+            noise_var = part.observation.noise_var(output)
+            predictions.append(Prediction(output.mean, output.var, seen.pre_mean, pre_var, noise_var))
+        return mixed_prediction(np.array(weights), stacked(predictions)) if len(parts) > 1 else predictions[0]
 
     def _distrust(self, x: Mapping[Any, Any], y: float) -> float:
         """Probability that the target of a row is not to be trusted; weights of new features are at their prior."""
@@ -246,19 +245,19 @@ class PerceptronClassifier(_NamedFeatures, base.MiniBatchClassifier):
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Probabilities of False and True."""
-        p = float(self._output(x)[0])
+        p = float(self._predict_row(x).mean)
         return {False: 1.0 - p, True: p}
 
     def predict_proba_many(self, X: Any) -> Any:
         """Probabilities of False and True, one column each."""
         frame = dataframe.into_frame(X)
-        p = self._outputs(frame)[0]
+        p = self._predict_frame(frame)
         return dataframe.to_native_frame({False: 1.0 - p, True: p}, like=frame)
 
     def predict_many(self, X: Any) -> Any:
         """The more probable label, per row."""
         frame = dataframe.into_frame(X)
-        return dataframe.to_native_series(self._outputs(frame)[0] > 0.5, name=None, like=frame)
+        return dataframe.to_native_series(self._predict_frame(frame) > 0.5, name=None, like=frame)
 
 
 class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
@@ -272,15 +271,15 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
     prior_scale
         Standard deviation of a weight before the first row.
     noise
-        Variance of the targets' noise, or `"learn"`.
+        Variance of the targets' noise, or `"learn"`. Of negative binomial counts their dispersion.
     activation
-        As for `onepass.BayesianPerceptron`.
+        As for `onepass.BayesianPerceptron`; `"exp"` for counts.
     covariance
         `"full"` keeps all correlations between weights, `"diagonal"` none: for very many features.
     forgetting
         In (0, 1]. Below 1 the past fades, for relations that drift.
     intercept_scale
-        Standard deviation of the intercept before the first row.
+        Standard deviation of the intercept before the first row: by default 100, and 4 for the log rate of counts.
     drift
         The rate at which the weights move, in [0, 1]: before each row by this share of the prior's variance. `"auto"`:
         six hypotheses side by side, five rates and a quick return to the prior, weighed row by row; about ten times the
@@ -288,6 +287,9 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
     outliers
         Share of the targets that are not to be trusted, in [0, 0.5). Above 0 it is learned, from this start, and each
         row counts as far as its target is believed.
+    observation
+        `"gaussian"` for numbers; with `activation="exp"` also `"poisson"` or `"negative_binomial"` for counts, the
+        latter where they vary more than Poisson's. Counts are not scaled.
 
     Examples
     --------
@@ -312,12 +314,14 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
         activation: str = "linear",
         covariance: str = "full",
         forgetting: float = 1.0,
-        intercept_scale: float = 100.0,
+        intercept_scale: float | None = None,
         drift: float | str = 0.0,
         outliers: float = 0.0,
+        observation: str = "gaussian",
     ) -> None:
         self.prior_scale = as_nonnegative(prior_scale, "prior_scale")
-        self.intercept_scale = as_positive(intercept_scale, "intercept_scale")
+        self.intercept_scale = None if intercept_scale is None else as_positive(intercept_scale, "intercept_scale")
+        self.observation = observation
         self.noise = noise
         self.activation = activation
         self.covariance = covariance
@@ -327,13 +331,14 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
         self._start()
 
     def _new_perceptron(self, n_features: int) -> BayesianPerceptron:
-        variances = prior_variances(n_features, 1, self.prior_scale, self.intercept_scale)
+        scale = self.intercept_scale or (_NUMBERS if self.observation == "gaussian" else _LOG_RATES)
+        variances = prior_variances(n_features, 1, self.prior_scale, scale)
         return BayesianPerceptron(
             n_features,
             self.activation,
             cov=variances,
-            observation="gaussian",
-            noise=self.noise,
+            observation=self.observation,
+            noise=None if self.observation == "poisson" and self.noise == "learn" else self.noise,
             covariance=self.covariance,
             forgetting=self.forgetting,
             drift=self.drift,
@@ -341,7 +346,8 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
         )
 
     def _arguments(self) -> Parameters:
-        return {**super()._arguments(), "noise": self.noise, "activation": self.activation}
+        own = {"noise": self.noise, "activation": self.activation, "observation": self.observation}
+        return {**super()._arguments(), **own}
 
     def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
         """Learn one row and its target."""
@@ -356,15 +362,11 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
         return self._distrust(x, as_target(y))
 
     def predict_one(self, x: Mapping[Any, Any], with_dist: bool = False) -> Any:
-        """Expected target, or with ``with_dist`` the distribution of a new one."""
-        mean, var = self._output(x)
-        if not with_dist:
-            return float(mean)
-        gaussian: Any = proba.Gaussian
-        return gaussian._from_state(n=1, m=float(mean), var=float(var) + self._perceptron.noise, ddof=0)
+        """Expected target, or with ``with_dist`` the distribution of a new one, as the Gaussian with its moments."""
+        seen = self._predict_row(x)
+        return gaussian(seen) if with_dist else float(seen.mean)
 
     def predict_many(self, X: Any) -> Any:
         """Expected target, per row."""
         frame = dataframe.into_frame(X)
-        mean = self._outputs(frame)[0]
-        return dataframe.to_native_series(mean, name=None, like=frame)
+        return dataframe.to_native_series(self._predict_frame(frame), name=None, like=frame)

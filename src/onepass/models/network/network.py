@@ -439,12 +439,12 @@ class BayesianNetwork(DriftChoice):
         record[:, 3] *= widened
         return self._prediction(record, single), scores
 
-    def with_outputs(self, n_outputs: int) -> Self:
+    def with_outputs(self, n_outputs: int, covariance: Covariance | None = None) -> Self:
         """Make a network with more outputs that knows what this one has learned.
 
         The weights of the new outputs, which come last, start at the prior, and so does their noise; the hidden units
         are those that the first outputs have formed. Of a new class rows learned before say nothing: they count as
-        rows in which it could not have come.
+        rows in which it could not have come. ``covariance`` is as in `with_inputs`.
 
         Examples
         --------
@@ -457,7 +457,7 @@ class BayesianNetwork(DriftChoice):
             raise ValueError(f"n_outputs must be at least {self.n_outputs}, which the network has, got {n_outputs}")
         if self.noise == "heteroscedastic":
             raise ValueError("only networks of outputs without a noise of their own can have more of them")
-        return self._larger(n_outputs=n_outputs)
+        return self._larger(covariance, n_outputs=n_outputs)
 
     def with_inputs(self, n_features: int, covariance: Covariance | None = None) -> Self:
         """Make a network with more inputs that knows what this one has learned.
@@ -485,11 +485,12 @@ class BayesianNetwork(DriftChoice):
             raise ValueError("only networks for rows of numbers can have more inputs, not those for images")
         if as_count(n_features, "n_features") < self.n_features:
             raise ValueError(f"n_features must be at least {self.n_features}, which the network has, got {n_features}")
-        return self._larger(n_features=n_features, covariance=self.covariance if covariance is None else covariance)
+        return self._larger(covariance, n_features=n_features)
 
-    def _larger(self, **sizes: Any) -> Self:
-        """A network with other arguments, by which it has more weights, that knows what this one has learned."""
+    def _larger(self, covariance: Covariance | None, **sizes: int) -> Self:
+        """A network of other sizes, by which it has more weights, that knows what this one has learned."""
         parameters, _ = self.export_state()
+        parameters["covariance"] = self.covariance if covariance is None else covariance
         evidence, seen = parameters.pop("log_evidence"), parameters.pop("n_seen")
         network = type(self)(**self._arguments_from({**parameters, **sizes}))
         structure, prior = network._structure, network._prior
@@ -545,7 +546,9 @@ class BayesianNetwork(DriftChoice):
     def _noise_in(self, noise_scale: FloatArray | None) -> NoiseState:
         """The noise multiplied by the scale ``(K,)`` of a mixture, or alone (None), with scales widened by few rows."""
         noise = self._state.noise
-        return noise.widened() if noise_scale is None else noise.with_noise_times(noise_scale)
+        if noise_scale is not None:
+            return noise.with_noise_times(noise_scale)
+        return noise.widened() if self.calibrate else noise  # whose scales are 1 then
 
     def sample_weights(self, n: int, rng: np.random.Generator | int) -> FloatArray:
         """Draw ``n`` vectors of all weights from the posterior, ``(n, p)``."""

@@ -17,6 +17,7 @@ import numpy as np
 from river import base
 
 from onepass._typing import FloatArray
+from onepass._validation import as_count
 from onepass.beliefs.structures import Covariance
 from onepass.files.state import Arrays, Parameters, nested, under
 from onepass.integrations.river.features import NO_TARGET, Columns, as_target, gaussian
@@ -38,7 +39,7 @@ class _NamedInputs:
     def _start(self) -> None:
         self._columns = Columns()
         self._network: BayesianNetwork | None = None
-        self._new_network(1)  # which checks all arguments
+        self._check_options()
 
     def _options(self) -> Parameters:
         """Options of the network, apart from its inputs and outputs."""
@@ -75,6 +76,15 @@ class _NamedInputs:
 
     def _started(self) -> BayesianNetwork:
         return self._new_network(1) if self._network is None else self._network
+
+    def _check_options(self) -> None:
+        """Raise a ValueError for wrong arguments now, and not at the first row; without the memory for large layers."""
+        hidden = self._options()["hidden"]
+        layers = hidden if isinstance(hidden, (tuple, list)) else (hidden,)
+        for units in layers:
+            as_count(units, "hidden")
+        small = {"hidden": (1,) * len(layers), "covariance": self.covariance}
+        BayesianNetwork(1, **{**self._options(), **self._outputs(), **small})
 
     def _new_network(self, n_features: int) -> BayesianNetwork:
         options = {**self._options(), **self._outputs(), "covariance": self.covariance}

@@ -66,11 +66,11 @@ def test_features_that_come_late_are_as_if_they_had_been_zero(covariance: str) -
 
 
 def test_the_prior_of_a_network_does_not_depend_on_what_comes_later() -> None:
-    model = MLPRegressor((6,)).clone()
+    model: Any = MLPRegressor((6,))
     model.learn_one(SOME[0], 0.5)
     std = np.sqrt(model._network.weight_variances[0][:, :3]).mean()
     taught(model, SOME, 1)
-    fresh = MLPRegressor((6,))
+    fresh: Any = MLPRegressor((6,))
     fresh.learn_one(SOME[0], 0.5)
     fresh.learn_one(ROWS[1], 0.5)
     late = np.sqrt(fresh._network.weight_variances[0][:, 3:12]).mean()
@@ -94,7 +94,8 @@ def test_the_first_class_is_learned_against_any_other() -> None:
 
 def test_a_class_that_comes_late_is_soon_as_good_as_one_known_before() -> None:
     order = [*(i for i in range(100) if CLASSES[i] != "high"), *range(150)]
-    late, whole, places = SoftmaxClassifier(), BayesianNetwork(12, (), 3, observation="categorical"), {}
+    late, whole = SoftmaxClassifier(), BayesianNetwork(12, (), 3, observation="categorical")
+    places: dict[str, int] = {}
     losses = []
     for step, i in enumerate(order):
         if step >= len(order) - 100:
@@ -109,7 +110,7 @@ def test_a_class_that_comes_late_is_soon_as_good_as_one_known_before() -> None:
 
 
 def test_true_and_false_are_two_classes_from_the_start() -> None:
-    model = MLPClassifier((4,))
+    model: Any = MLPClassifier((4,))
     assert model.predict_proba_one(ROWS[0]) == {}
     assert model.predict_one(ROWS[0]) is None
     model.learn_one(ROWS[0], np.True_)
@@ -254,14 +255,11 @@ def score(model: Any, data: Any, metric: Any) -> float:
 
 
 def test_networks_learn_what_linear_models_cannot() -> None:
-    log_loss, cross_entropy, bananas, segments = (
-        metrics.LogLoss,
-        metrics.CrossEntropy,
-        datasets.Bananas,
-        datasets.ImageSegments,
-    )
+    rows: Any = datasets
+    metric: Any = metrics
     losses = [
-        score(one, bananas().take(1000), log_loss()) for one in (MLPClassifier(), linear_model.LogisticRegression())
+        score(one, rows.Bananas().take(1000), metric.LogLoss())
+        for one in (MLPClassifier(), linear_model.LogisticRegression())
     ]
     assert losses[0] < 0.45 < 0.65 < losses[1]
     others = [
@@ -269,5 +267,5 @@ def test_networks_learn_what_linear_models_cannot() -> None:
         linear_model.SoftmaxRegression(),
         multiclass.OneVsRestClassifier(linear_model.LogisticRegression()),
     ]
-    losses = [score(one, segments().take(500), cross_entropy()) for one in others]
+    losses = [score(one, rows.ImageSegments().take(500), metric.CrossEntropy()) for one in others]
     assert losses[0] < min(losses[1:])

@@ -322,11 +322,17 @@ class BayesianPerceptron(DriftChoice):
                 output = Moments(*seen[0])
                 if isinstance(self._likelihood, Counts):
                     output = self._likelihood.output_moments(self.activation, *map(np.asarray, seen[1:]))
-                likelihood = self._likelihood.with_noise(self._state.progress.noise)
-                return Prediction(output.mean, output.var, *seen[1:], float(likelihood.noise_var(output)))
+                return Prediction(output.mean, output.var, *seen[1:], self._noise_var_of(output))
         rows, row_vars, single = self._inputs(X, X_var)
         pre_mean, pre_var = self._pre_activation(rows, row_vars)
         return self._prediction(pre_mean, pre_var, self.observation, single)
+
+    def _noise_var_of(self, output: Moments) -> float:
+        """Variance of the target of one row around its output."""
+        noise = self._state.progress.noise
+        if isinstance(self._likelihood, Gaussian):  # at once: to put a likelihood together takes longer than all else
+            return noise
+        return float(self._likelihood.with_noise(noise).noise_var(output))
 
     def learn(
         self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None, passes: int = 1, refine: str = "ep"

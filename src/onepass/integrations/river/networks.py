@@ -264,8 +264,8 @@ class SoftmaxClassifier(_NetworkClassifier):
     """Bayesian softmax perceptron for any number of classes, all learned jointly.
 
     A class may come at any time. Labels True and False are two classes from the start, for which `PerceptronClassifier`
-    is faster; other labels become classes when they first come. A value must be a finite number; a feature that a row leaves out counts as zero, as does one in
-    predictions that no row has had so far.
+    is faster; other labels become classes when they first come. A value must be a finite number; a feature that a row
+    leaves out counts as zero, as does one in predictions that no row has had so far.
 
     Parameters
     ----------

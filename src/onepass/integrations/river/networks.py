@@ -226,6 +226,8 @@ class _NetworkClassifier(_NamedInputs, base.Classifier):
             return {False: 1.0 - float(mean), True: float(mean)}
         known = mean[:-1].tolist()  # without what is left to classes that have not come yet
         total = sum(known)
+        if total == 0.0:  # it is sure of none of them
+            return dict.fromkeys(self._classes, 1.0 / len(known))
         return dict(zip(self._classes, (p / total for p in known), strict=True))
 
     def outlier_probability_one(self, x: Mapping[Any, Any], y: Any) -> float:

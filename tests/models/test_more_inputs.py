@@ -87,3 +87,10 @@ def test_what_cannot_have_more_inputs() -> None:
         _network(3).with_inputs(2)
     with pytest.raises(ValueError, match="rows of numbers"):
         BayesianNetwork((4, 4), (3,)).with_inputs(20)
+
+
+def test_the_prior_knows_no_more_inputs_than_it_counts() -> None:
+    prior = replace(REGRESSION, most_inputs=3)
+    few, many = (BayesianNetwork(n, (300,), prior=prior, covariance="diagonal") for n in (3, 30))
+    assert many.weights[0][:, :-1].std() == pytest.approx(few.weights[0][:, :-1].std(), rel=0.1)
+    assert many.weights[0][:, -1].std() == pytest.approx(few.weights[0][:, -1].std(), rel=0.1)

@@ -546,9 +546,7 @@ class BayesianNetwork(DriftChoice):
     def _noise_in(self, noise_scale: FloatArray | None) -> NoiseState:
         """The noise multiplied by the scale ``(K,)`` of a mixture, or alone (None), with scales widened by few rows."""
         noise = self._state.noise
-        if noise_scale is not None:
-            return noise.with_noise_times(noise_scale)
-        return noise.widened() if self.calibrate else noise  # whose scales are 1 then
+        return noise.widened() if noise_scale is None else noise.with_noise_times(noise_scale)
 
     def sample_weights(self, n: int, rng: np.random.Generator | int) -> FloatArray:
         """Draw ``n`` vectors of all weights from the posterior, ``(n, p)``."""

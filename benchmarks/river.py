@@ -32,7 +32,7 @@ RATES = (0.001, 0.003, 0.01, 0.03, 0.1)
 ROUNDS = 15
 MISSING = 3  # features that rows lack, in the set with features that come and go
 Make = Callable[[], Any]
-Rows = list[tuple[dict[str, float], Any]]
+Rows = list[tuple[dict[Any, float], Any]]
 
 
 class Score(NamedTuple):
@@ -42,11 +42,9 @@ class Score(NamedTuple):
     seconds: float
 
 
-def numeric(rows: Any, keep: Callable[[Any], Any] = lambda y: y) -> Rows:
-    """Rows with the features that are numbers."""
-    return [
-        ({name: float(value) for name, value in x.items() if isinstance(value, (int, float))}, keep(y)) for x, y in rows
-    ]
+def rows_of(dataset: Any) -> Rows:
+    """The rows of one of River's sets, whose features are all numbers."""
+    return [({name: float(value) for name, value in x.items()}, y) for x, y in dataset()]
 
 
 def with_gaps(rows: Rows) -> Rows:
@@ -100,14 +98,14 @@ NUMBERS: dict[str, list[Make]] = {
 
 def contests() -> dict[str, tuple[Rows, dict[str, list[Make]], Make]]:
     """The rows of every set, who learns them, and the loss."""
-    phishing, segments = numeric(datasets.Phishing()), numeric(datasets.ImageSegments())
+    phishing = rows_of(datasets.Phishing)
     return {
         "Phishing": (phishing, LABELS, metrics.LogLoss),
         f"Phishing, every row without {MISSING} of its features": (with_gaps(phishing), LABELS, metrics.LogLoss),
-        "Bananas": (numeric(datasets.Bananas()), LABELS, metrics.LogLoss),
-        "ImageSegments": (segments, CLASSES, metrics.CrossEntropy),
-        "TrumpApproval": (numeric(datasets.TrumpApproval()), NUMBERS, metrics.MAE),
-        "ChickWeights": (numeric(datasets.ChickWeights()), NUMBERS, metrics.MAE),
+        "Bananas": (rows_of(datasets.Bananas), LABELS, metrics.LogLoss),
+        "ImageSegments": (rows_of(datasets.ImageSegments), CLASSES, metrics.CrossEntropy),
+        "TrumpApproval": (rows_of(datasets.TrumpApproval), NUMBERS, metrics.MAE),
+        "ChickWeights": (rows_of(datasets.ChickWeights), NUMBERS, metrics.MAE),
     }
 
 
@@ -117,7 +115,7 @@ def scaled(model: Any, targets: bool) -> Any:
     return preprocessing.StandardScaler() | learner
 
 
-def score(rows: Rows, make: Make, loss: Make, targets: bool) -> Score:
+def score(rows: Any, make: Make, loss: Make, targets: bool) -> Score:
     """Predict every row, then learn it."""
     model = scaled(make(), targets)
     start = time.process_time()
@@ -151,7 +149,7 @@ def loop(make: Make, rows: Rows, ask: str) -> None:
 
 def prescaled(rows: Rows) -> Rows:
     """Rows that are scaled already, so that only the model's own time counts."""
-    scaler = preprocessing.StandardScaler()
+    scaler: Any = preprocessing.StandardScaler()
     done = []
     for x, y in rows:
         scaler.learn_one(x)
@@ -161,11 +159,11 @@ def prescaled(rows: Rows) -> Rows:
 
 def times() -> list[str]:
     """Time of ours over River's, alone and behind a scaler."""
-    sky = numeric(datasets.ImageSegments(), lambda y: y == "sky")
+    sky = [(x, y == "sky") for x, y in rows_of(datasets.ImageSegments)]
     pairs: list[tuple[str, Rows, Make, Make, str]] = [
-        ("Phishing", numeric(datasets.Phishing()), PerceptronClassifier, linear_model.LogisticRegression, "labels"),
+        ("Phishing", rows_of(datasets.Phishing), PerceptronClassifier, linear_model.LogisticRegression, "labels"),
         ("ImageSegments, sky or not", sky, PerceptronClassifier, linear_model.LogisticRegression, "labels"),
-        ("TrumpApproval", numeric(datasets.TrumpApproval()), PerceptronRegressor, linear_model.LinearRegression, "y"),
+        ("TrumpApproval", rows_of(datasets.TrumpApproval), PerceptronRegressor, linear_model.LinearRegression, "y"),
     ]
     lines = [
         "| set | features | models | ours, µs per row | River's | ratio |",
@@ -176,7 +174,10 @@ def times() -> list[str]:
         for place in ("alone", "behind `StandardScaler`"):
             given = prescaled(rows) if place == "alone" else rows
             makes = (ours, theirs) if place == "alone" else (partial(_piped, ours), partial(_piped, theirs))
-            named = {"ours": partial(loop, makes[0], given, ask), "River's": partial(loop, makes[1], given, ask)}
+            named: dict[str, Callable[[], object]] = {
+                "ours": partial(loop, makes[0], given, ask),
+                "River's": partial(loop, makes[1], given, ask),
+            }
             seconds = race(named, ROUNDS, time.process_time)
             each = [1e6 * median(seconds[who]) / len(given) for who in named]
             who = f"`{ours.__name__}` over `{theirs.__name__}`, {place}"

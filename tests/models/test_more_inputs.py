@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from onepass import BayesianNetwork
+from onepass.activations import as_activation
 from onepass.models.network.priors import CLASSIFICATION, REGRESSION, NetworkPrior
 
 FORMS: list[Any] = ["full", "layer", "neuron", "diagonal", "low_rank", "kronecker", ("kronecker", "full")]
@@ -69,6 +70,11 @@ def test_hypotheses_of_drift_get_more_inputs_together() -> None:
     zero = np.where(np.arange(4) < 3, X[:, :4], 0.0)
     np.testing.assert_allclose(more.predict(zero).mean, network.predict(X[:, :3]).mean, rtol=1e-9)
     assert more.drift_ == network.drift_
+
+
+def test_an_activation_without_a_name_stays() -> None:
+    network = _network(3, activation=as_activation("tanh")).learn(X[:, :3], y)
+    assert network.with_inputs(4).activation == network.activation
 
 
 def test_new_classes_start_at_the_prior_and_are_learned() -> None:

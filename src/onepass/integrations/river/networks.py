@@ -218,9 +218,10 @@ class _NetworkClassifier(_NamedInputs, base.Classifier):
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Probabilities of the classes so far."""
-        network, row = self._known_row(x)
         if not self._classes:
+            self._columns.load(x, 0)  # what is no number is refused from the start
             return {}
+        network, row = self._known_row(x)
         mean = network.predict(row).mean
         if self._is_binary:
             return {False: 1.0 - float(mean), True: float(mean)}

@@ -57,6 +57,20 @@ from onepass.models.perceptron import Prediction, RowScores, renamed_kernel
 __all__ = ["BayesianNetwork", "OutputMoments"]
 
 _FEW = 8  # rows, which are predicted faster one by one
+_PLAIN_ARGUMENTS = (
+    "n_outputs",
+    "observation",
+    "noise",
+    "covariance",
+    "prior_scale",
+    "intercept_scale",
+    "seed",
+    "outliers",
+    "forgetting",
+    "drift",
+    "calibrate",
+    "dtype",
+)
 
 
 class OutputMoments(NamedTuple):
@@ -489,10 +503,10 @@ class BayesianNetwork(DriftChoice):
 
     def _larger(self, covariance: Covariance | None, **sizes: int) -> Self:
         """A network of other sizes, by which it has more weights, that knows what this one has learned."""
-        parameters, _ = self.export_state()
-        parameters["covariance"] = self.covariance if covariance is None else covariance
-        evidence, seen = parameters.pop("log_evidence"), parameters.pop("n_seen")
-        network = type(self)(**self._arguments_from({**parameters, **sizes}))
+        own: dict[str, Any] = {name: getattr(self, name) for name in (*_PLAIN_ARGUMENTS, "hidden", "prior", "kernel")}
+        own["activation"] = self._activation_name or self.activation
+        own["covariance"] = self.covariance if covariance is None else covariance
+        network = type(self)(**{**own, "n_features": self.image_shape or self.n_features, **sizes})
         structure, prior = network._structure, network._prior
         positions = structure.layout.positions_of(self._structure.layout)
         prior.mean[positions], prior.variance[positions] = self._prior.mean, self._prior.variance
@@ -507,7 +521,7 @@ class BayesianNetwork(DriftChoice):
         numbers[:, : self.n_outputs] = self._state.noise.to_array()
         network._state.noise.assign(numbers)
         network._state.noise.trust = self._state.noise.trust.copy()
-        network._state.evidence, network._state.seen = evidence, seen
+        network._state.evidence, network._state.seen = self._state.evidence, self._state.seen
         return network
 
     def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
@@ -583,24 +597,9 @@ class BayesianNetwork(DriftChoice):
 
     def export_state(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
         """All that makes this network: parameters that JSON can hold, and arrays. See `from_state`."""
-        names = (
-            "n_features",
-            "n_outputs",
-            "observation",
-            "noise",
-            "covariance",
-            "prior_scale",
-            "intercept_scale",
-            "seed",
-            "outliers",
-            "forgetting",
-            "drift",
-            "calibrate",
-            "dtype",
-        )
         if self._activation_name is None:
             raise ValueError("only an activation given by its name can be exported, got an object")
-        parameters: dict[str, Any] = {name: getattr(self, name) for name in names}
+        parameters: dict[str, Any] = {name: getattr(self, name) for name in ("n_features", *_PLAIN_ARGUMENTS)}
         parameters |= {
             "engine": self.kernel,
             "hidden": [encode_layer(layer) for layer in self.hidden],

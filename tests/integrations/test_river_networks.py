@@ -26,8 +26,13 @@ DRIFTING = [SoftmaxClassifier(drift="auto"), MLPRegressor((2,), drift="auto")]
 @pytest.mark.parametrize(
     ("model", "check"),
     [
-        pytest.param(model, check, id=f"{i}-{check.__name__}")
-        for i, model in enumerate(MODELS[::2])  # one of each class, as the checks take long
+        pytest.param(
+            model,
+            check,
+            id=f"{type(model).__name__}-{check.__name__}",
+            marks=[pytest.mark.slow] if check.__name__ == "check_bounded_memory_growth" else [],
+        )
+        for model in MODELS[::2]  # one of each class, as the checks take long
         for check in checks.yield_checks(model)
         if check.__name__ not in model._unit_test_skips()
     ],

@@ -173,7 +173,10 @@ def _grown(small: BayesianPerceptron, large: BayesianPerceptron) -> BayesianPerc
 
 
 class PerceptronClassifier(_NamedFeatures, base.MiniBatchClassifier):
-    """Bayesian perceptron for labels True and False.
+    """Bayesian perceptron for labels True and False; `SoftmaxClassifier` is for others, and for more of them.
+
+    A value must be a finite number: None and NaN are refused. A feature that a row leaves out counts as zero; one that
+    no row has had so far adds what is not known of its weight to the variance of a prediction.
 
     Parameters
     ----------
@@ -265,6 +268,9 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
 
     Features and targets should vary by about 1: scale both, the targets by River's `TargetStandardScaler` as below.
     The mean of the targets matters less: the intercept's prior is wide.
+
+    A value must be a finite number: None and NaN are refused. A feature that a row leaves out counts as zero; one that
+    no row has had so far adds what is not known of its weight to the variance of a prediction.
 
     Parameters
     ----------

@@ -38,6 +38,7 @@ FORMULAS = {
     "count_matches",
     "step",
     "switching",
+    "named_rows",
 }
 NEWER = "x86_64_v3"
 IS_X86_64 = platform.machine().lower() in ("x86_64", "amd64")

@@ -1,5 +1,14 @@
-"""The perceptron as River models, for features that come and go; needs ``pip install 'onepass[river]'``."""
+"""Perceptrons and networks as River models, for features and classes that come and go.
 
-from onepass.integrations.river import PerceptronClassifier, PerceptronRegressor
+They need ``pip install 'onepass[river]'``.
+"""
 
-__all__ = ["PerceptronClassifier", "PerceptronRegressor"]
+from onepass.integrations.river import (
+    MLPClassifier,
+    MLPRegressor,
+    PerceptronClassifier,
+    PerceptronRegressor,
+    SoftmaxClassifier,
+)
+
+__all__ = ["MLPClassifier", "MLPRegressor", "PerceptronClassifier", "PerceptronRegressor", "SoftmaxClassifier"]

@@ -21,7 +21,7 @@ from onepass.activations import Rescaled, Sigmoid, as_activation
 from onepass.beliefs.layout import Conv2D
 from onepass.files.checkpoint import _arrays, _checked_header, _checksum, _encoded
 from onepass.files.registry import savable_names
-from onepass.river import PerceptronClassifier
+from onepass.river import MLPClassifier, PerceptronClassifier, SoftmaxClassifier
 from tests.fixtures.make import n_learned, predicted
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -463,9 +463,10 @@ def composites() -> list[bytes]:
         onepass.BayesianNetwork((3, 1), (Conv2D(2, 1), 2)).learn(rows, rows[:, 0]),
         onepass.PerceptronFleet(3, outliers=0.05).learn(labels, rows, labels),
     ]
-    river = PerceptronClassifier()
-    river.learn_one({"a": 1.0, "b": -1.0}, True)
-    return [_encoded(type(model).__name__, *model.export_state()) for model in [*estimators, river]]
+    river: list[Any] = [PerceptronClassifier(), SoftmaxClassifier(), MLPClassifier((3,)), MLPClassifier((3,))]
+    for model, label in zip(river, (True, "yes", True), strict=False):  # the last has learned nothing
+        model.learn_one({"a": 1.0, "b": -1.0}, label)
+    return [_encoded(type(model).__name__, *model.export_state()) for model in [*estimators, *river]]
 
 
 def fuzz(file: Path, seed: int, n: int) -> int:

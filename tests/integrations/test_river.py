@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -240,7 +241,7 @@ def test_a_row_that_is_refused_leaves_no_trace() -> None:
     with pytest.raises(ValueError, match="feature 'new' must be a finite number, got nan"):
         model.learn_one({"new": float("nan")}, True)
     for bad in ("no", 2, float("nan")):
-        with pytest.raises(ValueError, match=r"y must be True or False.*OneVsRestClassifier"):
+        with pytest.raises(ValueError, match=r"y must be True or False.*SoftmaxClassifier"):
             model.learn_one({"new": 1.0}, bad)
     assert list(model.weights) == ["a"]
 
@@ -263,6 +264,37 @@ def test_a_huge_value_of_a_feature_never_met_says_nothing() -> None:
     model.learn_one({"known": 1.0}, True)
     assert model.predict_proba_one({"new": 1e200})[True] == pytest.approx(0.5, abs=0.01)
     assert PerceptronRegressor().predict_one({"new": 1e200}, with_dist=True).sigma > 1e100
+
+
+@pytest.mark.parametrize("observation", ["poisson", "negative_binomial"])
+def test_counts_are_learned_as_by_a_perceptron_that_knew_all_features(observation: str, tmp_path: Path) -> None:
+    counts = np.random.default_rng(1).poisson(np.exp(1.0 + 0.5 * X[:, 0]))
+    model = PerceptronRegressor(activation="exp", observation=observation)
+    for i, (x, y) in enumerate(zip(rows(), counts, strict=True)):
+        model.learn_one(dict(list(x.items())[: 1 if i < 20 else 3]), int(y))
+        if i == 10:
+            onepass.save(model, tmp_path / "model")
+            model = onepass.load(tmp_path / "model")
+    known = np.where((np.arange(3) < 1) | (np.arange(120) >= 20)[:, None], X[:, :3], 0.0)
+    whole = BayesianPerceptron(3, "exp", cov=[16.0, 1.0, 1.0, 1.0], observation=observation).learn(known, counts)
+    assert model.log_evidence == pytest.approx(whole.log_evidence, rel=1e-9)
+    seen, given = whole.predict(X[0, :3]), dict(list(rows()[0].items())[:3])
+    predicted = model.predict_one(given, with_dist=True)
+    assert (predicted.mu, predicted.sigma**2) == pytest.approx((seen.mean, seen.var + seen.noise_var))
+    wider = model.predict_one({**given, "new": 1e6}, with_dist=True)
+    assert predicted.mu < wider.mu < 100.0 * predicted.mu  # and not that of its tail
+    with pytest.raises(ValueError, match="y must hold counts"):
+        model.learn_one(given, 1.5)
+    with pytest.raises(ValueError, match="needs an activation that is never negative"):
+        PerceptronRegressor(observation=observation)
+
+
+def test_rows_may_be_any_mapping() -> None:
+    model, other = PerceptronClassifier(), PerceptronClassifier()
+    for x in rows()[:20]:
+        model.learn_one(x, True)
+        other.learn_one(MappingProxyType(x), np.True_)
+    assert other.weights == model.weights
 
 
 def test_forgetting_does_not_mind_features_that_come_late() -> None:

@@ -66,8 +66,7 @@ def test_hypotheses_of_drift_get_more_outputs_together() -> None:
     ("options", "n_outputs", "message"),
     [
         ({}, 1, "at least 2"),
-        ({"observation": "categorical"}, 3, "independent outputs"),
-        ({"noise": "heteroscedastic"}, 3, "independent outputs"),
+        ({"noise": "heteroscedastic"}, 3, "without a noise of their own"),
     ],
     ids=str,
 )

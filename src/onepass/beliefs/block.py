@@ -98,11 +98,15 @@ class BlockGaussian:
             block[...] = part.cov
         return belief
 
-    def take_over(self, fewer: "BlockGaussian") -> None:
-        """Take what a belief about the first of these weights has learned; the others stay as they are."""
-        self.mean[: len(fewer.mean)] = fewer.mean
-        for (_, block), (_, own) in zip(self.blocks(), fewer.blocks(), strict=False):
-            block[: len(own), : len(own)] = own
+    def take_over(self, fewer: "BlockGaussian", positions: NDArray[np.int64]) -> None:
+        """Take what a belief about some of these weights has learned; the others stay as they are.
+
+        The ``positions`` of those weights rise, and fall into the first blocks in their order.
+        """
+        self.mean[positions] = fewer.mean
+        for (part, block), (other_part, other) in zip(self.blocks(), fewer.blocks(), strict=False):
+            own = positions[other_part] - part.start
+            block[np.ix_(own, own)] = other
 
     def diffuse(self, process_noise: FloatArray) -> None:
         """Let the weights wander: add ``process_noise`` to their variances."""

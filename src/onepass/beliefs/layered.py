@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import rq
 
 from onepass._typing import FloatArray
@@ -106,11 +107,10 @@ class FullLayer:
         both = np.hstack([np.sqrt(1.0 - share) * self.root, np.diag(np.sqrt(share * prior_variance))])
         self.root[...] = _triangle(both)
 
-    def take_over(self, fewer: Any) -> None:
-        """Take what a belief about the first of these weights has learned; the others stay as they are."""
-        size = len(fewer.root)
-        self.mean[:size] = fewer.mean
-        self.root[:size, :size] = fewer.root
+    def take_over(self, fewer: Any, positions: NDArray[np.int64]) -> None:
+        """Take what a belief about the weights at some ``positions`` has learned; the others stay as they are."""
+        self.mean[positions] = fewer.mean
+        self.root[np.ix_(positions, positions)] = fewer.root
 
     def part(self) -> FullGaussian:
         """As a belief of its own, in double precision, with the root ``R'R = C``."""
@@ -195,16 +195,20 @@ class KroneckerLayer:
         base = _PriorBasis(self, prior_variance)
         base.assign((1.0 - share) * base.variances + share)
 
-    def take_over(self, fewer: Any) -> None:
-        """Take what a belief about the first of these outputs has learned.
+    def take_over(self, fewer: Any, positions: NDArray[np.int64]) -> None:
+        """Take what a belief about the first of these outputs, or of these inputs, has learned.
 
-        The others have the same correlations between inputs, and on average over these the variances that they had.
+        Other outputs have the same correlations between inputs, and on average over these the variances that they had;
+        other inputs likewise.
         """
-        ratio = np.square(fewer.input_root).sum(axis=1) / np.square(self.input_root).sum(axis=1)
-        self.output_root /= np.sqrt(ratio.mean())
-        n_rows = len(fewer.output_root)
-        self.weights[:n_rows] = fewer.weights
-        self.input_root[...] = fewer.input_root
+        n_rows, n_cols = fewer.weights.shape
+        columns = positions[:n_cols]  # of the first output's weights
+        by_inputs = np.square(fewer.input_root).sum(axis=1) / np.square(self.input_root[columns]).sum(axis=1)
+        by_outputs = np.square(fewer.output_root).sum(axis=1) / np.square(self.output_root[:n_rows]).sum(axis=1)
+        self.output_root /= np.sqrt(by_inputs.mean())
+        self.input_root /= np.sqrt(by_outputs.mean())
+        self.mean[positions] = fewer.mean
+        self.input_root[np.ix_(columns, columns)] = fewer.input_root
         self.output_root[:n_rows, :n_rows] = fewer.output_root
 
     def part(self) -> KroneckerGaussian:
@@ -316,10 +320,12 @@ class LayeredGaussian:
     def __reduce__(self) -> Any:
         return _restored, (type(self), self.forms, self.mean, self.values)
 
-    def take_over(self, fewer: "LayeredGaussian") -> None:
-        """Take what a belief about a network with fewer outputs has learned."""
-        for layer, own in zip(self.layers, fewer.layers, strict=True):
-            layer.take_over(own)
+    def take_over(self, fewer: "LayeredGaussian", positions: NDArray[np.int64]) -> None:
+        """Take what a belief about a network with fewer inputs or outputs has learned, whose weights stand there."""
+        start = other_start = 0
+        for layer, other in zip(self.layers, fewer.layers, strict=True):
+            layer.take_over(other, positions[other_start : other_start + len(other.mean)] - start)
+            start, other_start = start + len(layer.mean), other_start + len(other.mean)
 
     def marginal_variances(self) -> FloatArray:
         """Variance of each weight, ``(p,)``."""

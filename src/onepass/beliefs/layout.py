@@ -283,12 +283,18 @@ class Layout:
         """Number of layers of weights."""
         return len(self.sizes) - 1
 
-    def take_over(self, values: FloatArray, fewer: FloatArray, fewer_layout: "Layout") -> None:
-        """Put a number for each weight of a network with fewer outputs where these weights stand here."""
-        for own, other in zip(self.layers(values), fewer_layout.layers(fewer), strict=True):
-            own[: len(other)] = other
+    def positions_of(self, fewer: "Layout") -> Indices:
+        """Where each weight of a network with fewer inputs or outputs stands here, ``(fewer.size,)``.
 
-    def layers(self, flat: FloatArray) -> list[FloatArray]:
+        The others' are the first inputs and the first outputs; biases stay last.
+        """
+        positions = np.empty(fewer.size, dtype=np.int64)
+        for own, found in zip(self.layers(np.arange(self.size)), fewer.layers(positions), strict=True):
+            n_out, n_in = found.shape[0], found.shape[1] - 1
+            found[:, :-1], found[:, -1] = own[:n_out, :n_in], own[:n_out, -1]
+        return positions
+
+    def layers(self, flat: Any) -> list[Any]:
         """Views of the vector, a matrix ``(n_out, n_in + 1)`` a layer; more axes may stand before."""
         views = []
         for (begin, end), (rows, cols) in zip(pairwise(self.starts), self.shapes, strict=True):

@@ -12,6 +12,7 @@ Fading and drift keep this form: ``k (D⁻¹ + V V') + (1 - k) D0⁻¹`` and ``(
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.linalg.blas import dtrsm
 
@@ -171,15 +172,15 @@ class LowRankGaussian:
         hidden = self.rounding * variance  # by rounding
         self._assign(matched * (before + hidden) * lowered(self.marginal_variances() + hidden), turned)
 
-    def take_over(self, fewer: "LowRankGaussian") -> None:
-        """Take what a belief about the first of these weights has learned; the others stay as they are."""
+    def take_over(self, fewer: "LowRankGaussian", positions: NDArray[np.int64]) -> None:
+        """Take what a belief about the weights at some ``positions`` has learned; the others stay as they are."""
         kept = fewer.copy()
         kept.rank = min(fewer.rank, self.rank)
         if kept.n_columns > self.capacity - self.n_outputs:
             kept.compress()
-        size, n = len(kept.mean), kept.n_columns
-        self.mean[:size], self.variance[:size] = kept.mean, kept.variance
-        self.precision_root[:n, :size], self.cov_root[:size, :n] = kept.precision_root[:n], kept.cov_root[:, :n]
+        n = kept.n_columns
+        self.mean[positions], self.variance[positions] = kept.mean, kept.variance
+        self.precision_root[:n, positions], self.cov_root[positions, :n] = kept.precision_root[:n], kept.cov_root[:, :n]
         self.used[0] = n
 
     def _assign(self, variance: FloatArray, columns: FloatArray) -> None:

@@ -110,15 +110,15 @@ class Structure:
     def check(self, belief: Any, check_definite: Callable[[FloatArray], None]) -> None:
         """Raise a ValueError for a belief from a file whose covariance is not positive semi-definite."""
 
-    def take_over(self, belief: Any, fewer: Any, fewer_layout: Layout) -> None:
-        """Put what is known of a network with fewer outputs into a belief, where the other outputs stay at the prior.
+    def take_over(self, belief: Any, fewer: Any, positions: NDArray[np.int64]) -> None:
+        """Put what is known of a network with fewer inputs or outputs into a belief; all else stays at the prior.
 
         Parameters
         ----------
-        belief : of this structure
-        fewer, fewer_layout : the belief about the other network, and the layout of its weights
+        belief, fewer : of this structure, and about the other network
+        positions : of the other network's weights among these
         """
-        belief.take_over(fewer)
+        belief.take_over(fewer, positions)
 
     def own_variances(self, belief: Any) -> list[Callable[[FloatArray], FloatArray]]:
         """For each layer the variance that inputs ``(n, n_in + 1)`` give its units by their weights, ``(n, n_out)``."""
@@ -481,10 +481,9 @@ class IndependentWeights(Structure):
         if (belief.variance < 0.0).any():
             raise ValueError(f"covariance has the entry {belief.variance.min():g}, which must not be negative")
 
-    def take_over(self, belief: DiagonalGaussian, fewer: DiagonalGaussian, fewer_layout: Layout) -> None:
+    def take_over(self, belief: DiagonalGaussian, fewer: DiagonalGaussian, positions: NDArray[np.int64]) -> None:
         """Weight by weight."""
-        self.layout.take_over(belief.mean, fewer.mean, fewer_layout)
-        self.layout.take_over(belief.variance, fewer.variance, fewer_layout)
+        belief.mean[positions], belief.variance[positions] = fewer.mean, fewer.variance
 
     def parts(self, belief: DiagonalGaussian) -> tuple[DiagonalGaussian, ...]:
         """One, of all weights."""

@@ -3,7 +3,8 @@
 The sources are Python in Cython's pure-Python mode. The ``.pxd`` file beside a module has its C types, as a header
 does, and the ``.pyi`` file its types for Python. `special` has the Gaussian integrals, `moments` the moments of
 the activations, `matches` the moment matches of likelihoods with one output, `vector_matches` those with several,
-`step` all of a row's learning that is not linear algebra; the other modules have the loops over rows and weights.
+`step` all of a row's learning that is not linear algebra; `named_rows` makes rows of dictionaries; the other modules
+have the loops over rows and weights.
 Nothing here imports another package of onepass, and only the build (``setup.py``) knows how code is compiled.
 """
 

@@ -23,9 +23,12 @@ _MODULES = {
     "DriftingNetwork": "onepass.models.drifting",
     "DriftingPerceptron": "onepass.models.drifting",
     "KalmanNetwork": "onepass.models.kalman_network",
+    "MLPClassifier": "onepass.integrations.river",
+    "MLPRegressor": "onepass.integrations.river",
     "PerceptronClassifier": "onepass.integrations.river",
     "PerceptronFleet": "onepass.models.fleet",
     "PerceptronRegressor": "onepass.integrations.river",
+    "SoftmaxClassifier": "onepass.integrations.river",
     "TabularModel": "onepass.tables.model",
 }
 

@@ -1,7 +1,7 @@
 """The likelihood of labels 0 and 1."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -41,7 +41,10 @@ class Bernoulli(Likelihood):
 
     def noise_var(self, output: Moments) -> FloatArray:
         """``E[f (1 - f)]``, so that with the output's variance it is ``mu_y (1 - mu_y)``, the variance of a label."""
-        return np.maximum(output.mean * (1.0 - output.mean) - output.var, 0.0)
+        noise: Any = output.mean * (1.0 - output.mean) - output.var
+        # Of one row without NumPy, which would take longer than all the rest of the prediction.
+        noise = max(noise, 0.0) if type(noise) is float else np.maximum(noise, 0.0)
+        return noise  # type: ignore[no-any-return]
 
     def quantile(self, activation: Activation, mean: FloatArray, var: FloatArray, level: float) -> FloatArray:
         """The exact quantile of ``f(a)``, since ``f`` rises."""

@@ -23,6 +23,7 @@ from scipy.special import expit
 from onepass._cores import available_cores
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_generator, as_share
+from onepass.beliefs.structures import Covariance
 from onepass.engine.rows import RowMixture
 from onepass.engine.step import RECORD_SIZE, SITE_SIZE
 from onepass.engine.switching import Switching
@@ -441,9 +442,13 @@ class DriftingNetwork(Drifting, BayesianNetwork):
         own: RowScores = scores
         return own
 
-    def with_outputs(self, n_outputs: int) -> Self:
+    def with_outputs(self, n_outputs: int, covariance: Covariance | None = None) -> Self:
         """Make a network with more outputs that knows what this one has learned: see `BayesianNetwork`."""
-        return self.with_members([member.with_outputs(n_outputs) for member in self._state.members])
+        return self.with_members([member.with_outputs(n_outputs, covariance) for member in self._state.members])
+
+    def with_inputs(self, n_features: int, covariance: Covariance | None = None) -> Self:
+        """Make a network with more inputs that knows what this one has learned: see `BayesianNetwork`."""
+        return self.with_members([member.with_inputs(n_features, covariance) for member in self._state.members])
 
     def _predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> tuple[Prediction, RowScores]:
         def learned(member: Any) -> tuple[tuple[Prediction, FloatArray], RowScores]:

@@ -325,13 +325,21 @@ class BayesianPerceptron(DriftChoice):
         if X_var is None and type(X) is np.ndarray and X.ndim == 1 and self._one_row is not None:
             seen = self._one_row.predict(X)
             if seen is not None:
-                output = Moments(*seen[0])
-                if isinstance(self._likelihood, Counts):
-                    output = self._likelihood.output_moments(self.activation, *map(np.asarray, seen[1:]))
-                return Prediction(output.mean, output.var, *seen[1:], float(self.observation.noise_var(output)))
+                return self._prediction_of_one(*seen)
         rows, row_vars, single = self._inputs(X, X_var)
         pre_mean, pre_var = self._pre_activation(rows, row_vars)
         return self._prediction(pre_mean, pre_var, self.observation, single)
+
+    def _prediction_of_one(self, output: Any, pre_mean: float, pre_var: float) -> Prediction:
+        """What is predicted for one row from its compiled moments, with as little around it as there can be."""
+        noise = self._state.progress.noise
+        if isinstance(self._likelihood, Gaussian):
+            return Prediction(output[0], output[1], pre_mean, pre_var, noise)
+        moments = Moments(*output)
+        if isinstance(self._likelihood, Counts):
+            moments = self._likelihood.output_moments(self.activation, np.asarray(pre_mean), np.asarray(pre_var))
+        noise_var = float(self._likelihood.with_noise(noise).noise_var(moments))
+        return Prediction(moments.mean, moments.var, pre_mean, pre_var, noise_var)
 
     def learn(
         self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None, passes: int = 1, refine: str = "ep"

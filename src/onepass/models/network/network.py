@@ -59,6 +59,20 @@ from onepass.models.perceptron import Prediction, RowScores, renamed_kernel
 __all__ = ["BayesianNetwork", "OutputMoments"]
 
 _FEW = 8  # rows, which are predicted faster one by one
+_PLAIN_ARGUMENTS = (
+    "n_outputs",
+    "observation",
+    "noise",
+    "covariance",
+    "prior_scale",
+    "intercept_scale",
+    "seed",
+    "outliers",
+    "forgetting",
+    "drift",
+    "calibrate",
+    "dtype",
+)
 
 
 class OutputMoments(NamedTuple):
@@ -454,11 +468,12 @@ class BayesianNetwork(DriftChoice):
         record[:, 3] *= widened
         return self._prediction(record, single), scores
 
-    def with_outputs(self, n_outputs: int) -> Self:
+    def with_outputs(self, n_outputs: int, covariance: Covariance | None = None) -> Self:
         """Make a network with more outputs that knows what this one has learned.
 
         The weights of the new outputs, which come last, start at the prior, and so does their noise; the hidden units
-        are those that the first outputs have formed.
+        are those that the first outputs have formed. Of a new class rows learned before say nothing: they count as
+        rows in which it could not have come. ``covariance`` is as in `with_inputs`.
 
         Examples
         --------
@@ -469,20 +484,59 @@ class BayesianNetwork(DriftChoice):
         """
         if as_count(n_outputs, "n_outputs") < self.n_outputs:
             raise ValueError(f"n_outputs must be at least {self.n_outputs}, which the network has, got {n_outputs}")
-        if self.observation == "categorical" or self.noise == "heteroscedastic":
-            raise ValueError("only networks of independent outputs without a noise of their own can have more of them")
-        parameters, _ = self.export_state()
-        evidence, seen = parameters.pop("log_evidence"), parameters.pop("n_seen")
-        network = type(self)(**self._arguments_from({**parameters, "n_outputs": n_outputs}))
-        layout = self._structure.layout
-        network._structure.take_over(network._state.belief, self._state.belief, layout)
-        for values, own in ((network._prior.mean, self._prior.mean), (network._prior.variance, self._prior.variance)):
-            network._structure.layout.take_over(values, own, layout)
+        if self.noise == "heteroscedastic":
+            raise ValueError("only networks of outputs without a noise of their own can have more of them")
+        return self._larger(covariance, n_outputs=n_outputs)
+
+    def with_inputs(self, n_features: int, covariance: Covariance | None = None) -> Self:
+        """Make a network with more inputs that knows what this one has learned.
+
+        The weights of the new inputs, which come last, start at the prior: the network is as if they had been there
+        from the start and zero in all rows. With a Kronecker covariance that holds on average over the units.
+
+        Parameters
+        ----------
+        n_features : int
+            Length of a row from now on. The prior's scales are those of so many inputs, unless its ``most_inputs``
+            were reached before.
+        covariance : str or tuple of str, optional
+            Between which weights correlations are kept from now on, for a network that grows too large for all of them.
+            Another form than before starts with the variances alone. By default it stays.
+
+        Examples
+        --------
+        >>> net = BayesianNetwork(1, (5,)).learn([[1.0], [2.0]], [1.0, 2.0])
+        >>> more = net.with_inputs(2)
+        >>> bool(abs(net.predict([1.5]).mean - more.predict([1.5, 0.0]).mean) < 1e-12)
+        True
+        """
+        if self.image_shape is not None:
+            raise ValueError("only networks for rows of numbers can have more inputs, not those for images")
+        if as_count(n_features, "n_features") < self.n_features:
+            raise ValueError(f"n_features must be at least {self.n_features}, which the network has, got {n_features}")
+        return self._larger(covariance, n_features=n_features)
+
+    def _larger(self, covariance: Covariance | None, **sizes: int) -> Self:
+        """A network of other sizes, by which it has more weights, that knows what this one has learned."""
+        own: dict[str, Any] = {name: getattr(self, name) for name in (*_PLAIN_ARGUMENTS, "hidden", "prior", "kernel")}
+        own["activation"] = self._activation_name or self.activation
+        own["covariance"] = self.covariance if covariance is None else covariance
+        network = type(self)(**{**own, "n_features": self.image_shape or self.n_features, **sizes})
+        structure, prior = network._structure, network._prior
+        positions = structure.layout.positions_of(self._structure.layout)
+        prior.mean[positions], prior.variance[positions] = self._prior.mean, self._prior.variance
+        if network.covariance == self.covariance:
+            structure.take_over(network._state.belief, self._state.belief, positions)
+        else:
+            mean, variance = prior.mean.copy(), prior.variance.copy()
+            mean[positions] = self._state.belief.mean
+            variance[positions] = self._state.belief.marginal_variances()
+            network._state = State(structure.start(mean, variance), network._state.noise, 0.0, 0)
         numbers = network._state.noise.to_array()
         numbers[:, : self.n_outputs] = self._state.noise.to_array()
         network._state.noise.assign(numbers)
         network._state.noise.trust = self._state.noise.trust.copy()
-        network._state.evidence, network._state.seen = evidence, seen
+        network._state.evidence, network._state.seen = self._state.evidence, self._state.seen
         return network
 
     def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
@@ -558,24 +612,9 @@ class BayesianNetwork(DriftChoice):
 
     def export_state(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
         """All that makes this network: parameters that JSON can hold, and arrays. See `from_state`."""
-        names = (
-            "n_features",
-            "n_outputs",
-            "observation",
-            "noise",
-            "covariance",
-            "prior_scale",
-            "intercept_scale",
-            "seed",
-            "outliers",
-            "forgetting",
-            "drift",
-            "calibrate",
-            "dtype",
-        )
         if self._activation_name is None:
             raise ValueError("only an activation given by its name can be exported, got an object")
-        parameters: dict[str, Any] = {name: getattr(self, name) for name in names}
+        parameters: dict[str, Any] = {name: getattr(self, name) for name in ("n_features", *_PLAIN_ARGUMENTS)}
         parameters |= {
             "engine": self.kernel,
             "hidden": [encode_layer(layer) for layer in self.hidden],

@@ -152,7 +152,7 @@ def start_weights(
     perceptron. The last ``n_noise`` outputs are logs of noise variances, which ``scales`` do not affect.
     """
     mean, std = np.zeros(layout.size), np.ones(layout.size)
-    steeper = max(prior.few_inputs / layout.widths[0], 1.0)
+    steeper = max(prior.few_inputs / min(layout.widths[0], prior.most_inputs), 1.0)
     if layout.n_layers > 1:
         for layer, (means, stds) in enumerate(zip(layout.layers(mean), layout.layers(std), strict=True)):
             n_out, n_in = means.shape[0], means.shape[1] - 1

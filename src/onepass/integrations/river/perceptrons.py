@@ -1,51 +1,46 @@
-"""The perceptron as River models: rows are dictionaries, and features may come and go.
+"""The perceptron as River models.
 
-A new feature starts at the prior, one that is missing from a row counts as zero. The perceptron has more weights than
-there are features so far; when these are used up their number is doubled, so that growing costs little on the whole.
+A new feature starts at the prior, one that is missing from a row counts as zero. The perceptron may have more weights
+than there are features so far; when these are used up their number is doubled, so that growing costs little on the
+whole.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
-from math import isfinite
 from typing import Any, Self
 
 import numpy as np
+from river import base
+from river.utils import dataframe
 
 from onepass._typing import FloatArray
 from onepass._validation import as_nonnegative, as_outliers, as_positive
 from onepass.beliefs.prior import prior_variances
 from onepass.files.state import Arrays, Parameters, nested, under
-from onepass.likelihoods.mixtures import likely_weights, mixture_moments
+from onepass.integrations.river.features import Columns, as_label, as_target, gaussian
 from onepass.models.drift import as_drift
 from onepass.models.drifting import DriftingPerceptron
-from onepass.models.perceptron import BayesianPerceptron
-
-try:
-    from river import base, proba
-    from river.utils import dataframe
-except ImportError:
-    raise ImportError("onepass.river needs River: pip install 'onepass[river]'") from None
+from onepass.models.mixing import mixed_prediction, stacked
+from onepass.models.perceptron import BayesianPerceptron, Prediction
 
 __all__ = ["PerceptronClassifier", "PerceptronRegressor"]
 
-_FIRST_CAPACITY = 8  # features
-_LARGEST = 1e150  # its square is finite
-_FILL = "leave it out, or fill gaps first (preprocessing.StatImputer, or fillna in a frame)"
-_NO_TARGET = "learn a row once its target is known, and leave out rows that have none"
+
+_NUMBERS, _LOG_RATES = 100.0, 4.0  # prior standard deviations of the intercept
 
 
 class _NamedFeatures:
     """A perceptron over named features, whose number grows."""
 
     prior_scale: float
-    intercept_scale: float
+    intercept_scale: float | None
     covariance: str
     forgetting: float
     drift: float | str
     outliers: float
 
     def _start(self) -> None:
-        self._columns: dict[Hashable, int] = {}  # of the features, in the order in which they came
-        self._perceptron: BayesianPerceptron = self._new_perceptron(_FIRST_CAPACITY)
+        self._columns = Columns()
+        self._perceptron: BayesianPerceptron = self._new_perceptron(1)
 
     def _new_perceptron(self, n_features: int) -> BayesianPerceptron:
         """Make a perceptron that has learned nothing."""
@@ -75,62 +70,60 @@ class _NamedFeatures:
     def weights(self) -> dict[Any, float]:
         """Mean weight of each feature."""
         mean = self._perceptron.mean
-        return {name: float(mean[1 + column]) for name, column in self._columns.items()}
+        return dict(zip(self._columns, mean[1:].tolist(), strict=False))
 
     def _add_features(self, names: Iterable[Hashable]) -> None:
-        for name in names:
-            self._columns.setdefault(name, len(self._columns))
+        self._columns.add(names)
         capacity, needed = self._perceptron.n_features, len(self._columns)
         if needed > capacity:
             self._perceptron = _grown(self._perceptron, self._new_perceptron(max(2 * capacity, needed)))
 
     def _learn_row(self, x: Mapping[Any, Any], y: float) -> None:
-        _check_row(x)  # before there is a column for a feature that can't be learned
-        self._add_features(x)
-        row = np.zeros(self._perceptron.n_features)
-        for name, value in x.items():
-            row[self._columns[name]] = value
+        row, n_new, _ = self._columns.load(x, self._perceptron.n_features)
+        if n_new:  # of which nothing could be refused any more
+            self._add_features(x)
+            row = self._columns.load(x, self._perceptron.n_features)[0]
         self._perceptron.learn(row, y)
 
     def _learn_rows(self, X: Any, y: Any) -> None:
         frame = dataframe.into_frame(X)
-        _check_frame(frame)
+        Columns.check_frame(frame)
         targets = np.asarray(dataframe.into_series(y).to_numpy(), dtype=np.float64)
-        before = dict(self._columns), self._perceptron
+        before = Columns(self._columns), self._perceptron
         try:
             self._add_features(frame.columns)
             if len(targets):
-                self._perceptron.learn(self._as_rows(frame)[0], targets)
+                self._perceptron.learn(self._columns.load_frame(frame, self._perceptron.n_features)[0], targets)
         except BaseException:  # rows that can't be learned leave no columns behind
             self._columns, self._perceptron = before
             raise
 
-    def _output(self, x: Mapping[Any, Any]) -> tuple[Any, Any]:
-        """Mean and variance of the output; a feature that is new adds the variance of its prior."""
-        return self._moments(*self._as_row(x))
+    def _predict_row(self, x: Mapping[Any, Any]) -> Prediction:
+        """What is predicted for a row; a feature that is new adds the variance of its prior."""
+        row, _, new_squares = self._columns.load(x, self._perceptron.n_features)
+        return self._widened(row, new_squares) if new_squares > 0.0 else self._perceptron.predict(row)
 
-    def _outputs(self, frame: Any) -> tuple[FloatArray, FloatArray]:
-        """The same for the rows of a frame, ``(n,)`` each."""
-        _check_frame(frame)
-        rows, new_squares = self._as_rows(frame)
-        return self._moments(rows, new_squares) if len(rows) else (new_squares, new_squares)
+    def _predict_frame(self, frame: Any) -> FloatArray:
+        """Expected output of the rows of a frame, ``(n,)``."""
+        Columns.check_frame(frame)
+        rows, new_squares = self._columns.load_frame(frame, self._perceptron.n_features)
+        return np.asarray(self._widened(rows, new_squares).mean) if len(rows) else np.empty(0)
 
-    def _moments(self, rows: FloatArray, new_squares: Any) -> tuple[Any, Any]:
-        """Mean and variance of the output of rows, under the mixture of the perceptron's hypotheses."""
+    def _widened(self, rows: FloatArray, new_squares: Any) -> Prediction:
+        """What is predicted for rows with new features, under the mixture of the perceptron's hypotheses."""
         weights, parts = zip(*self._perceptron.hypotheses, strict=True)
-        outputs = []
+        predictions = []
         for part in parts:
             seen = part.predict(rows)
-            outputs.append(part.activation.moments(seen.pre_mean, seen.pre_var + self.prior_scale**2 * new_squares))
-        if len(outputs) == 1:
-            return outputs[0].mean, outputs[0].var
-        means, variances = (np.array(values) for values in zip(*((one.mean, one.var) for one in outputs), strict=True))
-        shares = np.array(weights)
-        return mixture_moments(shares, means, variances, likely_weights(shares))
+            pre_var = np.asarray(seen.pre_var + self.prior_scale**2 * new_squares)
+            output = part.observation.output_moments(part.activation, np.asarray(seen.pre_mean), pre_var)
+            noise_var = part.observation.noise_var(output)
+            predictions.append(Prediction(output.mean, output.var, seen.pre_mean, pre_var, noise_var))
+        return mixed_prediction(np.array(weights), stacked(predictions)) if len(parts) > 1 else predictions[0]
 
     def _distrust(self, x: Mapping[Any, Any], y: float) -> float:
         """Probability that the target of a row is not to be trusted; weights of new features are at their prior."""
-        row, new_squares = self._as_row(x)
+        row, _, new_squares = self._columns.load(x, self._perceptron.n_features)
         perceptron, used = self._perceptron, len(self._columns)
         if new_squares > 0.0:  # one weight that no feature has can stand for all that are new
             if used == perceptron.n_features:
@@ -139,35 +132,11 @@ class _NamedFeatures:
             row[used] = np.sqrt(new_squares)
         return float(perceptron.outlier_probability(row, y))
 
-    def _as_row(self, x: Mapping[Any, Any]) -> tuple[FloatArray, Any]:
-        """A row with the perceptron's columns, and the sum of squares of its new features."""
-        _check_row(x)
-        row, new_squares = np.zeros(self._perceptron.n_features), np.float64(0.0)
-        for name, value in x.items():
-            column = self._columns.get(name)
-            if column is None:
-                new_squares += np.square(min(abs(float(value)), _LARGEST))
-            else:
-                row[column] = value
-        return row, new_squares
-
-    def _as_rows(self, frame: Any) -> tuple[FloatArray, FloatArray]:
-        """A frame's rows with the perceptron's columns, and for each row the sum of squares of its new features."""
-        values = np.asarray(dataframe.to_numpy(frame), dtype=np.float64)
-        rows, new_squares = np.zeros((len(values), self._perceptron.n_features)), np.zeros(len(values))
-        for given, name in zip(values.T, frame.columns, strict=True):
-            column = self._columns.get(name)
-            if column is None:
-                new_squares += np.square(np.minimum(np.abs(given), _LARGEST))
-            else:
-                rows[:, column] = given
-        return rows, new_squares
-
     # Files: see onepass.files.checkpoint.
 
     def export_state(self) -> tuple[Parameters, Arrays]:
         """Return the whole state of the model, as parameters for JSON and arrays: see `onepass.save`."""
-        names = [_plain_name(name) for name in self._columns]
+        names = self._columns.to_plain()
         state, arrays = self._perceptron.export_state()
         return {"arguments": self._arguments(), "core": state, "feature_names": names}, nested("core", arrays)
 
@@ -180,66 +149,11 @@ class _NamedFeatures:
         """Make the model that `export_state` described; it continues to learn exactly as that one would."""
         model = cls(**parameters["arguments"])
         perceptron = type(model._perceptron).from_state(parameters["core"], under("core", arrays))
-        names = [_name(given) for given in parameters["feature_names"]]
-        if len(set(names)) != len(names) or len(names) > perceptron.n_features or perceptron.bias != 1:
+        if perceptron.bias != 1:
             raise ValueError("feature names and weights do not match")
-        model._columns = {name: column for column, name in enumerate(names)}
+        model._columns = Columns.from_plain(parameters["feature_names"], perceptron.n_features)
         model._perceptron = perceptron
         return model
-
-
-def _as_target(y: Any) -> float:
-    try:
-        number = float(y)
-    except (TypeError, ValueError):
-        number = float("nan")
-    if not isfinite(number):
-        raise ValueError(f"y must be a finite number, got {y!r}; {_NO_TARGET}")
-    return number
-
-
-def _as_label(y: Any) -> float:
-    if y is None:
-        raise ValueError(f"y must be True or False, got None; {_NO_TARGET}")
-    if y not in (False, True):
-        raise ValueError(
-            f"y must be True or False, got {y!r}; for more classes wrap the model in multiclass.OneVsRestClassifier"
-        )
-    return float(y)
-
-
-def _check_row(x: Mapping[Any, Any]) -> None:
-    for name, value in x.items():
-        try:
-            is_number = isfinite(value)
-        except (TypeError, OverflowError):
-            is_number = False
-        if not is_number:
-            raise ValueError(f"feature {name!r} must be a finite number, got {value!r}; {_FILL}")
-
-
-def _check_frame(frame: Any) -> None:
-    values = np.asarray(dataframe.to_numpy(frame), dtype=np.float64)
-    for i, k in np.argwhere(~np.isfinite(values))[:1]:
-        raise ValueError(f"feature {frame.columns[k]!r} must be finite, got {values[i, k]} in row {i}; {_FILL}")
-
-
-def _plain_name(name: Any) -> Any:
-    """A feature's name as a value that JSON has: texts and whole numbers as they are, tuples of them as lists."""
-    if isinstance(name, tuple):
-        return [_plain_name(part) for part in name]
-    if isinstance(name, str) or type(name) is int:
-        return name
-    raise TypeError(f"to be saved, features must be named by texts, whole numbers or tuples of these, got {name!r}")
-
-
-def _name(given: Any) -> Any:
-    """A feature's name from what JSON had for it."""
-    if isinstance(given, list):
-        return tuple(_name(part) for part in given)
-    if isinstance(given, str) or type(given) is int:
-        return given
-    raise ValueError(f"features must be named by texts, whole numbers or lists of these, got {str(given)[:40]!r}")
 
 
 def _grown(small: BayesianPerceptron, large: BayesianPerceptron) -> BayesianPerceptron:
@@ -259,7 +173,10 @@ def _grown(small: BayesianPerceptron, large: BayesianPerceptron) -> BayesianPerc
 
 
 class PerceptronClassifier(_NamedFeatures, base.MiniBatchClassifier):
-    """Bayesian perceptron for labels True and False.
+    """Bayesian perceptron for labels True and False; `SoftmaxClassifier` is for others, and for more of them.
+
+    A value must be a finite number: None and NaN are refused. A feature that a row leaves out counts as zero; one that
+    no row has had so far adds what is not known of its weight to the variance of a prediction.
 
     Parameters
     ----------
@@ -319,7 +236,7 @@ class PerceptronClassifier(_NamedFeatures, base.MiniBatchClassifier):
 
     def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
         """Learn one row and its label."""
-        self._learn_row(x, _as_label(y))
+        self._learn_row(x, as_label(y))
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows of a data frame, in their order."""
@@ -327,23 +244,23 @@ class PerceptronClassifier(_NamedFeatures, base.MiniBatchClassifier):
 
     def outlier_probability_one(self, x: Mapping[Any, Any], y: Any) -> float:
         """Probability that the label of a row is wrong, by what is believed now; 0 with ``outliers=0``."""
-        return self._distrust(x, _as_label(y))
+        return self._distrust(x, as_label(y))
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Probabilities of False and True."""
-        p = float(self._output(x)[0])
+        p = float(self._predict_row(x).mean)
         return {False: 1.0 - p, True: p}
 
     def predict_proba_many(self, X: Any) -> Any:
         """Probabilities of False and True, one column each."""
         frame = dataframe.into_frame(X)
-        p = self._outputs(frame)[0]
+        p = self._predict_frame(frame)
         return dataframe.to_native_frame({False: 1.0 - p, True: p}, like=frame)
 
     def predict_many(self, X: Any) -> Any:
         """The more probable label, per row."""
         frame = dataframe.into_frame(X)
-        return dataframe.to_native_series(self._outputs(frame)[0] > 0.5, name=None, like=frame)
+        return dataframe.to_native_series(self._predict_frame(frame) > 0.5, name=None, like=frame)
 
 
 class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
@@ -352,20 +269,23 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
     Features and targets should vary by about 1: scale both, the targets by River's `TargetStandardScaler` as below.
     The mean of the targets matters less: the intercept's prior is wide.
 
+    A value must be a finite number: None and NaN are refused. A feature that a row leaves out counts as zero; one that
+    no row has had so far adds what is not known of its weight to the variance of a prediction.
+
     Parameters
     ----------
     prior_scale
         Standard deviation of a weight before the first row.
     noise
-        Variance of the targets' noise, or `"learn"`.
+        Variance of the targets' noise, or `"learn"`. Of negative binomial counts their dispersion.
     activation
-        As for `onepass.BayesianPerceptron`.
+        As for `onepass.BayesianPerceptron`; `"exp"` for counts.
     covariance
         `"full"` keeps all correlations between weights, `"diagonal"` none: for very many features.
     forgetting
         In (0, 1]. Below 1 the past fades, for relations that drift.
     intercept_scale
-        Standard deviation of the intercept before the first row.
+        Standard deviation of the intercept before the first row: by default 100, and 4 for the log rate of counts.
     drift
         The rate at which the weights move, in [0, 1]: before each row by this share of the prior's variance. `"auto"`:
         six hypotheses side by side, five rates and a quick return to the prior, weighed row by row; about ten times the
@@ -373,6 +293,9 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
     outliers
         Share of the targets that are not to be trusted, in [0, 0.5). Above 0 it is learned, from this start, and each
         row counts as far as its target is believed.
+    observation
+        `"gaussian"` for numbers; with `activation="exp"` also `"poisson"` or `"negative_binomial"` for counts, the
+        latter where they vary more than Poisson's. Counts are not scaled.
 
     Examples
     --------
@@ -397,12 +320,14 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
         activation: str = "linear",
         covariance: str = "full",
         forgetting: float = 1.0,
-        intercept_scale: float = 100.0,
+        intercept_scale: float | None = None,
         drift: float | str = 0.0,
         outliers: float = 0.0,
+        observation: str = "gaussian",
     ) -> None:
         self.prior_scale = as_nonnegative(prior_scale, "prior_scale")
-        self.intercept_scale = as_positive(intercept_scale, "intercept_scale")
+        self.intercept_scale = None if intercept_scale is None else as_positive(intercept_scale, "intercept_scale")
+        self.observation = observation
         self.noise = noise
         self.activation = activation
         self.covariance = covariance
@@ -412,13 +337,14 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
         self._start()
 
     def _new_perceptron(self, n_features: int) -> BayesianPerceptron:
-        variances = prior_variances(n_features, 1, self.prior_scale, self.intercept_scale)
+        scale = self.intercept_scale or (_NUMBERS if self.observation == "gaussian" else _LOG_RATES)
+        variances = prior_variances(n_features, 1, self.prior_scale, scale)
         return BayesianPerceptron(
             n_features,
             self.activation,
             cov=variances,
-            observation="gaussian",
-            noise=self.noise,
+            observation=self.observation,
+            noise=None if self.observation == "poisson" and self.noise == "learn" else self.noise,
             covariance=self.covariance,
             forgetting=self.forgetting,
             drift=self.drift,
@@ -426,11 +352,12 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
         )
 
     def _arguments(self) -> Parameters:
-        return {**super()._arguments(), "noise": self.noise, "activation": self.activation}
+        own = {"noise": self.noise, "activation": self.activation, "observation": self.observation}
+        return {**super()._arguments(), **own}
 
     def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
         """Learn one row and its target."""
-        self._learn_row(x, _as_target(y))
+        self._learn_row(x, as_target(y))
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows of a data frame, in their order."""
@@ -438,18 +365,14 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
 
     def outlier_probability_one(self, x: Mapping[Any, Any], y: Any) -> float:
         """Probability that the target of a row is not to be trusted, by what is believed now; 0 with ``outliers=0``."""
-        return self._distrust(x, _as_target(y))
+        return self._distrust(x, as_target(y))
 
     def predict_one(self, x: Mapping[Any, Any], with_dist: bool = False) -> Any:
-        """Expected target, or with ``with_dist`` the distribution of a new one."""
-        mean, var = self._output(x)
-        if not with_dist:
-            return float(mean)
-        gaussian: Any = proba.Gaussian
-        return gaussian._from_state(n=1, m=float(mean), var=float(var) + self._perceptron.noise, ddof=0)
+        """Expected target, or with ``with_dist`` the distribution of a new one, as the Gaussian with its moments."""
+        seen = self._predict_row(x)
+        return gaussian(seen) if with_dist else float(seen.mean)
 
     def predict_many(self, X: Any) -> Any:
         """Expected target, per row."""
         frame = dataframe.into_frame(X)
-        mean = self._outputs(frame)[0]
-        return dataframe.to_native_series(mean, name=None, like=frame)
+        return dataframe.to_native_series(self._predict_frame(frame), name=None, like=frame)

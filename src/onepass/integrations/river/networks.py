@@ -1,0 +1,496 @@
+"""Networks of perceptrons as River models, and the softmax perceptron, which is one without hidden layers.
+
+Inputs are added when features come, outputs when classes do. The weights of a new feature start at the prior, as if it
+had been zero in all rows before; the prior is scaled for as many inputs as the first row has, so that it does not
+depend on what comes later.
+
+A network for classes has one output more than there are classes: it stands for any that has not come yet, and learns
+with every row that none did. The next new class takes it over, and is then just what it would be had it been known from
+the start.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from river import base
+
+from onepass._typing import FloatArray
+from onepass._validation import as_count
+from onepass.beliefs.structures import Covariance
+from onepass.files.state import Arrays, Parameters, nested, under
+from onepass.integrations.river.features import NO_TARGET, Columns, as_target, gaussian
+from onepass.models.drift import as_drift
+from onepass.models.drifting import DriftingNetwork
+from onepass.models.network import BayesianNetwork
+
+__all__ = ["MLPClassifier", "MLPRegressor", "SoftmaxClassifier"]
+
+_ROOM = 1.25  # inputs of a network that has to grow, per feature: so that not every new feature makes it grow
+
+
+class _NamedInputs:
+    """A network over named features, whose number grows; None before the first row."""
+
+    covariance: Covariance
+    drift: float | str
+
+    def _start(self) -> None:
+        self._columns = Columns()
+        self._network: BayesianNetwork | None = None
+        self._check_options()
+
+    def _options(self) -> Parameters:
+        """Options of the network, apart from its inputs and outputs."""
+        raise NotImplementedError
+
+    def _outputs(self) -> Parameters:
+        """Options of its outputs."""
+        raise NotImplementedError
+
+    @property
+    def n_seen(self) -> int:
+        """Rows learned."""
+        return 0 if self._network is None else self._network.n_seen
+
+    @property
+    def log_evidence(self) -> float:
+        """Sum of the log predictive densities of all rows, each before it was learned."""
+        return 0.0 if self._network is None else self._network.log_evidence
+
+    @property
+    def drift_(self) -> dict[float | str, float]:
+        """The probability of each rate of drift, and of a quick return to the ``"prior"``, now."""
+        return self._started().drift_
+
+    @property
+    def outliers_(self) -> float:
+        """Share of the targets that are not to be trusted, as it is believed now."""
+        return self._started().outliers_
+
+    @property
+    def features(self) -> tuple[Any, ...]:
+        """Names of the features that the network has inputs for."""
+        return tuple(self._columns)
+
+    def _started(self) -> BayesianNetwork:
+        return self._new_network(1) if self._network is None else self._network
+
+    def _check_options(self) -> None:
+        """Raise a ValueError for wrong arguments now, and not at the first row; without the memory for large layers."""
+        hidden = self._options()["hidden"]
+        layers = hidden if isinstance(hidden, (tuple, list)) else (hidden,)
+        for units in layers:
+            as_count(units, "hidden")
+        small = {"hidden": (1,) * len(layers), "covariance": self.covariance}
+        BayesianNetwork(1, **{**self._options(), **self._outputs(), **small})
+
+    def _new_network(self, n_features: int) -> BayesianNetwork:
+        options = {**self._options(), **self._outputs(), "covariance": self.covariance}
+        network = BayesianNetwork(n_features, **options)
+        # Fixed now: the scales of the prior are not to change with the features that come.
+        prior = replace(network.prior, most_inputs=min(n_features, network.prior.most_inputs))
+        return BayesianNetwork(n_features, **options, prior=prior)
+
+    def _grow(self, names: Mapping[Any, Any]) -> None:
+        """Make room for new names, in an order that does not depend on that of the row."""
+        old = tuple(self._columns)
+        self._columns = Columns([*old, *sorted(names.keys() - set(old), key=repr)])
+        needed = max(len(self._columns), 1)
+        if self._network is None:
+            self._network = self._new_network(needed)
+        elif needed > self._network.n_features:
+            larger = max(needed, int(_ROOM * self._network.n_features))
+            self._network = self._network.with_inputs(larger, self.covariance)
+
+    def _learn_row(self, x: Mapping[Any, Any], target: float) -> None:
+        n_inputs = 0 if self._network is None else self._network.n_features
+        row, n_new, _ = self._columns.load(x, n_inputs)
+        before = self._columns, self._network
+        try:
+            if n_new or self._network is None:
+                self._grow(x)
+                row = self._columns.load(x, self._started().n_features)[0]
+            self._started().learn(row, target)
+        except BaseException:  # a row that can't be learned leaves no inputs behind
+            self._columns, self._network = before
+            raise
+
+    def _known_row(self, x: Mapping[Any, Any]) -> tuple[BayesianNetwork, FloatArray]:
+        """The network, and a row without the features that it has no inputs for."""
+        network = self._started()
+        return network, self._columns.load(x, network.n_features)[0]
+
+    # Files: see onepass.files.checkpoint.
+
+    def export_state(self) -> tuple[Parameters, Arrays]:
+        """Return the whole state of the model, as parameters for JSON and arrays: see `onepass.save`."""
+        core, arrays = (None, {}) if self._network is None else self._network.export_state()
+        state = {"arguments": self._arguments(), "core": core, "feature_names": self._columns.to_plain()}
+        return state, nested("core", arrays)
+
+    def _arguments(self) -> Parameters:
+        """Arguments of the constructor, for JSON."""
+        own: Any = self
+        return {name: _plain(value) for name, value in own._get_params().items()}
+
+    @classmethod
+    def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
+        """Make the model that `export_state` described; it continues to learn exactly as that one would."""
+        model = cls(**{name: _from_plain(value) for name, value in parameters["arguments"].items()})
+        if parameters["core"] is not None:
+            kind = DriftingNetwork if isinstance(model.drift, str) else BayesianNetwork
+            model._network = kind.from_state(parameters["core"], under("core", arrays))
+        n_inputs = 0 if model._network is None else model._network.n_features
+        model._columns = Columns.from_plain(parameters["feature_names"], n_inputs)
+        return model
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _from_plain(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+class _NetworkClassifier(_NamedInputs, base.Classifier):
+    """What classifiers share: the classes, which may come at any time."""
+
+    def _start(self) -> None:
+        self._classes: tuple[Any, ...] = ()
+        self._places: dict[Any, int] = {}
+        super()._start()
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The classes so far, in the order in which they came; False and True, if labels are such."""
+        return self._classes
+
+    @property
+    def _is_binary(self) -> bool:
+        """Whether labels are False and True, which are known from the start and need one output for both."""
+        return self._classes == (False, True) and isinstance(self._classes[0], bool)
+
+    def _outputs(self) -> Parameters:
+        if self._is_binary:
+            return {"n_outputs": 1, "observation": "bernoulli"}
+        return {"n_outputs": max(len(self._classes), 1) + 1, "observation": "categorical"}
+
+    def _set_classes(self, classes: tuple[Any, ...]) -> None:
+        self._classes, self._places = classes, {name: place for place, name in enumerate(classes)}
+
+    def _place(self, y: Any) -> int:
+        """The output of a class, or of any that has not come yet."""
+        if y is None or y != y:
+            raise ValueError(f"y must be a label, got {y!r}; {NO_TARGET}")
+        if self._is_binary and not isinstance(y, (bool, np.bool_)):
+            raise ValueError(f"y must be True or False, as the first label was, got {y!r}; labels must be of one kind")
+        return self._places.get(y, len(self._classes))
+
+    def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
+        """Learn one row and its label; one that is new becomes a class."""
+        place = self._place(y)
+        if place < len(self._classes):
+            self._learn_row(x, place)
+            return
+        before = self._classes, self._network
+        try:
+            self._add_class(y)
+            self._learn_row(x, self._places[y])
+        except BaseException:  # a row that can't be learned leaves no class behind
+            self._network = before[1]
+            self._set_classes(before[0])
+            raise
+
+    def _add_class(self, y: Any) -> None:
+        if not self._classes and isinstance(y, (bool, np.bool_)):
+            self._set_classes((False, True))
+            return
+        self._set_classes((*self._classes, y))
+        if self._network is not None:
+            self._network = self._network.with_outputs(len(self._classes) + 1, self.covariance)
+
+    def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
+        """Probabilities of the classes so far."""
+        if not self._classes:
+            self._columns.load(x, 0)  # what is no number is refused from the start
+            return {}
+        network, row = self._known_row(x)
+        mean = network.predict(row).mean
+        if self._is_binary:
+            return {False: 1.0 - float(mean), True: float(mean)}
+        known = mean[:-1].tolist()  # without what is left to classes that have not come yet
+        total = sum(known)
+        if total == 0.0:  # it is sure of none of them
+            return dict.fromkeys(self._classes, 1.0 / len(known))
+        return dict(zip(self._classes, (p / total for p in known), strict=True))
+
+    def outlier_probability_one(self, x: Mapping[Any, Any], y: Any) -> float:
+        """Probability that the label of a row is wrong, by what is believed now; 0 with ``outliers=0``."""
+        place = self._place(y)
+        if not self._classes:
+            raise ValueError("outlier_probability_one needs classes: learn a row first")
+        network, row = self._known_row(x)
+        return float(network.outlier_probability(row, place))
+
+    def export_state(self) -> tuple[Parameters, Arrays]:
+        """Return the whole state of the model, as parameters for JSON and arrays: see `onepass.save`."""
+        parameters, arrays = super().export_state()
+        labels = [label.item() if isinstance(label, np.generic) else label for label in self._classes]
+        if not all(isinstance(label, (bool, int, float, str)) for label in labels):
+            raise TypeError(f"to be saved, classes must be numbers or texts, got {labels!r}")
+        return {**parameters, "classes": labels}, arrays
+
+    @classmethod
+    def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
+        """Make the model that `export_state` described; it continues to learn exactly as that one would."""
+        model = super().from_state(parameters, arrays)
+        labels = parameters["classes"]
+        if not isinstance(labels, list) or not all(isinstance(label, (bool, int, float, str)) for label in labels):
+            raise ValueError("classes must be numbers or texts")
+        model._set_classes(tuple(labels))
+        network, outputs = model._network, model._outputs()
+        if len(model._places) != len(labels) or (network is None) != (not labels):
+            raise ValueError("classes and outputs do not match")
+        if network is not None and any(getattr(network, name) != value for name, value in outputs.items()):
+            raise ValueError("classes and outputs do not match")
+        return model
+
+
+class SoftmaxClassifier(_NetworkClassifier):
+    """Bayesian softmax perceptron for any number of classes, all learned jointly.
+
+    A class may come at any time. Labels True and False are two classes from the start, for which `PerceptronClassifier`
+    is faster; other labels become classes when they first come. A value must be a finite number; a feature that a row
+    leaves out counts as zero, as does one in predictions that no row has had so far.
+
+    Parameters
+    ----------
+    prior_scale
+        Standard deviation of a weight before the first row.
+    intercept_scale
+        Standard deviation of the log odds between any two classes before the first row, for a row of zeros: wide enough
+        for classes that hardly ever come.
+    covariance
+        Between which weights correlations are kept: `"full"`, `"neuron"` (those of each class) or `"diagonal"` (none).
+        `"auto"` keeps all as long as a row is fast, and fewer when features or classes become many.
+    forgetting
+        In (0, 1]. Below 1 the past fades, for classes that drift.
+    drift
+        The rate at which the weights move, in [0, 1]: before each row by this share of the prior's variance. `"auto"`:
+        six hypotheses side by side, five rates and a quick return to the prior, weighed row by row; about ten times the
+        time of a plain model. It needs `forgetting=1`.
+    outliers
+        Share of the labels that are wrong, in [0, 0.5). Above 0 it is learned, from this start, and each
+        row counts as far as its label is believed.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> from onepass.river import SoftmaxClassifier
+    >>> model = preprocessing.StandardScaler() | SoftmaxClassifier()
+    >>> loss = evaluate.progressive_val_score(datasets.ImageSegments(), model, metrics.CrossEntropy())
+    >>> print(f"{loss.get():.2f}")
+    0.28
+    """
+
+    def __init__(
+        self,
+        prior_scale: float = 1.0,
+        intercept_scale: float = 4.0,
+        covariance: Covariance = "auto",
+        forgetting: float = 1.0,
+        drift: float | str = 0.0,
+        outliers: float = 0.0,
+    ) -> None:
+        self.prior_scale = prior_scale
+        self.intercept_scale = intercept_scale
+        self.covariance = covariance
+        self.forgetting = forgetting
+        self.drift = as_drift(drift)
+        self.outliers = outliers
+        self._start()
+
+    def _options(self) -> Parameters:
+        names = ("prior_scale", "intercept_scale", "forgetting", "drift", "outliers")
+        return {"hidden": (), **{name: getattr(self, name) for name in names}}
+
+
+class MLPClassifier(_NetworkClassifier):
+    """Network of Bayesian perceptrons for any number of classes: no learning rate, no optimiser.
+
+    Features and classes may come and go. Labels True and False are two classes from the start, other labels become
+    classes when they first come. Features should be of about unit scale: put `preprocessing.StandardScaler` before.
+    A value must be a finite number; a feature that a row leaves out counts as zero, as does one in predictions that no
+    row has had so far.
+
+    Parameters
+    ----------
+    hidden
+        Units of each hidden layer.
+    activation
+        Of the hidden units, as for `onepass.BayesianPerceptron`.
+    prior_scale
+        Multiplies the standard deviations that weights have before the first row.
+    intercept_scale
+        Standard deviation of the output's bias before the first row; with more than two classes that of the log odds
+        between any two.
+    covariance
+        Between which weights correlations are kept: `"full"`, `"low_rank"`, `"layer"`, `"neuron"`, `"kronecker"` or
+        `"diagonal"`, see `onepass.BayesianNetwork`. `"auto"` keeps all as long as the network is small, and fewer when
+        features or classes make it too large.
+    forgetting
+        In (0, 1]. Below 1 the past fades, for classes that drift.
+    drift
+        The rate at which the weights move, in [0, 1]: before each row by this share of the prior's variance. `"auto"`:
+        six hypotheses side by side, five rates and a quick return to the prior, weighed row by row; about ten times the
+        time of a plain model. It needs `forgetting=1`.
+    outliers
+        Share of the labels that are wrong, in [0, 0.5). Above 0 it is learned, from this start, and each
+        row counts as far as its label is believed.
+    seed
+        Of the means that the weights start with.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> from onepass.river import MLPClassifier
+    >>> model = preprocessing.StandardScaler() | MLPClassifier(hidden=(20,))
+    >>> loss = evaluate.progressive_val_score(datasets.Bananas(), model, metrics.LogLoss())
+    >>> print(f"{loss.get():.2f}")
+    0.27
+    """
+
+    def __init__(
+        self,
+        hidden: tuple[int, ...] = (20,),
+        activation: str = "relu",
+        prior_scale: float = 1.0,
+        intercept_scale: float = 4.0,
+        covariance: Covariance = "auto",
+        forgetting: float = 1.0,
+        drift: float | str = 0.0,
+        outliers: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        self.hidden = hidden
+        self.activation = activation
+        self.prior_scale = prior_scale
+        self.intercept_scale = intercept_scale
+        self.covariance = covariance
+        self.forgetting = forgetting
+        self.drift = as_drift(drift)
+        self.outliers = outliers
+        self.seed = seed
+        self._start()
+
+    def _options(self) -> Parameters:
+        names = ("hidden", "activation", "prior_scale", "intercept_scale", "forgetting", "drift", "outliers", "seed")
+        return {name: getattr(self, name) for name in names}
+
+
+class MLPRegressor(_NamedInputs, base.Regressor):
+    """Network of Bayesian perceptrons for numbers or counts: no learning rate, no optimiser.
+
+    Features may come and go. Features and numbers to predict should be of about unit scale: scale both, the targets by
+    River's `TargetStandardScaler` as below; counts stay as they are. A value must be a finite number; a feature that a
+    row leaves out counts as zero, as does one in predictions that no row has had so far.
+
+    Parameters
+    ----------
+    hidden
+        Units of each hidden layer.
+    activation
+        Of the hidden units, as for `onepass.BayesianPerceptron`.
+    prior_scale
+        Multiplies the standard deviations that weights have before the first row.
+    observation
+        `"gaussian"` for numbers; `"poisson"` or `"negative_binomial"` for counts, whose rate is the exponential of the
+        output; the latter vary more than Poisson's, by a dispersion that is learned.
+    noise
+        Variance of the targets' noise, or the dispersion of negative binomial counts; `"learn"` estimates it on the
+        way, `"heteroscedastic"` as a function of the features.
+    intercept_scale
+        Standard deviation of the output's bias before the first row. None leaves it to the network's prior, which is
+        made for scaled targets.
+    covariance
+        Between which weights correlations are kept: `"full"`, `"low_rank"`, `"layer"`, `"neuron"`, `"kronecker"` or
+        `"diagonal"`, see `onepass.BayesianNetwork`. `"auto"` keeps all as long as the network is small, and fewer when
+        features or classes make it too large.
+    forgetting
+        In (0, 1]. Below 1 the past fades, for relations that drift.
+    drift
+        The rate at which the weights move, in [0, 1]: before each row by this share of the prior's variance. `"auto"`:
+        six hypotheses side by side, five rates and a quick return to the prior, weighed row by row; about ten times the
+        time of a plain model. It needs `forgetting=1`.
+    outliers
+        Share of the targets that are not to be trusted, in [0, 0.5). Above 0 it is learned, from this start, and each
+        row counts as far as its target is believed.
+    seed
+        Of the means that the weights start with.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> from onepass.river import MLPRegressor
+    >>> scaled = preprocessing.TargetStandardScaler(MLPRegressor(hidden=(20,)))
+    >>> model = preprocessing.StandardScaler() | scaled
+    >>> error = evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
+    >>> print(f"{error.get():.2f}")
+    0.36
+    """
+
+    def __init__(
+        self,
+        hidden: tuple[int, ...] = (20,),
+        activation: str = "relu",
+        observation: str = "gaussian",
+        noise: float | str = "learn",
+        prior_scale: float = 1.0,
+        intercept_scale: float | None = None,
+        covariance: Covariance = "auto",
+        forgetting: float = 1.0,
+        drift: float | str = 0.0,
+        outliers: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        self.hidden = hidden
+        self.activation = activation
+        self.observation = observation
+        self.noise = noise
+        self.prior_scale = prior_scale
+        self.intercept_scale = intercept_scale
+        self.covariance = covariance
+        self.forgetting = forgetting
+        self.drift = as_drift(drift)
+        self.outliers = outliers
+        self.seed = seed
+        self._start()
+
+    def _options(self) -> Parameters:
+        names = ("hidden", "activation", "prior_scale", "intercept_scale", "forgetting", "drift", "outliers", "seed")
+        return {name: getattr(self, name) for name in names}
+
+    def _outputs(self) -> Parameters:
+        return {"n_outputs": 1, "observation": self.observation, "noise": self.noise}
+
+    def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
+        """Learn one row and its target."""
+        self._learn_row(x, as_target(y))
+
+    def predict_one(self, x: Mapping[Any, Any], with_dist: bool = False) -> Any:
+        """Expected target, or with ``with_dist`` the distribution of a new one, as the Gaussian with its moments."""
+        network, row = self._known_row(x)
+        seen = network.predict(row)
+        return gaussian(seen) if with_dist else float(seen.mean)
+
+    def outlier_probability_one(self, x: Mapping[Any, Any], y: Any) -> float:
+        """Probability that the target of a row is not to be trusted, by what is believed now; 0 with ``outliers=0``."""
+        network, row = self._known_row(x)
+        return float(network.outlier_probability(row, as_target(y)))

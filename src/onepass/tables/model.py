@@ -74,7 +74,8 @@ class TabularModel:
         """Names and Arrow types of the columns to read."""
         types = self.encoding.types()
         if target:
-            numeric = isinstance(self.target, NumberTarget) or self.target.numeric
+            target = self.target
+            numeric = target.written.is_plain if isinstance(target, NumberTarget) else target.numeric
             types[self.target.name] = pa.float64() if numeric else pa.string()
         return types
 

@@ -19,6 +19,7 @@ from onepass.tables.columns.missing import (
     MISSING_WORDS,
     missing_words_from_state,
     missing_words_state,
+    values_note,
 )
 from onepass.tables.columns.number_format import has_leading_zeros
 from onepass.tables.columns.values import Bad, as_texts
@@ -52,7 +53,7 @@ class Category:
     def words(self) -> str:
         """Say what is done with it."""
         what = f"one of {len(self.levels)} categories ({listed(self.levels, 4)}), a feature each"
-        notes = _codes_note(has_leading_zeros(pa.array(self.levels, pa.string()))) + _values_note(self.levels)
+        notes = _codes_note(has_leading_zeros(pa.array(self.levels, pa.string()))) + values_note(self.levels)
         return f"{what}; anything else or missing: one more{notes}{likely_mistake(self.levels)}"
 
     def fill(self, array: Any, out: FloatArray, bad: Bad) -> None:
@@ -91,12 +92,6 @@ def _codes_note(codes: bool) -> str:
     return "; digits with leading zeros are texts" if codes else ""
 
 
-def _values_note(values: Sequence[str]) -> str:
-    """Say which words that mean a missing value elsewhere are values here."""
-    words = [word for word in MISSING_WORDS if word in values]
-    return f"; {listed(words, 3)} {'is a value' if len(words) == 1 else 'are values'}" if words else ""
-
-
 @dataclass(frozen=True)
 class Hashed:
     """Too many values for a feature each: they share a few, by a hash that is the same everywhere and for ever."""
@@ -121,7 +116,7 @@ class Hashed:
     def words(self) -> str:
         """Say what is done with it."""
         values = [word for word in MISSING_WORDS if word not in self.missing_words]
-        notes = _codes_note(self.codes) + _values_note(values)
+        notes = _codes_note(self.codes) + values_note(values)
         return f"many categories, hashed into {self.buckets} features; missing: none of them{notes}"
 
     def fill(self, array: Any, out: FloatArray, bad: Bad) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from onepass.files.state import Parameters
+from onepass.tables.columns.wording import listed
 
 __all__ = [
     "MISSING_WORDS",
@@ -18,6 +19,7 @@ __all__ = [
     "missing_words_from_state",
     "missing_words_state",
     "told_words",
+    "values_note",
     "with_placeholders",
     "without_words",
 ]
@@ -67,6 +69,12 @@ def told_words(words: Sequence[str]) -> tuple[str, ...]:
     """Those of a column's words that are worth telling: all, or those beside the usual ones."""
     usual = len(MISSING_WORDS)
     return tuple(words[usual:] if tuple(words[:usual]) == MISSING_WORDS else words)
+
+
+def values_note(values: Sequence[str]) -> str:
+    """Say which words that mean a missing value elsewhere are values here."""
+    words = [word for word in MISSING_WORDS if word in values]
+    return f"; {listed(words, 3)} {'is a value' if len(words) == 1 else 'are values'}, not missing" if words else ""
 
 
 def missing_words_state(words: Sequence[str]) -> Parameters:

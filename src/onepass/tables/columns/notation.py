@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from onepass.tables.columns.date_format import DateFormat
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.missing import MISSING_WORDS
 
@@ -33,6 +34,8 @@ class Notation:
     def __post_init__(self) -> None:
         if self.decimal not in (None, ".", ","):
             raise SchemaError(f"the decimal sign must be '.' or ',', got {self.decimal!r}", setting="decimal")
+        for pattern in self.date_formats:
+            DateFormat(pattern)  # refuses what can't be read
 
     def missing_words(self, values: Sequence[str] = ()) -> tuple[str, ...]:
         """Words for a missing value in a column that has some of them as values."""

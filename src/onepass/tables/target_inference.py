@@ -178,7 +178,7 @@ class _Spellings:
 
 def _float(label: str) -> float | None:
     try:
-        value = float(label)
+        value = float(label.replace("_", "?"))  # 1_000 is a number in Python's source only
     except ValueError:
         return None
     return value if np.isfinite(value) else None

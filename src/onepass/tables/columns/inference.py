@@ -151,14 +151,18 @@ class FirstValues:
         """How they are written if they are dates of digits alone, as 20240131."""
         if not (pa.types.is_integer(self.array.type) or is_text(self.array)):
             return None
-        texts = as_texts(self.array.drop_null(), self.name) if not is_text(self.array) else self.known_numbers
-        distinct = texts.unique()
+        known = self.known_numbers if is_text(self.array) else self.array.drop_null()
         given = [pattern for pattern in self.notation.date_formats if "%d" in pattern]
         for pattern in (*given, "%Y%m%d"):
-            days = as_days(distinct, self.name, {}, DateFormat(pattern))
-            if len(distinct) >= _FEWEST_DATES and (np.abs(days) < _CENTURY).all():
-                return DateFormat(pattern, self.as_numbers[0].missing_words)
+            written = DateFormat(pattern, self.as_numbers[0].missing_words)
+            # A look at the first spares one at all of most numbers.
+            if all(_are_dates(values, written) for values in (known[:_FEWEST_DATES], known)):
+                return written if len(known.unique()) >= _FEWEST_DATES else None
         return None
+
+
+def _are_dates(values: Any, written: DateFormat) -> bool:
+    return bool((np.abs(as_days(values, "", {}, written)) < _CENTURY).all())
 
 
 def _infer_column(values: FirstValues, kind: str | None, one_hot: int, buckets: int, outliers: float) -> Column | str:

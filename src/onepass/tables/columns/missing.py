@@ -39,13 +39,13 @@ _FEWEST = 5  # rows that have to have a word before it is taken for a value
 def without_words(texts: Any, words: Sequence[str]) -> Any:
     """Texts without surrounding space, null where one is among the words or empty."""
     trimmed = pc.utf8_trim_whitespace(texts)
-    missing = pc.is_in(trimmed, value_set=pa.array(["", *words], trimmed.type))
-    return pc.if_else(missing, pa.scalar(None, trimmed.type), trimmed)
+    return pc.if_else(_among(trimmed, ["", *words]), pa.scalar(None, trimmed.type), trimmed)
 
 
 def with_placeholders(texts: Any) -> tuple[str, ...]:
     """The usual words, and those among the texts that can only stand for a missing number or date."""
-    seen = set(pc.utf8_trim_whitespace(texts).unique().to_pylist())
+    trimmed = pc.utf8_trim_whitespace(texts)
+    seen = set(trimmed.filter(_among(trimmed, _PLACEHOLDERS)).unique().to_pylist())
     return (*MISSING_WORDS, *(word for word in _PLACEHOLDERS if word in seen))
 
 
@@ -57,12 +57,18 @@ def frequent_words(texts: Any, words: Sequence[str]) -> tuple[str, ...]:
     >>> frequent_words(pa.array(["Grvl"] * 9 + ["Pave"] * 11 + ["NA"] * 80 + ["null"]), MISSING_WORDS)
     ('NA',)
     """
+    if not pc.any(_among(texts, words)).as_py():
+        return ()
     counts = {one["values"]: one["counts"] for one in pc.value_counts(texts.drop_null()).to_pylist()}
     others = [count for text, count in counts.items() if text not in words]
     if not others:
         return ()
     fewest = max(_FEWEST, 0.5 * sum(others) / len(others))
     return tuple(word for word in words if counts.get(word, 0) >= fewest)
+
+
+def _among(texts: Any, words: Sequence[str]) -> Any:
+    return pc.is_in(texts, value_set=pa.array(words, texts.type))
 
 
 def told_words(words: Sequence[str]) -> tuple[str, ...]:

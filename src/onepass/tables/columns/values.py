@@ -125,7 +125,8 @@ def plain(array: Any) -> Any:
     """An Arrow array in one piece and without a dictionary."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    array = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    return array.cast(pa.string()) if pa.types.is_string_view(array.type) else array
 
 
 def is_text(array: Any) -> bool:

@@ -67,7 +67,7 @@ def _likely_task(first: FirstValues, classes: Sequence[str]) -> tuple[str, str]:
         raise SchemaError(f"the target {first.name!r} has no values among the first rows; is it the right column?")
     if pa.types.is_boolean(known.type):
         return "classification", "true or false"
-    written, share = first.as_numbers
+    _, share = first.as_numbers
     if share < 1.0 - _WRONG:  # a few bad values don't make a class of every number
         return "classification", "texts"
     if first.are_codes:

@@ -33,7 +33,7 @@ UNITS = {
     "percent": "{}%",
     "apart": "{}\u00a0%",
 }
-NEGATIVES = {"front": "-{}", "minus": "−{}", "accounting": "({})", "behind": "{}-"}
+NEGATIVES = {"front": "-{}", "minus": "\u2212{}", "accounting": "({})", "behind": "{}-"}
 
 
 def written(value: Decimal, style: str, unit: str, negative: str) -> str:
@@ -56,9 +56,7 @@ def written(value: Decimal, style: str, unit: str, negative: str) -> str:
     st.sampled_from(sorted(UNITS)),
     st.sampled_from(sorted(NEGATIVES)),
 )
-def test_what_is_written_in_a_style_is_read_back(
-    values: list[Decimal], style: str, unit: str, negative: str
-) -> None:
+def test_what_is_written_in_a_style_is_read_back(values: list[Decimal], style: str, unit: str, negative: str) -> None:
     texts = pa.array([written(value, style, unit, negative) for value in values])
     found, share = likely_number_format(texts, AS_WRITTEN)  # two decimals leave no doubt about the sign
     assert share == 1.0

@@ -131,9 +131,7 @@ class Hashed:
         out[rows, places[index[rows]] if len(rows) else []] = 1.0
 
     @classmethod
-    def inferred(
-        cls, name: str, levels: Any, buckets: int, missing_words: tuple[str, ...] = MISSING_WORDS
-    ) -> "Hashed":
+    def inferred(cls, name: str, levels: Any, buckets: int, missing_words: tuple[str, ...] = MISSING_WORDS) -> "Hashed":
         """Shares of the buckets from Arrow's counts of the values."""
         places = [_bucket(text, buckets) for text in levels.field("values").to_pylist()]
         counts = np.bincount(places, levels.field("counts"), minlength=buckets)

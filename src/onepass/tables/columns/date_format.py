@@ -50,7 +50,9 @@ _DIRECTIVES = {
     "a": f"(?i:{'|'.join(day[:3] for day in _WEEKDAYS.split('|'))})",
 }
 _RANGES = {"m": (1, 12), "d": (1, 31), "j": (1, 366), "H": (0, 23), "I": (1, 12), "M": (0, 59), "S": (0, 59)}
-_TIME = re.compile(r"^(?P<date>.*?\d)(?P<gap>[T,\s]+)\d{1,2}:\d{2}(?P<s>:\d{2}(?P<f>\.\d+)?)?(?P<p>\s*[aApP]\.?[mM]\.?)?$")
+_TIME = re.compile(
+    r"^(?P<date>.*?\d)(?P<gap>[T,\s]+)\d{1,2}:\d{2}(?P<s>:\d{2}(?P<f>\.\d+)?)?(?P<p>\s*[aApP]\.?[mM]\.?)?$"
+)
 # In the order of preference where both the day and the month may come first.
 _DATES = (
     *("%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d"),
@@ -192,10 +194,8 @@ def _whole(part: Any, name: str) -> Any:
 def _day_number(parts: dict[str, Any], n: int) -> tuple[Any, Any]:
     """Days since 1970, and which of them the calendar has."""
     ones = np.ones(n, dtype=np.int64)
-    if "Y" in parts:
-        year = parts["Y"]
-    else:
-        year = parts["y"] + np.where(parts["y"] < 69, 2000, 1900)  # as POSIX has it
+    # Two digits are years from 1969 to 2068, as POSIX has it.
+    year = parts["Y"] if "Y" in parts else parts["y"] + np.where(parts["y"] < 69, 2000, 1900)
     by_month = "j" not in parts
     month = next((parts[name] for name in "mbB" if name in parts), ones) if by_month else ones
     day = parts.get("d", ones) if by_month else parts["j"]

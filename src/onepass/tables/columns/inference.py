@@ -115,7 +115,9 @@ class FirstValues:
     def texts(self) -> Any:
         """Them as texts, null where one is missing."""
         texts = as_texts(self.array, self.name)
-        return pc.if_else(pc.is_in(texts, pa.array(self.missing_words, pa.string())), pa.scalar(None, pa.string()), texts)
+        return pc.if_else(
+            pc.is_in(texts, pa.array(self.missing_words, pa.string())), pa.scalar(None, pa.string()), texts
+        )
 
     @cached_property
     def missing_words(self) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ MISSING_WORDS = ("NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A
 # What also stands for a missing value where numbers or dates are expected, and is a value anywhere else.
 _PLACEHOLDERS = (
     *("na", "#NA", "<NA>", "n.a.", "n.a", "N.A.", "NaT", "nat", "none", "NONE", "Null", "nil", "(null)", r"\N"),
-    *("?", "??", "-", "--", "---", "–", "—", ".", "..", "...", "*", "#DIV/0!", "#VALUE!", "#REF!"),
+    *("?", "??", "-", "--", "---", "\u2013", "\u2014", ".", "..", "...", "*", "#DIV/0!", "#VALUE!", "#REF!"),
     *("missing", "Missing", "MISSING", "unknown", "Unknown", "UNKNOWN", "not available", "Not available"),
 )
 _FEWEST = 5  # rows that have to have a word before it is taken for a value

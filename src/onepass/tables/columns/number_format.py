@@ -1,7 +1,7 @@
 """How numbers are written: `1234.5`, `1,234.5`, `1.234,5`, `1 234,5`, `$4,000`, `4.000 €`, `7.47%`, `(12)`.
 
-One column has one way. Numbers as programs write them are parsed by Arrow alone; all others are checked by a pattern and
-rewritten first, whole columns at a time.
+One column has one way. Numbers as programs write them are parsed by Arrow alone; all others are checked by a pattern
+and rewritten first, whole columns at a time.
 """
 
 import re
@@ -27,7 +27,8 @@ from onepass.tables.columns.notation import Notation
 __all__ = ["PLAIN", "NumberFormat", "has_leading_zeros", "likely_decimal", "likely_number_format"]
 
 _SPACE = r"[\s\p{Z}]*"
-_GAP = r"['’\s\p{Z}]"  # between thousands
+_GAP = r"['\x{2019}\s\p{Z}]"  # between thousands
+_MINUS = r"\x{2212}-"  # as typesetters and as keyboards have it
 _CODES = "USD EUR GBP JPY CHF AUD CAD NZD CNY INR SEK NOK DKK PLN CZK HUF RON RUB TRY BRL MXN ZAR KRW SGD HKD THB ILS"
 _UNIT = rf"(?:[A-Z]{{0,3}}\p{{Sc}}|{_CODES.replace(' ', '|')}|kr|zł|Kč|Fr\.|Rs\.?|%)"
 _MOST_SIGNS = 8  # of a unit
@@ -75,7 +76,7 @@ class NumberFormat:
         texts = pc.if_else(good, texts, pa.scalar(None, texts.type))
         if self.unit:
             texts = pc.replace_substring(texts, pattern=self.unit, replacement="")
-        negative = pc.match_substring_regex(texts, pattern="^[^0-9]*[(−-]|[−-][^0-9]*$").fill_null(False)
+        negative = pc.match_substring_regex(texts, pattern=rf"^[^0-9]*[({_MINUS}]|[{_MINUS}][^0-9]*$").fill_null(False)
         other = "," if self.decimal == "." else r"\."
         junk = rf"^[^0-9{self.decimal}]+|[^0-9]+$|{other}|{_GAP}"
         digits = pc.replace_substring_regex(texts, pattern=junk, replacement="")
@@ -94,12 +95,13 @@ class NumberFormat:
         point, comma = (r"\.", ",") if self.decimal == "." else (",", r"\.")
         # Groups of two are Indian; a first group of 0 shows that the sign is no separator.
         groups = rf"[1-9]\d{{0,2}}(?:{comma}\d{{2,3}})*{comma}\d{{3}}|[1-9]\d{{0,2}}(?:{_GAP}\d{{3}})+|\d+"
+        groups = groups if self.grouped else r"\d+"
         body = rf"(?:(?:{groups})(?:{point}\d*)?|{point}\d+)(?:[eE][-+]?\d+)?"
         unit = rf"{_SPACE}(?:{re.escape(self.unit)})?{_SPACE}" if self.unit else _SPACE
         ways = (
-            rf"[-+−]?{unit}{body}{unit}",
-            rf"{unit}[-+−]{_SPACE}{body}{unit}",
-            rf"{unit}{body}{unit}[-−]",
+            rf"[+{_MINUS}]?{unit}{body}{unit}",
+            rf"{unit}[+{_MINUS}]{_SPACE}{body}{unit}",
+            rf"{unit}{body}{unit}[{_MINUS}]",
             rf"{unit}\({unit}{body}{unit}\){unit}",
         )
         return f"^(?:{'|'.join(ways)})$"
@@ -165,8 +167,8 @@ def _unit(values: Any) -> str:
 def _preferred(tied: list[NumberFormat], known: Any, likely: str | None) -> NumberFormat:
     """One of several ways that read the values equally well.
 
-    ``25,649`` is either 25649 or 25.649: other columns decide, else the unit, as amounts of money have no three decimals
-    and shares have no thousands.
+    ``25,649`` is either 25649 or 25.649: other columns decide, else the unit, as amounts of money have no three
+    decimals and shares have no thousands.
     """
     by_sign = {one.decimal: one for one in reversed(tied)}
     if len(by_sign) == 1 or not pc.any(pc.match_substring_regex(known, "[.,]")).as_py():

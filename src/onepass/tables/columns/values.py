@@ -45,7 +45,9 @@ def parse_numbers(array: Any, name: str, bad: Bad, written: NumberFormat = PLAIN
     """Values as numbers that may be infinite, NaN where one is missing; those that are none are noted in ``bad``."""
     array = plain(array)
     if is_text(array):
-        return _parse_plain(array, name, bad, written) if written.is_plain else _parse_written(array, name, bad, written)
+        return (
+            _parse_plain(array, name, bad, written) if written.is_plain else _parse_written(array, name, bad, written)
+        )
     if is_numeric(array.type) or pa.types.is_null(array.type) or pa.types.is_boolean(array.type):
         if array.type != pa.float64():
             array = pc.cast(array, pa.float64(), safe=False)

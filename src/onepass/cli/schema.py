@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["flag", "schema_error_words", "schema_options", "task_words"]
 
-_FLAGS = {"kinds": "--as"}
+_FLAGS = {"kinds": "--as", "date_formats": "--date-format"}
 _SETTINGS = (
     "hidden",
     "activation",

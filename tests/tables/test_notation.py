@@ -128,6 +128,11 @@ def test_many_texts_that_are_hashed_know_their_words() -> None:
     assert b.state().keys() == {"name", "buckets", "shares"}  # as in files of earlier versions
 
 
+def test_a_handful_of_rows_makes_no_word_a_value() -> None:
+    (column,) = infer(batch(a=["x", "y", "NA", "NA"]), []).columns
+    assert column.features == ["a=x", "a=y", "a=(other)"]
+
+
 def test_nothing_but_words_is_nothing() -> None:
     assert infer(batch(a=["NA", "None", None], b=["1", "2", "3"]), []).ignored == {
         "a": "it has no values among the first rows"

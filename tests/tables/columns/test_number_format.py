@@ -94,7 +94,9 @@ def test_signs_mean_what_the_column_shows(texts: list[str], values: list[float])
     np.testing.assert_array_equal(as_numbers(array, "x", {}, found), values)
 
 
-@pytest.mark.parametrize("texts", [["3 kg", "4 kg"], ["A12", "B13"], ["1,2,3", "2,3"], ["$3", "€4"], ["1-2", "2-3"]])
+@pytest.mark.parametrize(
+    "texts", [["3 kg", "4 kg"], ["A12", "B13"], ["1,2,3", "2,3"], ["$3", "€4"], ["1-2", "2-3"], ["192.168.10.101"]]
+)
 def test_what_is_no_number_stays_text(texts: list[str]) -> None:
     assert likely_number_format(pa.array(texts), AS_WRITTEN)[1] < 0.98
 

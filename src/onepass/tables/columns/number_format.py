@@ -93,8 +93,9 @@ class NumberFormat:
         if self.is_plain:
             return r"^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$|^[-+]?(?i:nan|inf|infinity)$"
         point, comma = (r"\.", ",") if self.decimal == "." else (",", r"\.")
-        # Groups of two are Indian; a first group of 0 shows that the sign is no separator.
-        groups = rf"[1-9]\d{{0,2}}(?:{comma}\d{{2,3}})*{comma}\d{{3}}|[1-9]\d{{0,2}}(?:{_GAP}\d{{3}})+|\d+"
+        # India has groups of two, between commas; a first group of 0 shows that the sign is no separator.
+        more = "{2,3}" if self.decimal == "." else "{3}"
+        groups = rf"[1-9]\d{{0,2}}(?:{comma}\d{more})*{comma}\d{{3}}|[1-9]\d{{0,2}}(?:{_GAP}\d{{3}})+|\d+"
         groups = groups if self.grouped else r"\d+"
         body = rf"(?:(?:{groups})(?:{point}\d*)?|{point}\d+)(?:[eE][-+]?\d+)?"
         unit = rf"{_SPACE}(?:{re.escape(self.unit)})?{_SPACE}" if self.unit else _SPACE

@@ -16,6 +16,7 @@ from onepass.tables.columns.wording import listed
 __all__ = [
     "MISSING_WORDS",
     "frequent_words",
+    "has_words",
     "missing_words_from_state",
     "missing_words_state",
     "told_words",
@@ -57,7 +58,7 @@ def frequent_words(texts: Any, words: Sequence[str]) -> tuple[str, ...]:
     >>> frequent_words(pa.array(["Grvl"] * 9 + ["Pave"] * 11 + ["NA"] * 80 + ["null"]), MISSING_WORDS)
     ('NA',)
     """
-    if not pc.any(_among(texts, words)).as_py():
+    if not has_words(texts, words):
         return ()
     counts = {one["values"]: one["counts"] for one in pc.value_counts(texts.drop_null()).to_pylist()}
     others = [count for text, count in counts.items() if text not in words]
@@ -65,6 +66,11 @@ def frequent_words(texts: Any, words: Sequence[str]) -> tuple[str, ...]:
         return ()
     fewest = max(_FEWEST, 0.5 * sum(others) / len(others))
     return tuple(word for word in words if counts.get(word, 0) >= fewest)
+
+
+def has_words(texts: Any, words: Sequence[str]) -> bool:
+    """Whether any of the texts is among the words."""
+    return bool(pc.any(_among(texts, words)).as_py())
 
 
 def _among(texts: Any, words: Sequence[str]) -> Any:

@@ -72,17 +72,21 @@ class NumberFormat:
 
     def numbers(self, texts: Any) -> Any:
         """Numbers that texts without surrounding space stand for; NaN for those that are none."""
-        good = pc.match_substring_regex(texts, pattern=self._pattern)
-        texts = pc.if_else(good, texts, pa.scalar(None, texts.type))
+        texts = pc.if_else(self.reads(texts), texts, pa.scalar(None, texts.type))
         if self.unit:
-            texts = pc.replace_substring(texts, pattern=self.unit, replacement="")
+            texts = pc.utf8_trim_whitespace(pc.replace_substring(texts, pattern=self.unit, replacement=""))
+        if pc.all(pc.match_substring_regex(texts, pattern="^-?[0-9.,]+$")).as_py():
+            return self._cast(texts)
         negative = pc.match_substring_regex(texts, pattern=rf"^[^0-9]*[({_MINUS}]|[{_MINUS}][^0-9]*$").fill_null(False)
-        other = "," if self.decimal == "." else r"\."
-        junk = rf"^[^0-9{self.decimal}]+|[^0-9]+$|{other}|{_GAP}"
-        digits = pc.replace_substring_regex(texts, pattern=junk, replacement="")
-        digits = pc.replace_substring(digits, pattern=",", replacement=".")
-        values = pc.cast(digits, pa.float64()).to_numpy(zero_copy_only=False)
+        junk = rf"^[^0-9{self.decimal}]+|[^0-9]+$|{_GAP}"
+        values = self._cast(pc.replace_substring_regex(texts, pattern=junk, replacement=""))
         return np.where(negative.to_numpy(zero_copy_only=False), -values, values)
+
+    def _cast(self, texts: Any) -> Any:
+        """Numbers of nothing but digits and signs, between which thousands may still be set apart."""
+        digits = pc.replace_substring(texts, pattern="," if self.decimal == "." else ".", replacement="")
+        digits = pc.replace_substring(digits, pattern=",", replacement=".")
+        return pc.cast(digits, pa.float64()).to_numpy(zero_copy_only=False)
 
     def reads(self, texts: Any) -> Any:
         """Which texts, without surrounding space, are numbers so written; an Arrow array of booleans."""

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from onepass._typing import FloatArray
 from onepass.tables.columns.errors import SchemaError
-from onepass.tables.columns.missing import without_words
+from onepass.tables.columns.missing import has_words, without_words
 from onepass.tables.columns.number_format import PLAIN, NumberFormat
 from onepass.tables.columns.wording import number_text, quoted
 
@@ -30,6 +30,8 @@ __all__ = [
     "parse_one_by_one",
     "plain",
 ]
+
+_GLANCE = 100  # rows that show whether a column has words for missing values
 
 Bad = dict[int, str]  # row -> why it is rejected
 
@@ -57,10 +59,13 @@ def parse_numbers(array: Any, name: str, bad: Bad, written: NumberFormat = PLAIN
 
 def _parse_plain(array: Any, name: str, bad: Bad, written: NumberFormat) -> FloatArray:
     """Try the quickest way first: nothing but numbers, then numbers and words for missing ones."""
-    try:
-        return np.asarray(pc.cast(array, pa.float64()).to_numpy(zero_copy_only=False))
-    except pa.ArrowInvalid:
-        known = without_words(array, written.missing_words)
+    # Arrow takes long to find that it can't, so a column that begins with a word is not even tried.
+    if not has_words(array[:_GLANCE], written.missing_words):
+        try:
+            return np.asarray(pc.cast(array, pa.float64()).to_numpy(zero_copy_only=False))
+        except pa.ArrowInvalid:
+            pass
+    known = without_words(array, written.missing_words)
     try:
         return np.asarray(pc.cast(known, pa.float64()).to_numpy(zero_copy_only=False))
     except pa.ArrowInvalid:

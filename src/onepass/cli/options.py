@@ -265,6 +265,25 @@ shape = _all(
         help="What a column holds: number, boolean, category, hashed or date. May be given several times.",
     ),
     click.option(
+        "--decimal",
+        type=click.Choice([".", ","]),
+        help="Decimal sign of numbers, where they can be read with it; detected per column by default.",
+    ),
+    click.option(
+        "--missing",
+        type=names,
+        metavar="A,B,...",
+        help="Words that stand for a missing value, and no others; '' for none. An empty field is always missing. By "
+        "default NA, null, None and the like, unless a column of texts has one of them as a frequent value.",
+    ),
+    click.option(
+        "--date-format",
+        "date_formats",
+        multiple=True,
+        metavar="FORMAT",
+        help="How dates are written, such as %d/%m/%Y; detected per column by default. May be given several times.",
+    ),
+    click.option(
         "--one-hot",
         type=click.IntRange(1, 10_000),
         default=20,

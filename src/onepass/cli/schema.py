@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["flag", "schema_error_words", "schema_options", "task_words"]
 
-_FLAGS = {"kinds": "--as"}
+_FLAGS = {"kinds": "--as", "date_formats": "--date-format"}
 _SETTINGS = (
     "model_kind",
     "hidden",
@@ -39,6 +39,7 @@ def flag(setting: str) -> str:
 def schema_options(target: str, shape: dict[str, Any]) -> "SchemaOptions":
     """What the options ask for, checked as far as that goes without the data."""
     from onepass.tables.columns.encoding import KINDS
+    from onepass.tables.columns.notation import Notation
     from onepass.tables.schema import SchemaOptions
     from onepass.tables.settings import Settings
 
@@ -53,7 +54,8 @@ def schema_options(target: str, shape: dict[str, Any]) -> "SchemaOptions":
     covariance = None if shape["covariance"] == "auto" else shape["covariance"]
     settings = Settings(noise=noise, covariance=covariance, **{name: shape[name] for name in _SETTINGS})
     plain = {name: shape[name] for name in ("task", "classes", "columns", "ignore", "one_hot", "buckets", "sample")}
-    return SchemaOptions(target, kinds=kinds, settings=settings, **plain)
+    notation = Notation(shape["decimal"], shape["missing"], tuple(shape["date_formats"]))
+    return SchemaOptions(target, kinds=kinds, notation=notation, settings=settings, **plain)
 
 
 def _check_model(shape: dict[str, Any]) -> None:

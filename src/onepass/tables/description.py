@@ -8,6 +8,7 @@ import numpy as np
 from onepass.beliefs.cost import multiply_adds
 from onepass.beliefs.layout import Layout
 from onepass.tables.columns.boolean import Boolean
+from onepass.tables.columns.missing import values_note
 from onepass.tables.columns.number import Number
 from onepass.tables.columns.wording import listed, standardised
 from onepass.tables.contest import CONTEST_ROWS, Contest
@@ -80,11 +81,13 @@ def choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
 def _target_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
     target = model.target
     if isinstance(target, CountTarget):
-        yield "target", f"{target.name}, a count"
+        yield "target", f"{target.name}, a count{target.written.words()}"
     elif isinstance(target, NumberTarget):
-        yield "target", f"{target.name}, {standardised('y', target.centre, target.scale)}"
+        written = f"a number{target.written.words()}, " if target.written.words() else ""
+        yield "target", f"{target.name}, {written}{standardised('y', target.centre, target.scale)}"
     else:
-        yield "target", f"{target.name}, one of {len(target.labels)} classes ({listed(target.labels, 8)})"
+        note = values_note(target.labels)
+        yield "target", f"{target.name}, one of {len(target.labels)} classes ({listed(target.labels, 8)}){note}"
 
 
 def _estimator_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:

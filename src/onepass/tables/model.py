@@ -110,8 +110,9 @@ class TabularModel:
         """Names and Arrow types of the columns to read."""
         types = self.encoding.types()
         if target:
-            numeric = isinstance(self.target, NumberTarget) or self.target.numeric
-            types[self.target.name] = pa.float64() if numeric else pa.string()
+            own = self.target
+            numeric = own.written.is_plain if isinstance(own, NumberTarget) else own.numeric
+            types[own.name] = pa.float64() if numeric else pa.string()
         return types
 
     def rows(self, batches: Sequence[RowBatch]) -> Rows:

@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.errors import SchemaError
-from onepass.tables.columns.inference import BUCKETS, ONE_HOT, infer
+from onepass.tables.columns.inference import BUCKETS, ONE_HOT, infer, notation_of
+from onepass.tables.columns.notation import AS_WRITTEN, Notation
 from onepass.tables.model import TabularModel
 from onepass.tables.prior_inference import infer_prior
 from onepass.tables.readers.batches import RowBatch
@@ -41,6 +42,7 @@ class SchemaOptions:
     one_hot: int = ONE_HOT
     buckets: int = BUCKETS
     sample: int = SAMPLE
+    notation: Notation = AS_WRITTEN
     settings: Settings = field(default_factory=Settings)
 
 
@@ -64,14 +66,15 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
     sample = _sample(batches, names)
     scanned = sources if rereadable and not options.classes else ()
     outliers = options.settings.outliers
+    notation = notation_of(sample, options.notation)
     target, reason = infer_target(
-        sample[options.target], options.target, options.task, options.classes, scanned, outliers
+        sample[options.target], options.target, options.task, options.classes, scanned, outliers, notation
     )
     leave_out = {options.target, *options.ignore}
     if options.columns:
         leave_out |= set(names) - set(options.columns)
     sizes = {"one_hot": options.one_hot, "buckets": options.buckets}
-    encoding = infer(sample, sorted(leave_out), kinds=options.kinds, **sizes, outliers=outliers)
+    encoding = infer(sample, sorted(leave_out), kinds=options.kinds, **sizes, outliers=outliers, notation=notation)
     if not encoding.columns:
         reasons = "; ".join(f"{name}: {why}" for name, why in encoding.ignored.items())
         raise SchemaError(f"{sources[0].name} has no column to learn from{f' ({reasons})' if reasons else ''}")

@@ -10,8 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from onepass.tables.columns.errors import SchemaError
+from onepass.tables.columns.inference import FirstValues
+from onepass.tables.columns.missing import without_words
+from onepass.tables.columns.notation import AS_WRITTEN, Notation
 from onepass.tables.columns.number import centre_and_scale
-from onepass.tables.columns.values import Bad, as_numbers, as_texts
+from onepass.tables.columns.values import as_numbers, as_texts, is_text, plain
 from onepass.tables.columns.wording import number_text
 from onepass.tables.readers.source import Source
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
@@ -29,6 +32,7 @@ def infer_target(
     classes: Sequence[str],
     sources: Sequence[Source],
     outliers: float = 0.0,
+    notation: Notation = AS_WRITTEN,
 ) -> tuple[Target, str]:
     """Infer the target from its values in the first rows, and return it with the reason for its task.
 
@@ -40,121 +44,141 @@ def infer_target(
     classes : all that will ever come, if they are declared
     sources : files to look through for further classes
     outliers : share of numbers that are not to be trusted, and don't count for the scale if they are wild
+    notation : how values are written, as far as it is known
     """
-    found, reason = (task, "as asked") if task else _likely_task(column, name, classes)
+    first = FirstValues(name, plain(column), notation)
+    found, reason = (task, "as asked") if task else _likely_task(first, classes)
     if found == "regression":
-        return _number_target(column, name, outliers), reason
+        return _number_target(first, outliers), reason
     if found == "counts":
-        return _count_target(column, name), reason
-    target = _class_target(column, name, classes, sources)
+        return _count_target(first), reason
+    target = _class_target(first, classes, sources)
     if found == "undecided" and target.numeric and len(target.labels) > 2:
-        return _number_target(column, name, outliers), "numbers"
+        return _number_target(first, outliers), "numbers"
     return target, reason
 
 
-def _likely_task(column: Any, name: str, classes: Sequence[str]) -> tuple[str, str]:
+def _likely_task(first: FirstValues, classes: Sequence[str]) -> tuple[str, str]:
     """The task and why; one that is undecided depends on all labels."""
     if classes:
         return "classification", "classes were declared"
-    known = column.drop_null()
+    known = (first.texts if is_text(first.array) else first.array).drop_null()
     if not len(known):
-        raise SchemaError(f"the target {name!r} has no values among the first rows; is it the right column?")
+        raise SchemaError(f"the target {first.name!r} has no values among the first rows; is it the right column?")
     if pa.types.is_boolean(known.type):
         return "classification", "true or false"
-    bad: Bad = {}
-    numeric = not pa.types.is_temporal(known.type)
-    values = as_numbers(known, name, bad) if numeric else np.empty(0)
-    if not numeric or any("no number" in reason for reason in bad.values()):
-        # A few bad values don't make a class of every number.
-        if numeric and len(bad) <= _WRONG * len(known):
-            return "regression", "numbers"
+    _, share = first.as_numbers
+    if share < 1.0 - _WRONG:  # a few bad values don't make a class of every number
         return "classification", "texts"
-    distinct = np.unique(values[np.isfinite(values)])
-    if len(distinct) <= 2 and (distinct == np.floor(distinct)).all():
+    if first.are_codes:
+        return "classification", "digits with leading zeros"
+    values = _numbers(first)
+    distinct = np.unique(values)
+    if share == 1.0 and len(distinct) <= 2 and (distinct == np.floor(distinct)).all():
         return "undecided", "two whole numbers"
-    counts = (distinct >= 0.0).all() and (distinct == np.floor(distinct)).all()
+    counts = share == 1.0 and (distinct >= 0.0).all() and (distinct == np.floor(distinct)).all()
     return "regression", "whole numbers from 0 on" if counts else "numbers"
 
 
-def _number_target(column: Any, name: str, outliers: float) -> NumberTarget:
-    values = as_numbers(column, name, {})
-    values = values[np.isfinite(values)]
+def _numbers(first: FirstValues) -> Any:
+    """Those of the first values that are numbers."""
+    values = as_numbers(first.array, first.name, {}, first.as_numbers[0])
+    return values[np.isfinite(values)]
+
+
+def _number_target(first: FirstValues, outliers: float) -> NumberTarget:
+    values = _numbers(first)
     if not len(values):
-        first = next((value for value in column.to_pylist() if value is not None), None)
+        shown = next((value for value in first.array.to_pylist() if value is not None), None)
         raise SchemaError(
-            f"the target {name!r} has no numbers among the first rows (the first is {str(first)[:40]!r}); "
+            f"the target {first.name!r} has no numbers among the first rows (the first is {str(shown)[:40]!r}); "
             "is it the right column?"
         )
-    return NumberTarget(name, *centre_and_scale(values, outliers))
+    return NumberTarget(first.name, *centre_and_scale(values, outliers), first.as_numbers[0])
 
 
-def _count_target(column: Any, name: str) -> CountTarget:
+def _count_target(first: FirstValues) -> CountTarget:
     """A count, if most of the first values are counts; a few that are not will be rejected."""
-    values = as_numbers(column, name, {})
-    values = values[np.isfinite(values)]
+    values = _numbers(first)
     bad = values[(values < 0.0) | (values != np.floor(values))]
     if not len(values) or len(bad) > _WRONG * len(values):
         shown = f" (such as {number_text(bad[0])})" if len(bad) else ""
         raise SchemaError(
-            f"the target {name!r} does not hold counts 0, 1, 2, ...{shown}; is it the right column?",
+            f"the target {first.name!r} does not hold counts 0, 1, 2, ...{shown}; is it the right column?",
             suggestions={"task": "regression"},
         )
-    return CountTarget(name)
+    return CountTarget(first.name, written=first.as_numbers[0])
 
 
-def _class_target(column: Any, name: str, classes: Sequence[str], sources: Sequence[Source]) -> ClassTarget:
-    found = set(classes) or _all_labels(column, name, sources)
-    numeric = all(_float(label) is not None for label in found)
+def _class_target(first: FirstValues, classes: Sequence[str], sources: Sequence[Source]) -> ClassTarget:
+    found = set(classes) or _all_labels(first, sources)
+    numeric = all(_float(label) is not None for label in found) and not first.are_codes
     labels = sorted(found, key=lambda label: (_float(label) or 0.0, label) if numeric else (0.0, label))
-    if {label.lower() for label in labels} == {"false", "true"}:
-        labels = ["false", "true"]
     if len(labels) < 2:
         may_be_number = bool(labels) and numeric
         raise SchemaError(
-            f"the target {name!r} has only one class, {labels[0] if labels else ''!r}: nothing to tell apart; "
+            f"the target {first.name!r} has only one class, {labels[0] if labels else ''!r}: nothing to tell apart; "
             f"declare all classes that will come{', or is it a number?' if may_be_number else ''}",
             suggestions={"classes": "a,b"} | ({"task": "regression"} if may_be_number else {}),
         )
-    return ClassTarget(name, tuple(labels), numeric)
+    words = first.as_numbers[0].missing_words if numeric else first.missing_words
+    return ClassTarget(first.name, tuple(labels), numeric, tuple(word for word in words if word not in labels))
 
 
-def _all_labels(column: Any, name: str, sources: Sequence[Source]) -> set[str]:
-    """Labels among the first rows and in all files."""
-    numeric = _is_numeric(column, name)
-    found = _labels(column, name, numeric)
+def _all_labels(first: FirstValues, sources: Sequence[Source]) -> set[str]:
+    """Labels among the first rows and in all files, each as it was written."""
+    written, share = first.as_numbers
+    numeric = written.is_plain and share == 1.0 and not first.are_codes
+    name, words = first.name, written.missing_words if numeric else first.missing_words
+    found = _Spellings(name, words, numeric)
+    found.add(first.array)
     for source in sources:
         for batch in source.batches({name: pa.float64() if numeric else pa.string()}, 0):
-            values = batch.column(name)
-            if values is not None:
-                found |= _labels(values, name, numeric)
-            if len(found) > _MOST_CLASSES:
+            if (values := batch.column(name)) is not None:
+                found.add(values)
+            if len(found.labels) > _MOST_CLASSES:
                 raise SchemaError(
                     f"the target {name!r} has more than {_MOST_CLASSES} classes; is it the right column, or a number?",
                     suggestions={"task": "regression"},
                 )
-    return found
+    return set(found.labels.values())
 
 
-def _is_numeric(column: Any, name: str) -> bool:
-    if pa.types.is_boolean(column.type):
-        return False
-    bad: Bad = {}
-    as_numbers(column, name, bad)
-    return not any("no number" in reason for reason in bad.values())
+class _Spellings:
+    """Labels as they were written; where one is written in several ways, in the simplest."""
 
+    def __init__(self, name: str, missing_words: Sequence[str], numeric: bool) -> None:
+        self._name, self._missing_words, self._numeric = name, missing_words, numeric
+        self.labels: dict[float | str, str] = {}
 
-def _labels(column: Any, name: str, numeric: bool) -> set[str]:
-    if numeric:
-        bad: Bad = {}
-        values = np.unique(as_numbers(column, name, bad))
-        return {number_text(value) for value in values[np.isfinite(values)].tolist()}
-    texts = as_texts(column, name).unique().drop_null().to_pylist()
-    return {text.lower() if text.lower() in ("true", "false") else text for text in texts}
+    def add(self, array: Any) -> None:
+        """Take up the labels of some values."""
+        array = plain(array)
+        if self._numeric and not is_text(array):
+            values = np.unique(as_numbers(array, self._name, {}))
+            for value in values[np.isfinite(values)].tolist():
+                self.labels.setdefault(value, number_text(value))
+            return
+        texts = as_texts(array, self._name).unique()
+        texts = without_words(texts, self._missing_words) if self._numeric else texts
+        for text in texts.drop_null().to_pylist():
+            self._add_text(text)
+
+    def _add_text(self, text: str) -> None:
+        if self._numeric:
+            value = _float(text)
+            if value is not None and self.labels.setdefault(value, text) != text:
+                self.labels[value] = number_text(value)
+        elif text.lower() in ("true", "false"):
+            if self.labels.setdefault(text.lower(), text) != text:
+                self.labels[text.lower()] = text.lower()
+        elif text not in self._missing_words:
+            self.labels[text] = text
 
 
 def _float(label: str) -> float | None:
     try:
-        value = float(label)
+        value = float(label.replace("_", "?"))  # 1_000 is a number in Python's source only
     except ValueError:
         return None
     return value if np.isfinite(value) else None

@@ -1,6 +1,6 @@
 """What a model of a table predicts: a number in its own units, a count, or one of several labels."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,7 +9,9 @@ import pyarrow.compute as pc
 
 from onepass._typing import FloatArray
 from onepass.files.state import Parameters, as_number
+from onepass.tables.columns.missing import MISSING_WORDS, missing_words_from_state, missing_words_state
 from onepass.tables.columns.number import FARTHEST, note_far, scale_from_state
+from onepass.tables.columns.number_format import PLAIN, NumberFormat
 from onepass.tables.columns.values import Bad, as_numbers, as_texts, note_infinite, parse_numbers
 from onepass.tables.columns.wording import listed, number_text
 
@@ -23,11 +25,12 @@ class NumberTarget:
     name: str
     centre: float
     scale: float
+    written: NumberFormat = PLAIN
     kind: ClassVar[str] = "number"
 
     def encode(self, array: Any, bad: Bad) -> FloatArray:
         """Targets as the estimator learns them; values that are none are noted in ``bad``."""
-        values = parse_numbers(array, self.name, bad)
+        values = parse_numbers(array, self.name, bad, self.written)
         with np.errstate(over="ignore"):
             scaled = (values - self.centre) / self.scale
         if not (np.abs(scaled) <= FARTHEST).all():
@@ -43,7 +46,7 @@ class NumberTarget:
 
     def state(self) -> Parameters:
         """All of it as data that JSON can hold; in files the scale is called spread."""
-        return {"name": self.name, "centre": self.centre, "spread": self.scale}
+        return {"name": self.name, "centre": self.centre, "spread": self.scale, **self.written.state()}
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ class CountTarget(NumberTarget):
 
     def state(self) -> Parameters:
         """All of it as data that JSON can hold."""
-        return {"name": self.name}
+        return {"name": self.name, **self.written.state()}
 
 
 @dataclass(frozen=True)
@@ -73,15 +76,19 @@ class ClassTarget:
     name: str
     labels: tuple[str, ...]
     numeric: bool
+    missing_words: tuple[str, ...] = MISSING_WORDS
     kind: ClassVar[str] = "class"
 
     def encode(self, array: Any, bad: Bad) -> FloatArray:
         """Indices of the labels; values that are none of them are noted in ``bad``."""
         if self.numeric:
-            values = as_numbers(array, self.name, bad)
+            values = as_numbers(array, self.name, bad, NumberFormat(missing_words=self.missing_words))
             index, known = self._found(values)
         else:
-            places = pc.index_in(self._texts(array), value_set=pa.array(self.labels, pa.string()))
+            texts = as_texts(array, self.name)
+            truths = {label.lower() for label in self.labels} == {"false", "true"}  # True of CSV is true of JSON
+            labels = [label.lower() for label in self.labels] if truths else self.labels
+            places = pc.index_in(pc.utf8_lower(texts) if truths else texts, value_set=pa.array(labels, pa.string()))
             known = places.is_valid().to_numpy(zero_copy_only=False)
             index = places.fill_null(0).to_numpy(zero_copy_only=False)
         if not known.all():
@@ -91,7 +98,8 @@ class ClassTarget:
 
     def state(self) -> Parameters:
         """All of it as data that JSON can hold."""
-        return asdict(self)
+        own = {"name": self.name, "labels": self.labels, "numeric": self.numeric}
+        return own | missing_words_state(self.missing_words)
 
     def _found(self, values: FloatArray) -> tuple[Any, Any]:
         labels = np.array([float(label) for label in self.labels])
@@ -99,13 +107,11 @@ class ClassTarget:
         index = order[np.searchsorted(labels[order], values).clip(max=len(labels) - 1)]
         return index, labels[index] == values
 
-    def _texts(self, array: Any) -> Any:
-        texts = as_texts(array, self.name)
-        return pc.utf8_lower(texts) if self.labels == ("false", "true") else texts
-
     def _complaint(self, value: Any) -> str:
         if value is None or value != value:
             return f"the target {self.name} is missing"
+        if str(value).strip() in self.missing_words:
+            return f"the target {self.name} is {str(value).strip()!r}, taken for missing"
         shown = number_text(value) if isinstance(value, float) and np.isfinite(value) else str(value)[:40]
         return f"the target {self.name} is {shown!r}, none of the known classes {listed(self.labels, 8)}"
 
@@ -119,10 +125,11 @@ def target_from_state(state: Any) -> Target:
     kind = given.pop("kind")
     if kind == "number":
         centre = as_number(given["centre"], "centre")
-        return NumberTarget(str(given["name"]), centre, scale_from_state(given, "the target"))
+        scale = scale_from_state(given, "the target")
+        return NumberTarget(str(given["name"]), centre, scale, NumberFormat.from_state(given))
     if kind == "count":
-        return CountTarget(str(given["name"]))
+        return CountTarget(str(given["name"]), written=NumberFormat.from_state(given))
     if kind != "class":
         raise ValueError(f"the target is of the unknown kind {str(kind)[:40]!r}")
     labels = tuple(str(label) for label in given["labels"])
-    return ClassTarget(str(given["name"]), labels, bool(given["numeric"]))
+    return ClassTarget(str(given["name"]), labels, bool(given["numeric"]), missing_words_from_state(given))

@@ -1,5 +1,6 @@
 """Columns of true and false, in the words that files use for them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,8 +10,15 @@ import pyarrow.compute as pc
 
 from onepass._typing import FloatArray
 from onepass.files.state import Parameters
+from onepass.tables.columns.missing import (
+    MISSING_WORDS,
+    missing_words_from_state,
+    missing_words_state,
+    told_words,
+    without_words,
+)
 from onepass.tables.columns.values import Bad, as_texts, is_member, plain
-from onepass.tables.columns.wording import quoted
+from onepass.tables.columns.wording import listed, quoted
 
 __all__ = ["TRUTH_WORDS", "Boolean", "lower_texts"]
 
@@ -18,9 +26,9 @@ _TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
 TRUTH_WORDS = (*_TRUE, *_FALSE)
 
 
-def lower_texts(array: Any, name: str) -> Any:
-    """Values as texts without case and surrounding space."""
-    return pc.utf8_lower(pc.utf8_trim_whitespace(as_texts(array, name)))
+def lower_texts(array: Any, name: str, missing_words: Sequence[str]) -> Any:
+    """Values as texts without case and surrounding space, null where one is missing."""
+    return pc.utf8_lower(without_words(as_texts(array, name), missing_words))
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,7 @@ class Boolean:
     """1 for true, 0 for false, one half for missing."""
 
     name: str
+    missing_words: tuple[str, ...] = MISSING_WORDS
     kind: ClassVar[str] = "boolean"
     exclusive: ClassVar[tuple[int, tuple[float, ...]]] = (0, ())
 
@@ -38,7 +47,8 @@ class Boolean:
 
     def words(self) -> str:
         """Say what is done with it."""
-        return "true or false, as 1 or 0; missing: 0.5"
+        told = told_words(self.missing_words)
+        return f"true or false, as 1 or 0; missing{f' ({listed(told, 6)})' if told else ''}: 0.5"
 
     def fill(self, array: Any, out: FloatArray, bad: Bad) -> None:
         """Write the features of all rows."""
@@ -47,7 +57,7 @@ class Boolean:
             values = pc.cast(array, pa.float64()).to_numpy(zero_copy_only=False)
             out[:, 0] = np.where(np.isnan(values), 0.5, values)
             return
-        texts = lower_texts(array, self.name)
+        texts = lower_texts(array, self.name, self.missing_words)
         true, false = (is_member(texts, values) for values in (_TRUE, _FALSE))
         out[:, 0] = np.where(true, 1.0, np.where(false, 0.0, 0.5))
         odd = ~(true | false) & texts.is_valid().to_numpy(zero_copy_only=False)
@@ -56,9 +66,11 @@ class Boolean:
 
     def state(self) -> Parameters:
         """All of it as data that JSON can hold."""
-        return {"name": self.name}
+        return {"name": self.name, **missing_words_state(self.missing_words)}
 
     @classmethod
     def from_state(cls, state: Parameters) -> "Boolean":
         """Make the column that `state` described."""
-        return cls(**state)
+        given = dict(state)
+        words = missing_words_from_state(given)
+        return cls(**given, missing_words=words)

@@ -15,12 +15,19 @@ import pyarrow.compute as pc
 
 from onepass._typing import FloatArray
 from onepass.files.state import Parameters, as_number
-from onepass.tables.columns.values import DECIMAL_COMMA, Bad, as_texts
+from onepass.tables.columns.missing import (
+    MISSING_WORDS,
+    missing_words_from_state,
+    missing_words_state,
+    values_note,
+)
+from onepass.tables.columns.number_format import has_leading_zeros
+from onepass.tables.columns.values import Bad, as_texts
 from onepass.tables.columns.wording import listed
 
 __all__ = ["Category", "Hashed", "likely_mistake"]
 
-_OTHER_DATE = re.compile(r"\s*\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})\b.*")
+_DATE = re.compile(r"\s*\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})\b.*").fullmatch
 _MOST_BUCKETS = 2**20
 
 
@@ -46,7 +53,8 @@ class Category:
     def words(self) -> str:
         """Say what is done with it."""
         what = f"one of {len(self.levels)} categories ({listed(self.levels, 4)}), a feature each"
-        return f"{what}; anything else or missing: one more{likely_mistake(self.levels)}"
+        notes = _codes_note(has_leading_zeros(pa.array(self.levels, pa.string()))) + values_note(self.levels)
+        return f"{what}; anything else or missing: one more{notes}{likely_mistake(self.levels)}"
 
     def fill(self, array: Any, out: FloatArray, bad: Bad) -> None:
         """Write the features of all rows."""
@@ -76,11 +84,12 @@ class Category:
 
 def likely_mistake(texts: Sequence[str]) -> str:
     """Say so where texts are likely meant to be something else."""
-    if texts and all(map(_OTHER_DATE.fullmatch, texts)):
-        return "; looks like dates, but only ISO 8601 (2024-12-31) is read as such"
-    if texts and all(map(DECIMAL_COMMA.fullmatch, texts)):
-        return "; looks like numbers with a decimal comma, but only a decimal point is read as such"
-    return ""
+    looks_so = bool(texts) and all(map(_DATE, texts))
+    return "; looks like dates, but no one format reads them all" if looks_so else ""
+
+
+def _codes_note(codes: bool) -> str:
+    return "; digits with leading zeros are texts" if codes else ""
 
 
 @dataclass(frozen=True)
@@ -90,6 +99,8 @@ class Hashed:
     name: str
     buckets: int
     shares: tuple[float, ...]  # of each among the first rows
+    missing_words: tuple[str, ...] = MISSING_WORDS
+    codes: bool = False  # digits that are texts for their leading zeros
     kind: ClassVar[str] = "hashed"
 
     @property
@@ -104,26 +115,33 @@ class Hashed:
 
     def words(self) -> str:
         """Say what is done with it."""
-        return f"many categories, hashed into {self.buckets} features; missing: none of them"
+        values = [word for word in MISSING_WORDS if word not in self.missing_words]
+        notes = _codes_note(self.codes) + values_note(values)
+        return f"many categories, hashed into {self.buckets} features; missing: none of them{notes}"
 
     def fill(self, array: Any, out: FloatArray, bad: Bad) -> None:
         """Write the features of all rows."""
         coded = as_texts(array, self.name).dictionary_encode()
-        places = np.array([_bucket(text, self.buckets) for text in coded.dictionary.to_pylist()], dtype=np.int64)
+        missing = frozenset(self.missing_words)
+        texts = coded.dictionary.to_pylist()
+        places = np.array([-1 if text in missing else _bucket(text, self.buckets) for text in texts], dtype=np.int64)
         index = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         rows = np.flatnonzero(index >= 0)
+        rows = rows[places[index[rows]] >= 0] if len(rows) else rows
         out[rows, places[index[rows]] if len(rows) else []] = 1.0
 
     @classmethod
-    def inferred(cls, name: str, levels: Any, buckets: int) -> "Hashed":
+    def inferred(cls, name: str, levels: Any, buckets: int, missing_words: tuple[str, ...] = MISSING_WORDS) -> "Hashed":
         """Shares of the buckets from Arrow's counts of the values."""
         places = [_bucket(text, buckets) for text in levels.field("values").to_pylist()]
         counts = np.bincount(places, levels.field("counts"), minlength=buckets)
-        return cls(name, buckets, tuple((counts / max(counts.sum(), 1)).tolist()))
+        shares = tuple((counts / max(counts.sum(), 1)).tolist())
+        return cls(name, buckets, shares, missing_words, has_leading_zeros(levels.field("values")))
 
     def state(self) -> Parameters:
         """All of it as data that JSON can hold."""
-        return asdict(self)
+        own = {"name": self.name, "buckets": self.buckets, "shares": self.shares}
+        return own | missing_words_state(self.missing_words) | ({"codes": True} if self.codes else {})
 
     @classmethod
     def from_state(cls, state: Parameters) -> "Hashed":
@@ -131,7 +149,9 @@ class Hashed:
         buckets = state["buckets"]
         if isinstance(buckets, bool) or not isinstance(buckets, int) or not 1 <= buckets <= _MOST_BUCKETS:
             raise ValueError(f"buckets must be a whole number from 1 to {_MOST_BUCKETS}, got {str(buckets)[:40]}")
-        return cls(**{**state, "shares": _shares(state, buckets)})
+        given = {**state, "shares": _shares(state, buckets)}
+        words = missing_words_from_state(given)
+        return cls(**given, missing_words=words)
 
 
 def _bucket(text: str, buckets: int) -> int:

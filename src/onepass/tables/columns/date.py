@@ -1,6 +1,6 @@
 """Columns of dates and times, as a trend, the day of the week, the season and the time of day; in UTC."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
@@ -10,11 +10,14 @@ import pyarrow.compute as pc
 
 from onepass._typing import FloatArray
 from onepass.files.state import Parameters, as_number
+from onepass.tables.columns.date_format import ISO, DateFormat, formats_of
 from onepass.tables.columns.errors import SchemaError
+from onepass.tables.columns.missing import told_words, with_placeholders, without_words
+from onepass.tables.columns.notation import Notation
 from onepass.tables.columns.values import Bad, describe_type, is_text, parse_one_by_one, plain
-from onepass.tables.columns.wording import quoted
+from onepass.tables.columns.wording import listed, quoted
 
-__all__ = ["Date", "as_days"]
+__all__ = ["Date", "as_days", "likely_date_format"]
 
 _MICROSECONDS = 86400e6  # per day
 _YEAR = 365.25  # days
@@ -28,6 +31,7 @@ class Date:
     centre: float  # days since 1970
     clock: bool
     missing: bool
+    written: DateFormat = ISO
     kind: ClassVar[str] = "date"
     exclusive: ClassVar[tuple[int, tuple[float, ...]]] = (1, (1 / 7,) * 7)
 
@@ -44,11 +48,13 @@ class Date:
         """Say what is done with it."""
         since = datetime.fromtimestamp(self.centre * 86400.0, UTC).date()
         clock = ", time of day" if self.clock else ""
-        return f"date, as years since {since}, day of the week, season{clock} (UTC)"
+        told = told_words(self.written.missing_words)
+        missing = f"; missing ({listed(told, 6)}) has a feature" if told and self.missing else ""
+        return f"date{self.written.words()}, as years since {since}, day of the week, season{clock} (UTC){missing}"
 
     def fill(self, array: Any, out: FloatArray, bad: Bad) -> None:
         """Write the features of all rows."""
-        days = as_days(array, self.name, bad)
+        days = as_days(array, self.name, bad, self.written)
         there = np.flatnonzero(np.isfinite(days))
         known = days[there]
         out[there, 0] = (known - self.centre) / _YEAR
@@ -60,31 +66,35 @@ class Date:
             out[np.isnan(days), -1] = 1.0
 
     @classmethod
-    def inferred(cls, name: str, known: Any, missing: bool) -> "Date":
+    def inferred(cls, name: str, array: Any, written: DateFormat = ISO) -> "Date":
         """The centre, and whether there are times of day, by the values of some rows."""
-        days = as_days(known, name, {})
+        bad: Bad = {}
+        days = as_days(array, name, bad, written)
+        missing = bool(np.isnan(np.delete(days, list(bad))).any())
         days = days[np.isfinite(days)]
         centre = float(np.floor(days.mean())) if len(days) else 0.0
-        return cls(name, centre, bool((days != np.floor(days)).any()), missing)
+        return cls(name, centre, bool((days != np.floor(days)).any()), missing, written)
 
     def state(self) -> Parameters:
         """All of it as data that JSON can hold."""
-        return asdict(self)
+        own = {"name": self.name, "centre": self.centre, "clock": self.clock, "missing": self.missing}
+        return own | self.written.state()
 
     @classmethod
     def from_state(cls, state: Parameters) -> "Date":
         """Make the column that `state` described."""
-        return cls(**{**state, "centre": as_number(state["centre"], "centre")})
+        given = dict(state)
+        written = DateFormat.from_state(given)
+        return cls(**{**given, "centre": as_number(given["centre"], "centre")}, written=written)
 
 
-def as_days(array: Any, name: str, bad: Bad) -> FloatArray:
+def as_days(array: Any, name: str, bad: Bad, written: DateFormat = ISO) -> FloatArray:
     """Times as days since 1970 in UTC, NaN where one is missing; those that are none are noted in ``bad``."""
     array = plain(array)
+    if written.pattern and pa.types.is_integer(array.type):
+        array = pc.cast(array, pa.string())  # 20240131
     if is_text(array):
-        try:
-            return _days(pc.cast(array, pa.timestamp("us")))
-        except pa.ArrowInvalid:
-            return parse_one_by_one(array, _days_of, lambda text: f"{name} is {quoted(text)}, {_NO_DATE}", bad)
+        return _parse_written(array, name, bad, written) if written.pattern else _parse_iso(array, name, bad, written)
     if pa.types.is_null(array.type):
         return np.full(len(array), np.nan)
     if not (pa.types.is_timestamp(array.type) or pa.types.is_date(array.type)):
@@ -92,6 +102,56 @@ def as_days(array: Any, name: str, bad: Bad) -> FloatArray:
     return _days(pc.cast(array, pa.timestamp("us", getattr(array.type, "tz", None)), safe=False))
 
 
+def _parse_iso(array: Any, name: str, bad: Bad, written: DateFormat) -> FloatArray:
+    """Try the quickest way first: nothing but dates, then dates and words for missing ones."""
+    try:
+        return _days(pc.cast(array, pa.timestamp("us")))
+    except pa.ArrowInvalid:
+        known = without_words(array, written.missing_words)
+    try:
+        return _days(pc.cast(known, pa.timestamp("us")))
+    except pa.ArrowInvalid:
+        return parse_one_by_one(known, _days_of, lambda text: f"{name} is {quoted(text)}, {_NO_DATE}", bad)
+
+
+def _parse_written(array: Any, name: str, bad: Bad, written: DateFormat) -> FloatArray:
+    known = without_words(array, written.missing_words)
+    days = written.days(known)
+    for row in np.flatnonzero(np.isnan(days) & known.is_valid().to_numpy(zero_copy_only=False)).tolist():
+        bad.setdefault(row, f"{name} is {quoted(known[row].as_py())}, no date written {written.pattern}")
+    return days
+
+
+def likely_date_format(texts: Any, notation: Notation) -> tuple[DateFormat, float]:
+    """The way in which most texts are dates, and their share among those that are not missing."""
+    words = with_placeholders(texts) if notation.missing is None else notation.missing
+    known = without_words(texts, words).drop_null()
+    if not len(known):
+        return replace(ISO, missing_words=words), 0.0
+    counted = pc.value_counts(known)
+    values, counts = counted.field("values"), counted.field("counts").to_numpy(zero_copy_only=False)
+    given = [DateFormat(pattern) for pattern in notation.date_formats]
+    common = {one: None for text in values[:_FIRST].to_pylist() for one in formats_of(text)}
+    shares: dict[DateFormat, float] = {}
+    for one in (*given, ISO, *common):
+        days = as_days(values, "", {}, one)
+        shares[one] = float(counts[np.isfinite(days)].sum() / counts.sum())
+        if shares[one] == 1.0 and one not in common:
+            return replace(one, missing_words=words), 1.0
+    best = max(shares.values())
+    tied = [one for one, share in shares.items() if share == best]
+    chosen = _preferred(tied, notation)
+    orders = {one.day_first for one in tied if "%m" in one.pattern}
+    return replace(chosen, missing_words=words, unsure=len(orders) > 1 and chosen not in (*given, ISO)), best
+
+
+def _preferred(tied: list[DateFormat], notation: Notation) -> DateFormat:
+    """One of several formats that read the dates equally well: those who write 3,5 put the day before the month."""
+    day_first = [one for one in tied if one.day_first]
+    return day_first[0] if day_first and notation.likely_decimal == "," else tied[0]
+
+
+_FIRST = 5  # values that say which formats to look for
 _NO_DATE = "no date as in 2024-12-31 or 2024-12-31T23:59:59"
 
 

@@ -89,7 +89,9 @@ class Encoding:
     def types(self) -> dict[str, Any]:
         """Arrow types in which to ask a reader for the columns."""
         kinds = {"number": pa.float64(), "boolean": pa.bool_()}
-        return {column.name: kinds.get(column.kind, pa.string()) for column in self.columns}
+        types = {column.name: kinds.get(column.kind, pa.string()) for column in self.columns}
+        written = [column for column in self.columns if isinstance(column, Number) and not column.written.is_plain]
+        return types | {column.name: pa.string() for column in written}
 
     def encode(self, record_batch: Any) -> Encoded:
         """Turn the rows of an Arrow record batch into numbers."""
@@ -119,7 +121,7 @@ class Encoding:
         numbers = self._plan.numbers
         scaled = np.empty((len(numbers), record_batch.num_rows))
         for row, (column, at) in zip(scaled, numbers, strict=True):
-            row[:] = parse_numbers(_column_of(record_batch, column.name), column.name, bad)
+            row[:] = parse_numbers(_column_of(record_batch, column.name), column.name, bad, column.written)
             if column.missing:
                 X[:, at + 1] = np.isnan(row)
         with np.errstate(over="ignore"):
@@ -139,7 +141,8 @@ class Encoding:
         """Note infinite values before far ones: of a row with several bad values the first reason is kept."""
         bad.clear()
         values = [
-            as_numbers(_column_of(record_batch, column.name), column.name, bad) for column, _ in self._plan.numbers
+            as_numbers(_column_of(record_batch, column.name), column.name, bad, column.written)
+            for column, _ in self._plan.numbers
         ]
         for row, own, (column, _) in zip(scaled, values, self._plan.numbers, strict=True):
             note_far(row, own, column.name, bad)
@@ -181,7 +184,7 @@ def _column_from_state(entry: Any) -> Column:
     if kind not in _CLASSES:
         raise ValueError(f"a column is of the unknown kind {str(kind)[:40]!r}")
     _as_text(given["name"])
-    for name in ("missing", "clock"):
+    for name in ("missing", "clock", "codes"):
         if not isinstance(given.get(name, False), bool):
             raise ValueError(f"{name} must be true or false, got {given[name]!r}")
     column: Column = _CLASSES[kind].from_state(given)

@@ -1,10 +1,13 @@
 """What the columns of a table hold, inferred from its first rows.
 
-A column in which nearly all values read as numbers, truth values or dates is taken for that; the few others are errors
-in the data. Columns that only number or name the rows are left out, unless the user asks for them.
+A column in which nearly all values read as numbers or dates, in one of the ways that people write them, is taken for
+that; the few others are errors in the data. Digits with leading zeros are texts. Columns that only number or name the
+rows are left out, unless the user asks for them.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,16 +17,28 @@ import pyarrow.compute as pc
 from onepass._typing import FloatArray
 from onepass.tables.columns.boolean import TRUTH_WORDS, Boolean, lower_texts
 from onepass.tables.columns.category import Category, Hashed, likely_mistake
-from onepass.tables.columns.date import Date, as_days
+from onepass.tables.columns.date import Date, as_days, likely_date_format
+from onepass.tables.columns.date_format import ISO, DateFormat
 from onepass.tables.columns.encoding import Column, Encoding
+from onepass.tables.columns.missing import MISSING_WORDS, frequent_words, with_placeholders, without_words
+from onepass.tables.columns.notation import AS_WRITTEN, Notation
 from onepass.tables.columns.number import Number
-from onepass.tables.columns.values import Bad, as_numbers, as_texts, describe_type, is_member, is_numeric, plain
+from onepass.tables.columns.number_format import (
+    PLAIN,
+    NumberFormat,
+    has_leading_zeros,
+    likely_decimal,
+    likely_number_format,
+)
+from onepass.tables.columns.values import as_numbers, as_texts, describe_type, is_member, is_numeric, is_text, plain
 
-__all__ = ["BUCKETS", "ONE_HOT", "infer"]
+__all__ = ["BUCKETS", "ONE_HOT", "FirstValues", "infer", "notation_of"]
 
 ONE_HOT = 20  # categories that get a feature each
 BUCKETS = 64  # features that more of them share
 _WRONG = 0.02  # share of the first rows that may have a value of another kind than their column
+_FEWEST_DATES = 5  # different numbers that have to be dates before all of them are
+_CENTURY = 36525.0  # days before or after 1970 in which such dates lie
 
 
 def infer(
@@ -34,6 +49,7 @@ def infer(
     one_hot: int = ONE_HOT,
     buckets: int = BUCKETS,
     outliers: float = 0.0,
+    notation: Notation = AS_WRITTEN,
 ) -> Encoding:
     """Infer from some rows what every column holds.
 
@@ -47,6 +63,8 @@ def infer(
         Up to ``one_hot`` categories have a feature each; more are hashed into ``buckets`` features.
     outliers : float
         Share of numbers that are not to be trusted: above 0 those that are wild don't count for the scale.
+    notation : Notation
+        How values are written, as far as it is known; see `notation_of`.
     """
     columns: list[Column] = []
     ignored: dict[str, str] = {}
@@ -54,7 +72,8 @@ def infer(
         if name in leave_out:
             continue
         kind = (kinds or {}).get(name)
-        found = _infer_column(name, plain(sample[name]), kind, one_hot, buckets, outliers)
+        values = FirstValues(name, plain(sample[name]), notation)
+        found = _infer_column(values, kind, one_hot, buckets, outliers)
         if isinstance(found, str):
             ignored[name] = found
         else:
@@ -62,58 +81,139 @@ def infer(
     return Encoding(tuple(columns), ignored)
 
 
-def _infer_column(name: str, array: Any, kind: str | None, one_hot: int, buckets: int, outliers: float) -> Column | str:
+def notation_of(sample: Any, notation: Notation) -> Notation:
+    """What is known of how values are written, and what all columns of some rows together show of it."""
+    texts = {name: plain(sample[name]) for name in sample.schema.names}
+    texts = {name: array for name, array in texts.items() if is_text(array)}
+    return replace(notation, likely_decimal=notation.decimal or likely_decimal(texts))
+
+
+@dataclass(frozen=True)
+class FirstValues:
+    """The first values of a column, and the ways in which they can be read."""
+
+    name: str
+    array: Any
+    notation: Notation = AS_WRITTEN
+
+    @cached_property
+    def as_numbers(self) -> tuple[NumberFormat, float]:
+        """How they are written if they are numbers, and the share that is."""
+        if is_text(self.array):
+            return likely_number_format(self.array, self.notation)
+        return replace(PLAIN, missing_words=self.notation.missing_words()), float(is_numeric(self.array.type))
+
+    @cached_property
+    def as_dates(self) -> tuple[DateFormat, float]:
+        """How they are written if they are dates, and the share that is."""
+        if is_text(self.array):
+            return likely_date_format(self.array, self.notation)
+        dates = pa.types.is_timestamp(self.array.type) or pa.types.is_date(self.array.type)
+        return replace(ISO, missing_words=self.notation.missing_words()), float(dates)
+
+    @cached_property
+    def texts(self) -> Any:
+        """Them as texts, null where one is missing."""
+        texts = as_texts(self.array, self.name)
+        return pc.if_else(
+            pc.is_in(texts, pa.array(self.missing_words, pa.string())), pa.scalar(None, pa.string()), texts
+        )
+
+    @cached_property
+    def missing_words(self) -> tuple[str, ...]:
+        """Words that stand for a missing text: those that are frequent don't."""
+        return self.notation.missing_words(frequent_words(as_texts(self.array, self.name), MISSING_WORDS))
+
+    @cached_property
+    def truth_missing_words(self) -> tuple[str, ...]:
+        """Words that stand for a missing answer among yes and no."""
+        texts = as_texts(self.array, self.name)
+        return with_placeholders(texts) if self.notation.missing is None else self.notation.missing
+
+    @property
+    def are_truths(self) -> bool:
+        """Whether they are yes and no in some words, and no third answer."""
+        texts, words = as_texts(self.array, self.name), self.truth_missing_words
+        known = lower_texts(texts, self.name, words).drop_null()
+        third = self.notation.missing is None and frequent_words(texts, words)
+        return len(known) > 0 and not third and bool(is_member(known, TRUTH_WORDS).all())
+
+    @property
+    def are_codes(self) -> bool:
+        """Whether they are digits whose leading zeros mean something."""
+        return is_text(self.array) and has_leading_zeros(self.known_numbers)
+
+    @property
+    def known_numbers(self) -> Any:
+        """Texts that are not missing if they are numbers."""
+        return without_words(self.array, self.as_numbers[0].missing_words).drop_null()
+
+    @cached_property
+    def as_day_numbers(self) -> DateFormat | None:
+        """How they are written if they are dates of digits alone, as 20240131."""
+        if not (pa.types.is_integer(self.array.type) or is_text(self.array)):
+            return None
+        known = self.known_numbers if is_text(self.array) else self.array.drop_null()
+        given = [pattern for pattern in self.notation.date_formats if "%d" in pattern]
+        for pattern in (*given, "%Y%m%d"):
+            written = DateFormat(pattern, self.as_numbers[0].missing_words)
+            # A look at the first spares one at all of most numbers.
+            if all(_are_dates(values, written) for values in (known[:_FEWEST_DATES], known)):
+                return written if len(known.unique()) >= _FEWEST_DATES else None
+        return None
+
+
+def _are_dates(values: Any, written: DateFormat) -> bool:
+    return bool((np.abs(as_days(values, "", {}, written)) < _CENTURY).all())
+
+
+def _infer_column(values: FirstValues, kind: str | None, one_hot: int, buckets: int, outliers: float) -> Column | str:
     """The column, or why there is nothing to be learned from it."""
+    name, array = values.name, values.array
     if pa.types.is_nested(array.type) or pa.types.is_binary(array.type):
         return f"it holds {describe_type(array.type)}"
-    known = array.drop_null()
     if kind is None:
-        if not len(known):
+        if not len((values.texts if is_text(array) else array).drop_null()):
             return "it has no values among the first rows"
-        kind = _likely_kind(name, known)
-        if objection := _objection(name, known, kind, one_hot):
+        kind = _likely_kind(values)
+        if objection := _objection(values, kind, one_hot):
             return objection
     if kind == "number":
-        return Number.inferred(name, array, outliers)
+        return Number.inferred(name, array, outliers, values.as_numbers[0])
     if kind == "boolean":
-        return Boolean(name)
+        return Boolean(name, values.truth_missing_words)
     if kind == "date":
-        return Date.inferred(name, known, missing=len(known) < len(array))
-    levels = pc.value_counts(as_texts(known, name))
+        return Date.inferred(name, array, values.as_day_numbers or values.as_dates[0])
+    known = values.texts.drop_null()
+    levels = pc.value_counts(known)
     if kind == "hashed" or (kind == "category" and len(levels) > one_hot):
-        return Hashed.inferred(name, levels, buckets)
+        return Hashed.inferred(name, levels, buckets, values.missing_words)
     return Category.inferred(name, levels, len(known))
 
 
-def _objection(name: str, known: Any, kind: str, one_hot: int) -> str:
+def _objection(values: FirstValues, kind: str, one_hot: int) -> str:
     """Why there is nothing to be learned from a column that the user has not asked for."""
     if kind == "number":
-        values = as_numbers(known, name, {})
-        return "it numbers the rows" if _counts_rows(values[np.isfinite(values)]) else ""
+        numbers = as_numbers(values.array, values.name, {}, values.as_numbers[0])
+        return "it numbers the rows" if _counts_rows(numbers[np.isfinite(numbers)]) else ""
+    known = values.texts.drop_null()
     if kind == "category" and len(known) >= 100:
-        levels = as_texts(known, name).unique()
+        levels = known.unique()
         if len(levels) > max(one_hot, 0.9 * len(known)):
             return "nearly every row has its own value, as a name or a key has" + likely_mistake(levels.to_pylist())
     return ""
 
 
-def _likely_kind(name: str, known: Any) -> str:
-    if pa.types.is_boolean(known.type):
+def _likely_kind(values: FirstValues) -> str:
+    if pa.types.is_boolean(values.array.type):
         return "boolean"
-    if pa.types.is_timestamp(known.type) or pa.types.is_date(known.type):
-        return "date"
-    if is_numeric(known.type) or _reads_as(as_numbers, known, name):
-        return "number"
-    if is_member(lower_texts(known, name), TRUTH_WORDS).mean() >= 1.0 - _WRONG:
+    if values.as_numbers[1] >= 1.0 - _WRONG:
+        if values.are_codes:
+            return "category"
+        return "number" if values.as_day_numbers is None else "date"
+    if values.are_truths:
         return "boolean"
-    return "date" if _reads_as(as_days, known, name) else "category"
-
-
-def _reads_as(reader: Any, array: Any, name: str) -> bool:
-    """Whether all values can be read so, but for a few that are simply wrong."""
-    bad: Bad = {}
-    reader(array, name, bad)
-    return sum(not why.endswith(" is infinite") for why in bad.values()) <= _WRONG * len(array)
+    return "date" if values.as_dates[1] >= 1.0 - _WRONG else "category"
 
 
 def _counts_rows(values: FloatArray) -> bool:

@@ -9,8 +9,10 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.estimators.scaling import near
 from onepass.files.state import Parameters, as_number
+from onepass.tables.columns.missing import told_words
+from onepass.tables.columns.number_format import PLAIN, NumberFormat
 from onepass.tables.columns.values import Bad, as_numbers
-from onepass.tables.columns.wording import standardised
+from onepass.tables.columns.wording import listed, standardised
 
 __all__ = ["FARTHEST", "Number", "centre_and_scale", "note_far", "scale_from_state"]
 
@@ -27,6 +29,7 @@ class Number:
     centre: float
     scale: float
     missing: bool
+    written: NumberFormat = PLAIN
     kind: ClassVar[str] = "number"
     exclusive: ClassVar[tuple[int, tuple[float, ...]]] = (0, ())
 
@@ -37,20 +40,23 @@ class Number:
 
     def words(self) -> str:
         """Say what is done with it."""
-        note = "; missing: its mean, and a feature that says so" if self.missing else ""
-        return f"number, {standardised('x', self.centre, self.scale)}{note}"
+        told = told_words(self.written.missing_words)
+        missing = f"missing ({listed(told, 6)})" if told else "missing"
+        note = f"; {missing}: its mean, and a feature that says so" if self.missing else ""
+        return f"number{self.written.words()}, {standardised('x', self.centre, self.scale)}{note}"
 
     @classmethod
-    def inferred(cls, name: str, array: Any, outliers: float = 0.0) -> "Number":
+    def inferred(cls, name: str, array: Any, outliers: float = 0.0, written: NumberFormat = PLAIN) -> "Number":
         """Centre and scale by the values of some rows; with ``outliers`` those that are wild don't count."""
         bad: Bad = {}
-        values = as_numbers(array, name, bad)
+        values = as_numbers(array, name, bad, written)
         missing = bool(np.isnan(np.delete(values, list(bad))).any())
-        return cls(name, *centre_and_scale(values[np.isfinite(values)], outliers), missing)
+        return cls(name, *centre_and_scale(values[np.isfinite(values)], outliers), missing, written)
 
     def state(self) -> Parameters:
         """All of it as data that JSON can hold; in files the scale is called spread."""
-        return {"name": self.name, "centre": self.centre, "spread": self.scale, "missing": self.missing}
+        scaling = {"centre": self.centre, "spread": self.scale, "missing": self.missing}
+        return {"name": self.name, **scaling, **self.written.state()}
 
     @classmethod
     def from_state(cls, state: Parameters) -> "Number":
@@ -58,7 +64,8 @@ class Number:
         given = dict(state)
         given["centre"] = as_number(given["centre"], "centre")
         given["scale"] = scale_from_state(given, f"the column {given['name']!r}")
-        return cls(**given)
+        written = NumberFormat.from_state(given)
+        return cls(**given, written=written)
 
 
 def scale_from_state(state: Parameters, whose: str) -> float:

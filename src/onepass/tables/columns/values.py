@@ -4,7 +4,6 @@ Readers give texts or typed values, depending on the file format. What can't be 
 noted in a `Bad`, with the reason.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,10 +13,11 @@ import pyarrow.compute as pc
 
 from onepass._typing import FloatArray
 from onepass.tables.columns.errors import SchemaError
+from onepass.tables.columns.missing import has_words, without_words
+from onepass.tables.columns.number_format import PLAIN, NumberFormat
 from onepass.tables.columns.wording import number_text, quoted
 
 __all__ = [
-    "DECIMAL_COMMA",
     "Bad",
     "as_numbers",
     "as_texts",
@@ -31,33 +31,53 @@ __all__ = [
     "plain",
 ]
 
-DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+(\.\d{3})*,\d+\s*")
+_GLANCE = 100  # rows that show whether a column has words for missing values
 
 Bad = dict[int, str]  # row -> why it is rejected
 
 
-def as_numbers(array: Any, name: str, bad: Bad) -> FloatArray:
+def as_numbers(array: Any, name: str, bad: Bad, written: NumberFormat = PLAIN) -> FloatArray:
     """Values as numbers, NaN where one is missing; those that are no number, or infinite, are noted in ``bad``."""
-    values = parse_numbers(array, name, bad)
+    values = parse_numbers(array, name, bad, written)
     note_infinite(values, name, bad)
     return values
 
 
-def parse_numbers(array: Any, name: str, bad: Bad) -> FloatArray:
+def parse_numbers(array: Any, name: str, bad: Bad, written: NumberFormat = PLAIN) -> FloatArray:
     """Values as numbers that may be infinite, NaN where one is missing; those that are none are noted in ``bad``."""
     array = plain(array)
     if is_text(array):
-        try:
-            return np.asarray(pc.cast(array, pa.float64()).to_numpy(zero_copy_only=False))
-        except pa.ArrowInvalid:
-            return parse_one_by_one(
-                array, _number_of, lambda text: f"{name} is {quoted(text)}, {_no_number(text)}", bad
-            )
+        return (
+            _parse_plain(array, name, bad, written) if written.is_plain else _parse_written(array, name, bad, written)
+        )
     if is_numeric(array.type) or pa.types.is_null(array.type) or pa.types.is_boolean(array.type):
         if array.type != pa.float64():
             array = pc.cast(array, pa.float64(), safe=False)
         return np.asarray(array.to_numpy(zero_copy_only=False))
     raise SchemaError(f"column {name!r} holds {describe_type(array.type)} where numbers were expected")
+
+
+def _parse_plain(array: Any, name: str, bad: Bad, written: NumberFormat) -> FloatArray:
+    """Try the quickest way first: nothing but numbers, then numbers and words for missing ones."""
+    # Arrow takes long to find that it can't, so a column that begins with a word is not even tried.
+    if not has_words(array[:_GLANCE], written.missing_words):
+        try:
+            return np.asarray(pc.cast(array, pa.float64()).to_numpy(zero_copy_only=False))
+        except pa.ArrowInvalid:
+            pass
+    known = without_words(array, written.missing_words)
+    try:
+        return np.asarray(pc.cast(known, pa.float64()).to_numpy(zero_copy_only=False))
+    except pa.ArrowInvalid:
+        return parse_one_by_one(known, _number_of, lambda text: f"{name} is {quoted(text)}, {_no_number(text)}", bad)
+
+
+def _parse_written(array: Any, name: str, bad: Bad, written: NumberFormat) -> FloatArray:
+    known = without_words(array, written.missing_words)
+    values: FloatArray = written.numbers(known)
+    for row in np.flatnonzero(np.isnan(values) & known.is_valid().to_numpy(zero_copy_only=False)).tolist():
+        bad.setdefault(row, f"{name} is {quoted(known[row].as_py())}, no number{written.words()}")
+    return values
 
 
 def note_infinite(values: FloatArray, name: str, bad: Bad) -> None:
@@ -74,7 +94,8 @@ def _number_of(text: str) -> float:
 
 
 def _no_number(text: str) -> str:
-    return "no number" + (": a decimal point is expected, no comma" if DECIMAL_COMMA.fullmatch(text) else "")
+    comma = NumberFormat(",", grouped=True).reads(pa.array([text.strip()]))[0].as_py()
+    return "no number" + (": a decimal point is expected, no comma" if comma and "," in text else "")
 
 
 def as_texts(array: Any, name: str) -> Any:
@@ -111,7 +132,8 @@ def plain(array: Any) -> Any:
     """An Arrow array in one piece and without a dictionary."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    array = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    return array.cast(pa.string()) if pa.types.is_string_view(array.type) else array
 
 
 def is_text(array: Any) -> bool:

@@ -21,7 +21,7 @@ from onepass.tables.readers.source import FileFormat, TableFile
 
 __all__ = ["CSV", "CsvFile"]
 
-_NULLS = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A"]
+_NULLS = [""]  # words such as NA may be values: what they mean is a matter of their column
 _DELIMITERS = ",;\t|"
 
 

@@ -51,7 +51,10 @@ def schema_options(target: str, shape: dict[str, Any]) -> "SchemaOptions":
     noise = None if shape["noise"] == "learn" else shape["noise"]
     covariance = None if shape["covariance"] == "auto" else shape["covariance"]
     settings = Settings(noise=noise, covariance=covariance, **{name: shape[name] for name in _SETTINGS})
-    plain = {name: shape[name] for name in ("task", "classes", "columns", "ignore", "one_hot", "buckets", "sample")}
+    plain = {
+        name: shape[name]
+        for name in ("task", "classes", "columns", "ignore", "one_hot", "buckets", "sample", "text_buckets")
+    }
     return SchemaOptions(target, kinds=kinds, settings=settings, **plain)
 
 

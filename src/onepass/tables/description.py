@@ -108,6 +108,8 @@ def _covariance_words(model: "TabularModel") -> str:
     """Which correlations are kept and, where nobody asked for them, what for."""
     structure = model.structure
     words = _COVARIANCE[structure] if isinstance(structure, str) else f"layer by layer: {', '.join(structure)}"
+    if structure == "diagonal" and model.encoding.texts:
+        return f"{words}; words have few, and room for more words is worth more"
     if model.estimator.covariance != "auto" or not isinstance(structure, str):
         return words
     cost = multiply_adds(structure, Layout(model.layers))

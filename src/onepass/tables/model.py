@@ -28,6 +28,7 @@ from onepass.tables.weights import Weight, feature_weights
 __all__ = ["TabularModel"]
 
 _BLOCK = 2**23  # numbers in a block of rows
+_WORDS = 4096  # of a text, in which sparse rows have room; one that is longer takes more
 
 
 class TabularModel:
@@ -61,7 +62,14 @@ class TabularModel:
     def rows_per_block(self) -> int:
         """Rows of one step: fewer for a network, where a step takes longer, and for many features, which take room."""
         most = 1024 if self.is_network else 8192
-        return max(min(most, _BLOCK // len(self.encoding.features)), 64)
+        return max(min(most, _BLOCK // self._numbers_per_row), 64)
+
+    @property
+    def _numbers_per_row(self) -> int:
+        """Numbers that a row takes in memory while it is learned."""
+        encoding = self.encoding
+        keeps_sparse = not self.is_network and self.estimator.covariance == "diagonal" and len(self.labels) <= 2
+        return encoding.n_dense + _WORDS * len(encoding.texts) if keeps_sparse else len(encoding.features)
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ def _coefficients(model: "TabularModel") -> tuple[FloatArray, FloatArray]:
         average = np.atleast_2d(cov[group, group] @ shares if whole else var[:, group] * shares)
         effect[:, group] -= mean[:, group] @ shares
         var[:, group] += (average @ shares if whole else np.sum(average * shares)) - 2.0 * average
-    scale = model.target.scale if isinstance(model.target, NumberTarget) else 1.0
+    scale = model.encoding.steps * (model.target.scale if isinstance(model.target, NumberTarget) else 1.0)
     return effect * scale, np.sqrt(np.maximum(var, 0.0)) * scale
 
 
@@ -77,6 +77,9 @@ def _effects(model: "TabularModel", features: Any) -> tuple[FloatArray, FloatArr
 
 def _foremost(model: "TabularModel") -> Any:
     """Features that change predictions most, as many as are worth drawing functions for."""
+    if not model.is_network:  # what the weights of all classes have in common moves nothing
+        weights = model.estimator.coef_ * model.encoding.steps
+        return np.argsort(-np.abs(weights - weights.mean(axis=0)).max(axis=0))[:_MOST_DRAWN]
     predict = model.estimator.predict_proba if model.labels else model.estimator.predict
     every = range(len(model.encoding.features))
     changes = [_change(model, band, predict) for band in model.encoding.contrasts(every)]

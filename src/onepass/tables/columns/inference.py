@@ -17,12 +17,14 @@ from onepass.tables.columns.category import Category, Hashed, likely_mistake
 from onepass.tables.columns.date import Date, as_days
 from onepass.tables.columns.encoding import Column, Encoding
 from onepass.tables.columns.number import Number
+from onepass.tables.columns.text import Text, TextSize, is_prose
 from onepass.tables.columns.values import Bad, as_numbers, as_texts, describe_type, is_member, is_numeric, plain
 
 __all__ = ["BUCKETS", "ONE_HOT", "infer"]
 
 ONE_HOT = 20  # categories that get a feature each
 BUCKETS = 64  # features that more of them share
+_TEXT = TextSize()
 _WRONG = 0.02  # share of the first rows that may have a value of another kind than their column
 
 
@@ -34,6 +36,7 @@ def infer(
     one_hot: int = ONE_HOT,
     buckets: int = BUCKETS,
     outliers: float = 0.0,
+    text: TextSize = _TEXT,
 ) -> Encoding:
     """Infer from some rows what every column holds.
 
@@ -47,6 +50,8 @@ def infer(
         Up to ``one_hot`` categories have a feature each; more are hashed into ``buckets`` features.
     outliers : float
         Share of numbers that are not to be trusted: above 0 those that are wild don't count for the scale.
+    text : TextSize
+        Of columns that hold text.
     """
     columns: list[Column] = []
     ignored: dict[str, str] = {}
@@ -54,15 +59,18 @@ def infer(
         if name in leave_out:
             continue
         kind = (kinds or {}).get(name)
-        found = _infer_column(name, plain(sample[name]), kind, one_hot, buckets, outliers)
+        found = _infer_column(name, plain(sample[name]), kind, one_hot, buckets, outliers, text)
         if isinstance(found, str):
             ignored[name] = found
         else:
             columns.append(found)
+    columns.sort(key=lambda column: isinstance(column, Text))  # their features come last
     return Encoding(tuple(columns), ignored)
 
 
-def _infer_column(name: str, array: Any, kind: str | None, one_hot: int, buckets: int, outliers: float) -> Column | str:
+def _infer_column(
+    name: str, array: Any, kind: str | None, one_hot: int, buckets: int, outliers: float, text: TextSize
+) -> Column | str:
     """The column, or why there is nothing to be learned from it."""
     if pa.types.is_nested(array.type) or pa.types.is_binary(array.type):
         return f"it holds {describe_type(array.type)}"
@@ -71,6 +79,8 @@ def _infer_column(name: str, array: Any, kind: str | None, one_hot: int, buckets
         if not len(known):
             return "it has no values among the first rows"
         kind = _likely_kind(name, known)
+        if kind == "category" and _is_text(name, known, one_hot):
+            kind = "text"
         if objection := _objection(name, known, kind, one_hot):
             return objection
     if kind == "number":
@@ -79,10 +89,17 @@ def _infer_column(name: str, array: Any, kind: str | None, one_hot: int, buckets
         return Boolean(name)
     if kind == "date":
         return Date.inferred(name, known, missing=len(known) < len(array))
+    if kind == "text":
+        return Text.inferred(name, known, text)
     levels = pc.value_counts(as_texts(known, name))
     if kind == "hashed" or (kind == "category" and len(levels) > one_hot):
         return Hashed.inferred(name, levels, buckets)
     return Category.inferred(name, levels, len(known))
+
+
+def _is_text(name: str, known: Any, one_hot: int) -> bool:
+    levels = len(as_texts(known, name).unique())
+    return levels > one_hot and is_prose(known, name, levels)
 
 
 def _objection(name: str, known: Any, kind: str, one_hot: int) -> str:

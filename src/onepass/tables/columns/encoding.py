@@ -127,7 +127,10 @@ class Encoding:
         if not self.texts:
             return Encoded(X, bad)
         words = [text.rows(_column_of(record_batch, text.name)) for text in self.texts]
-        return Encoded(csr_array(hstack([csr_array(X), *words], format="csr")), bad)
+        sparse = csr_array(hstack([csr_array(X), *words], format="csr"))
+        for row in bad:
+            sparse.data[sparse.indptr[row] : sparse.indptr[row + 1]] = 0.0
+        return Encoded(sparse, bad)
 
     @cached_property
     def _plan(self) -> "_Plan":

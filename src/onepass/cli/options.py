@@ -280,6 +280,12 @@ shape = _all(
         "and with --hidden or another covariance than diagonal 1024.",
     ),
     click.option(
+        "--log-target/--no-log-target",
+        default=None,
+        help="Learn the logarithm of the target; predictions stay in its own units. By default if it is positive and "
+        "skewed, and the first rows are predicted better so.",
+    ),
+    click.option(
         "--sample",
         type=click.IntRange(1),
         default=10_000,

@@ -149,14 +149,14 @@ class TabularModel:
         mean, std = self.estimator.predict(X, return_std=True)
         low, high = self.estimator.predict_interval(X, level=level)
         decode = self.target.decode
-        columns = (decode(mean), std * self.target.scale, decode(low), decode(high))
+        columns = (*self.target.moments(mean, std, self.estimator.noise_), decode(low), decode(high))
         return dict(zip(self.prediction_names, columns, strict=True))
 
     # What it has learned.
 
     @property
     def noise(self) -> float | None:
-        """Standard deviation of the target's noise, in its own units; None for classes and counts."""
+        """Standard deviation of the target's noise, in its own units, or of its logarithm's; None for other targets."""
         if not isinstance(self.target, NumberTarget) or isinstance(self.target, CountTarget):
             return None
         return float(np.sqrt(self.estimator.noise_) * self.target.scale)
@@ -181,9 +181,10 @@ class TabularModel:
     def weights(self) -> dict[str, list[Weight]]:
         """What each feature does, for the target or for each class, the largest first.
 
-        For numbers the change of the target, for counts of the log rate, for classes of the log odds, that one standard
-        deviation of a number, or a category in place of an average row's, brings about; in a network, and for more than
-        two classes, for a row in the middle of the first rows, and of very many features for the foremost.
+        For numbers the change of the target, or of its logarithm if that is learned, for counts of the log rate, for
+        classes of the log odds, that one standard deviation of a number, a category in place of an average row's, or a
+        word in a text of average length brings about; in a network, and for more than two classes, for a row in the
+        middle of the first rows, and of very many features for the foremost.
         """
         return feature_weights(self)
 

@@ -15,12 +15,13 @@ import pyarrow as pa
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.inference import BUCKETS, ONE_HOT, infer
 from onepass.tables.columns.text import TextSize
+from onepass.tables.log_target import log_target
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.batches import RowBatch
 from onepass.tables.readers.source import Source
 from onepass.tables.settings import Settings
 from onepass.tables.target_inference import infer_target
-from onepass.tables.targets import ClassTarget, Target
+from onepass.tables.targets import ClassTarget, NumberTarget, Target
 
 __all__ = ["SAMPLE", "SchemaOptions", "check_columns", "check_has", "infer_model"]
 
@@ -40,6 +41,7 @@ class SchemaOptions:
     one_hot: int = ONE_HOT
     buckets: int = BUCKETS
     text_buckets: int | None = None  # None: as many as suit the model
+    log_target: bool | None = None  # whether its logarithm is learned; None: if the first rows are predicted better so
     sample: int = SAMPLE
     settings: Settings = field(default_factory=Settings)
 
@@ -79,6 +81,11 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
     settings = options.settings
     if encoding.texts and settings.covariance is None and not settings.hidden:
         settings = replace(settings, covariance="diagonal")  # see onepass.tables.columns.text
+    if isinstance(target, NumberTarget) and options.log_target is not False:
+        asked = bool(options.log_target)
+        target = log_target(target, sample, encoding, settings, asked=asked)
+    elif options.log_target:
+        raise SchemaError(f"the target {target.name!r} has classes, which have no logarithm", setting="log_target")
     model = TabularModel(encoding, target, settings)
     for source in sources:
         check_columns(model, source, target=True)

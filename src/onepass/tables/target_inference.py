@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from onepass.estimators.scaling import near
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.number import centre_and_scale
 from onepass.tables.columns.values import Bad, as_numbers, as_texts
@@ -16,10 +17,11 @@ from onepass.tables.columns.wording import number_text
 from onepass.tables.readers.source import Source
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
 
-__all__ = ["infer_target"]
+__all__ = ["WRONG", "infer_target", "n_wild"]
 
 _MOST_CLASSES = 1000
-_WRONG = 0.02  # share of the first targets that may be no number in a regression
+_SOME = 0.05  # share of outliers that is expected where one looks for some
+WRONG = 0.02  # share of the first targets that may be no number in a regression
 
 
 def infer_target(
@@ -66,7 +68,7 @@ def _likely_task(column: Any, name: str, classes: Sequence[str]) -> tuple[str, s
     values = as_numbers(known, name, bad) if numeric else np.empty(0)
     if not numeric or any("no number" in reason for reason in bad.values()):
         # A few bad values don't make a class of every number.
-        if numeric and len(bad) <= _WRONG * len(known):
+        if numeric and len(bad) <= WRONG * len(known):
             return "regression", "numbers"
         return "classification", "texts"
     distinct = np.unique(values[np.isfinite(values)])
@@ -85,7 +87,12 @@ def _number_target(column: Any, name: str, outliers: float) -> NumberTarget:
             f"the target {name!r} has no numbers among the first rows (the first is {str(first)[:40]!r}); "
             "is it the right column?"
         )
-    return NumberTarget(name, *centre_and_scale(values, outliers))
+    return NumberTarget(name, *centre_and_scale(values, outliers), n_wild=0 if outliers else n_wild(values))
+
+
+def n_wild(values: Any) -> int:
+    """How many values are so far from the others that they may be errors: ten standard deviations."""
+    return int((~near(values, _SOME)).sum())
 
 
 def _count_target(column: Any, name: str) -> CountTarget:
@@ -93,7 +100,7 @@ def _count_target(column: Any, name: str) -> CountTarget:
     values = as_numbers(column, name, {})
     values = values[np.isfinite(values)]
     bad = values[(values < 0.0) | (values != np.floor(values))]
-    if not len(values) or len(bad) > _WRONG * len(values):
+    if not len(values) or len(bad) > WRONG * len(values):
         shown = f" (such as {number_text(bad[0])})" if len(bad) else ""
         raise SchemaError(
             f"the target {name!r} does not hold counts 0, 1, 2, ...{shown}; is it the right column?",

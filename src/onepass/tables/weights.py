@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass.tables.targets import CountTarget, NumberTarget
+from onepass.tables.targets import CountTarget, LogTarget, NumberTarget
 
 if TYPE_CHECKING:
     from onepass.tables.model import TabularModel
 
-__all__ = ["Weight", "feature_weights"]
+__all__ = ["Weight", "feature_weights", "unit_of_weights"]
 
 _DRAWS = 400  # functions that stand for a network's belief
 _MOST_DRAWN = 200  # features that it is worth drawing them for
@@ -48,6 +48,15 @@ def feature_weights(model: "TabularModel") -> dict[str, list[Weight]]:
         found = [Weight(*one) for one in zip(names, mean.tolist(), std.tolist(), strict=True)]
         out[key] = sorted(found, key=lambda weight: -abs(weight.mean))
     return out
+
+
+def unit_of_weights(model: "TabularModel") -> str:
+    """What a weight is a change of."""
+    if model.labels:
+        return "the log odds"
+    if isinstance(model.target, CountTarget):
+        return f"the log rate of {model.target.name}"
+    return f"the logarithm of {model.target.name}" if isinstance(model.target, LogTarget) else model.target.name
 
 
 def _coefficients(model: "TabularModel") -> tuple[FloatArray, FloatArray]:
@@ -88,7 +97,7 @@ def _foremost(model: "TabularModel") -> Any:
 
 
 def _change(model: "TabularModel", band: FloatArray, predict: Callable[[FloatArray], FloatArray]) -> FloatArray:
-    """Between half a step to either side of the middle: of the target in its own units, of log rates or log odds."""
+    """Between half a step to either side of the middle: of the target in its own units, of logarithms or log odds."""
     found = predict(0.5 * np.vstack([band, -band]))
     if isinstance(model.target, CountTarget):
         found = np.log(np.maximum(found, 1e-300))

@@ -7,8 +7,10 @@ So a target that is positive and skewed is predicted, row by row before each is 
 by one of its logarithm; the logarithm is taken if it gives the targets more density, both in their own units, and if
 its errors are not larger.
 
-On regression sets and generated targets this never chose what was worse by more than a few per cent in the errors of
-all rows.
+In six orders each of two regression sets and fifteen generated targets that are skewed, it was taken for the twelve
+whose errors it does not make larger: 0.1 to 4.6 nats per row were gained, and the errors of all rows were up to 64 %
+smaller, or at most 6 % larger, but for one of 72 orders, in which they were 27 % larger. Where it was not taken errors
+would have been up to 240 times as large.
 """
 
 from typing import Any
@@ -29,7 +31,7 @@ from onepass.tables.targets import CountTarget, LogTarget, NumberTarget
 __all__ = ["log_target"]
 
 _SKEWED = 1.0  # skewness from which on the logarithm is tried; that of an exponential distribution is 2
-_ROWS = 1000  # that are predicted both ways, and the fewest that say anything
+_ROWS = 2000  # that are predicted both ways, and the fewest that say anything
 _FEWEST = 50
 _GAIN = 0.02  # nats per row
 _LARGER = 1.05  # errors that the logarithm may have, compared with those of the target itself
@@ -103,7 +105,7 @@ def _skewness(values: FloatArray) -> float:
 def _gain(target: NumberTarget, log: LogTarget, sample: Any, encoding: Encoding, settings: Settings) -> float | None:
     """By how much the logarithm makes the first targets more probable, in nats per row; None if it should not be.
 
-    What is judged is the later half of the rows, when both models know something.
+    What is judged are the rows after the first quarter, when both models know something.
     """
     (first,) = sample.slice(0, _ROWS).combine_chunks().to_batches()
     encoded = encoding.encode(first)
@@ -121,11 +123,11 @@ def _gain(target: NumberTarget, log: LogTarget, sample: Any, encoding: Encoding,
 
 
 def _scores(model: TabularModel, rows: Rows) -> tuple[float, float]:
-    """Mean log density and root mean squared error of the later half of rows, in the target's own units."""
+    """Mean log density and root mean squared error of the rows after the first quarter, in the target's own units."""
     target = model.target
     assert isinstance(target, NumberTarget)
     predicted = model.predict_then_learn(rows)
-    later = slice(len(rows.y) // 2, None)
+    later = slice(len(rows.y) // 4, None)
     mean, _ = target.moments(predicted.mean, np.sqrt(predicted.var + predicted.noise_var), predicted.noise_var)
     density = target.log_density(rows.y, predicted.log_density)
     with np.errstate(over="ignore"):

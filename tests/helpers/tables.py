@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -85,3 +86,20 @@ def read_rows(file: Path, skip: int = 0, types: dict[str, Any] | None = None) ->
 def malformed(file: Path, skip: int = 0) -> list[Malformed]:
     """The malformed records of a file."""
     return [bad for batch in open_source(str(file)).batches(None, skip) for bad in batch.malformed]
+
+
+def messages(n: int) -> list[dict[str, Any]]:
+    """Messages of two kinds that share most of their words, and a number that depends on the kind."""
+    draw = random.Random(1)
+    common = [f"word{i}" for i in range(300)]
+    own = {kind: [f"{kind}{i}" for i in range(60)] for kind in ("ham", "spam")}
+    rows = []
+    for _ in range(n):
+        kind = draw.choices(("ham", "spam"), (4, 1))[0]
+        words = draw.choices(common, k=8) + draw.choices(own[kind] + own["ham"], k=3)
+        draw.shuffle(words)
+        score = 50.0 + 20.0 * (kind == "spam") + draw.gauss(0.0, 2.0)
+        rows.append(
+            {"sms": " ".join(words).capitalize() + "!", "hour": draw.randrange(24), "kind": kind, "score": score}
+        )
+    return rows

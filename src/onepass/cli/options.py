@@ -262,7 +262,7 @@ shape = _all(
         "kinds",
         multiple=True,
         metavar="COLUMN=KIND",
-        help="What a column holds: number, boolean, category, hashed or date. May be given several times.",
+        help="What a column holds: number, boolean, category, hashed, date or text. May be given several times.",
     ),
     click.option(
         "--decimal",
@@ -296,6 +296,19 @@ shape = _all(
         default=64,
         show_default=True,
         help="Number of features that hashed categories share.",
+    ),
+    click.option(
+        "--text-buckets",
+        type=click.IntRange(1, 2**20),
+        metavar="NUMBER",
+        help="Number of features that the words of a text share; by default 65536, for more than two classes 16384, "
+        "and with --hidden or another covariance than diagonal 1024.",
+    ),
+    click.option(
+        "--log-target/--no-log-target",
+        default=None,
+        help="Learn the logarithm of the target; predictions stay in its own units. By default if it is positive and "
+        "skewed, and the first rows are predicted better so.",
     ),
     click.option(
         "--sample",

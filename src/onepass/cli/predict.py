@@ -131,7 +131,6 @@ def _predicted(model: "TabularModel", batch: "RowBatch", level: float, keep: tup
     for name in keep:
         column = batch.column(name)
         columns[name] = pa.nulls(len(batch), pa.string()) if column is None else column
-    X = np.where(gone[:, None], 0.0, encoded.X)
-    for name, values in model.predictions(X, level).items():
+    for name, values in model.predictions(encoded.X, level).items():
         columns[name] = pa.array(values, mask=gone)
     return pa.RecordBatch.from_pydict(columns), encoded.bad

@@ -1,5 +1,6 @@
 """What the options of a command ask of the library, and the answers of the library in words of options."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,6 +24,7 @@ _SETTINGS = (
     "intercept_scale",
     "seed",
 )
+_PLAIN = ("task", "classes", "columns", "ignore", "one_hot", "buckets", "sample", "text_buckets", "log_target")
 
 
 def flag(setting: str) -> str:
@@ -53,7 +55,7 @@ def schema_options(target: str, shape: dict[str, Any]) -> "SchemaOptions":
     noise = None if shape["noise"] == "learn" else shape["noise"]
     covariance = None if shape["covariance"] == "auto" else shape["covariance"]
     settings = Settings(noise=noise, covariance=covariance, **{name: shape[name] for name in _SETTINGS})
-    plain = {name: shape[name] for name in ("task", "classes", "columns", "ignore", "one_hot", "buckets", "sample")}
+    plain = {name: shape[name] for name in _PLAIN}
     notation = Notation(shape["decimal"], shape["missing"], tuple(shape["date_formats"]))
     return SchemaOptions(target, kinds=kinds, notation=notation, settings=settings, **plain)
 
@@ -91,9 +93,20 @@ def task_words(model: "TabularModel", reason: str) -> str:
         return f"counts ({name}: {reason})"
     if not model.labels:
         counts = "--task counts would take them for counts, " if reason.startswith("whole numbers") else ""
-        return f"regression ({name}: {reason}; {counts}--task classification would take its values for classes)"
+        more = "".join(f"; {words}" for words in _target_options(model))
+        return f"regression ({name}: {reason}; {counts}--task classification would take its values for classes{more})"
     count = "two classes" if len(model.labels) == 2 else f"{len(model.labels)} classes"
     return f"classification, {count} ({name}: {reason})"
+
+
+def _target_options(model: "TabularModel") -> Iterator[str]:
+    """Options that would change what is learned of a number."""
+    from onepass.tables.targets import LogTarget, NumberTarget
+
+    if isinstance(model.target, LogTarget):
+        yield "--no-log-target would learn the target itself"
+    if isinstance(model.target, NumberTarget) and model.target.n_wild:
+        yield "if targets far away are errors, --outliers 0.05 keeps them from doing harm"
 
 
 def schema_error_words(error: "SchemaError") -> str:

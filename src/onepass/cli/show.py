@@ -46,8 +46,9 @@ __all__ = ["show"]
 def show(model: Path, weights: int, old: Path | None, html: Path | None, as_json: bool) -> None:
     """Print what a model is: columns, choices, rows learned, noise and the largest weights with their uncertainty.
 
-    A weight is the change of the target, of the log rate of counts, or of the log odds of a class, per standard
-    deviation of a number or for the presence of a category; after ± comes its own standard deviation.
+    A weight is the change of the target, of its logarithm if that is learned (0.01 is about 1 %), of the log rate of
+    counts, or of the log odds of a class, per standard deviation of a number, for the presence of a category, or for a
+    word in a text of average length; after ± comes its own standard deviation.
 
     With --diff the moves of weights are told in standard deviations of what OLD believed: one or two of them are what
     it expected, five say that the world or the data have changed.
@@ -57,7 +58,7 @@ def show(model: Path, weights: int, old: Path | None, html: Path | None, as_json
 
     with Console(as_json=as_json) as console, user_errors():
         from onepass.tables.progress import load_progress
-        from onepass.tables.targets import CountTarget
+        from onepass.tables.weights import unit_of_weights
 
         check_distinct_paths([model], html=html)
         if html is not None:
@@ -75,10 +76,10 @@ def show(model: Path, weights: int, old: Path | None, html: Path | None, as_json
             console.fact("progress", "of a run that has not ended", "fact")
         for name, words in known.choices():
             console.fact(name, words)
-        counts = isinstance(known.target, CountTarget)
+        unit = unit_of_weights(known).removeprefix("the ")
         for key, found in known.weights().items() if weights else ():
             for weight in found[:weights]:
-                words = f"{weight.mean:+.4g} ± {weight.std:.2g} ({f'log rate of {key}' if counts else key})"
+                words = f"{weight.mean:+.4g} ± {weight.std:.2g} ({key if known.labels else unit})"
                 console.fact(f"weight {weight.feature}", words, "weight", **asdict(weight), of=key)
         if html is not None:
             from onepass.files.atomic import write_atomically

@@ -14,6 +14,7 @@ from onepass.evaluation.metrics import (
     CountPredictions,
     Coverage95,
     LogLoss,
+    LogNormalPredictions,
     MetricSet,
     NumberPredictions,
     OverTime,
@@ -25,7 +26,7 @@ from onepass.evaluation.worst_row import WorstRow
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.rows import Rows
-from onepass.tables.targets import CountTarget, NumberTarget
+from onepass.tables.targets import CountTarget, LogTarget, NumberTarget
 
 __all__ = ["BELIEVED", "OURS", "Scores", "Trial"]
 
@@ -98,7 +99,7 @@ class Trial:
             except (ValueError, ArithmeticError) as error:  # e.g. weights that have grown out of all bounds
                 self.failed[baseline.name] = str(error).split("\n")[0].rstrip(".")
                 continue
-            scores.update(self._predictions(rows.y, guess))
+            scores.update(self._their_predictions(rows.y, guess))
         self.baselines = [(one, scores) for one, scores in self.baselines if one.name not in self.failed]
 
     def _add_believed(self, y: FloatArray, predicted: PredictedRows) -> None:
@@ -161,23 +162,21 @@ class Trial:
         if self.task == "counts":
             moments = {"mean": predicted.mean, "var": predicted.var, "noise_var": predicted.noise_var}
             return CountPredictions(y=y, std=std, log_densities=predicted.log_density, **moments)
-        return self._predictions(y, predicted.mean, std, predicted.log_density)
+        target = self.model.target
+        assert isinstance(target, NumberTarget)
+        own_mean, own_std = target.moments(predicted.mean, std, predicted.noise_var)
+        density = target.log_density(y, predicted.log_density)
+        if isinstance(target, LogTarget):
+            logs = {"log_mean": predicted.mean * target.scale + target.centre, "log_std": std * target.scale}
+            return LogNormalPredictions(target.decode(y), own_mean, own_std, density, **logs)
+        return NumberPredictions(target.decode(y), own_mean, own_std, density)
 
-    def _predictions(
-        self,
-        y: FloatArray,
-        mean: FloatArray,
-        std: FloatArray | None = None,
-        log_densities: FloatArray | None = None,
-    ) -> NumberPredictions | ClassPredictions:
-        """Predictions with their targets; numbers in the target's own units."""
+    def _their_predictions(self, y: FloatArray, guess: FloatArray) -> NumberPredictions | ClassPredictions:
+        """Means, or probabilities, of a baseline with their targets; numbers in the target's own units."""
         target = self.model.target
         if not isinstance(target, NumberTarget):
-            return ClassPredictions(y, mean)
-        y, mean = (values * target.scale + target.centre for values in (y, mean))
-        if std is None or log_densities is None:
-            return NumberPredictions(y, mean)
-        return NumberPredictions(y, mean, std * target.scale, log_densities - np.log(target.scale))
+            return ClassPredictions(y, guess)
+        return NumberPredictions(target.decode(y), target.decode(guess))
 
 
 def _task_of(model: TabularModel) -> Task:

@@ -29,8 +29,8 @@ from onepass.reports.plots import (
 )
 from onepass.tables.columns.category import Hashed
 from onepass.tables.model import TabularModel
-from onepass.tables.targets import CountTarget
-from onepass.tables.weights import Weight
+from onepass.tables.targets import LogTarget
+from onepass.tables.weights import Weight, unit_of_weights
 
 __all__ = ["evaluation_report", "model_report"]
 
@@ -263,8 +263,7 @@ def _draw_reliability(axes: Any, trial: Trial) -> None:
 def _weights(model: TabularModel) -> Section:
     found = model.weights()
     shown = dict(list(found.items())[:_MOST_CLASSES])
-    counts = isinstance(model.target, CountTarget)
-    unit = "the log odds" if model.labels else f"the log rate of {model.target.name}" if counts else model.target.name
+    unit = unit_of_weights(model)
     clear = sum(abs(weight.mean) > 2.0 * weight.std for weights in found.values() for weight in weights)
     total = sum(map(len, found.values()))
     pictures = tuple(
@@ -282,6 +281,8 @@ def _weights(model: TabularModel) -> Section:
         setup=(
             f"A weight is the change of {unit} that one standard deviation of a number brings about, or a category in "
             "place of an average row's."
+            + (" A change of a logarithm by 0.01 is about 1 %." if isinstance(model.target, LogTarget) else "")
+            + (" A word has its weight in a text of average length." if model.encoding.texts else "")
             + (" In a network it holds for a row in the middle of the first rows." if model.is_network else ""),
             *_buckets(model),
         ),

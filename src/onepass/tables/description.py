@@ -12,7 +12,7 @@ from onepass.tables.columns.missing import values_note
 from onepass.tables.columns.number import Number
 from onepass.tables.columns.wording import listed, standardised
 from onepass.tables.contest import CONTEST_ROWS, Contest
-from onepass.tables.targets import CountTarget, NumberTarget
+from onepass.tables.targets import CountTarget, LogTarget, NumberTarget, Target
 
 if TYPE_CHECKING:
     from onepass.tables.model import TabularModel
@@ -38,7 +38,7 @@ def facts(model: "TabularModel") -> Iterator[tuple[str, str]]:
     yield "rows learned", f"{model.n_rows:,}"
     yield "rows rejected", f"{model.n_rejected:,}"
     if model.noise is not None:
-        yield "noise now", f"standard deviation {model.noise:.4g} of {model.target.name}"
+        yield "noise now", _noise_words(model.noise, model.target)
     if isinstance(model.target, CountTarget):
         yield "dispersion now", f"{model.estimator.noise_:.4g}: counts of mean m have the variance m + dispersion m²"
     if model.estimator.outliers:
@@ -48,7 +48,8 @@ def facts(model: "TabularModel") -> Iterator[tuple[str, str]]:
     evidence = model.estimator.log_evidence_ / max(model.n_rows, 1)
     if isinstance(model.target, NumberTarget):
         evidence -= float(np.log(model.target.scale))
-    yield "evidence", f"{evidence:.4f}, the mean log density of a row before it was learned"
+    of = f" of the logarithm of {model.target.name}" if isinstance(model.target, LogTarget) else ""
+    yield "evidence", f"{evidence:.4f}, the mean log density{of} of a row before it was learned"
     if model.estimator.prior_scale == "auto":
         shares = np.atleast_2d(model.estimator.prior_weights_)[0]
         yield "prior weights", ", ".join(f"{share:.2f}" for share in shares)
@@ -84,10 +85,31 @@ def _target_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
         yield "target", f"{target.name}, a count{target.written.words()}"
     elif isinstance(target, NumberTarget):
         written = f"a number{target.written.words()}, " if target.written.words() else ""
-        yield "target", f"{target.name}, {written}{standardised('y', target.centre, target.scale)}"
+        yield "target", f"{target.name}, {written}{_unit_words(target)}{_wild_words(target)}"
     else:
         note = values_note(target.labels)
         yield "target", f"{target.name}, one of {len(target.labels)} classes ({listed(target.labels, 8)}){note}"
+
+
+def _unit_words(target: NumberTarget) -> str:
+    """What is learned of a number."""
+    if not isinstance(target, LogTarget):
+        return standardised("y", target.centre, target.scale)
+    reason = f": {target.why}" if target.why else ""
+    return f"learned as its logarithm, {standardised('log y', target.centre, target.scale)}{reason}"
+
+
+def _wild_words(target: NumberTarget) -> str:
+    if not target.n_wild:
+        return ""
+    are = "is" if target.n_wild == 1 else "are"
+    return f"; {target.n_wild:,} of the first targets {are} far away from all others"
+
+
+def _noise_words(noise: float, target: Target) -> str:
+    if isinstance(target, LogTarget):
+        return f"a factor of {np.exp(noise):.4g} (standard deviation {noise:.4g} of the logarithm of {target.name})"
+    return f"standard deviation {noise:.4g} of {target.name}"
 
 
 def _estimator_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
@@ -158,6 +180,8 @@ def _covariance_words(model: "TabularModel") -> str:
     if not isinstance(structure, str):
         return f"layer by layer: {', '.join(structure)}"
     words, milliseconds = _COVARIANCE[structure], _milliseconds(structure, model)
+    if structure == "diagonal" and model.encoding.texts:
+        return f"{words}; words have few, and room for more words is worth more"
     if milliseconds < _WORTH_SAYING or structure == "diagonal":
         return words
     richer = ("full",) if structure == "low_rank" and not model.is_network else ()
@@ -203,5 +227,7 @@ def _noise_choice(model: "TabularModel") -> tuple[str, str]:
     """What is said of the noise of numbers, or of the dispersion of counts."""
     assert isinstance(model.target, NumberTarget)
     name, unit = ("dispersion", "") if isinstance(model.target, CountTarget) else ("noise", "variance ")
+    of = " of the logarithm" if isinstance(model.target, LogTarget) else ""
     given = model.estimator.noise
-    return name, "learned on the way" if given == "learn" else f"{unit}{given * model.target.scale**2:.4g}, as given"
+    words = f"{unit}{given * model.target.scale**2:.4g}" if given != "learn" else ""
+    return name, f"{words}{of}, as given" if words else "learned on the way"

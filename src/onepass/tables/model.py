@@ -32,6 +32,7 @@ __all__ = ["TabularModel"]
 
 _BLOCK = 2**23  # numbers in a block of rows
 _CONTEST = 256  # rows that two estimators learn at once
+_WORDS = 4096  # of a text, in which sparse rows have room; one that is longer takes more
 
 
 class TabularModel:
@@ -89,7 +90,7 @@ class TabularModel:
 
     @property
     def _most_rows(self) -> int:
-        return max(min(1024 if self.is_network else 8192, _BLOCK // len(self.encoding.features)), 64)
+        return max(min(1024 if self.is_network else 8192, _BLOCK // self._numbers_per_row), 64)
 
     @property
     def cost(self) -> RowCost:
@@ -98,6 +99,13 @@ class TabularModel:
         given = self.structure
         # A block per layer, or forms that differ from layer to layer, cost up to what a full covariance does.
         return RowCost(given if isinstance(given, str) and given != "layer" else "full", self.layers, several)
+
+    @property
+    def _numbers_per_row(self) -> int:
+        """Numbers that a row takes in memory while it is learned."""
+        encoding = self.encoding
+        keeps_sparse = not self.is_network and self.estimator.covariance == "diagonal" and len(self.labels) <= 2
+        return encoding.n_dense + _WORDS * len(encoding.texts) if keeps_sparse else len(encoding.features)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -189,14 +197,14 @@ class TabularModel:
         mean, std = self.estimator.predict(X, return_std=True)
         low, high = self.estimator.predict_interval(X, level=level)
         decode = self.target.decode
-        columns = (decode(mean), std * self.target.scale, decode(low), decode(high))
+        columns = (*self.target.moments(mean, std, self.estimator.noise_), decode(low), decode(high))
         return dict(zip(self.prediction_names, columns, strict=True))
 
     # What it has learned.
 
     @property
     def noise(self) -> float | None:
-        """Standard deviation of the target's noise, in its own units; None for classes and counts."""
+        """Standard deviation of the target's noise, in its own units, or of its logarithm's; None for other targets."""
         if not isinstance(self.target, NumberTarget) or isinstance(self.target, CountTarget):
             return None
         return float(np.sqrt(self.estimator.noise_) * self.target.scale)
@@ -221,9 +229,10 @@ class TabularModel:
     def weights(self) -> dict[str, list[Weight]]:
         """What each feature does, for the target or for each class, the largest first.
 
-        For numbers the change of the target, for counts of the log rate, for classes of the log odds, that one standard
-        deviation of a number, or a category in place of an average row's, brings about; in a network, and for more than
-        two classes, for a row in the middle of the first rows, and of very many features for the foremost.
+        For numbers the change of the target, or of its logarithm if that is learned, for counts of the log rate, for
+        classes of the log odds, that one standard deviation of a number, a category in place of an average row's, or a
+        word in a text of average length brings about; in a network, and for more than two classes, for a row in the
+        middle of the first rows, and of very many features for the foremost.
         """
         return feature_weights(self)
 

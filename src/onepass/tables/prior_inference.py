@@ -50,6 +50,9 @@ def infer_prior(encoding: Encoding, target: Target, sample: Any) -> Prior | None
     encoding, target : what the columns of the rows mean
     sample : pyarrow.Table
     """
+    encoding, n_features = encoding.without_texts(), len(encoding.features)
+    if not encoding.columns:
+        return None
     groups = column_groups(encoding.columns)
     most = int(min(_MOST_ROWS, np.sqrt(_MOST_NUMBERS / (max(groups) + 1)), _MOST_NUMBERS / len(groups)))
     places = np.unique(np.linspace(0, sample.num_rows - 1, min(most, sample.num_rows)).astype(np.int64))
@@ -65,7 +68,8 @@ def infer_prior(encoding: Encoding, target: Target, sample: Any) -> Prior | None
     if isinstance(target, ClassTarget):
         found = found / max(noise, _LEAST_UNEXPLAINED)
     scales = np.minimum(found * units, _WIDEST)
-    return Prior(tuple(scales[groups].tolist()), noise)
+    of_texts = [1.0] * (n_features - len(groups))  # whose rows have a length that suits this
+    return Prior((*scales[groups].tolist(), *of_texts), noise)
 
 
 def column_groups(columns: tuple[Column, ...]) -> list[int]:

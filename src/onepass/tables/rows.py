@@ -3,9 +3,10 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array, issparse, vstack
 
 from onepass._typing import FloatArray
 from onepass.tables.columns.values import Bad
@@ -26,7 +27,7 @@ class Reject(NamedTuple):
 class Rows:
     """Rows made ready for learning."""
 
-    X: FloatArray  # (n, d)
+    X: Any  # (n, d), dense or sparse
     y: FloatArray  # (n,)
     rejects: tuple[Reject, ...]
     lines: int  # records that they were made of, bad ones among them
@@ -39,12 +40,16 @@ class Rows:
         if len(parts) == 1:
             return parts[0]
         return cls(
-            np.concatenate([part.X for part in parts]),
+            _stacked([part.X for part in parts]),
             np.concatenate([part.y for part in parts]),
             tuple(reject for part in parts for reject in part.rejects),
             sum(part.lines for part in parts),
             lambda: [line for part in parts for line in part.line_numbers()],
         )
+
+
+def _stacked(parts: Sequence[Any]) -> Any:
+    return csr_array(vstack(parts, format="csr")) if issparse(parts[0]) else np.concatenate(parts)
 
 
 def rejects_of(batch: RowBatch, bad: Bad) -> tuple[Reject, ...]:

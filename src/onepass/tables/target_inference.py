@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from onepass.estimators.scaling import near
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.inference import FirstValues
 from onepass.tables.columns.missing import without_words
@@ -19,10 +20,11 @@ from onepass.tables.columns.wording import number_text
 from onepass.tables.readers.source import Source
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
 
-__all__ = ["infer_target"]
+__all__ = ["WRONG", "infer_target", "n_wild"]
 
 _MOST_CLASSES = 1000
-_WRONG = 0.02  # share of the first targets that may be no number in a regression
+_SOME = 0.05  # share of outliers that is expected where one looks for some
+WRONG = 0.02  # share of the first targets that may be no number in a regression
 
 
 def infer_target(
@@ -68,7 +70,7 @@ def _likely_task(first: FirstValues, classes: Sequence[str]) -> tuple[str, str]:
     if pa.types.is_boolean(known.type):
         return "classification", "true or false"
     _, share = first.as_numbers
-    if share < 1.0 - _WRONG:  # a few bad values don't make a class of every number
+    if share < 1.0 - WRONG:  # a few bad values don't make a class of every number
         return "classification", "texts"
     if first.are_codes:
         return "classification", "digits with leading zeros"
@@ -94,14 +96,20 @@ def _number_target(first: FirstValues, outliers: float) -> NumberTarget:
             f"the target {first.name!r} has no numbers among the first rows (the first is {str(shown)[:40]!r}); "
             "is it the right column?"
         )
-    return NumberTarget(first.name, *centre_and_scale(values, outliers), first.as_numbers[0])
+    wild = 0 if outliers else n_wild(values)
+    return NumberTarget(first.name, *centre_and_scale(values, outliers), first.as_numbers[0], n_wild=wild)
+
+
+def n_wild(values: Any) -> int:
+    """How many values are so far from the others that they may be errors: ten standard deviations."""
+    return int((~near(values, _SOME)).sum())
 
 
 def _count_target(first: FirstValues) -> CountTarget:
     """A count, if most of the first values are counts; a few that are not will be rejected."""
     values = _numbers(first)
     bad = values[(values < 0.0) | (values != np.floor(values))]
-    if not len(values) or len(bad) > _WRONG * len(values):
+    if not len(values) or len(bad) > WRONG * len(values):
         shown = f" (such as {number_text(bad[0])})" if len(bad) else ""
         raise SchemaError(
             f"the target {first.name!r} does not hold counts 0, 1, 2, ...{shown}; is it the right column?",

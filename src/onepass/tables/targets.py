@@ -1,6 +1,10 @@
-"""What a model of a table predicts: a number in its own units, a count, or one of several labels."""
+"""What a model of a table predicts: a number in its own units, a count, or one of several labels.
 
-from dataclasses import dataclass
+An estimator learns numbers in units of their standard deviation, or the logarithms of positive ones. A target turns
+them into what it learns, and its predictions back into the target's own units.
+"""
+
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +19,9 @@ from onepass.tables.columns.number_format import PLAIN, NumberFormat
 from onepass.tables.columns.values import Bad, as_numbers, as_texts, note_infinite, parse_numbers
 from onepass.tables.columns.wording import listed, number_text
 
-__all__ = ["ClassTarget", "CountTarget", "NumberTarget", "Target", "target_from_state"]
+__all__ = ["ClassTarget", "CountTarget", "LogTarget", "NumberTarget", "Target", "target_from_state"]
+
+_LARGEST_LOG = 700.0  # whose exponential is finite
 
 
 @dataclass(frozen=True)
@@ -26,13 +32,15 @@ class NumberTarget:
     centre: float
     scale: float
     written: NumberFormat = PLAIN
+    n_wild: int = field(default=0, compare=False)
+    """How many of the first rows had a target far away from all others; not in files."""
     kind: ClassVar[str] = "number"
 
     def encode(self, array: Any, bad: Bad) -> FloatArray:
         """Targets as the estimator learns them; values that are none are noted in ``bad``."""
         values = parse_numbers(array, self.name, bad, self.written)
         with np.errstate(over="ignore"):
-            scaled = (values - self.centre) / self.scale
+            scaled = self._scaled(values)
         if not (np.abs(scaled) <= FARTHEST).all():
             note_infinite(values, self.name, bad)
             for row in np.flatnonzero(np.isnan(values)).tolist():
@@ -40,13 +48,84 @@ class NumberTarget:
             note_far(scaled, values, f"the target {self.name}", bad)
         return np.asarray(scaled)
 
+    def _scaled(self, values: FloatArray) -> FloatArray:
+        return (values - self.centre) / self.scale
+
     def decode(self, scaled: FloatArray) -> FloatArray:
-        """Numbers of the estimator in the target's own units."""
+        """Targets and quantiles of the estimator in the target's own units."""
         return scaled * self.scale + self.centre
+
+    def moments(self, mean: FloatArray, std: FloatArray, noise_var: Any) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of new targets, from those of the estimator and its share of noise in them."""
+        return self.decode(mean), std * self.scale
+
+    def log_density(self, scaled: FloatArray, log_density: FloatArray) -> FloatArray:
+        """Log densities of targets in their own units, from those of what the estimator has learned."""
+        return np.asarray(log_density - np.log(self.scale))
 
     def state(self) -> Parameters:
         """All of it as data that JSON can hold; in files the scale is called spread."""
         return {"name": self.name, "centre": self.centre, "spread": self.scale, **self.written.state()}
+
+
+@dataclass(frozen=True)
+class LogTarget(NumberTarget):
+    """A positive number, learned as its logarithm, whose centre and scale these are.
+
+    New targets are log-normal: half of them are below ``exp`` of the logarithm's mean, and their mean is larger, by
+    half the variance of the noise. What is not yet known of the weights is left out there, and no variance counts for
+    more than that of the first rows: before a model has learned something, the mean of all that it holds for possible
+    is larger than any target.
+
+    Examples
+    --------
+    >>> target = LogTarget("price", 2.0, 0.5)
+    >>> bad = {}
+    >>> target.encode(pa.array([np.exp(2.5), 0.0]), bad)[:1], bad[1]
+    (array([1.]), 'the target price is 0, but its logarithm is learned, which only a number above 0 has')
+    """
+
+    why: str = ""
+    """The reason for the logarithm, as a clause."""
+    kind: ClassVar[str] = "log"
+
+    def encode(self, array: Any, bad: Bad) -> FloatArray:
+        """Logarithms of targets, scaled; values that have none are noted in ``bad``."""
+        scaled = super().encode(array, bad)
+        if not np.isfinite(scaled).all():
+            values = parse_numbers(array, self.name, {}, self.written)
+            for row in np.flatnonzero(values <= 0.0).tolist():
+                if np.isfinite(values[row]):
+                    bad[row] = (
+                        f"the target {self.name} is {number_text(values[row])}, but its logarithm is learned, "
+                        "which only a number above 0 has"
+                    )
+        return scaled
+
+    def _scaled(self, values: FloatArray) -> FloatArray:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return (np.log(values) - self.centre) / self.scale
+
+    def decode(self, scaled: FloatArray) -> FloatArray:
+        """Targets and quantiles of the estimator in the target's own units."""
+        return np.exp(np.minimum(super().decode(scaled), _LARGEST_LOG))
+
+    def moments(self, mean: FloatArray, std: FloatArray, noise_var: Any) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of new targets."""
+        log_mean = super().decode(mean)
+        noise, total = (np.minimum(var, 1.0) * self.scale**2 for var in (noise_var, std**2))
+        # The variance of a log-normal variable is its squared mean times exp(v) - 1, or exp(v) (1 - exp(-v)).
+        log_std = log_mean + total + 0.5 * np.log(-np.expm1(-np.maximum(total, 1e-300)))
+        mean, std = (np.exp(np.minimum(log, _LARGEST_LOG)) for log in (log_mean + noise / 2.0, log_std))
+        return mean, std
+
+    def log_density(self, scaled: FloatArray, log_density: FloatArray) -> FloatArray:
+        """Log densities of targets in their own units: those of the logarithms divided by the targets."""
+        return np.asarray(super().log_density(scaled, log_density) - super().decode(scaled))
+
+    def state(self) -> Parameters:
+        """All of it as data that JSON can hold."""
+        return {**super().state(), "why": self.why}
 
 
 @dataclass(frozen=True)
@@ -116,7 +195,7 @@ class ClassTarget:
         return f"the target {self.name} is {shown!r}, none of the known classes {listed(self.labels, 8)}"
 
 
-Target = NumberTarget | ClassTarget  # a CountTarget is a NumberTarget
+Target = NumberTarget | ClassTarget  # a CountTarget and a LogTarget are NumberTargets
 
 
 def target_from_state(state: Any) -> Target:
@@ -125,8 +204,12 @@ def target_from_state(state: Any) -> Target:
     kind = given.pop("kind")
     if kind == "number":
         centre = as_number(given["centre"], "centre")
-        scale = scale_from_state(given, "the target")
-        return NumberTarget(str(given["name"]), centre, scale, NumberFormat.from_state(given))
+        scale, written = scale_from_state(given, "the target"), NumberFormat.from_state(given)
+        return NumberTarget(str(given["name"]), centre, scale, written)
+    if kind == "log":
+        centre = as_number(given["centre"], "centre")
+        scale, written = scale_from_state(given, "the target"), NumberFormat.from_state(given)
+        return LogTarget(str(given["name"]), centre, scale, written, why=str(given["why"]))
     if kind == "count":
         return CountTarget(str(given["name"]), written=NumberFormat.from_state(given))
     if kind != "class":

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass.tables.targets import CountTarget, NumberTarget
+from onepass.tables.targets import CountTarget, LogTarget, NumberTarget
 
 if TYPE_CHECKING:
     from onepass.tables.model import TabularModel
 
-__all__ = ["Weight", "feature_weights"]
+__all__ = ["Weight", "feature_weights", "unit_of_weights"]
 
 _DRAWS = 400  # functions that stand for a network's belief
 _MOST_DRAWN = 200  # features that it is worth drawing them for
@@ -50,6 +50,15 @@ def feature_weights(model: "TabularModel") -> dict[str, list[Weight]]:
     return out
 
 
+def unit_of_weights(model: "TabularModel") -> str:
+    """What a weight is a change of."""
+    if model.labels:
+        return "the log odds"
+    if isinstance(model.target, CountTarget):
+        return f"the log rate of {model.target.name}"
+    return f"the logarithm of {model.target.name}" if isinstance(model.target, LogTarget) else model.target.name
+
+
 def _coefficients(model: "TabularModel") -> tuple[FloatArray, FloatArray]:
     """Mean and deviation, ``(1, d)``, of a perceptron's weights; in a group of the gap to an average row."""
     mean = np.atleast_2d(model.estimator.coef_)
@@ -60,7 +69,7 @@ def _coefficients(model: "TabularModel") -> tuple[FloatArray, FloatArray]:
         average = np.atleast_2d(cov[group, group] @ shares if whole else var[:, group] * shares)
         effect[:, group] -= mean[:, group] @ shares
         var[:, group] += (average @ shares if whole else np.sum(average * shares)) - 2.0 * average
-    scale = model.target.scale if isinstance(model.target, NumberTarget) else 1.0
+    scale = model.encoding.steps * (model.target.scale if isinstance(model.target, NumberTarget) else 1.0)
     return effect * scale, np.sqrt(np.maximum(var, 0.0)) * scale
 
 
@@ -77,6 +86,9 @@ def _effects(model: "TabularModel", features: Any) -> tuple[FloatArray, FloatArr
 
 def _foremost(model: "TabularModel") -> Any:
     """Features that change predictions most, as many as are worth drawing functions for."""
+    if not model.is_network:  # what the weights of all classes have in common moves nothing
+        weights = model.estimator.coef_ * model.encoding.steps
+        return np.argsort(-np.abs(weights - weights.mean(axis=0)).max(axis=0))[:_MOST_DRAWN]
     predict = model.estimator.predict_proba if model.labels else model.estimator.predict
     every = range(len(model.encoding.features))
     changes = [_change(model, band, predict) for band in model.encoding.contrasts(every)]
@@ -85,7 +97,7 @@ def _foremost(model: "TabularModel") -> Any:
 
 
 def _change(model: "TabularModel", band: FloatArray, predict: Callable[[FloatArray], FloatArray]) -> FloatArray:
-    """Between half a step to either side of the middle: of the target in its own units, of log rates or log odds."""
+    """Between half a step to either side of the middle: of the target in its own units, of logarithms or log odds."""
     found = predict(0.5 * np.vstack([band, -band]))
     if isinstance(model.target, CountTarget):
         found = np.log(np.maximum(found, 1e-300))

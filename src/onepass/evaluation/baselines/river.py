@@ -1,10 +1,13 @@
 """River's one-pass models: linear ones by SGD, and Hoeffding trees, which have no step size; they learn row by row."""
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from river import linear_model, optim
 from river import tree as trees
+from scipy.sparse import issparse
 
 from onepass._typing import FloatArray
 from onepass.evaluation.baselines.tuned import TunedBaseline
@@ -47,19 +50,25 @@ class RiverModel:
 
     def predict(self, X: FloatArray) -> FloatArray:
         """Predict row by row."""
-        return np.array([self._predicted(self._named(row)) for row in X.tolist()])
+        return np.array([self._predicted(x) for x in self._named(X)])
 
     def predict_then_learn(self, X: FloatArray, y: FloatArray) -> FloatArray:
         """Predict each row before it is learned."""
         found = []
-        for row, target in zip(X.tolist(), y.tolist(), strict=True):
-            x = self._named(row)
+        for x, target in zip(self._named(X), y.tolist(), strict=True):
             found.append(self._predicted(x))
             self._model.learn_one(x, self._label(target))
         return np.array(found)
 
-    def _named(self, row: list[float]) -> dict[Any, float]:
-        return {**dict(enumerate(row)), **self._more}
+    def _named(self, X: Any) -> Iterator[dict[Any, float]]:
+        """Rows as River takes them: by the numbers of their features, sparse ones without zeros."""
+        if bool(issparse(X)):
+            for start, stop in pairwise(X.indptr.tolist()):
+                row = slice(start, stop)
+                yield {**dict(zip(X.indices[row].tolist(), X.data[row].tolist(), strict=True)), **self._more}
+        else:
+            for values in X.tolist():
+                yield {**dict(enumerate(values)), **self._more}
 
     def _label(self, target: float) -> float:
         if not self._n_classes:

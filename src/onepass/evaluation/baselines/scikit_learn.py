@@ -73,7 +73,8 @@ class _Estimator:
 
     def predict(self, X: FloatArray) -> FloatArray:
         if not self._seen:
-            return np.full((len(X), self._n_classes), 1.0 / self._n_classes) if self._n_classes else np.zeros(len(X))
+            n = X.shape[0]
+            return np.full((n, self._n_classes), 1.0 / self._n_classes) if self._n_classes else np.zeros(n)
         if not self._n_classes:
             return np.asarray(self._model.predict(X))
         with np.errstate(all="ignore"):

@@ -49,6 +49,7 @@ from onepass.evaluation.metrics.predictions import (
     ClassPredictions,
     CountPredictions,
     DistributionPredictions,
+    LogNormalPredictions,
     NumberPredictions,
     Reliability,
 )
@@ -68,6 +69,7 @@ __all__ = [
     "DistributionPredictions",
     "LogLikelihood",
     "LogLoss",
+    "LogNormalPredictions",
     "MeanAbsoluteError",
     "Metric",
     "MetricSet",

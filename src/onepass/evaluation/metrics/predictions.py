@@ -18,6 +18,7 @@ __all__ = [
     "ClassPredictions",
     "CountPredictions",
     "DistributionPredictions",
+    "LogNormalPredictions",
     "NumberPredictions",
     "Reliability",
 ]
@@ -82,6 +83,26 @@ class DistributionPredictions(NumberPredictions):
         if level != self.level:
             raise ValueError(f"these predictions have intervals of level {self.level}, not {level}")
         return (self.low < self.y) & (self.y < self.high)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogNormalPredictions(NumberPredictions):
+    """Positive targets whose logarithms have Gaussian predictive distributions of these means and deviations."""
+
+    log_mean: FloatArray
+    log_std: FloatArray
+
+    @cached_property
+    def z(self) -> FloatArray:
+        """Where each target lies in its distribution, as a standard normal variable."""
+        return np.asarray((np.log(self.y) - self.log_mean) / self.log_std)
+
+    @cached_property
+    def log_density(self) -> FloatArray:
+        """Log predictive density of each target."""
+        if self.log_densities is not None:
+            return self.log_densities
+        return np.asarray(-0.5 * (np.log(2.0 * np.pi) + self.z**2) - np.log(self.log_std * self.y))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,10 +25,10 @@ from onepass.tables.columns.number_format import has_leading_zeros
 from onepass.tables.columns.values import Bad, as_texts
 from onepass.tables.columns.wording import listed
 
-__all__ = ["Category", "Hashed", "likely_mistake"]
+__all__ = ["MOST_BUCKETS", "Category", "Hashed", "likely_mistake"]
 
 _DATE = re.compile(r"\s*\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})\b.*").fullmatch
-_MOST_BUCKETS = 2**20
+MOST_BUCKETS = 2**20
 
 
 @dataclass(frozen=True)
@@ -147,8 +147,8 @@ class Hashed:
     def from_state(cls, state: Parameters) -> "Hashed":
         """Make the column that `state` described."""
         buckets = state["buckets"]
-        if isinstance(buckets, bool) or not isinstance(buckets, int) or not 1 <= buckets <= _MOST_BUCKETS:
-            raise ValueError(f"buckets must be a whole number from 1 to {_MOST_BUCKETS}, got {str(buckets)[:40]}")
+        if isinstance(buckets, bool) or not isinstance(buckets, int) or not 1 <= buckets <= MOST_BUCKETS:
+            raise ValueError(f"buckets must be a whole number from 1 to {MOST_BUCKETS}, got {str(buckets)[:40]}")
         given = {**state, "shares": _shares(state, buckets)}
         words = missing_words_from_state(given)
         return cls(**given, missing_words=words)

@@ -5,12 +5,14 @@ file. A row with a value that its column can't have is named, with the reason.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from scipy.sparse import csr_array, hstack
 
 from onepass._typing import FloatArray
 from onepass.files.state import Parameters
@@ -18,20 +20,24 @@ from onepass.tables.columns.boolean import Boolean
 from onepass.tables.columns.category import Category, Hashed
 from onepass.tables.columns.date import Date
 from onepass.tables.columns.number import FARTHEST, Number, note_far
+from onepass.tables.columns.text import Text
 from onepass.tables.columns.values import Bad, as_numbers, parse_numbers
 
 __all__ = ["KINDS", "Column", "Encoded", "Encoding"]
 
-Column = Number | Boolean | Category | Hashed | Date
-_CLASSES: dict[str, Any] = {cls.kind: cls for cls in (Number, Boolean, Category, Hashed, Date)}
+Column = Number | Boolean | Category | Hashed | Date | Text
+_CLASSES: dict[str, Any] = {cls.kind: cls for cls in (Number, Boolean, Category, Hashed, Date, Text)}
 KINDS = tuple(_CLASSES)
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """Rows as numbers, ``(n, d)``, and why some were rejected: the numbers of a row that is bad are of no use."""
+    """Rows as numbers, ``(n, d)``, and why some were rejected: a row that is bad is all zeros.
 
-    X: FloatArray
+    Where a column holds text the rows are sparse.
+    """
+
+    X: Any
     bad: Bad
 
 
@@ -50,13 +56,33 @@ class Encoding:
     [[-1.22, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [1.22, 1.0, 0.0, 0.0]]
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[Column, ...]  # those of text last
     ignored: Mapping[str, str]  # name -> reason
 
-    @property
+    @cached_property
     def features(self) -> list[str]:
         """Names of all features."""
         return [name for column in self.columns for name in column.features]
+
+    @cached_property
+    def texts(self) -> tuple[Text, ...]:
+        """The columns that hold text: their features, the last of all, are many, and sparse."""
+        return tuple(column for column in self.columns if isinstance(column, Text))
+
+    def without_texts(self) -> "Encoding":
+        """The same without the columns that hold text."""
+        return replace(self, columns=tuple(column for column in self.columns if not isinstance(column, Text)))
+
+    @property
+    def n_dense(self) -> int:
+        """Number of features that are not of text."""
+        return self._plan.width
+
+    @cached_property
+    def steps(self) -> FloatArray:
+        """What a feature is when it is on, ``(d,)``: 1, or for text what a word is in an average text."""
+        sizes = [np.ones(self.n_dense), *(np.full(text.buckets, text.typical) for text in self.texts)]
+        return np.concatenate(sizes)
 
     def groups(self) -> Iterator[tuple[slice, FloatArray]]:
         """Features of which a row has just one on, and how often each is.
@@ -71,7 +97,7 @@ class Encoding:
             at += len(column.features)
 
     def contrasts(self, features: Any, most: int = 2**22) -> Iterator[FloatArray]:
-        """What some features stand for, ``(k, d)``: each itself, or in a group its gap to an average row.
+        """What some features stand for, ``(k, d)``: each its step, or in a group its gap to an average row.
 
         The rows of the matrix come in bands of ``most`` numbers, since all of them may be too many.
         """
@@ -81,7 +107,7 @@ class Encoding:
         for first in range(0, len(features), height):
             chosen = np.asarray(features[first : first + height])
             band = np.zeros((len(chosen), d))
-            band[np.arange(len(chosen)), chosen] = 1.0
+            band[np.arange(len(chosen)), chosen] = self.steps[chosen]
             for group, shares in groups:
                 band[(group.start <= chosen) & (chosen < group.stop), group] -= shares
             yield band
@@ -103,14 +129,22 @@ class Encoding:
             self._fill_numbers(record_batch, X, bad)
         for column, at in plan.rest:
             column.fill(_column_of(record_batch, column.name), X[:, at : at + len(column.features)], bad)
-        return Encoded(X, bad)
+        X[list(bad)] = 0.0
+        if not self.texts:
+            return Encoded(X, bad)
+        words = [text.rows(_column_of(record_batch, text.name)) for text in self.texts]
+        sparse = csr_array(hstack([csr_array(X), *words], format="csr"))
+        for row in bad:
+            sparse.data[sparse.indptr[row] : sparse.indptr[row + 1]] = 0.0
+        return Encoded(sparse, bad)
 
     @cached_property
     def _plan(self) -> "_Plan":
         places, at = [], 0
         for column in self.columns:
-            places.append((column, at))
-            at += len(column.features)
+            if not isinstance(column, Text):
+                places.append((column, at))
+                at += len(column.features)
         numbers = tuple((column, at) for column, at in places if isinstance(column, Number))
         others = sorted(set(range(at)) - {place for _, place in numbers})
         rest = tuple((column, place) for column, place in places if not isinstance(column, Number))
@@ -160,12 +194,14 @@ class Encoding:
         names = [column.name for column in columns]
         if not columns or len(set(names)) != len(names):
             raise ValueError("the encoding must have columns, each once")
+        if any(a.kind == "text" != b.kind for a, b in pairwise(columns)):
+            raise ValueError("the columns of text must be the last of the encoding")
         return cls(columns, ignored)
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """Where the features of each column stand."""
+    """Where the features of each column but those of text stand."""
 
     width: int
     numbers: tuple[tuple[Number, int], ...]

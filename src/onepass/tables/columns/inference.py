@@ -30,12 +30,14 @@ from onepass.tables.columns.number_format import (
     likely_decimal,
     likely_number_format,
 )
+from onepass.tables.columns.text import Text, TextSize, is_prose
 from onepass.tables.columns.values import as_numbers, as_texts, describe_type, is_member, is_numeric, is_text, plain
 
 __all__ = ["BUCKETS", "ONE_HOT", "FirstValues", "infer", "notation_of"]
 
 ONE_HOT = 20  # categories that get a feature each
 BUCKETS = 64  # features that more of them share
+_TEXT = TextSize()
 _WRONG = 0.02  # share of the first rows that may have a value of another kind than their column
 _FEWEST_DATES = 5  # different numbers that have to be dates before all of them are
 _CENTURY = 36525.0  # days before or after 1970 in which such dates lie
@@ -50,6 +52,7 @@ def infer(
     buckets: int = BUCKETS,
     outliers: float = 0.0,
     notation: Notation = AS_WRITTEN,
+    text: TextSize = _TEXT,
 ) -> Encoding:
     """Infer from some rows what every column holds.
 
@@ -65,6 +68,8 @@ def infer(
         Share of numbers that are not to be trusted: above 0 those that are wild don't count for the scale.
     notation : Notation
         How values are written, as far as it is known; see `notation_of`.
+    text : TextSize
+        Of columns that hold text.
     """
     columns: list[Column] = []
     ignored: dict[str, str] = {}
@@ -73,11 +78,12 @@ def infer(
             continue
         kind = (kinds or {}).get(name)
         values = FirstValues(name, plain(sample[name]), notation)
-        found = _infer_column(values, kind, one_hot, buckets, outliers)
+        found = _infer_column(values, kind, one_hot, buckets, outliers, text)
         if isinstance(found, str):
             ignored[name] = found
         else:
             columns.append(found)
+    columns.sort(key=lambda column: isinstance(column, Text))  # their features come last
     return Encoding(tuple(columns), ignored)
 
 
@@ -167,7 +173,9 @@ def _are_dates(values: Any, written: DateFormat) -> bool:
     return bool((np.abs(as_days(values, "", {}, written)) < _CENTURY).all())
 
 
-def _infer_column(values: FirstValues, kind: str | None, one_hot: int, buckets: int, outliers: float) -> Column | str:
+def _infer_column(
+    values: FirstValues, kind: str | None, one_hot: int, buckets: int, outliers: float, text: TextSize
+) -> Column | str:
     """The column, or why there is nothing to be learned from it."""
     name, array = values.name, values.array
     if pa.types.is_nested(array.type) or pa.types.is_binary(array.type):
@@ -176,6 +184,8 @@ def _infer_column(values: FirstValues, kind: str | None, one_hot: int, buckets: 
         if not len((values.texts if is_text(array) else array).drop_null()):
             return "it has no values among the first rows"
         kind = _likely_kind(values)
+        if kind == "category" and _is_text(values, one_hot):
+            kind = "text"
         if objection := _objection(values, kind, one_hot):
             return objection
     if kind == "number":
@@ -185,10 +195,18 @@ def _infer_column(values: FirstValues, kind: str | None, one_hot: int, buckets: 
     if kind == "date":
         return Date.inferred(name, array, values.as_day_numbers or values.as_dates[0])
     known = values.texts.drop_null()
+    if kind == "text":
+        return Text.inferred(name, known, text)
     levels = pc.value_counts(known)
     if kind == "hashed" or (kind == "category" and len(levels) > one_hot):
         return Hashed.inferred(name, levels, buckets, values.missing_words)
     return Category.inferred(name, levels, len(known))
+
+
+def _is_text(values: FirstValues, one_hot: int) -> bool:
+    known = values.texts.drop_null()
+    levels = len(known.unique())
+    return levels > one_hot and is_prose(known, values.name, levels)
 
 
 def _objection(values: FirstValues, kind: str, one_hot: int) -> str:

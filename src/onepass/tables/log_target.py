@@ -1,0 +1,136 @@
+"""Whether a positive target is learned as its logarithm: decided by predicting the first rows both ways.
+
+Prices, durations and sizes often vary by factors: a few are many times as large as most, and where they are large so is
+the noise. A linear model of the logarithm then predicts far better. But a target can be skewed because one of its
+columns is, of which it is a plain sum, and there the logarithm ruins everything. Skewness alone can't tell these apart.
+So a target that is positive and skewed is predicted, row by row before each is learned, by a linear model of itself and
+by one of its logarithm; the logarithm is taken if it gives the targets more density, both in their own units, and if
+its errors are not larger.
+
+In six orders each of two regression sets and fifteen generated targets that are skewed, it was taken for the twelve
+whose errors it does not make larger: 0.1 to 4.6 nats per row were gained, and the errors of all rows were up to 64 %
+smaller, or at most 6 % larger, but for one of 72 orders, in which they were 27 % larger. Where it was not taken errors
+would have been up to 240 times as large.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from onepass._typing import FloatArray
+from onepass.tables.columns.encoding import Encoding
+from onepass.tables.columns.errors import SchemaError
+from onepass.tables.columns.number import centre_and_scale
+from onepass.tables.columns.values import Bad, as_numbers
+from onepass.tables.model import TabularModel
+from onepass.tables.rows import Rows
+from onepass.tables.settings import Settings
+from onepass.tables.target_inference import WRONG, n_wild
+from onepass.tables.targets import CountTarget, LogTarget, NumberTarget
+
+__all__ = ["log_target"]
+
+_SKEWED = 1.0  # skewness from which on the logarithm is tried; that of an exponential distribution is 2
+_ROWS = 2000  # that are predicted both ways, and the fewest that say anything
+_FEWEST = 50
+_GAIN = 0.02  # nats per row
+_LARGER = 1.05  # errors that the logarithm may have, compared with those of the target itself
+
+
+def log_target(
+    target: NumberTarget, sample: Any, encoding: Encoding, settings: Settings, *, asked: bool
+) -> NumberTarget:
+    """The target itself, or its logarithm if that is asked for or predicts the first rows better.
+
+    Parameters
+    ----------
+    target : NumberTarget
+        As it was inferred from the first rows.
+    sample : pyarrow.Table
+        The first rows.
+    encoding : Encoding
+        Of the other columns.
+    settings : Settings
+    asked : bool
+        Whether the user has asked for the logarithm.
+    """
+    if isinstance(target, CountTarget):
+        if asked:
+            raise SchemaError("counts are learned by the logarithm of their rate anyway", setting="log_target")
+        return target
+    bad: Bad = {}
+    values = as_numbers(sample[target.name], target.name, bad, target.written)
+    values = values[np.isfinite(values)]
+    if asked:
+        _check_positive(values, target.name)
+        return _as_logarithm(target, values, settings.outliers, "as asked")
+    is_plain = settings.noise is None and (settings.hidden or settings.activation in (None, "linear"))
+    if not is_plain or len(values) < _FEWEST or not (values > 0.0).all() or not _is_skewed(values):
+        return target
+    gain = _gain(target, _as_logarithm(target, values, settings.outliers, ""), sample, encoding, settings)
+    if gain is None:
+        return target
+    why = f"it is positive and skewed, and the first rows are {gain:.2f} nats per row more probable so"
+    return _as_logarithm(target, values, settings.outliers, why)
+
+
+def _as_logarithm(target: NumberTarget, values: FloatArray, outliers: float, why: str) -> LogTarget:
+    logs = np.log(values[values > 0.0])
+    wild = 0 if outliers else n_wild(logs)
+    return LogTarget(target.name, *centre_and_scale(logs, outliers), target.written, n_wild=wild, why=why)
+
+
+def _check_positive(values: FloatArray, name: str) -> None:
+    low = values[values <= 0.0]
+    if len(low) > WRONG * len(values):
+        raise SchemaError(
+            f"the target {name!r} has values such as {low[0]:g} among the first rows; only numbers above 0 have a "
+            "logarithm",
+            setting="log_target",
+        )
+
+
+def _is_skewed(values: FloatArray) -> bool:
+    skewness = _skewness(values)
+    return skewness > _SKEWED and abs(_skewness(np.log(values))) < skewness
+
+
+def _skewness(values: FloatArray) -> float:
+    """Third standardised moment; of numbers that are all equal 0."""
+    largest = np.abs(values).max()
+    gaps = values / largest - np.mean(values / largest)
+    std = np.sqrt(np.mean(gaps**2))
+    return float(np.mean((gaps / std) ** 3)) if std > 1e-12 else 0.0
+
+
+def _gain(target: NumberTarget, log: LogTarget, sample: Any, encoding: Encoding, settings: Settings) -> float | None:
+    """By how much the logarithm makes the first targets more probable, in nats per row; None if it should not be.
+
+    What is judged are the rows after the first quarter, when both models know something.
+    """
+    (first,) = sample.slice(0, _ROWS).combine_chunks().to_batches()
+    encoded = encoding.encode(first)
+    targets = [one.encode(first[target.name], encoded.bad) for one in (target, log)]
+    kept = np.setdiff1d(np.arange(len(first)), list(encoded.bad))
+    if len(kept) < _FEWEST:
+        return None
+    plain = Settings("perceptron", outliers=settings.outliers, covariance="diagonal" if encoding.texts else None)
+    (density, error), (log_density, log_error) = (
+        _scores(TabularModel(encoding, one, plain), Rows(encoded.X[kept], y[kept], (), len(kept)))
+        for one, y in zip((target, log), targets, strict=True)
+    )
+    gain = log_density - density
+    return gain if gain >= _GAIN and log_error <= _LARGER * error else None
+
+
+def _scores(model: TabularModel, rows: Rows) -> tuple[float, float]:
+    """Mean log density and root mean squared error of the rows after the first quarter, in the target's own units."""
+    target = model.target
+    assert isinstance(target, NumberTarget)
+    predicted = model.predict_then_learn(rows)
+    later = slice(len(rows.y) // 4, None)
+    mean, _ = target.moments(predicted.mean, np.sqrt(predicted.var + predicted.noise_var), predicted.noise_var)
+    density = target.log_density(rows.y, predicted.log_density)
+    with np.errstate(over="ignore"):
+        error = np.sqrt(np.mean((target.decode(rows.y) - mean)[later] ** 2))
+    return float(np.mean(density[later])), float(error)

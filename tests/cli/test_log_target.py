@@ -9,7 +9,6 @@ import pytest
 from tests.cli.conftest import Run
 from tests.helpers.tables import write_csv
 
-
 WILD = 500  # the row whose price is far too large
 
 

@@ -9,16 +9,26 @@ import pytest
 from tests.cli.conftest import Run
 from tests.helpers.tables import write_csv
 
+WILD = 500  # the row whose price is far too large
+
+
+def rows_of_prices() -> list[dict[str, float]]:
+    rng = np.random.default_rng(0)
+    size, noise = rng.normal(size=(2, 600))
+    price = np.exp(3.0 + size + 0.3 * noise)
+    return [{"size": a, "price": b} for a, b in zip(size.tolist(), price.tolist(), strict=True)]
+
 
 @pytest.fixture
 def prices(tmp_path: Path) -> Path:
-    rng = np.random.default_rng(0)
-    size, noise = rng.normal(size=(2, 600))
-    rows = [
-        {"size": a, "price": b} for a, b in zip(size.tolist(), np.exp(3.0 + size + 0.3 * noise).tolist(), strict=True)
-    ]
-    rows[500]["price"] *= 1e4
-    return write_csv(tmp_path / "prices.csv", rows)
+    return write_csv(tmp_path / "prices.csv", rows_of_prices())
+
+
+@pytest.fixture
+def wild_prices(tmp_path: Path) -> Path:
+    rows = rows_of_prices()
+    rows[WILD]["price"] *= 1e4
+    return write_csv(tmp_path / "wild.csv", rows)
 
 
 def test_the_logarithm_is_chosen_told_and_overruled(prices: Path, run: Run, tmp_path: Path) -> None:
@@ -40,23 +50,29 @@ def test_the_logarithm_is_chosen_told_and_overruled(prices: Path, run: Run, tmp_
     assert all(0.0 < row["lower"] < row["mean"] for row in rows)
     done = run("fit", prices, "--target", "price", "--no-log-target", "--model", model)
     assert "learned as its logarithm" not in done.out
-    assert "if targets far away are errors, --outliers 0.05" in done.out
 
 
-def test_scores_and_alarms_are_in_the_target_s_units(prices: Path, run: Run, tmp_path: Path) -> None:
+def test_targets_far_away_are_told_with_the_option_against_them(wild_prices: Path, run: Run, tmp_path: Path) -> None:
+    words = "if targets far away are errors, --outliers 0.05"
+    fit = ("fit", wild_prices, "--target", "price", "--model", tmp_path / "p.onepass")
+    assert words in run(*fit).out
+    assert words not in run(*fit, "--outliers", "0.01").out
+
+
+def test_scores_and_alarms_are_in_the_target_s_units(wild_prices: Path, run: Run, tmp_path: Path) -> None:
     found = {}
     for choice in ("--log-target", "--no-log-target"):
-        done = run("evaluate", prices, "--target", "price", choice, "--outliers", "0.01", "--json")
+        done = run("evaluate", wild_prices, "--target", "price", choice, "--outliers", "0.01", "--json")
         (found[choice],) = [event for event in done.events if "scores" in event]
     ours, plain = (found[choice]["scores"]["onepass"] for choice in ("--log-target", "--no-log-target"))
     assert ours["log_likelihood"] > plain["log_likelihood"] + 0.2
     assert 0.9 < ours["coverage_95"] < 0.99
     alarms = tmp_path / "alarms.csv"
     options = ("--log-target", "--outliers", "0.01", "--alarms", alarms, "--model", tmp_path / "p.onepass")
-    assert run("fit", prices, "--target", "price", *options).code == 0
+    assert run("fit", wild_prices, "--target", "price", *options).code == 0
     with alarms.open() as file:
         told = {int(row["line"]): row for row in csv.DictReader(file)}
-    assert float(told[502]["target"]) > 1e3 * float(told[502]["predicted"]) > 0.0
+    assert float(told[WILD + 2]["target"]) > 1e3 * float(told[WILD + 2]["predicted"]) > 0.0
 
 
 def test_what_has_no_logarithm_is_refused_or_rejected(prices: Path, run: Run, tmp_path: Path) -> None:

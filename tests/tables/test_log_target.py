@@ -157,7 +157,7 @@ def test_a_model_that_knows_nothing_predicts_finite_numbers() -> None:
 def test_metrics_know_where_a_target_lies_in_its_distribution() -> None:
     rng = np.random.default_rng(4)
     log_mean, log_std = rng.normal(size=20), rng.uniform(0.1, 2.0, 20)
-    judge = lognorm(log_std, scale=np.exp(log_mean))
+    judge: Any = lognorm(log_std, scale=np.exp(log_mean))
     y = judge.rvs(random_state=rng)
     rows = LogNormalPredictions(y, judge.mean(), judge.std(), log_mean=log_mean, log_std=log_std)
     np.testing.assert_allclose(norm.cdf(rows.z), judge.cdf(y), atol=1e-12)

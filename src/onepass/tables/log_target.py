@@ -33,6 +33,7 @@ __all__ = ["log_target"]
 _SKEWED = 1.0  # skewness from which on the logarithm is tried; that of an exponential distribution is 2
 _ROWS = 2000  # that are predicted both ways, and the fewest that say anything
 _FEWEST = 50
+_WIDE = 500  # features of which no correlations are kept, so that the trial takes no longer than a moment
 _GAIN = 0.02  # nats per row
 _LARGER = 1.05  # errors that the logarithm may have, compared with those of the target itself
 
@@ -108,13 +109,14 @@ def _gain(target: NumberTarget, log: LogTarget, sample: Any, encoding: Encoding,
 
     What is judged are the rows after the first quarter, when both models know something.
     """
+    is_wide = bool(encoding.texts) or encoding.n_dense > _WIDE
     (first,) = sample.slice(0, _ROWS).combine_chunks().to_batches()
     encoded = encoding.encode(first)
     targets = [one.encode(first[target.name], encoded.bad) for one in (target, log)]
     kept = np.setdiff1d(np.arange(len(first)), list(encoded.bad))
     if len(kept) < _FEWEST:
         return None
-    plain = Settings("perceptron", outliers=settings.outliers, covariance="diagonal" if encoding.texts else None)
+    plain = Settings("perceptron", outliers=settings.outliers, covariance="diagonal" if is_wide else "full")
     (density, error), (log_density, log_error) = (
         _scores(TabularModel(encoding, one, plain), Rows(encoded.X[kept], y[kept], (), len(kept)))
         for one, y in zip((target, log), targets, strict=True)

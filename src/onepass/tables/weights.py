@@ -86,7 +86,7 @@ def _effects(model: "TabularModel", features: Any) -> tuple[FloatArray, FloatArr
 
 def _foremost(model: "TabularModel") -> Any:
     """Features that change predictions most, as many as are worth drawing functions for."""
-    if not model.is_network:  # what the weights of all classes have in common moves nothing
+    if hasattr(model.estimator, "coef_"):  # what the weights of all classes have in common moves nothing
         weights = model.estimator.coef_ * model.encoding.steps
         return np.argsort(-np.abs(weights - weights.mean(axis=0)).max(axis=0))[:_MOST_DRAWN]
     predict = model.estimator.predict_proba if model.labels else model.estimator.predict

@@ -60,7 +60,8 @@ def test_words_and_pairs_are_counted(size: TextSize) -> None:
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
 def test_texts_of_any_arrow_type_are_the_same(kind: Any) -> None:
     column = Text.inferred("t", pa.array(TEXTS), TextSize(64))
-    assert (column.rows(pa.array(TEXTS).cast(kind)) != column.rows(pa.array(TEXTS))).nnz == 0
+    found, expected = (column.rows(array).toarray() for array in (pa.array(TEXTS).cast(kind), pa.array(TEXTS)))
+    np.testing.assert_array_equal(found, expected)
     assert column.rows(pa.nulls(3)).nnz == 0
 
 
@@ -110,7 +111,7 @@ def test_text_stands_behind_the_other_columns_and_rows_are_sparse() -> None:
     encoding = infer(table, [], text=TextSize(512, 2.0))
     assert [column.name for column in encoding.columns] == ["b", "c", "a"]
     found = encoding.encode(table)
-    assert issparse(found.X)
+    assert bool(issparse(found.X))
     assert found.X.shape == (200, len(encoding.features)) == (200, 516)
     assert list(found.bad) == [1]
     assert not found.X[[1]].toarray().any()

@@ -156,6 +156,7 @@ def test_a_network_is_not_tried_where_it_would_take_too_long() -> None:
         assert chosen.model_kind == "perceptron"
         assert words in reason
     assert settle_kind(given, 20, NUMBER, 5000.0) == (given, "")
+    assert settle_kind(Settings(drift="auto"), 20, NUMBER, 5000.0)[0].model_kind == "perceptron"  # ten times the work
     assert settle_kind(Settings(model_kind="network"), 20, NUMBER, 2e6)[0].model_kind == "network"
 
 

@@ -62,9 +62,12 @@ def settle_kind(settings: Settings, n_features: int, target: Target, n_rows: flo
     n_outputs = len(target.labels) if isinstance(target, ClassTarget) and len(target.labels) > 2 else 1
     layout = Layout((n_features, *HIDDEN, n_outputs))
     structure = choose_covariance(layout)
-    cost = multiply_adds(structure, layout)
+    cost = multiply_adds(structure, layout) * _side_by_side(settings)
     if structure == "diagonal" or cost > _MOST_PER_ROW:
-        return perceptron, f"a network is not tried, which would have {layout.size:,} weights"
+        return perceptron, (
+            f"a network is not tried, which would have {layout.size:,} weights and take more than "
+            f"{1e3 * _MOST_PER_ROW / _PER_SECOND:.1g} ms per row"
+        )
     if cost * n_rows > _MOST_IN_ALL:
         minutes = max(round(cost * n_rows / _PER_SECOND / 60), 1)
         return perceptron, (
@@ -72,6 +75,11 @@ def settle_kind(settings: Settings, n_features: int, target: Target, n_rows: flo
             f"{float(f'{n_rows:.2g}'):,.0f} rows"
         )
     return settings, ""
+
+
+def _side_by_side(settings: Settings) -> int:
+    """How many times as long a row takes because several hypotheses of drift, or several priors, learn it."""
+    return (10 if settings.drift == "auto" else 1) * (4 if settings.prior_scale == "auto" else 1)
 
 
 def make_estimator(n_features: int, target: Target, settings: Settings) -> Any:

@@ -52,7 +52,7 @@ def test_scales_are_those_of_the_largest_evidence(n: int) -> None:
         cov = (centred * variances[groups]) @ centred.T + noise * np.eye(n)
         # The guess counts as one more weight of each group.
         prior = -0.5 * np.sum(np.log(variances) + guess / variances)
-        return -multivariate_normal(cov=cov).logpdf(y) - prior
+        return float(-multivariate_normal(cov=cov).logpdf(y) - prior)
 
     best = min(
         (minimize(loss, [a, b, -1.0], method="Nelder-Mead") for a in (-1, -4) for b in (-1, -4)), key=lambda r: r.fun

@@ -22,8 +22,8 @@ __all__ = ["SAMPLE_PRIOR", "Settings", "make_estimator", "settle_kind"]
 _MOST_FULL = 10_000  # features up to which all correlations between weights may be asked for
 SAMPLE_PRIOR = "sample"  # the scales of the prior are to be inferred from the first rows
 HIDDEN = (50,)  # units of a network that nobody gave any
-# Multiply-adds up to which a network is tried, some 0.8 ms per row and 20 s for all rows.
-_MOST_PER_ROW, _MOST_IN_ALL = 4_000_000, 100_000_000_000
+# Multiply-adds up to which a network is tried, some 1.2 ms per row (any full covariance) and 20 s for all rows.
+_MOST_PER_ROW, _MOST_IN_ALL = 6_100_000, 100_000_000_000
 _PER_SECOND = 5e9
 
 
@@ -66,7 +66,7 @@ def settle_kind(settings: Settings, n_features: int, target: Target, n_rows: flo
     if structure == "diagonal" or cost > _MOST_PER_ROW:
         return perceptron, (
             f"a network is not tried, which would have {layout.size:,} weights and take more than "
-            f"{1e3 * _MOST_PER_ROW / _PER_SECOND:.1g} ms per row"
+            f"{1e3 * _MOST_PER_ROW / _PER_SECOND:.2g} ms per row"
         )
     if cost * n_rows > _MOST_IN_ALL:
         minutes = max(round(cost * n_rows / _PER_SECOND / 60), 1)

@@ -157,6 +157,7 @@ def test_a_network_is_not_tried_where_it_would_take_too_long() -> None:
         assert chosen.model_kind == "perceptron"
         assert words in reason
     assert settle_kind(given, 20, NUMBER, 5000.0) == (given, "")
+    assert settle_kind(Settings(drift="auto"), 20, NUMBER, 5000.0)[0].model_kind == "perceptron"  # ten times the work
     assert settle_kind(Settings(model_kind="network"), 20, NUMBER, 2e6)[0].model_kind == "network"
 
 
@@ -204,3 +205,15 @@ def test_a_cut_run_ends_with_the_same_contest(tmp_path: Path) -> None:
     assert blocks > 1
     assert resumed.n_rows == model.n_rows == len(X)
     np.testing.assert_array_equal(resumed.predictions(X[:50], 0.9)["upper"], model.predictions(X[:50], 0.9)["upper"])
+
+
+def test_the_rows_of_all_files_count(tmp_path: Path) -> None:
+    rows = rows_of(LINEAR.round(4).tolist())
+    files = [str(write_csv(tmp_path / f"{name}.csv", rows)) for name in "abc"]
+    options = SchemaOptions("y", sample=500)
+    few, _ = infer_model(Inputs((files[0],)).sources(), options, rereadable=True)
+    many, _ = infer_model(Inputs(tuple(files * 1000)).sources(), options, rereadable=True)
+    assert isinstance(few.estimator, Contest)
+    assert isinstance(many.estimator, BayesianPerceptronRegressor)
+    (told,) = (int(word.replace(",", "")) for word in many.kind_reason.split() if "," in word and word[0].isdigit())
+    assert 0.8 < told / (3000 * len(rows)) < 1.25

@@ -64,7 +64,7 @@ def evaluate(
     over time are in --json and --html.
 
     The model is the one that 'onepass fit' would make with the same options, or a saved one. The kinds of the columns,
-    and the mean and scale of numbers, are taken from the first rows beforehand.
+    the mean and scale of numbers, and the scales of the prior, are taken from the first rows beforehand.
     """
     from onepass.cli.errors import INTERRUPTED, REJECTED, user_errors
     from onepass.cli.paths import check_distinct_paths, check_writable, load_model

@@ -315,7 +315,7 @@ shape = _all(
         type=click.IntRange(1),
         default=10_000,
         show_default=True,
-        help="Number of first rows that decide the kinds of the columns and the scales of numbers.",
+        help="Number of first rows that decide the kinds of the columns, the scales of numbers and the prior.",
     ),
     click.option(
         "--hidden",

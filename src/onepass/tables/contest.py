@@ -9,7 +9,6 @@ be better by a margin. All depends on the rows and their order alone, not on how
 from typing import Any, Self
 
 import numpy as np
-from scipy.signal import lfilter
 
 from onepass._typing import FloatArray
 from onepass.estimators.batch import PredictedRows
@@ -113,13 +112,13 @@ class Contest:
 
     def _judged(self, first: PredictedRows, second: PredictedRows) -> PredictedRows:
         """What the leader of the moment predicted for each row; then the scores are up to date."""
-        gains = second.log_density - first.log_density
-        fading = np.exp(-1.0 / _MEMORY)
-        sums, _ = lfilter([1.0], [1.0, -fading], gains, zi=[fading * self._gain])
-        ahead = np.concatenate([[self._gain], sums[:-1]]) > _MARGIN  # before each row
-        self._gain, self.n_judged = float(sums[-1]), self.n_judged + len(gains)
+        fading, ahead = float(np.exp(-1.0 / _MEMORY)), []
+        for gain in (second.log_density - first.log_density).tolist():
+            ahead.append(self._gain > _MARGIN)
+            self._gain = fading * self._gain + gain
+        self.n_judged += len(ahead)
         pairs = zip(first, second, strict=True)
-        answers = PredictedRows(*(np.where(ahead.reshape(-1, *[1] * (a.ndim - 1)), b, a) for a, b in pairs))
+        answers = PredictedRows(*(np.where(np.reshape(ahead, (-1, *[1] * (a.ndim - 1))), b, a) for a, b in pairs))
         self._evidence += float(answers.log_density.sum())
         return answers
 

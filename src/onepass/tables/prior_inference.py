@@ -26,7 +26,7 @@ __all__ = ["Prior", "column_groups", "evident_scales", "infer_prior"]
 
 _LEAST_ROWS, _MOST_ROWS = 10, 1000
 _MOST_NUMBERS = 2**23  # in the rows, and in the products of all groups: 64 MB each
-_STEPS = 15
+_STEPS, _CLOSE = 15, 0.005  # at most, and the change of a log variance that is none
 _FARTHEST = 5.0  # standard deviations: targets beyond count as that far, so that a few wild ones don't set the noise
 _WIDEST, _NARROWEST = 10.0, 1 / 30  # prior scales: of the targets' own, and of the first guess
 _LEAST_NOISE = 1e-6  # of the targets' variance
@@ -115,7 +115,10 @@ def evident_scales(X: FloatArray, Y: FloatArray, groups: Any) -> tuple[FloatArra
         unexplained = noise**2 * float(np.mean(np.square(residuals).sum(axis=0))) + rest
         noise = max(unexplained / max(n - determined.sum(), 0.05 * n), _LEAST_NOISE)
         # The guess counts as one more weight, so that a group that nothing is known of keeps it.
+        before = variances
         variances = np.clip((squares + guess) / (determined + 1.0), guess * _NARROWEST**2, _WIDEST**2)
+        if np.abs(np.log(variances / before)).max() < _CLOSE:
+            break
     return np.sqrt(variances), noise
 
 

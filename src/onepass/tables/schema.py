@@ -93,7 +93,7 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
         target = log_target(target, sample, encoding, settings, asked=asked)
     elif options.log_target:
         raise SchemaError(f"the target {target.name!r} has classes, which have no logarithm", setting="log_target")
-    n_rows = _expected_rows(batches) * len(sources) if rereadable else None
+    n_rows = _expected_rows(batches, len(sources)) if rereadable else None
     settings, kind_reason = settle_kind(settings, len(encoding.features), target, n_rows)
     model = TabularModel(encoding, target, _with_prior(settings, encoding, target, sample))
     model.kind_reason = kind_reason
@@ -102,9 +102,10 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
     return model, reason
 
 
-def _expected_rows(batches: Sequence[RowBatch]) -> float:
-    """How many rows a file has, by the share of it that its first rows are."""
-    return sum(map(len, batches)) / min(max(batches[-1].share, 1e-9), 1.0)
+def _expected_rows(batches: Sequence[RowBatch], n_files: int) -> float | None:
+    """How many rows so many files have, if all are like the one these begin; None if their share of it is unknown."""
+    share = batches[-1].share
+    return n_files * sum(map(len, batches)) / share if share > 0.0 else None
 
 
 def _with_prior(settings: Settings, encoding: Encoding, target: Target, sample: Any) -> Settings:

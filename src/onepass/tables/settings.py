@@ -22,8 +22,8 @@ __all__ = ["SAMPLE_PRIOR", "Settings", "make_estimator", "settle_kind"]
 _MOST_FULL = 10_000  # features up to which all correlations between weights may be asked for
 SAMPLE_PRIOR = "sample"  # the scales of the prior are to be inferred from the first rows
 HIDDEN = (50,)  # units of a network that nobody gave any
-# Multiply-adds up to which a network is tried, some 0.8 ms per row and 20 s for all rows.
-_MOST_PER_ROW, _MOST_IN_ALL = 4_000_000, 100_000_000_000
+# Multiply-adds up to which a network is tried, some 1.2 ms per row (any full covariance) and 20 s for all rows.
+_MOST_PER_ROW, _MOST_IN_ALL = 6_100_000, 100_000_000_000
 _PER_SECOND = 5e9
 
 
@@ -62,9 +62,12 @@ def settle_kind(settings: Settings, n_features: int, target: Target, n_rows: flo
     n_outputs = len(target.labels) if isinstance(target, ClassTarget) and len(target.labels) > 2 else 1
     layout = Layout((n_features, *HIDDEN, n_outputs))
     structure = choose_covariance(layout)
-    cost = multiply_adds(structure, layout)
+    cost = multiply_adds(structure, layout) * _side_by_side(settings)
     if structure == "diagonal" or cost > _MOST_PER_ROW:
-        return perceptron, f"a network is not tried, which would have {layout.size:,} weights"
+        return perceptron, (
+            f"a network is not tried, which would have {layout.size:,} weights and take more than "
+            f"{1e3 * _MOST_PER_ROW / _PER_SECOND:.2g} ms per row"
+        )
     if cost * n_rows > _MOST_IN_ALL:
         minutes = max(round(cost * n_rows / _PER_SECOND / 60), 1)
         return perceptron, (
@@ -72,6 +75,11 @@ def settle_kind(settings: Settings, n_features: int, target: Target, n_rows: flo
             f"{float(f'{n_rows:.2g}'):,.0f} rows"
         )
     return settings, ""
+
+
+def _side_by_side(settings: Settings) -> int:
+    """How many times as long a row takes because several hypotheses of drift, or several priors, learn it."""
+    return (10 if settings.drift == "auto" else 1) * (4 if settings.prior_scale == "auto" else 1)
 
 
 def make_estimator(n_features: int, target: Target, settings: Settings) -> Any:

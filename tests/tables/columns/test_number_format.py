@@ -139,11 +139,17 @@ def test_the_way_is_told() -> None:
     assert a == f"number written 1.234,5 in €, (x - 1000) / 1; missing (?): {note}"
     assert b == f"number, (x - 1) / 1; missing (-): {note}"
     assert c == f"number, (x - 1) / 1; missing: {note}"
+    for texts, doubt in ((["25,649"], True), (["1,234,567"], False), (["$4,000"], False), (["1.234"], False)):
+        (column,) = infer(pa.RecordBatch.from_pydict({"a": texts}), []).columns
+        assert ("though nothing rules out 1.234,5" in column.words()) == doubt
+        assert Number.from_state(column.state()) == column
 
 
-@pytest.mark.parametrize("change", [{"decimal": ";"}, {"grouped": 1}, {"unit": 3}, {"unit": "x" * 99}, {"more": 1}])
+@pytest.mark.parametrize(
+    "change", [{"decimal": ";"}, {"grouped": 1}, {"unit": 3}, {"unit": "x" * 99}, {"more": 1}, {"unsure": 0}]
+)
 def test_a_hostile_format_is_refused(change: dict[str, Any]) -> None:
-    state = {"written": {"decimal": ",", "grouped": True, "unit": "€"} | change}
+    state = {"written": {"decimal": ",", "grouped": True, "unit": "€", "unsure": False} | change}
     with pytest.raises((ValueError, TypeError)):
         NumberFormat.from_state(state)
     with pytest.raises(ValueError, match="missing_words must be texts"):

@@ -86,6 +86,9 @@ def test_digits_may_be_dates() -> None:
         assert isinstance(column, Date)
         assert column.words().startswith("date written %Y%m%d, ")
         assert encoding.encode(table).X[0, 1] == 1.0  # a Monday
+    few = pa.RecordBatch.from_pydict({"a": [20240131, 20240201]})
+    assert [infer(few, [], kinds=kinds).columns[0].kind for kinds in ({}, {"a": "date"})] == ["number", "date"]
+    assert infer(few, [], kinds={"a": "date"}).encode(few).X[1, 4] == 1.0  # a Thursday
     (number,) = infer(pa.RecordBatch.from_pydict({"a": [*texts, "20241301"]}), []).columns
     assert number.kind == "number"
 

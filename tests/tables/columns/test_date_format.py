@@ -75,6 +75,9 @@ def test_the_order_of_day_and_month_is_told_asked_for_and_kept() -> None:
     assert isinstance(european, Date)
     assert european.written.pattern == "%d/%m/%Y"
     assert european.written.unsure
+    (said,) = infer(table, [], notation=Notation(date_formats=("%m/%d/%Y",), likely_decimal=",")).columns
+    assert isinstance(said, Date)
+    assert (said.written.pattern, said.written.unsure) == ("%m/%d/%Y", False)
 
 
 def test_digits_may_be_dates() -> None:

@@ -75,6 +75,9 @@ def test_the_order_of_day_and_month_is_told_asked_for_and_kept() -> None:
     assert isinstance(european, Date)
     assert european.written.pattern == "%d/%m/%Y"
     assert european.written.unsure
+    (said,) = infer(table, [], notation=Notation(date_formats=("%m/%d/%Y",), likely_decimal=",")).columns
+    assert isinstance(said, Date)
+    assert (said.written.pattern, said.written.unsure) == ("%m/%d/%Y", False)
 
 
 def test_digits_may_be_dates() -> None:
@@ -86,6 +89,9 @@ def test_digits_may_be_dates() -> None:
         assert isinstance(column, Date)
         assert column.words().startswith("date written %Y%m%d, ")
         assert encoding.encode(table).X[0, 1] == 1.0  # a Monday
+    few = pa.RecordBatch.from_pydict({"a": [20240131, 20240201]})
+    assert [infer(few, [], kinds=kinds).columns[0].kind for kinds in ({}, {"a": "date"})] == ["number", "date"]
+    assert infer(few, [], kinds={"a": "date"}).encode(few).X[1, 4] == 1.0  # a Thursday
     (number,) = infer(pa.RecordBatch.from_pydict({"a": [*texts, "20241301"]}), []).columns
     assert number.kind == "number"
 

@@ -130,19 +130,21 @@ def likely_date_format(texts: Any, notation: Notation) -> tuple[DateFormat, floa
         return replace(ISO, missing_words=words), 0.0
     counted = pc.value_counts(known)
     values, counts = counted.field("values"), counted.field("counts").to_numpy(zero_copy_only=False)
-    given = [DateFormat(pattern) for pattern in notation.date_formats]
-    common = {one: None for text in values[:_FIRST].to_pylist() for one in formats_of(text)}
-    shares: dict[DateFormat, float] = {}
-    for one in (*given, ISO, *common):
-        days = as_days(values, "", {}, one)
-        shares[one] = float(counts[np.isfinite(days)].sum() / counts.sum())
-        if shares[one] == 1.0 and one not in common:
-            return replace(one, missing_words=words), 1.0
+
+    def share_of(one: DateFormat) -> float:
+        return float(counts[np.isfinite(as_days(values, "", {}, one))].sum() / counts.sum())
+
+    for pattern in notation.date_formats:
+        if (share := share_of(DateFormat(pattern))) >= _NEARLY_ALL:
+            return DateFormat(pattern, words), share
+    if share_of(ISO) == 1.0:
+        return replace(ISO, missing_words=words), 1.0
+    common = [one for text in values[:_FIRST].to_pylist() for one in formats_of(text)]
+    shares = {one: share_of(one) for one in (ISO, *common)}
     best = max(shares.values())
     tied = [one for one, share in shares.items() if share == best]
-    chosen = _preferred(tied, notation)
     orders = {one.day_first for one in tied if "%m" in one.pattern}
-    return replace(chosen, missing_words=words, unsure=len(orders) > 1 and chosen not in (*given, ISO)), best
+    return replace(_preferred(tied, notation), missing_words=words, unsure=len(orders) > 1), best
 
 
 def _preferred(tied: list[DateFormat], notation: Notation) -> DateFormat:
@@ -151,6 +153,7 @@ def _preferred(tied: list[DateFormat], notation: Notation) -> DateFormat:
     return day_first[0] if day_first and notation.likely_decimal == "," else tied[0]
 
 
+_NEARLY_ALL = 0.98
 _FIRST = 5  # values that say which formats to look for
 _NO_DATE = "no date as in 2024-12-31 or 2024-12-31T23:59:59"
 

@@ -18,7 +18,7 @@ from onepass._typing import FloatArray
 from onepass.tables.columns.boolean import TRUTH_WORDS, Boolean, lower_texts
 from onepass.tables.columns.category import Category, Hashed, likely_mistake
 from onepass.tables.columns.date import Date, as_days, likely_date_format
-from onepass.tables.columns.date_format import ISO, DateFormat
+from onepass.tables.columns.date_format import DateFormat
 from onepass.tables.columns.encoding import Column, Encoding
 from onepass.tables.columns.missing import MISSING_WORDS, frequent_words, with_placeholders, without_words
 from onepass.tables.columns.notation import AS_WRITTEN, Notation
@@ -115,7 +115,8 @@ class FirstValues:
         if is_text(self.array):
             return likely_date_format(self.array, self.notation)
         dates = pa.types.is_timestamp(self.array.type) or pa.types.is_date(self.array.type)
-        return replace(ISO, missing_words=self.notation.missing_words()), float(dates)
+        digits = (*self.notation.date_formats, "%Y%m%d")[0] if pa.types.is_integer(self.array.type) else ""
+        return DateFormat(digits, self.notation.missing_words()), float(dates)
 
     @cached_property
     def texts(self) -> Any:

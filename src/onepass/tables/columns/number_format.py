@@ -46,6 +46,7 @@ class NumberFormat:
     grouped : whether thousands may be set apart, by spaces, apostrophes or the other one of these signs
     unit : what may stand before or after a number: a currency or "%"
     missing_words : what stands for a missing number
+    unsure : whether the decimal sign might as well be the other one, as far as the first rows show
 
     Examples
     --------
@@ -57,6 +58,7 @@ class NumberFormat:
     grouped: bool = False
     unit: str = ""
     missing_words: tuple[str, ...] = MISSING_WORDS
+    unsure: bool = False
 
     @property
     def is_plain(self) -> bool:
@@ -67,8 +69,9 @@ class NumberFormat:
         """Say how numbers are written, unless they are plain."""
         if self.is_plain:
             return ""
-        example = "1,234.5" if self.decimal == "." else "1.234,5"
-        return f" written {example}" + (f" in {self.unit}" if self.unit else "")
+        example, other = ("1,234.5", "1.234,5") if self.decimal == "." else ("1.234,5", "1,234.5")
+        doubt = f", though nothing rules out {other}" if self.unsure else ""
+        return f" written {example}" + (f" in {self.unit}" if self.unit else "") + doubt
 
     def numbers(self, texts: Any) -> Any:
         """Numbers that texts without surrounding space stand for; NaN for those that are none."""
@@ -113,7 +116,7 @@ class NumberFormat:
 
     def state(self) -> Parameters:
         """All of it as data that JSON can hold: entries of a column's state, none for plain numbers."""
-        written = {"decimal": self.decimal, "grouped": self.grouped, "unit": self.unit}
+        written = {"decimal": self.decimal, "grouped": self.grouped, "unit": self.unit, "unsure": self.unsure}
         return ({} if self.is_plain else {"written": written}) | missing_words_state(self.missing_words)
 
     @classmethod
@@ -124,8 +127,9 @@ class NumberFormat:
         if written is None:
             return cls(missing_words=words)
         found = cls(**written, missing_words=words)
-        fits = found.decimal in (".", ",") and isinstance(found.grouped, bool) and isinstance(found.unit, str)
-        if not fits or len(found.unit) > _MOST_SIGNS:
+        flags = isinstance(found.grouped, bool) and isinstance(found.unsure, bool)
+        unit = isinstance(found.unit, str) and len(found.unit) <= _MOST_SIGNS
+        if found.decimal not in (".", ",") or not flags or not unit:
             raise ValueError(f"numbers are written in an unknown way: {str(written)[:80]}")
         return found
 
@@ -184,7 +188,9 @@ def _preferred(tied: list[NumberFormat], known: Any, likely: str | None) -> Numb
     unit = by_sign[","].unit
     if unit == "%":
         return by_sign["," if has_comma else "."]
-    return by_sign["," if unit and not has_comma else "."]
+    if unit:
+        return by_sign["." if has_comma else ","]
+    return by_sign["."] if by_sign["."].is_plain else replace(by_sign["."], unsure=True)
 
 
 def likely_decimal(columns: Mapping[str, Any]) -> str | None:

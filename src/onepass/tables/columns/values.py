@@ -5,6 +5,7 @@ noted in a `Bad`, with the reason.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -75,8 +76,9 @@ def _parse_plain(array: Any, name: str, bad: Bad, written: NumberFormat) -> Floa
 def _parse_written(array: Any, name: str, bad: Bad, written: NumberFormat) -> FloatArray:
     known = without_words(array, written.missing_words)
     values: FloatArray = written.numbers(known)
+    manner = replace(written, unsure=False).words()
     for row in np.flatnonzero(np.isnan(values) & known.is_valid().to_numpy(zero_copy_only=False)).tolist():
-        bad.setdefault(row, f"{name} is {quoted(known[row].as_py())}, no number{written.words()}")
+        bad.setdefault(row, f"{name} is {quoted(known[row].as_py())}, no number{manner}")
     return values
 
 

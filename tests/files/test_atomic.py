@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from onepass.files.atomic import atomic_file, write_atomically
+from onepass.files.atomic import atomic_file, clear_drafts, write_atomically
 
 
 def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
@@ -88,3 +88,14 @@ def test_the_folder_is_synced_after_the_rename(
         with pytest.raises(OSError, match=os.strerror(code)):
             write_atomically(tmp_path / "a", b"new")
     assert synced == [False, True]
+
+
+def test_drafts_of_the_dead_are_cleared_and_those_of_the_living_stay(tmp_path: Path) -> None:
+    path = tmp_path / "m"
+    for name in (".m.0123456789ab.part", ".m2.0123456789ab.part", ".m.mine.part", "m.part"):
+        (tmp_path / name).touch()
+    with atomic_file(path) as file:
+        file.write(b"half")
+        assert clear_drafts(path) == 1
+    assert path.read_bytes() == b"half"
+    assert {file.name for file in tmp_path.iterdir()} == {"m", ".m2.0123456789ab.part", ".m.mine.part", "m.part"}

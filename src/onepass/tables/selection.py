@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from onepass.tables.ledger import LearnedFile, Ledger
-from onepass.tables.readers.content import ContentReader, head_digest, head_digests
+from onepass.tables.readers.content import HEAD, ContentReader, head_digest, head_digests
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.source import Source
 
@@ -92,7 +92,7 @@ def _learned_before(file: str, source: Source, known: Sequence[LearnedFile]) -> 
     try:
         for candidate in sorted(candidates, key=lambda one: one.size):
             if candidate.digest is None:
-                if candidate.size == source.extent.size:
+                if candidate.size in (source.extent.size, min(candidate.size, HEAD)):  # the head is all of a short one
                     best = candidate
                 continue
             if reader.advance(candidate.size).digest == candidate.digest:

@@ -55,11 +55,14 @@ def _in_options(error: ValueError) -> str:
         return str(error)
     from onepass.tables.columns.errors import SchemaError
     from onepass.tables.progress import OtherSettingsError
+    from onepass.tables.readers.errors import StreamError
 
     if isinstance(error, SchemaError):
         return schema_error_words(error)
     if isinstance(error, OtherSettingsError):
         return error.words([flag(setting) for setting in error.settings], error.partial)
+    if isinstance(error, StreamError) and error.setting is not None:
+        return f"{error} ({flag(error.setting)})"
     return str(error)
 
 

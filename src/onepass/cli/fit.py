@@ -112,6 +112,7 @@ def fit(
         asked = json.loads(json.dumps({"target": target, **shape}))  # as a file will give it back
         resumed = resume_run(path, inputs, resume, asked)
         sources = inputs.sources()
+        console.tell_notes(sources)
         if resumed is not None:
             model = resumed.model
         else:
@@ -213,6 +214,8 @@ def _fit_on_dask(
         console.start()
         for one in fit_files(model, inputs, client, rounds, lambda done, total: console.advance(0, done / total, 0)):
             logs.rejects.add(one.file, one.rejects, one.total - len(one.rejects))
+    logs.rejects.judge(model.n_rows + logs.rejects.count, 1.0)
+    logs.rejects.judge_all()
     model.last_run = inputs.identity()
     save(model, path)
     return report(model, path, logs, console, 0)

@@ -73,6 +73,7 @@ def learn(
             console.done({"model": str(model), "rows": 0, "rejected": 0}, f"{model} has learned these files already")
             return 0
         sources = inputs.sources()
+        console.tell_notes(sources)
         learned = learned if resumed is None else resumed.model
         for source in sources:
             check_columns(learned, source, target=True)

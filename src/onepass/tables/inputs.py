@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.batches import row_blocks
 from onepass.tables.readers.options import AS_FOUND, ReadOptions
-from onepass.tables.readers.paths import STDIN, fingerprint
+from onepass.tables.readers.paths import STDIN, fingerprint, size_of
 from onepass.tables.readers.prefetch import prefetch
 from onepass.tables.readers.registry import open_source
 from onepass.tables.readers.source import Source
@@ -76,7 +75,7 @@ def steps(
 
 def _steps(model: TabularModel, inputs: Inputs, sources: Sequence[Source], start: Position) -> Iterator[Step]:
     types = model.types(target=True)
-    sizes = [1 if file == STDIN else max(Path(file).stat().st_size, 1) for file in inputs.files]
+    sizes = [size_of(file) for file in inputs.files]
     total, done = sum(sizes) * inputs.passes, 0
     for turn in range(inputs.passes):
         for file, source in enumerate(sources):

@@ -60,6 +60,7 @@ def train(
     listen: Callable[[Step], None] = lambda step: None,
     stopping: Callable[[], bool] = lambda: False,
     notes: Callable[[], Parameters] = dict,
+    accept: Callable[[], None] = lambda: None,
 ) -> None:
     """Learn all input into the model, and write it to its file in the end.
 
@@ -70,6 +71,7 @@ def train(
     listen : is told of every block learned
     stopping : whether to stop after the block
     notes : what else to save with the progress, e.g. what is needed to `resume`
+    accept : is called when everything is learned, before the model is written; it may raise
     """
     model, inputs = run.model, run.inputs
     if inputs.is_stream:
@@ -104,6 +106,7 @@ def train(
             if n_read
             else "there is no row to learn"
         )
+    accept()
     model.last_run = checkpointer.identity
     save(model, run.path)
     partial_path(run.path).unlink(missing_ok=True)

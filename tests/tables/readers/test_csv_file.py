@@ -10,9 +10,9 @@ from tests.helpers.tables import malformed, read_rows
 
 def test_bad_lines_are_named_and_cost_only_themselves(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
-    file.write_bytes(b'a,b,c\n1,2,x\n\n1,2\n4,"q\nr",z\n5,\xff,7\n6,"7,8\n9,10,11\n"12","1""3",14\n')
+    file.write_bytes(b'a,b,c\n1,2,\xc3\xa9\xc3\xa9\n\n1,2\n4,"q\nr",z\n5,\xff,7\n6,"7,8\n9,10,11\n"12","1""3",14\n')
     rows = [(row["a"], row["b"], row["c"]) for row in read_rows(file)]
-    assert rows == [("1", "2", "x"), ("4", "q\nr", "z"), ("9", "10", "11"), ("12", '1"3', "14")]
+    assert rows == [("1", "2", "éé"), ("4", "q\nr", "z"), ("9", "10", "11"), ("12", '1"3', "14")]
     bad = malformed(file)
     assert [(one.line, one.before) for one in bad] == [(4, 1), (7, 2), (8, 2)]
     assert bad[0].reason == "has 2 fields where the first line has 3"
@@ -46,16 +46,16 @@ def test_a_long_field_is_read_and_one_beyond_all_bounds_costs_its_line_only(
 
 def test_what_is_no_utf8_is_told_from_a_stray_quote(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
-    file.write_bytes("a,b\nMünchen,1\nUlm,2\n".encode("latin-1"))
+    file.write_bytes("a,b\nMünchen,1\nKöln,2\n".encode() + "Würzburg,3\n".encode("latin-1"))
     (bad,) = malformed(file)
-    assert bad.reason == "is not valid UTF-8; if the file is in Latin-1, convert it first: iconv -f LATIN1 -t UTF-8"
+    assert (bad.line, bad.reason) == (4, "has bytes that are not in the encoding of the file")
 
 
 def test_a_line_with_too_few_fields_and_no_utf8_is_one_bad_line_and_no_noise(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "a.csv"
-    file.write_bytes(b"a,b,c\n1,2,3\n4,\xff\n5,6,7\n")
+    file.write_bytes(b"a,b,c\n1,\xc3\xa9\xc3\xa9,3\n4,\xff\n5,6,7\n")
     assert [row["a"] for row in read_rows(file)] == ["1", "5"]
     assert [one.line for one in malformed(file)] == [3]
     assert capfd.readouterr() == ("", "")

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from onepass.tables.readers.batches import RowBatch, first_rows
 from onepass.tables.readers.byte_stream import ByteStream
+from onepass.tables.readers.notes import Note
 from onepass.tables.readers.options import ReadOptions
 
 __all__ = ["FileFormat", "Source", "StandardInput", "TableFile"]
@@ -19,6 +20,10 @@ class Source(Protocol):
     """One file, or standard input."""
 
     name: str
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What was found out or mended and should be told; more may come while rows are read."""
 
     def columns(self) -> list[str] | None:
         """Names of the columns, or None where every row may have its own."""
@@ -49,6 +54,11 @@ class TableFile:
 
     name: str
 
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What was found out or mended and should be told; more may come while rows are read."""
+        return ()
+
     def columns(self) -> list[str] | None:
         """Names of the columns, or None where every row may have its own."""
         raise NotImplementedError
@@ -77,6 +87,11 @@ class StandardInput:
         self._table, self._stream = table, stream
         self._coming = table.batches(None, 0)
         self._kept: list[RowBatch] = []
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What was found out or mended and should be told; more may come while rows are read."""
+        return self._table.notes
 
     def columns(self) -> list[str] | None:
         """Names of the columns, or None where every row may have its own."""

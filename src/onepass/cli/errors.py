@@ -14,7 +14,7 @@ import click
 
 from onepass.cli.schema import flag, schema_error_words
 
-__all__ = ["INTERRUPTED", "REJECTED", "user_errors"]
+__all__ = ["INTERRUPTED", "REJECTED", "leave_closed_output", "user_errors"]
 
 REJECTED = 3
 """Exit code of a run that reached its end but rejected rows."""
@@ -39,14 +39,20 @@ def user_errors() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:  # the reader of our output has closed it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(128 + signal.SIGPIPE)
+        sys.exit(leave_closed_output())
     except FileNotFoundError as error:
         raise click.ClickException(f"{error.filename} does not exist.") from None
     except OSError as error:
         raise click.ClickException(f"{error.filename or 'a file'}: {error.strerror or error}.") from None
     except ValueError as error:  # e.g. an unknown activation, a damaged model, a missing column
         raise click.ClickException(_with_full_stop(_in_options(error))) from None
+
+
+def leave_closed_output() -> int:
+    """Have whatever is still to be printed go nowhere, and give the exit code of a command that is not listened to."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 128 + signal.SIGPIPE
 
 
 def _in_options(error: ValueError) -> str:

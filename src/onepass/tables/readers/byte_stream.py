@@ -83,7 +83,7 @@ class ByteStream:
         encoding = options.encoding or encoding_of(stream.stored_head)
         stream.go_through(decoded_as(encoding, stream._tell_encoding))
         if encoding not in (None, "utf-8") and options.encoding is None:
-            stream._tell_encoding(encoding)
+            stream._tell_encoding(encoding.upper())
         if has_carriage_returns_only(stream.peek(_HEAD)):
             stream.go_through(with_line_feeds)
         return stream

@@ -189,7 +189,9 @@ class DuckDBFile(_DatabaseFile):
     def _record_batches(self, types: dict[str, Any] | None) -> Iterator[Any]:
         wanted = [name for name in self._names if types is None or name in types]
         with self._opened() as opened:
-            for batch in opened.execute(self._query).fetch_record_batch(_ROWS):
+            found = opened.sql(self._query)
+            reader = getattr(found, "to_arrow_reader", None) or found.fetch_record_batch  # its name before version 1.4
+            for batch in reader(_ROWS):
                 yield batch.select(wanted)
 
 

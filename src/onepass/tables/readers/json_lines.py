@@ -58,7 +58,8 @@ class JsonFile(TableFile):
                 batch = _without_rows(types, rows, Malformed(line, text.reason, shortened_bytes(text), rows))
             elif types is not None:
                 batch = _parsed(text, types, line, rows)
-            batch = batch or _parsed_line_by_line(text, types, line, rows)
+            if batch is None:
+                batch = _parsed_line_by_line(text, types, line, rows)
             line += text.count(b"\n")
             rows += len(batch)
             yield from rows_after(skip, replace(batch, share_before=share_before, share=stream.share))

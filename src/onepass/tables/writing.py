@@ -77,7 +77,7 @@ class TableWriter:
         """Write some rows; all batches have the columns of the first."""
         if self._kind == "parquet":
             if self._writer is None:
-                self._writer = pq.ParquetWriter(self._sink, batch.schema)
+                self._writer = pq.ParquetWriter(self._sink, batch.schema, write_page_checksum=True)
             self._writer.write_batch(batch)
             return
         if self._kind == "jsonl":

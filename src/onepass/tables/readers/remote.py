@@ -9,12 +9,13 @@ import io
 import time
 import urllib.error
 import urllib.request
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.origins import OpenedOrigin, Origin
@@ -24,6 +25,7 @@ __all__ = ["remote_file", "remote_fingerprint", "remote_matches"]
 _SECONDS = 30.0  # without a byte until a connection counts as broken
 _PAUSES = (0.5, 2.0, 5.0)  # seconds before a broken connection is opened again
 _BUFFER = 2**18
+_LONGEST_ERROR = 300  # characters; some libraries tell all they know
 _BY_ARROW = ("s3", "gs", "gcs")
 
 
@@ -59,7 +61,7 @@ def remote_matches(pattern: str) -> list[str]:
     address, mark, query = pattern.partition("?")
     scheme = address.partition("://")[0]
     folder = address[: address.index("*")].rpartition("/")[0]
-    with _told(pattern):
+    with _told(_shown(pattern)):
         system, base = fs.FileSystem.from_uri(f"{folder}{mark}{query}")
         wanted = base + address[len(folder) :]
         found = system.get_file_info(fs.FileSelector(base, recursive="/" in address[len(folder) + 1 :]))
@@ -67,8 +69,18 @@ def remote_matches(pattern: str) -> list[str]:
     paths = (one.path for one in found if one.type == fs.FileType.File)
     matching = sorted(path for path in paths if path.count("/") == depth and fnmatchcase(path, wanted))
     if not matching:
-        raise StreamError(f"{pattern} matches no file")
+        raise StreamError(f"{_shown(pattern)} matches no file")
     return [f"{scheme}://{path}{mark}{query}" for path in matching]
+
+
+def _shown(url: str) -> str:
+    """An address for messages, without what may be secret in it: a password, or the signature in a query."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _as_text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 @contextmanager
@@ -88,7 +100,7 @@ def _told(url: str) -> Iterator[None]:
     except (OSError, ValueError, http.client.HTTPException) as error:
         if isinstance(error, StreamError):
             raise
-        words = str(error).split("\n")[0].rstrip(".") or type(error).__name__
+        words = str(error).split("\n")[0][:_LONGEST_ERROR].rstrip(".") or type(error).__name__
         raise StreamError(f"{url} can't be read: {words}") from None
 
 
@@ -101,7 +113,7 @@ class _HttpFile(_Remote):
 
     @property
     def name(self) -> str:
-        return self.url
+        return _shown(self.url)
 
     def open(self) -> OpenedOrigin:
         return _HttpBytes(self)
@@ -110,19 +122,25 @@ class _HttpFile(_Remote):
         return io.BufferedReader(_HttpParts(self), _BUFFER)
 
     def version(self) -> dict[str, Any]:
-        with _told(self.url), self.answer():
+        with _told(self.name), self.answer():
             return dict(self.known)
 
     def answer(self, begin: int = 0, end: int | None = None) -> Any:
         """The server's answer from a byte on, or up to another."""
-        request = urllib.request.Request(self.url, headers={"Accept-Encoding": "identity", "User-Agent": "onepass"})
+        parts = urlsplit(self.url)
+        user, _, host = parts.netloc.rpartition("@")
+        request = urllib.request.Request(
+            parts._replace(netloc=host).geturl(), headers={"Accept-Encoding": "identity", "User-Agent": "onepass"}
+        )
+        if user:
+            request.add_header("Authorization", "Basic " + b64encode(unquote(user).encode()).decode())
         partly = begin > 0 or end is not None
         if partly:
             request.add_header("Range", f"bytes={begin}-{'' if end is None else end - 1}")
         answer = urllib.request.urlopen(request, timeout=_SECONDS)
         if partly and answer.status != 206:
             answer.close()
-            raise StreamError(f"{self.url} can't be read in parts, its server has only the whole; download it first")
+            raise StreamError(f"{self.name} can't be read in parts, its server has only the whole; download it first")
         self._check_version(answer, partly)
         return answer
 
@@ -135,7 +153,7 @@ class _HttpFile(_Remote):
         }
         if self.known and found != self.known:
             answer.close()
-            raise StreamError(f"{self.url} has changed while it was read")
+            raise StreamError(f"{self.name} has changed while it was read")
         self.known = found
 
 
@@ -145,7 +163,7 @@ class _HttpBytes:
     def __init__(self, file: _HttpFile) -> None:
         self._file = file
         self._at = 0
-        with _told(file.url):
+        with _told(file.name):
             self._answer: Any = file.answer()
         self.size: int = file.known["size"]
 
@@ -165,7 +183,7 @@ class _HttpBytes:
                 reason = error
             self.close()
             if pause is None:
-                with _told(self._file.url):
+                with _told(self._file.name):
                     raise reason
             time.sleep(pause)
         raise AssertionError("the last pause is None")
@@ -184,7 +202,7 @@ class _HttpParts(io.RawIOBase):
 
     def __init__(self, file: _HttpFile) -> None:
         self._file, self._at = file, 0
-        with _told(file.url), file.answer(0, 1):
+        with _told(file.name), file.answer(0, 1):
             self._size = file.known["size"]
 
     def readable(self) -> bool:
@@ -204,7 +222,7 @@ class _HttpParts(io.RawIOBase):
         n = min(len(buffer), self._size - self._at)
         if n <= 0:
             return 0
-        with _told(self._file.url), self._file.answer(self._at, self._at + n) as answer:
+        with _told(self._file.name), self._file.answer(self._at, self._at + n) as answer:
             content = answer.read()
         buffer[: len(content)] = content
         self._at += len(content)
@@ -219,25 +237,25 @@ class _ArrowFile(_Remote):
 
     @property
     def name(self) -> str:
-        return self.url
+        return _shown(self.url)
 
     def open(self) -> OpenedOrigin:
-        with _told(self.url):
+        with _told(self.name):
             system, path = self._found()
-            return _OpenedFile(self.url, system.open_input_stream(path), system.get_file_info(path).size or 0)
+            return _OpenedFile(self.name, system.open_input_stream(path), system.get_file_info(path).size or 0)
 
     def seekable(self) -> Any:
-        with _told(self.url):
+        with _told(self.name):
             system, path = self._found()
             return system.open_input_file(path)
 
     def version(self) -> dict[str, Any]:
-        with _told(self.url):
+        with _told(self.name):
             system, path = self._found()
             info = system.get_file_info(path)
             with system.open_input_stream(path) as opened:
-                tag = {str(key).lower(): value for key, value in (opened.metadata() or {}).items()}.get("b'etag'")
-            return {"size": info.size or 0, "digest": tag.decode() if tag else str(info.mtime_ns)}
+                told = {_as_text(key).lower(): _as_text(value) for key, value in (opened.metadata() or {}).items()}
+            return {"size": info.size or 0, "digest": told.get("etag") or str(info.mtime_ns)}
 
     def _found(self) -> tuple[Any, str]:
         from pyarrow import fs
@@ -245,7 +263,7 @@ class _ArrowFile(_Remote):
         scheme = self.url.partition("://")[0].lower()
         if not hasattr(fs, "S3FileSystem" if scheme == "s3" else "GcsFileSystem"):
             raise StreamError(
-                f"{self.url} can't be read: this pyarrow was built without {scheme}; the wheel on PyPI has it"
+                f"{self.name} can't be read: this pyarrow was built without {scheme}; the wheel on PyPI has it"
             )
         system, path = fs.FileSystem.from_uri(self.url)
         return system, path
@@ -259,20 +277,20 @@ class _FsspecFile(_Remote):
 
     @property
     def name(self) -> str:
-        return self.url
+        return _shown(self.url)
 
     def open(self) -> OpenedOrigin:
-        with _told(self.url):
+        with _told(self.name):
             system, path = self._found()
-            return _OpenedFile(self.url, system.open(path, "rb"), system.size(path) or 0)
+            return _OpenedFile(self.name, system.open(path, "rb"), system.size(path) or 0)
 
     def seekable(self) -> Any:
-        with _told(self.url):
+        with _told(self.name):
             system, path = self._found()
             return system.open(path, "rb")
 
     def version(self) -> dict[str, Any]:
-        with _told(self.url):
+        with _told(self.name):
             system, path = self._found()
             return {"size": system.size(path) or 0, "digest": str(system.ukey(path))}
 
@@ -282,7 +300,7 @@ class _FsspecFile(_Remote):
         except ImportError:
             scheme = self.url.partition("://")[0]
             raise StreamError(
-                f"{self.url} can't be read: {scheme} needs fsspec; pip install 'onepass[remote]'"
+                f"{self.name} can't be read: {scheme} needs fsspec; pip install 'onepass[remote]'"
             ) from None
         system, path = url_to_fs(self.url)
         return system, path

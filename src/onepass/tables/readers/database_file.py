@@ -166,12 +166,16 @@ class DuckDBFile(_DatabaseFile):
                 f"{stream.name} is a DuckDB database, which needs a package: pip install 'onepass[duckdb]'"
             ) from None
         self.errors = (duckdb.Error,)
+        # A table needs no more to be read once; a query may sort and join, and gets what DuckDB finds right.
+        self._config = {} if options.sql else {"memory_limit": "128MB"}
         super().__init__(stream, options)
 
     def _opened(self) -> Any:
         import duckdb
 
-        return duckdb.connect(self.name, read_only=True)
+        opened = duckdb.connect(self.name, read_only=True, config=self._config)
+        opened.execute("set enable_progress_bar = false")  # it would go to standard output
+        return opened
 
     def _tables(self) -> list[str]:
         query = "select table_name from information_schema.tables where table_schema = 'main' order by 1"

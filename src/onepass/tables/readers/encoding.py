@@ -39,9 +39,9 @@ def encoding_of(head: bytes) -> str | None:
         if head.startswith(mark):
             return name
     some = head[:256]
-    if len(some) >= 4:  # ASCII in UTF-16 without a mark: every other byte is 0
+    if len(some) >= 4:  # mostly ASCII in UTF-16 without a mark: nearly every other byte is 0
         for name, zeros, others in (("utf-16-le", some[1::2], some[::2]), ("utf-16-be", some[::2], some[1::2])):
-            if not zeros.strip(b"\0") and b"\0" not in others:
+            if zeros.count(0) > 0.7 * len(zeros) and 0 not in others:
                 return name
     return None
 

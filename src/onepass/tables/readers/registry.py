@@ -50,6 +50,7 @@ def _recognised(stream: ByteStream, options: ReadOptions) -> TableFile:
         raise StreamError(f"{stream.name} is empty")
     for file_format in reversed(_FORMATS):
         if file_format.recognises(stored) or file_format.recognises(text):
+            _check_has_tables(file_format, stream.name, options)
             return file_format.open(stream, options)
     *names, last = (file_format.name for file_format in _FORMATS)
     raise StreamError(
@@ -57,6 +58,12 @@ def _recognised(stream: ByteStream, options: ReadOptions) -> TableFile:
         "encoding",
         "encoding",
     )
+
+
+def _check_has_tables(file_format: FileFormat, name: str, options: ReadOptions) -> None:
+    for setting in ("table", "sql"):
+        if getattr(options, setting) is not None and file_format not in (SQLITE, DUCKDB):
+            raise StreamError(f"{name} is {file_format.name} and no database, so there is no table to choose", setting)
 
 
 _ZIP = FileFormat("zip", is_zip, lambda stream, options: ZippedTables(stream, options, _recognised))

@@ -32,8 +32,8 @@ def end_of_records(text: bytes) -> int:
     if b'"' not in text:
         return end
     view = np.frombuffer(text, dtype=np.uint8)
-    inside = np.cumsum(view == ord('"')) % 2
-    ends = np.flatnonzero((view == ord("\n")) & (inside == 0))
+    quotes, breaks = np.flatnonzero(view == ord('"')), np.flatnonzero(view == ord("\n"))
+    ends = breaks[np.searchsorted(quotes, breaks) % 2 == 0]  # an even number of quotes before it
     return int(ends[-1]) + 1 if len(ends) else 0
 
 

@@ -167,7 +167,7 @@ class DuckDBFile(_DatabaseFile):
             ) from None
         self.errors = (duckdb.Error,)
         # A table needs no more to be read once; a query may sort and join, and gets what DuckDB finds right.
-        self._config = {} if options.sql else {"memory_limit": "128MB"}
+        self._config: dict[str, Any] = {} if options.sql else {"memory_limit": "128MB"}
         super().__init__(stream, options)
 
     def _opened(self) -> Any:

@@ -20,7 +20,7 @@ from onepass.cli.main import main
 from onepass.files.lock import lock_path, locked
 from onepass.tables.inputs import ContentLog
 from onepass.tables.model import TabularModel
-from onepass.tables.readers.byte_stream import ByteStream
+from onepass.tables.readers.origins import _LocalBytes
 from tests.cli.conftest import Done, Run
 from tests.helpers.commands import COMMAND, started
 from tests.helpers.tables import trips, write_csv, write_jsonl, write_parquet
@@ -252,16 +252,16 @@ def test_a_file_that_grows_while_it_is_read_is_learned_up_to_where_it_ended(
     file = write_csv(tmp_path / "log.csv", ROWS[1000:1500])
     content = file.read_text()
     file.write_text(content + "9.5,va")  # the writer's buffer was full
-    read = ByteStream._read
+    read = _LocalBytes.read
 
-    def grown(self: Any, handle: int) -> bytes:
-        if self.file == str(file) and self.consumed and file.stat().st_size == self.extent.size:
+    def grown(self: _LocalBytes, n: int) -> bytes:
+        if self.name == str(file) and self.at and file.stat().st_size == self.size:
             with file.open("a") as end:
                 end.write("n,28.5\n1,van,3.1\n")
-        return read(self, handle)
+        return read(self, n)
 
     with monkeypatch.context() as patched:
-        patched.setattr(ByteStream, "_read", grown)
+        patched.setattr(_LocalBytes, "read", grown)
         assert learned(run("learn", model, file, "--json")) == 500
     assert [one.size for one in onepass.load(model).ledger.runs[-1].files] == [len(content)]
     assert learned(run("learn", model, file, "--json")) == 2

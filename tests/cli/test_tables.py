@@ -543,7 +543,9 @@ def test_strict_stops_at_the_first_bad_row(run: Run, with_bad_rows: Path, tmp_pa
 
 def test_labels_that_were_not_declared_are_rejected(run: Run, data: Path, tmp_path: Path) -> None:
     options = ("--target", "kind", "--model", tmp_path / "m", "--classes", "none,ad")
-    done = run("fit", data / "clicks.csv", *options, "--json", "--rejects", tmp_path / "bad.csv")
+    done = run(
+        "fit", data / "clicks.csv", *options, "--json", "--rejects", tmp_path / "bad.csv", "--max-rejects", "100%"
+    )
     assert done.code == 3, done
     reasons = {row["reason"] for row in table(tmp_path / "bad.csv")}
     assert reasons == {"the target kind is 'news', none of the known classes ad, none"}

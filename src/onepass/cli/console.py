@@ -6,11 +6,17 @@ Results go to standard output, progress to standard error.
 import json
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import click
+
+from onepass.cli.schema import flag
+
+if TYPE_CHECKING:
+    from onepass.tables.readers.source import Source
 
 __all__ = ["Console", "counted"]
 
@@ -47,6 +53,8 @@ class Console:
         self._task: Any = None
         self._begin = self._last_line = time.monotonic()
         self._rows = 0
+        self._sources: Sequence[Source] = ()
+        self._told: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -74,6 +82,18 @@ class Console:
             self._close()
             click.echo(words, err=True)
 
+    def tell_notes(self, sources: "Sequence[Source]") -> None:
+        """Print what readers found out or mended by themselves, now and whenever they find more."""
+        self._sources = sources
+        self._tell_new_notes()
+
+    def _tell_new_notes(self) -> None:
+        for note in (note for source in self._sources for note in source.notes):
+            words = note.words if note.setting is None else f"{note.words} ({flag(note.setting)})"
+            if words not in self._told:
+                self._told.add(words)
+                self.aside(words)
+
     def start(self) -> None:
         """Start the clock, and the progress bar at a terminal."""
         self._begin = self._last_line = time.monotonic()
@@ -83,6 +103,7 @@ class Console:
     def advance(self, rows: int, share: float, rejected: int) -> None:
         """Add rows to the progress; ``share`` of the whole input has been read."""
         self._rows += rows
+        self._tell_new_notes()
         now = time.monotonic()
         if self._bar is not None:
             speed = f"{self._rows / max(now - self._begin, 1e-9):,.0f} rows/s"
@@ -93,6 +114,7 @@ class Console:
 
     def done(self, facts: dict[str, Any], *words: str) -> None:
         """Print the result: the facts as JSON, or else the sentences."""
+        self._tell_new_notes()
         self._close()
         if self._json:
             self._emit({"event": "done", **facts})

@@ -14,7 +14,7 @@ import click
 
 from onepass.cli.schema import flag, schema_error_words
 
-__all__ = ["INTERRUPTED", "REJECTED", "user_errors"]
+__all__ = ["INTERRUPTED", "REJECTED", "leave_closed_output", "user_errors"]
 
 REJECTED = 3
 """Exit code of a run that reached its end but rejected rows."""
@@ -39,8 +39,7 @@ def user_errors() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:  # the reader of our output has closed it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(128 + signal.SIGPIPE)
+        sys.exit(leave_closed_output())
     except FileNotFoundError as error:
         raise click.ClickException(f"{error.filename} does not exist.") from None
     except OSError as error:
@@ -49,17 +48,27 @@ def user_errors() -> Iterator[None]:
         raise click.ClickException(_with_full_stop(_in_options(error))) from None
 
 
+def leave_closed_output() -> int:
+    """Have whatever is still to be printed go nowhere, and give the exit code of a command that is not listened to."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 128 + signal.SIGPIPE
+
+
 def _in_options(error: ValueError) -> str:
     """The message of an error, with the options for the settings of the library that it names."""
     if "onepass.tables" not in sys.modules:  # it is none of its errors, and importing them takes seconds
         return str(error)
     from onepass.tables.columns.errors import SchemaError
     from onepass.tables.progress import OtherSettingsError
+    from onepass.tables.readers.errors import StreamError
 
     if isinstance(error, SchemaError):
         return schema_error_words(error)
     if isinstance(error, OtherSettingsError):
         return error.words([flag(setting) for setting in error.settings], error.partial)
+    if isinstance(error, StreamError) and error.setting is not None:
+        return f"{error} ({flag(error.setting)})"
     return str(error)
 
 

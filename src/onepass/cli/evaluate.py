@@ -83,6 +83,7 @@ def evaluate(
         if html is not None:
             check_writable(html, "--html")
         sources = inputs.sources()
+        console.tell_notes(sources)
         if path is not None:
             model = load_model(path)
             for source in sources:
@@ -100,10 +101,13 @@ def evaluate(
             for step in steps(model, inputs, sources, meanwhile=lambda: stopping() and halt()):
                 trial.add(step.rows, step.file)
                 log.add(step.file, step.rows.rejects)
+                log.judge(step.rows.lines, step.share)
                 console.advance(step.rows.lines, step.share, log.count)
                 if stopping():
                     break
-            if stopping():
+            if not stopping():
+                log.judge_all()
+            else:
                 console.aside("interrupted; these are the scores so far")
         log.tell(console)
         trial.check()

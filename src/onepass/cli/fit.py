@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["default_model_path", "fit"]
 
-_TABLE_ENDINGS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".pq")
+_TABLE_ENDINGS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".db", ".sqlite", ".duckdb")
+_PACKED_ENDINGS = (".gz", ".bz2", ".xz", ".zst", ".zip")
 
 
 @click.command(
@@ -73,9 +75,10 @@ def fit(
 ) -> int:
     """Learn a model from files, in one pass.
 
-    FILE... are CSV, JSON lines (both may be gzipped) or Parquet, patterns such as 'data/*.parquet', or - for standard
-    input. They are read in their order, in constant memory whatever their size. The first rows say what each column
-    holds; every choice is printed, and every one has an option that overrules it.
+    FILE... are CSV, JSON, Parquet, SQLite or DuckDB files, text also packed (gzip, bzip2, xz, zstd, zip); patterns such
+    as 'data/*.parquet'; addresses such as https://... or s3://...; or - for standard input. They are read in their
+    order, in constant memory whatever their size. The first rows say what each column holds; every choice is printed,
+    and every one has an option that overrules it.
 
     The model is a perceptron (linear for numbers, sigmoid for two classes, softmax for more) or a network of them: both
     learn the first rows, and the one that predicts them better goes on. Large files are learned by a perceptron; ask
@@ -88,8 +91,9 @@ def fit(
     With --outliers 0.05 wild targets and wrong labels do little harm, and with --drift auto the model follows relations
     that change. --alarms lists such rows and changes as they are found.
 
-    Rows that can't be learned are counted and, with --rejects, written down; the exit code is then 3. A run that was
-    killed goes on with the same command and --resume, and ends with the same model bit for bit.
+    Rows that can't be learned are counted and, with --rejects, written down; the exit code is then 3. More of them than
+    --max-rejects allows are a failure, and nothing is written. A run that was killed goes on with the same command and
+    --resume, and ends with the same model bit for bit.
 
     With --executor dask every file is learned by a worker of its own, --workers processes on this machine or those of
     --scheduler, and what they learned is merged; --rounds 2 brings that as close to one process as another order of the
@@ -129,6 +133,7 @@ def fit(
         asked = json.loads(json.dumps({"target": target, **shape}))  # as a file will give it back
         with only_writer(path, wait) as written:
             sources = inputs.sources()
+            console.tell_notes(sources)
             resumed = resume_run(path, inputs, sources, resume, asked)
             if resumed is not None:
                 model, inputs = resumed.model, resumed.goes_on_with(inputs)
@@ -160,11 +165,14 @@ def default_model_path(file: str) -> Path:
     --------
     >>> print(default_model_path("data/trips.csv.gz"), default_model_path("v1.2"))
     trips.onepass v1.2.onepass
+    >>> print(default_model_path("https://example.org/trips.zip?version=2"))
+    trips.onepass
     """
-    name = Path(file).name
+    name = Path(urlsplit(file).path if "://" in file else file).name
     if name == "-":
         raise click.UsageError("Standard input has no name to give the model; say --model.")
-    name = name.removesuffix(".gz")
+    if name.endswith(_PACKED_ENDINGS):
+        name = Path(name).stem
     ending = Path(name).suffix
     return Path((name.removesuffix(ending) if ending.lower() in _TABLE_ENDINGS else name) + ".onepass")
 
@@ -228,8 +236,9 @@ def _fit_on_dask(
     from onepass.cli.training_run import report
     from onepass.files.checkpoint import to_bytes
     from onepass.tables.ledger import LearnedRun, now
+    from onepass.tables.readers.paths import is_url
 
-    files = tuple(map(_whole, inputs.files))
+    files = tuple(_whole(file) for file in inputs.files if not is_url(file))
     try:
         from onepass.integrations.dask.training import cluster, fit_files
     except ImportError as error:
@@ -240,6 +249,8 @@ def _fit_on_dask(
         console.start()
         for one in fit_files(model, inputs, client, rounds, lambda done, total: console.advance(0, done / total, 0)):
             logs.rejects.add(one.file, one.rejects, one.total - len(one.rejects))
+    logs.rejects.judge(model.n_rows + logs.rejects.count, 1.0)
+    logs.rejects.judge_all()
     model.ledger = model.ledger.with_run(LearnedRun(now(), model.n_rows, model.n_rejected, 1, files))
     written.write(to_bytes(model))
     return report(model, written.path, logs, console, 0)

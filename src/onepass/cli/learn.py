@@ -100,6 +100,7 @@ def learn(
             learned = load_model(model)
             check_passes(passes, learned.estimator.drift)
             sources = inputs.sources()
+            console.tell_notes(sources)
             resumed = resume_run(target.path, inputs, sources, resume, {}, base)
             if resumed is None:
                 inputs = without_known(inputs, sources, learned.ledger, again, console)

@@ -14,7 +14,7 @@ from typing import cast
 import click
 
 from onepass import __version__
-from onepass.cli.errors import INTERRUPTED
+from onepass.cli.errors import INTERRUPTED, leave_closed_output
 
 __all__ = ["COMMANDS", "main"]
 
@@ -68,7 +68,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(_fail("interrupted; no half-written file is left behind.", INTERRUPTED))
     except OSError as error:
         sys.exit(_fail(f"{error.filename or 'a file'}: {error.strerror or error}.", 1))
-    sys.exit(code if isinstance(code, int) else 0)
+    sys.exit(_flushed(code if isinstance(code, int) else 0))
+
+
+def _flushed(code: int) -> int:
+    """The exit code, once all output is written; Python itself would end with a traceback if that fails."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        return leave_closed_output()
+    except OSError as error:
+        leave_closed_output()
+        return _fail(f"standard output: {error.strerror}.", 1)
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> None:

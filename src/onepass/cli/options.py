@@ -1,5 +1,6 @@
 """Options that several commands share, defined once."""
 
+import codecs
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
@@ -10,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from onepass.cli.rejects import RejectOptions
+from onepass.cli.rejects import RejectLimit, RejectOptions
 from onepass.tables.readers.options import ReadOptions
 
 __all__ = [
@@ -229,6 +230,17 @@ def _one_sign(value: str) -> str:
     return sign
 
 
+def _encoding(value: str) -> str:
+    """The name of an encoding that Python knows."""
+    try:
+        "".encode(value)
+        return codecs.lookup(value).name
+    except LookupError:  # also of codecs that are none of text
+        raise click.BadParameter(
+            f"{value!r} is no encoding; common ones are utf-8, utf-16, latin-1, cp1252, cp1250, shift_jis and gb18030."
+        ) from None
+
+
 reading = _gathered(
     "reading",
     ReadOptions,
@@ -238,6 +250,17 @@ reading = _gathered(
         metavar="CHAR",
         help="Separator of CSV fields, such as ; or \\t; detected by default.",
     ),
+    click.option(
+        "--encoding",
+        type=_encoding,
+        metavar="NAME",
+        help="Encoding of text, such as latin-1 or utf-16; detected by default.",
+    ),
+    click.option(
+        "--no-header", is_flag=True, help="The first line of CSV is a row; columns are column_1, column_2, ..."
+    ),
+    click.option("--table", metavar="NAME", help="The table of a database; not needed if it has only one."),
+    click.option("--sql", metavar="QUERY", help="Read what this query of a database gives, in place of a table."),
 )
 
 level = click.option(
@@ -465,6 +488,18 @@ alarming = click.option(
     "kind, probability, target, predicted. Needs --outliers or --drift auto; the very first rows can hardly be judged.",
 )
 
+
+def _reject_limit(value: str) -> RejectLimit:
+    """A share in per cent, or a count."""
+    try:
+        found = RejectLimit(share=float(value[:-1]) / 100.0) if value.endswith("%") else RejectLimit(count=int(value))
+    except ValueError:
+        found = RejectLimit(share=-1.0)
+    if not 0.0 <= found.share <= 1.0 or (found.count or 0) < 0:
+        raise click.BadParameter(f"{value!r} is neither a share such as 5% or 100% nor a count such as 1000.")
+    return found
+
+
 rejecting = _gathered(
     "rejecting",
     RejectOptions,
@@ -475,6 +510,13 @@ rejecting = _gathered(
         help="Write rejected rows to this CSV file: file, line, reason, text.",
     ),
     click.option("--strict", is_flag=True, help="Fail at the first row that would be rejected."),
+    click.option(
+        "--max-rejects",
+        type=_reject_limit,
+        metavar="SHARE%|COUNT",
+        help="Fail, with nothing written, if more rows are rejected: a share such as 5%, in force from 20 rejects on, "
+        "or a count; 100% is no limit. 5% by default, but 100% for predict, which leaves rejected rows empty.",
+    ),
 )
 
 reporting = _all(

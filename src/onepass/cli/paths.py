@@ -1,5 +1,6 @@
 """The files that a command is given: checked before the work begins, so that no run fails at its end."""
 
+import os
 import tempfile
 from collections.abc import Iterable
 from errno import ENOENT
@@ -37,7 +38,7 @@ def _same_file(one: Path, other: Path) -> bool:
     """Whether writing one loses the other; nothing is lost in a device such as /dev/null."""
     if one.exists() and other.exists():
         return one.is_file() and one.samefile(other)
-    return one.resolve() == other.resolve()
+    return os.path.realpath(one) == os.path.realpath(other)  # unlike Path.resolve also of links that go in a circle
 
 
 def check_there(path: Path) -> None:

@@ -7,7 +7,7 @@ import click
 
 from onepass.cli import options
 from onepass.cli.console import Console, counted
-from onepass.cli.rejects import RejectOptions, Rejects
+from onepass.cli.rejects import NO_LIMIT, RejectOptions, Rejects
 from onepass.tables.readers.options import ReadOptions
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def predict(
         if kind is None:
             raise click.UsageError(f"--out {out} ends in none of .csv, .jsonl and .parquet; say --format.")
         sources = [open_source(file, reading) for file in inputs]
+        console.tell_notes(sources)
         for source in sources:
             check_columns(known, source, target=False)
             check_has(keep, source)
@@ -96,7 +97,7 @@ def predict(
         types = dict.fromkeys(keep, pa.string()) | types
         console.start()
         rows = empty = 0
-        with Rejects(rejecting) as log, TableWriter(out, kind) as writer:
+        with Rejects(rejecting, limit=rejecting.max_rejects or NO_LIMIT) as log, TableWriter(out, kind) as writer:
             for number, source in enumerate(sources):
                 blocks = row_blocks(source.batches(types, 0), known.rows_per_prediction, aligned=inputs != [STDIN])
                 for batch in (batch for block in prefetch(blocks) for batch in block.batches):
@@ -107,7 +108,10 @@ def predict(
                     log.add(source.name, rejects_of(batch, bad))
                     writer.write(predicted)
                     rows, empty = rows + len(batch), empty + len(bad)
-                    console.advance(len(batch), (number + batch.share) / len(sources), log.count)
+                    share = (number + batch.share) / len(sources)
+                    log.judge(len(batch) + len(batch.malformed), share)
+                    console.advance(len(batch), share, log.count)
+            log.judge_all()
             if not rows and not log.count:
                 raise StreamError("there is no row to predict")
         log.tell(console)

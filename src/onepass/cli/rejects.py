@@ -1,5 +1,9 @@
-"""Rejected rows: written to a file, counted, and shown if there are few."""
+"""Rejected rows: written to a file, counted, shown if there are few, and too many of them a failure.
 
+Most rows of a table rejected means that the table was misread, and a model of the rest would be a model of nothing.
+"""
+
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +16,41 @@ if TYPE_CHECKING:
     from onepass.cli.console import Console
     from onepass.tables.rows import Reject
 
-__all__ = ["RejectOptions", "Rejects"]
+__all__ = ["NO_LIMIT", "RejectLimit", "RejectOptions", "Rejects", "TooManyRejectsError"]
 
 _SHOWN = 5
+_REASONS_SHOWN = 3
+_MOST_REASONS = 1000  # kinds that are counted
+_IN_FORCE = 20  # rejects below which no share is judged
+_SURE = 2.0  # how far an estimate of all rows must be exceeded to fail before the end: lines differ in length
+_STREAM_ROWS = 1000  # of a stream, whose end is not known, before a share is judged
+_VARIABLE = re.compile(r"""'(?:[^'\\]|\\.)*'|"[^"]*"|\d[\d,.]*""")  # what differs between reasons of one kind
+_HINTS = (
+    (r"encoding of the file", "--encoding NAME, if the file is in another encoding"),
+    (r"'-?[\d.]*\d,\d+'.*no number", "--decimal , if the file has decimal commas"),
+    (r"fields? where the first line", "--delimiter CHAR, if fields are separated otherwise"),
+)
+
+
+@dataclass(frozen=True)
+class RejectLimit:
+    """How many rows may be rejected: a count, or a share of all rows."""
+
+    share: float = 1.0
+    count: int | None = None
+
+    def __str__(self) -> str:
+        return f"{100.0 * self.share:g}%" if self.count is None else f"{self.count}"
+
+    def is_exceeded(self, rejected: int, rows: float) -> bool:
+        """Whether so many rejects of so many rows are too many."""
+        if self.count is not None:
+            return rejected > self.count
+        return rejected >= _IN_FORCE and rejected > self.share * rows
+
+
+NO_LIMIT = RejectLimit()
+_DEFAULT = RejectLimit(share=0.05)
 
 
 @dataclass(frozen=True)
@@ -23,6 +59,11 @@ class RejectOptions:
 
     rejects: Path | None = None  # where to write them
     strict: bool = False  # fail at the first
+    max_rejects: RejectLimit | None = None  # as usual for the command
+
+
+class TooManyRejectsError(click.ClickException):
+    """More rows were rejected than is allowed; nothing must be written."""
 
 
 class Rejects(WithTable):
@@ -33,13 +74,20 @@ class Rejects(WithTable):
     options : RejectOptions
     notes : dict, optional
         What `note` gave an interrupted run; anything written after that is cut off.
+    limit : RejectLimit, optional
+        How many are allowed, in place of what the options say.
     """
 
-    def __init__(self, options: RejectOptions, notes: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, options: RejectOptions, notes: dict[str, Any] | None = None, limit: RejectLimit | None = None
+    ) -> None:
         self.count = noted_tally(notes or {}, "rejects")
+        self._rows = noted_tally(notes or {}, "records")
         self._table = GrowingTable("rejects", options.rejects, ("file", "line", "reason", "text"), notes or {})
         self._options = options
+        self._limit = limit or options.max_rejects or _DEFAULT
         self._first: list[str] = []
+        self._reasons: dict[str, _Reason] = {}
 
     def add(self, file: str, rejects: "tuple[Reject, ...]", unnamed: int = 0) -> None:
         """Take down some more; ``unnamed`` were only counted."""
@@ -48,12 +96,59 @@ class Rejects(WithTable):
             if self._options.strict:
                 raise click.ClickException(f"{sentence} (--strict).")
             self._first.append(sentence)
+        for reject in rejects:
+            self._count_reason(file, reject)
         self._table.write((file, str(reject.line), reject.reason, reject.text) for reject in rejects)
         self.count += len(rejects) + unnamed
 
+    def _count_reason(self, file: str, reject: "Reject") -> None:
+        kind = _VARIABLE.sub("...", reject.reason)
+        if kind not in self._reasons and len(self._reasons) < _MOST_REASONS:
+            self._reasons[kind] = _Reason(f"{reject.reason} ({file}, line {reject.line})")
+        if kind in self._reasons:
+            self._reasons[kind].count += 1
+
+    def judge(self, rows: int, share: float) -> None:
+        """Fail if there are too many already, whatever comes.
+
+        Parameters
+        ----------
+        rows : read since the last time, rejected ones among them
+        share : of all input that has been read by now; 0 if that is not known
+        """
+        self._rows += rows
+        if share > 0.0:
+            expected = _SURE * self._rows / share
+        else:  # what has come so far has to stand for the rest
+            expected = self._rows if self._rows >= _STREAM_ROWS else float("inf")
+        self._judge(expected)
+
+    def judge_all(self) -> None:
+        """Fail if there are too many, now that all rows have been read."""
+        self._judge(self._rows)
+
+    def _judge(self, rows: float) -> None:
+        if self._limit.is_exceeded(self.count, rows):
+            raise TooManyRejectsError(self._too_many())
+
+    def _too_many(self) -> str:
+        commonest = sorted(self._reasons.values(), key=lambda reason: -reason.count)[:_REASONS_SHOWN]
+        hints = [words for pattern, words in _HINTS if any(re.search(pattern, reason.example) for reason in commonest)]
+        if self._options.rejects is None:
+            hints.append("--rejects FILE, which writes all of them down")
+        hints.append("--max-rejects 100%, which goes on with the other rows")
+        return "\n".join(
+            [
+                f"{self.count:,} of {self._rows:,} rows were rejected, more than --max-rejects {self._limit} allows; "
+                "nothing more is written. The commonest reasons:",
+                *(f"  {reason.count:,} like this: {reason.example}" for reason in commonest),
+                "What helps: " + "; ".join(hints) + ".",
+            ]
+        )
+
     def note(self) -> dict[str, Any]:
         """What has to be kept with a run's progress, so that no record is written down twice."""
-        return {"rejects": self.count, **self._table.note()}
+        return {"rejects": self.count, "records": self._rows, **self._table.note()}
 
     def tell(self, console: "Console") -> None:
         """Show the first of them."""
@@ -62,3 +157,11 @@ class Rejects(WithTable):
         if self.count > len(self._first):
             rest = f"see {self._options.rejects}" if self._options.rejects else "--rejects FILE writes all of them down"
             console.aside(f"rejected: {self.count - len(self._first):,} more; {rest}")
+
+
+@dataclass
+class _Reason:
+    """One kind of reason: its first case, and how often it came."""
+
+    example: str
+    count: int = 0

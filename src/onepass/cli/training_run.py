@@ -15,7 +15,7 @@ import click
 from onepass.cli.alarms import Alarms
 from onepass.cli.console import Console, counted
 from onepass.cli.errors import INTERRUPTED, REJECTED
-from onepass.cli.rejects import Rejects
+from onepass.cli.rejects import Rejects, TooManyRejectsError
 
 if TYPE_CHECKING:
     from onepass.files.versions import VersionedFile
@@ -175,6 +175,7 @@ def run(
     training: "TrainingRun", policy: "CheckpointPolicy", logs: Logs, console: Console, asked: dict[str, Any]
 ) -> int:
     """Learn everything, say how it went, and give the exit code."""
+    from onepass.tables.progress import partial_path
     from onepass.tables.training import Interrupted, train
 
     before = training.model.n_rows
@@ -183,6 +184,7 @@ def run(
 
     def listen(step: "Step") -> None:
         logs.rejects.add(step.file, step.rows.rejects)
+        logs.rejects.judge(step.rows.lines, step.share)
         console.advance(step.rows.lines, step.share, logs.rejects.count)
 
     console.start()
@@ -193,6 +195,7 @@ def run(
                 policy,
                 listen=listen,
                 stopping=stopping,
+                accept=logs.rejects.judge_all,
                 notes=lambda: {"asked": asked, **logs.note()},
             )
             if stopping():
@@ -200,6 +203,10 @@ def run(
     except Interrupted as stop:
         console.aside(f"interrupted after {counted(stop.rows, 'row')}; go on with: {_again()}")
         return INTERRUPTED
+    except TooManyRejectsError:
+        if training.start is None:  # the progress is this run's own, and worth nothing
+            partial_path(training.path).unlink(missing_ok=True)
+        raise
     except OSError as error:
         raise click.ClickException(
             f"cannot write {error.filename or training.target.path}: {error.strerror}; what was there is as it was."

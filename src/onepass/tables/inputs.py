@@ -17,7 +17,7 @@ from onepass.tables.model import TabularModel
 from onepass.tables.readers.batches import row_blocks
 from onepass.tables.readers.content import Content, ContentReader, head_digest
 from onepass.tables.readers.options import AS_FOUND, ReadOptions
-from onepass.tables.readers.paths import STDIN
+from onepass.tables.readers.paths import STDIN, is_url
 from onepass.tables.readers.prefetch import prefetch
 from onepass.tables.readers.registry import open_source
 from onepass.tables.readers.source import Source
@@ -70,6 +70,10 @@ class Inputs:
 
 def _identity(file: str, source: Source) -> dict[str, Any]:
     """Name and size of a file, and a digest of its beginning."""
+    if is_url(file):
+        from onepass.tables.readers.remote import remote_fingerprint  # what few need takes a while to load
+
+        return remote_fingerprint(file)
     extent, name = source.extent, os.path.basename(file)
     if extent is None:  # it can't be looked at twice
         return {"name": name, "size": 0, "digest": ""}

@@ -71,6 +71,7 @@ def train(
     listen: Callable[[Step], None] = lambda step: None,
     stopping: Callable[[], bool] = lambda: False,
     notes: Callable[[], Parameters] = dict,
+    accept: Callable[[], None] = lambda: None,
 ) -> None:
     """Learn all input into the model, and write it to its file in the end.
 
@@ -81,6 +82,7 @@ def train(
     listen : is told of every block learned
     stopping : whether to stop, asked after every block and while none comes
     notes : what else to save with the progress, e.g. what is needed to `resume`
+    accept : is called when everything is learned, before the model is written; it may raise
     """
     model, inputs = run.model, run.inputs
     checkpointer = _Checkpointer(run, policy or CheckpointPolicy(), notes)
@@ -116,6 +118,7 @@ def train(
             if n_read
             else "there is no row to learn"
         )
+    accept()
     checkpointer.finish()
 
 

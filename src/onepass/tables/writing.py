@@ -12,6 +12,7 @@ from typing import Any, Self
 import pyarrow.parquet as pq
 
 from onepass.files.atomic import atomic_file
+from onepass.tables.readers.errors import StreamError
 
 __all__ = ["FORMATS", "TableWriter", "format_of"]
 
@@ -52,6 +53,8 @@ class TableWriter:
         self._writer: Any = None
         self._begun = False
         self._stack = ExitStack()
+        if path is None and sys.stdout is None:
+            raise StreamError("standard output is closed, so there is nowhere to write to; name a file")
         self._sink: Any = sys.stdout.buffer if path is None else self._stack.enter_context(atomic_file(path))
 
     def __enter__(self) -> Self:
@@ -74,7 +77,7 @@ class TableWriter:
         """Write some rows; all batches have the columns of the first."""
         if self._kind == "parquet":
             if self._writer is None:
-                self._writer = pq.ParquetWriter(self._sink, batch.schema)
+                self._writer = pq.ParquetWriter(self._sink, batch.schema, write_page_checksum=True)
             self._writer.write_batch(batch)
             return
         if self._kind == "jsonl":

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from logging import CRITICAL
-from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
@@ -24,6 +23,7 @@ from onepass.tables.model import TabularModel
 from onepass.tables.readers.batches import row_blocks
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.options import ReadOptions
+from onepass.tables.readers.paths import size_of
 from onepass.tables.readers.registry import open_source
 from onepass.tables.rows import Reject, Rows
 
@@ -106,7 +106,7 @@ def _learn_first_rows(model: TabularModel, inputs: Inputs) -> "_Reader":
 
 def _fit_in_memory(inputs: Inputs, client: Client) -> bool:
     """Whether the encoded files fit the memory of all workers together."""
-    size = sum(Path(file).stat().st_size for file in inputs.files)
+    size = sum(map(size_of, inputs.files))
     some = client.scheduler_info()["workers"].values()  # recent versions of Dask list only a few
     memory = len(client.nthreads()) * min(worker["memory_limit"] for worker in some)
     return bool(_MEMORY_PER_BYTE * size < memory)

@@ -21,6 +21,7 @@ __all__ = [
     "row_blocks",
     "rows_after",
     "shortened",
+    "shortened_bytes",
 ]
 
 _SHOWN = 200  # characters of a malformed record that are kept
@@ -167,3 +168,8 @@ def shortened(text: str) -> str:
     """The text of a malformed record, cut to a length that can be shown."""
     text = text.rstrip("\r\n").encode("utf-8", "replace").decode()
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+
+
+def shortened_bytes(text: bytes) -> str:
+    """The same of bytes, of which no more is decoded than can be shown."""
+    return shortened(text[: 8 * _SHOWN].decode("utf-8", "replace"))

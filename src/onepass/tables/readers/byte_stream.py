@@ -1,88 +1,166 @@
-"""The bytes of a file or of standard input: decompressed, peeked at, and cut into chunks of whole records.
+"""The bytes of a file or of standard input: decompressed, as UTF-8, peeked at, and cut into chunks of whole records.
 
-Standard input can be read only once and may pause for ever, so bytes that were peeked at are read again from memory,
-and reading waits in short steps between which it can be stopped.
+Between what is stored and what a reader gets stand layers, each a function from parts of the content to parts: one
+decompresses, one decodes, one mends line breaks. They are chosen by a look at the first bytes, and are the same
+whenever the file is read again. Standard input can be read only once and may pause for ever, so bytes that were peeked
+at are read again from memory, and reading waits in short steps between which it can be stopped.
 """
 
-import os
-import select
-import stat
-import sys
 import threading
-import zlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from itertools import chain
 
-from onepass.tables.readers.errors import StreamError
+from onepass.tables.readers.compression import recognised_compression
+from onepass.tables.readers.encoding import decoded_as, encoding_of, has_carriage_returns_only, with_line_feeds
 from onepass.tables.readers.extent import Extent
-from onepass.tables.readers.paths import STDIN
+from onepass.tables.readers.notes import Note
+from onepass.tables.readers.options import AS_FOUND, ReadOptions
+from onepass.tables.readers.origins import LocalFile, OpenedOrigin, Origin, StandardInputBytes
+from onepass.tables.readers.paths import STDIN, is_url
 
-__all__ = ["BOM", "LONGEST_RECORD", "ByteStream", "chunks", "end_of_lines", "is_text", "n_lines"]
+__all__ = ["LONGEST_RECORD", "ByteStream", "LongLine", "chunks", "end_of_lines", "is_text", "n_lines"]
 
-BOM = b"\xef\xbb\xbf"
-LONGEST_RECORD = 2**23  # bytes; anything longer has a quote that was never closed
+LONGEST_RECORD = 2**23  # bytes; anything longer has a quote that was never closed, or is no row
 _CHUNK = 2**21  # bytes of text parsed at a time
 _READ = 2**18
+_HEAD = 2**16  # bytes that encoding and line breaks are recognised by
 _IDLE = 0.5  # seconds after which rows of a slow stream are handed on
-_GZIP = b"\x1f\x8b"
-_GZIP_WINDOW = 31  # zlib's way of asking for a gzip header
+_SHOWN = 1000  # bytes that are kept of a line that is too long
+
+Layer = Callable[[Iterator[bytes]], Iterator[bytes]]
+
+
+class _Stopped(Exception):  # noqa: N818 (it is no error)
+    """Reading was stopped; raised through all layers, none of which then finds that its content is cut short."""
 
 
 class ByteStream:
-    """The bytes of a file or of standard input; gzip is recognised by its first bytes and decompressed."""
+    """The bytes of a file or of standard input as a reader wants them.
 
-    def __init__(self, file: str) -> None:
-        self.file = file
-        self.name = "standard input" if file == STDIN else file
+    Parameters
+    ----------
+    origin : where they come from
+    layers : what they go through
+    notes : what was found out about them; shared by all streams of a file
+    """
+
+    def __init__(self, origin: Origin, layers: tuple[Layer, ...] = (), notes: list[Note] | None = None) -> None:
+        self.origin = origin
+        self.name = origin.name
         self.stopping = threading.Event()
         self.consumed = 0
-        self._handle: int | None = None
+        self.compression = ""  # its name
+        self._notes = [] if notes is None else notes
         self._peeked = b""
-        self._inflate: Any = None
         self._ended = False
-        self._last = b""
-        try:
-            self._handle = sys.stdin.fileno() if file == STDIN else os.open(file, os.O_RDONLY)
-            found = os.fstat(self._handle)
-        except OSError as error:
-            raise StreamError(f"{self.name} can't be read: {error.strerror}") from None
-        self.extent = Extent.of(found) if file != STDIN else None
-        if file != STDIN and stat.S_ISFIFO(found.st_mode):
-            raise StreamError(f"{file} is a pipe, which can be read only once; give it as standard input, '-'")
+        self._is_plain = True
+        self._idle = False  # whether a look ahead has waited in vain; the next one then does not wait again
+        self._opened: OpenedOrigin | None = origin.open()
+        self._layers = layers
+        self._parts = self._stored()
+        for layer in layers:
+            self._parts = layer(self._parts)
 
     @classmethod
-    def open(cls, file: str) -> "ByteStream":
-        """Open a file or standard input, decompressed if its content is gzip."""
-        stream = cls(file)
-        if stream.peek(len(_GZIP)) == _GZIP:
-            stream._decompress()
+    def open(cls, file: str, options: ReadOptions = AS_FOUND) -> "ByteStream":
+        """Open a file, an address in the net, or standard input, decompressed and as UTF-8."""
+        if file == STDIN:
+            return cls.opened(StandardInputBytes(), options)
+        if is_url(file):
+            from onepass.tables.readers.remote import remote_file  # what few need takes a while to load
+
+            return cls.opened(remote_file(file), options)
+        return cls.opened(LocalFile(file), options)
+
+    @classmethod
+    def opened(cls, origin: Origin, options: ReadOptions = AS_FOUND) -> "ByteStream":
+        """Open what is somewhere, decompressed and as UTF-8."""
+        stream = cls(origin)
+        compression = recognised_compression(stream.peek(16))
+        if compression is not None:
+            stream.compression = compression.name
+            stream.go_through(lambda parts: compression.decompressed(parts, stream.name))
+        stream.stored_head = stream.peek(_HEAD)
+        encoding = options.encoding or encoding_of(stream.stored_head)
+        stream.go_through(decoded_as(encoding, stream._tell_encoding))
+        if encoding not in (None, "utf-8") and options.encoding is None:
+            stream._tell_encoding(encoding.upper())
+        stream._is_plain = encoding is None or not encoding.startswith("utf-16")
+        if has_carriage_returns_only(stream.peek(_HEAD)):
+            stream.go_through(with_line_feeds)
+            stream._is_plain = False
         return stream
+
+    stored_head: bytes = b""
+    """The first bytes as they are stored, decompressed only: what formats that are no text are recognised by."""
+
+    @property
+    def file(self) -> str:
+        """What the file is called to open it: its path or address, or "-"."""
+        return STDIN if self.is_stdin else self.origin.name
 
     @property
     def is_stdin(self) -> bool:
         """Whether it can be read only once."""
-        return self.file == STDIN
+        return isinstance(self.origin, StandardInputBytes)
 
     @property
     def is_compressed(self) -> bool:
         """Whether the bytes of the file are not those that are read."""
-        return self._inflate is not None
+        return bool(self.compression)
+
+    @property
+    def is_lines(self) -> bool:
+        """Whether what is stored are lines as they are read, to which more may be added at the end."""
+        return self._is_plain and not self.is_compressed
+
+    @property
+    def extent(self) -> Extent | None:
+        """What is read of a file of this machine."""
+        return self.origin.extent if isinstance(self.origin, LocalFile) else None
+
+    @property
+    def size(self) -> int:
+        """Bytes that are stored; 0 if that is not known."""
+        return 0 if self._opened is None else self._opened.size
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What was found out about the file so far."""
+        return tuple(self._notes)
+
+    def _tell_encoding(self, name: str) -> None:
+        note = Note(f"{self.name} is not in UTF-8 and is read as {name}; another encoding can be named", "encoding")
+        if note not in self._notes:  # a file may be read several times
+            self._notes.append(note)
+
+    def go_through(self, layer: Layer) -> None:
+        """Have everything that has not been read yet go through one more layer."""
+        peeked, self._peeked = self._peeked, b""
+        before = self._parts
+        self._parts = layer(chain([peeked] if peeked else [], before))
+        self._layers = (*self._layers, layer)
+        self._ended = False  # layers may hold something back
 
     def close(self) -> None:
         """Close a file; standard input stays open, since it could not be opened again."""
-        if not self.is_stdin and self._handle is not None:
-            os.close(self._handle)
-            self._handle, self._peeked, self._ended = None, b"", True
+        if not self.is_stdin and self._opened is not None:
+            self._opened.close()
+            self._opened, self._peeked, self._ended = None, b"", True
+            self._parts = iter(())
 
     def peek(self, n: int) -> bytes:
         """Return the first bytes without consuming them: as many as there are, and a whole line at least."""
-        while (
-            len(self._peeked) < n
-            and not self._ended
-            and not (b"\n" in self._peeked.lstrip() and not self._ready(_IDLE))
-        ):
+        while len(self._peeked) < n and not self._ended:
+            if self._has_line():
+                self._idle = self._idle or not self._ready(_IDLE)
+                if self._idle and not self._ready(0.0):
+                    break
             self._peeked += self._more()
         return self._peeked[:n]
+
+    def _has_line(self) -> bool:
+        return b"\n" in self._peeked.lstrip() or b"\r" in self._peeked.strip()
 
     def read(self) -> bytes:
         """Return some more bytes; none at the end."""
@@ -97,11 +175,6 @@ class ByteStream:
         return not self._peeked and not self._ended and not self._ready(_IDLE)
 
     @property
-    def size(self) -> int:
-        """Bytes of the file; 0 where that is not known."""
-        return self.extent.size if self.extent is not None else 0
-
-    @property
     def share(self) -> float:
         """Share of the file that has been read; 0 for standard input."""
         return min(self.consumed / self.size, 1.0) if self.size else 0.0
@@ -110,69 +183,65 @@ class ByteStream:
         """The same file from its beginning, for one reader; standard input can only go on."""
         if self.is_stdin:
             return self
-        fresh = ByteStream(self.file)
-        fresh.extent = self.extent  # not what was added since
-        fresh._inflate = zlib.decompressobj(_GZIP_WINDOW) if self.is_compressed else None
-        return fresh
-
-    def _decompress(self) -> None:
-        peeked, self._peeked = self._peeked, b""
-        self._inflate = zlib.decompressobj(_GZIP_WINDOW)
-        self._peeked = self._inflated(peeked)
+        return ByteStream(self.origin, self._layers, self._notes)
 
     def _ready(self, seconds: float) -> bool:
-        return not self.is_stdin or bool(select.select([sys.stdin.fileno()], [], [], seconds)[0])
+        return self._opened is None or self._opened.ready(seconds)
 
     def _more(self) -> bytes:
-        while not self._ended and self._handle is not None:
+        try:
+            while not self._ended:
+                part = next(self._parts, None)
+                if part:
+                    return part
+                self._ended = part is None
+        except _Stopped:
+            self._ended = True
+        return b""
+
+    def _stored(self) -> Iterator[bytes]:
+        """The bytes as they are stored."""
+        while self._opened is not None:
             while not self._ready(0.2) and not self.stopping.is_set():
                 pass
             if self.stopping.is_set():  # also of a stream that never pauses
-                self._ended = True
-                return b""
-            try:
-                content = self._read(self._handle)
-            except OSError as error:
-                raise StreamError(f"{self.name} can't be read: {error.strerror}") from None
+                raise _Stopped
+            content = self._opened.read(_READ)
+            if not content:
+                if self.extent is not None and self.extent.cut:
+                    self.stopping.set()  # the last line is not whole
+                return
             self.consumed += len(content)
-            self._ended = not content
-            if self._inflate is None:
-                return content
-            inflated = self._inflated(content)
-            if inflated:
-                return inflated
-        return b""
-
-    def _read(self, handle: int) -> bytes:
-        """Some more bytes of the file, but none that were added since it was opened."""
-        if self.extent is None:
-            return os.read(handle, _READ)
-        left = self.extent.size - self.consumed
-        content = os.read(handle, min(_READ, left)) if left > 0 else b""
-        if not content and not self.is_compressed and self.extent.decide_end(handle, self._last):
-            self.stopping.set()  # the last line is not whole
-        self._last = content[-1:] or self._last
-        return content
-
-    def _inflated(self, content: bytes) -> bytes:
-        try:
-            out = [self._inflate.decompress(content)]
-            while self._inflate.eof and self._inflate.unused_data:  # gzip files may be concatenated
-                rest = self._inflate.unused_data
-                self._inflate = zlib.decompressobj(_GZIP_WINDOW)
-                out.append(self._inflate.decompress(rest))
-        except zlib.error as error:
-            raise StreamError(f"{self.name} is not sound gzip: {error}") from None
-        if self._ended and not content and not self._inflate.eof:
-            raise StreamError(f"{self.name} is cut short: its gzip has no end")
-        return b"".join(out)
+            yield content
 
     def __del__(self) -> None:
-        self.close()
+        if getattr(self, "_opened", None) is not None:
+            self.close()
+
+
+class LongLine(bytes):
+    """The beginning of a line that is too long to be a row, in place of the line."""
+
+    size: int  # bytes of the whole line
+
+    @classmethod
+    def of(cls, beginning: bytes, size: int) -> "LongLine":
+        """Keep what can be shown of a line."""
+        line = cls(beginning[:_SHOWN] + b"\n")
+        line.size = size
+        return line
+
+    @property
+    def reason(self) -> str:
+        """Why it is no row."""
+        return f"has {self.size:,} bytes, more than the {LONGEST_RECORD:,} that a row may have"
 
 
 def chunks(stream: ByteStream, boundary: Callable[[bytes], int]) -> Iterator[bytes]:
-    """Text in chunks of whole records; ``boundary`` returns where the last whole record of a text ends."""
+    """Text in chunks of whole records; ``boundary`` returns where the last whole record of a text ends.
+
+    A line that is too long to be a row comes as a `LongLine`.
+    """
     parts: list[bytes] = []
     size = 0
     try:
@@ -187,7 +256,10 @@ def chunks(stream: ByteStream, boundary: Callable[[bytes], int]) -> Iterator[byt
             last = end_of_lines(text) if stream.stopping.is_set() else len(text)
             end = boundary(text) if content else last
             if end == 0 and len(text) > LONGEST_RECORD:
-                end = text.rfind(b"\n") + 1 or len(text)
+                end = end_of_lines(text)
+                if not end:
+                    line, text = _rest_of_line(stream, text)
+                    yield line
             if end:
                 yield text[:end]
             parts, size = [text[end:]], len(text) - end
@@ -195,6 +267,18 @@ def chunks(stream: ByteStream, boundary: Callable[[bytes], int]) -> Iterator[byt
                 return
     finally:
         stream.close()
+
+
+def _rest_of_line(stream: ByteStream, begun: bytes) -> tuple[LongLine, bytes]:
+    """Read a line to its end without keeping it; also what was read of the lines behind it."""
+    size, rest = len(begun), b""
+    while content := stream.read():
+        end = content.find(b"\n") + 1
+        if end:
+            size, rest = size + end, content[end:]
+            break
+        size += len(content)
+    return LongLine.of(begun, size), rest
 
 
 def end_of_lines(text: bytes) -> int:
@@ -214,5 +298,5 @@ def n_lines(text: bytes) -> int:
 
 
 def is_text(head: bytes) -> bool:
-    """Whether a file that begins so can be text in UTF-8 or a relative of it; UTF-16 is not."""
+    """Whether a file that begins so can be text."""
     return b"\0" not in head[:1024]

@@ -12,10 +12,11 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from onepass.tables.readers.batches import Malformed, RowBatch, as_record_batch, rows_after, shortened
-from onepass.tables.readers.byte_stream import BOM, ByteStream, chunks, is_text
+from onepass.tables.readers.batches import Malformed, RowBatch, as_record_batch, rows_after, shortened, shortened_bytes
+from onepass.tables.readers.byte_stream import ByteStream, LongLine, chunks, is_text
+from onepass.tables.readers.csv_header import is_row_of_numbers, mended_names
 from onepass.tables.readers.csv_records import CsvLineNumbers, end_of_records, has_stray_quote, records
-from onepass.tables.readers.errors import StreamError
+from onepass.tables.readers.notes import Note
 from onepass.tables.readers.options import ReadOptions
 from onepass.tables.readers.source import FileFormat, TableFile
 
@@ -26,23 +27,34 @@ _DELIMITERS = ",;\t|"
 
 
 class CsvFile(TableFile):
-    """A CSV file whose first line names the columns."""
+    """A CSV file whose first line names the columns, unless it is said not to."""
+
+    grows_by_lines = True
 
     def __init__(self, stream: ByteStream, options: ReadOptions) -> None:
         self._stream = stream
         self.name = stream.name
-        head = stream.peek(2**16)
-        self._skipped = len(BOM) if head.startswith(BOM) else 0
-        text = head[self._skipped :].decode("utf-8", errors="replace")
+        text = stream.peek(2**16).decode("utf-8", errors="replace")
         lines = [line for line in text.split("\n")[:10] if line.strip()]
         # A delimiter stands in every line; the last line may have been cut.
         self._delimiter = options.delimiter or max(
             _DELIMITERS, key=lambda sign: min(line.count(sign) for line in lines[:-1] or lines)
         )
-        self._names = [name.strip() for name in next(csv.reader(lines[:1], delimiter=self._delimiter))]
-        twice = sorted({name for name in self._names if self._names.count(name) > 1})
-        if twice:
-            raise StreamError(f"{self.name} has more than one column {twice[0]!r}; the first line must name each once")
+        first = [field.strip() for field in next(csv.reader(lines[:1], delimiter=self._delimiter))]
+        self._has_header = not options.no_header
+        self._names, mended = mended_names(first if self._has_header else [""] * len(first))
+        self._notes: tuple[Note, ...] = ()
+        if self._has_header and mended:
+            self._notes = (Note(f"{self.name}: {mended}"),)
+        elif self._has_header and is_row_of_numbers(first):
+            self._notes = (
+                Note(f"the first line of {self.name} has nothing but numbers; if it is a row, say so", "no_header"),
+            )
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What was found out about the file so far."""
+        return (*self._stream.notes, *self._notes)
 
     def columns(self) -> list[str]:
         """Names of the columns."""
@@ -52,11 +64,10 @@ class CsvFile(TableFile):
         """Rows after the first ``skip``, every value as a text."""
         wanted = self._names if types is None else [name for name in self._names if name in types]
         stream = self._stream.again()
-        line, rows, header, share_before = 1, 0, True, 0.0
+        line, rows, header, share_before = 1, 0, self._has_header, 0.0
         for chunk in chunks(stream, end_of_records):
             text = chunk
             if header:
-                text = text[self._skipped :]
                 body = text.lstrip(b"\r\n")
                 end = body.find(b"\n") + 1 or len(body)
                 line += text[: len(text) - len(body) + end].count(b"\n")
@@ -64,11 +75,18 @@ class CsvFile(TableFile):
             if not text.strip():
                 line += text.count(b"\n")
                 continue
-            batch = self._parsed(text, wanted, line, rows)
+            if isinstance(text, LongLine):
+                batch = self._no_rows(wanted, rows, Malformed(line, text.reason, shortened_bytes(text), rows))
+            else:
+                batch = self._parsed(text, wanted, line, rows)
             line += text.count(b"\n")
             rows += len(batch)
             yield from rows_after(skip, replace(batch, share_before=share_before, share=stream.share))
             share_before = stream.share
+
+    def _no_rows(self, wanted: list[str], rows: int, *malformed: Malformed) -> RowBatch:
+        none = pa.RecordBatch.from_arrays([pa.array([], pa.string()) for _ in wanted], names=wanted)
+        return RowBatch(none, rows, tuple, malformed=malformed)
 
     def _parsed(self, text: bytes, wanted: list[str], line: int, rows: int) -> RowBatch:
         table = self._parsed_by_arrow(text, wanted)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from onepass.tables.readers.byte_stream import LONGEST_RECORD, n_lines
+from onepass.tables.readers.encoding import NOT_IN_ENCODING
 
 __all__ = ["CsvLineNumbers", "end_of_records", "has_stray_quote", "records"]
 
 _LONGEST_FIELD = LONGEST_RECORD  # characters
-_NOT_UTF8 = "is not valid UTF-8; if the file is in Latin-1, convert it first: iconv -f LATIN1 -t UTF-8"
 _STRAY_QUOTE = "has a quote that is never closed, or one inside a field"
 
 
@@ -32,8 +32,8 @@ def end_of_records(text: bytes) -> int:
     if b'"' not in text:
         return end
     view = np.frombuffer(text, dtype=np.uint8)
-    inside = np.cumsum(view == ord('"')) % 2
-    ends = np.flatnonzero((view == ord("\n")) & (inside == 0))
+    quotes, breaks = np.flatnonzero(view == ord('"')), np.flatnonzero(view == ord("\n"))
+    ends = breaks[np.searchsorted(quotes, breaks) % 2 == 0]  # an even number of quotes before it
     return int(ends[-1]) + 1 if len(ends) else 0
 
 
@@ -89,7 +89,7 @@ def records(text: bytes, first: int, delimiter: str, width: int | None) -> Itera
                 if used > 1 and width is not None and len(fields) != width:
                     raise csv.Error(_STRAY_QUOTE)
                 if any("\udc80" <= sign <= "\udcff" for value in fields for sign in value):
-                    yield first + at, _NOT_UTF8, lines[at]
+                    yield first + at, NOT_IN_ENCODING, lines[at]
                 elif fields:
                     yield first + at, fields, "".join(lines[at : at + used])
                 at += used

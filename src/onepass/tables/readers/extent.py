@@ -35,12 +35,11 @@ class Extent:
         """That of an ordinary file; a device has none."""
         return cls(found) if stat.S_ISREG(found.st_mode) and found.st_size else None
 
-    def decide_end(self, handle: int, last: bytes) -> bool:
-        """Whether to leave out the last line, which ends with ``last``: the file has grown, and the line too."""
+    def decide_end(self, handle: int, last: bytes) -> None:
+        """Leave out the last line, which ends with ``last``, if the file has grown, and the line too."""
         if self.cut is None:
             grown = os.fstat(handle).st_size > self.size
             self.cut = self.is_lines and grown and last not in _LINE_ENDS and not self.line_ends(handle)
-        return self.cut
 
     def line_ends(self, handle: int) -> bool:
         """Whether a line of the file ends where the part ends, if there is more of the file."""

@@ -1,4 +1,4 @@
-"""JSON lines: one object per line, its values taken as CSV would write them.
+"""JSON: one object per line, or one array of objects; values are taken as CSV would write them.
 
 Arrow parses a chunk at once if all of it has the types that are asked for; otherwise it is parsed line by line, so that
 a bad line costs that line only.
@@ -12,33 +12,38 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
-from onepass.tables.readers.batches import Malformed, RowBatch, as_record_batch, rows_after, shortened
-from onepass.tables.readers.byte_stream import BOM, ByteStream, chunks, end_of_lines, is_text, n_lines
-from onepass.tables.readers.errors import StreamError
+from onepass.tables.readers.batches import Malformed, RowBatch, as_record_batch, rows_after, shortened_bytes
+from onepass.tables.readers.byte_stream import ByteStream, LongLine, chunks, end_of_lines, is_text, n_lines
+from onepass.tables.readers.json_array import elements_as_lines
+from onepass.tables.readers.notes import Note
 from onepass.tables.readers.options import ReadOptions
 from onepass.tables.readers.source import FileFormat, TableFile
 
-__all__ = ["JSON_LINES", "JsonLinesFile"]
+__all__ = ["JSON", "JsonFile"]
 
 
 def _first_sign(head: bytes) -> bytes:
-    return head.lstrip(BOM + b" \t\r\n")[:1]
+    return head.lstrip(b" \t\r\n")[:1]
 
 
 def _recognises(head: bytes) -> bool:
     return is_text(head) and _first_sign(head) in (b"{", b"[")
 
 
-class JsonLinesFile(TableFile):
-    """A file of JSON lines."""
+class JsonFile(TableFile):
+    """A file of JSON lines, or of one array; the line of an array's element in messages is its number."""
 
     def __init__(self, stream: ByteStream, options: ReadOptions) -> None:
         self._stream = stream
         self.name = stream.name
-        if _first_sign(stream.peek(2**16)) == b"[":
-            raise StreamError(
-                f"{self.name} is one JSON array; JSON lines, one object per line, can be read as a stream"
-            )
+        self.grows_by_lines = _first_sign(stream.peek(2**16)) != b"["
+        if not self.grows_by_lines:
+            stream.go_through(lambda parts: elements_as_lines(parts, stream.name))
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What was found out about the file so far."""
+        return self._stream.notes
 
     def columns(self) -> None:
         """Every row may have its own columns."""
@@ -49,15 +54,20 @@ class JsonLinesFile(TableFile):
         stream = self._stream.again()
         line, rows, share_before = 1, 0, 0.0
         for text in chunks(stream, end_of_lines):
-            batch = None if types is None else _parsed(text, types, line, rows)
-            batch = batch or _parsed_line_by_line(text, types, line, rows)
+            batch = None
+            if isinstance(text, LongLine):
+                batch = _without_rows(types, rows, Malformed(line, text.reason, shortened_bytes(text), rows))
+            elif types is not None:
+                batch = _parsed(text, types, line, rows)
+            if batch is None:
+                batch = _parsed_line_by_line(text, types, line, rows)
             line += text.count(b"\n")
             rows += len(batch)
             yield from rows_after(skip, replace(batch, share_before=share_before, share=stream.share))
             share_before = stream.share
 
 
-JSON_LINES = FileFormat("JSON lines", _recognises, JsonLinesFile)
+JSON = FileFormat("JSON", _recognises, JsonFile)
 
 
 def _parsed(text: bytes, types: dict[str, Any], line: int, rows: int) -> RowBatch | None:
@@ -82,7 +92,7 @@ def _parsed_line_by_line(text: bytes, types: dict[str, Any] | None, line: int, r
     good: list[dict[str, Any]] = []
     lines: list[int] = []
     malformed: list[Malformed] = []
-    for number, record in enumerate(text.removeprefix(BOM).split(b"\n"), line):
+    for number, record in enumerate(text.split(b"\n"), line):
         if not record.strip():
             continue
         try:
@@ -91,7 +101,7 @@ def _parsed_line_by_line(text: bytes, types: dict[str, Any] | None, line: int, r
         except (ValueError, RecursionError):
             row, reason = None, "can't be read as JSON"
         if reason:
-            malformed.append(Malformed(number, reason, shortened(record.decode("utf-8", "replace")), rows + len(good)))
+            malformed.append(Malformed(number, reason, shortened_bytes(record), rows + len(good)))
         else:
             good.append(row)
             lines.append(number)
@@ -99,6 +109,12 @@ def _parsed_line_by_line(text: bytes, types: dict[str, Any] | None, line: int, r
     columns = [pa.array([_as_text(row.get(name)) for row in good], pa.string()) for name in names]
     record_batch = pa.RecordBatch.from_arrays(columns, names=names) if names else _rows_without_columns(len(good))
     return RowBatch(record_batch, rows, lambda: lines, malformed=tuple(malformed))
+
+
+def _without_rows(types: dict[str, Any] | None, rows: int, *malformed: Malformed) -> RowBatch:
+    names = list(types or ())
+    none = pa.RecordBatch.from_arrays([pa.array([], pa.string()) for _ in names], names=names)
+    return RowBatch(none, rows, tuple, malformed=malformed)
 
 
 def _as_text(value: Any) -> str | None:

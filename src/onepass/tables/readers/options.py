@@ -10,6 +10,10 @@ class ReadOptions:
     """How files are to be read; what is not said is found out from their content."""
 
     delimiter: str | None = None  # between fields of CSV
+    encoding: str | None = None  # of text, as Python names it
+    no_header: bool = False  # whether the first line of CSV is a row
+    table: str | None = None  # of a database
+    sql: str | None = None  # a query of a database, in place of a table
 
 
 AS_FOUND = ReadOptions()

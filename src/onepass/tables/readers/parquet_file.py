@@ -24,12 +24,13 @@ class ParquetFile(TableFile):
 
     def __init__(self, stream: ByteStream, options: ReadOptions) -> None:
         if stream.is_stdin or stream.is_compressed:
-            what = "from standard input" if stream.is_stdin else f"inside gzip ({stream.name})"
+            what = "from standard input" if stream.is_stdin else f"inside {stream.compression} ({stream.name})"
             raise StreamError(
                 f"Parquet can't be read {what}, since its index is at the end; "
                 + ("name the file" if stream.is_stdin else "decompress the file")
             )
         self.name = stream.file
+        self._origin = stream.origin
         try:
             with self._opened() as opened:
                 self._metadata, self._names = opened.metadata, list(opened.schema_arrow.names)
@@ -40,7 +41,13 @@ class ParquetFile(TableFile):
 
     def _opened(self, metadata: Any = None) -> Any:
         # Read through a buffer: a column of a large row group is never in memory as a whole.
-        return pq.ParquetFile(self.name, metadata=metadata, buffer_size=2**20, pre_buffer=False)
+        return pq.ParquetFile(
+            self._origin.seekable(),
+            metadata=metadata,
+            buffer_size=2**20,
+            pre_buffer=False,
+            page_checksum_verification=True,  # of pages that have a checksum
+        )
 
     def columns(self) -> list[str]:
         """Names of the columns."""

@@ -2,13 +2,37 @@
 
 import glob
 import os
+import re
 from collections.abc import Iterable
+from urllib.parse import unquote
 
 from onepass.tables.readers.errors import StreamError
 
-__all__ = ["STDIN", "expand"]
+__all__ = ["STDIN", "expand", "is_url", "size_of"]
 
 STDIN = "-"
+_LOCAL = "file://"
+_URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+
+
+def is_url(file: str) -> bool:
+    """Whether a file is in the net.
+
+    Examples
+    --------
+    >>> is_url("https://example.org/a.csv"), is_url("data/a.csv")
+    (True, False)
+    """
+    return bool(_URL.match(file))
+
+
+def size_of(file: str) -> int:
+    """Bytes of a file; 0 if a server does not tell."""
+    if is_url(file):
+        from onepass.tables.readers.remote import remote_fingerprint  # what few need takes a while to load
+
+        return int(remote_fingerprint(file)["size"])
+    return os.stat(file).st_size
 
 
 def expand(patterns: Iterable[str]) -> list[str]:
@@ -20,7 +44,13 @@ def expand(patterns: Iterable[str]) -> list[str]:
     ['-']
     """
     files: list[str] = []
-    for pattern in patterns:
+    for given in patterns:
+        pattern = unquote(given[len(_LOCAL) :]) if given.lower().startswith(_LOCAL) else given
+        if is_url(pattern):
+            from onepass.tables.readers.remote import remote_matches
+
+            files += remote_matches(pattern)
+            continue
         if pattern == STDIN or os.path.exists(pattern):
             found = [pattern]
         else:
@@ -30,7 +60,7 @@ def expand(patterns: Iterable[str]) -> list[str]:
                 raise StreamError(f"{pattern} {what}")
         files += found
     for file in files:
-        if os.path.isdir(file):
+        if os.path.isdir(file) and not is_url(file):
             raise StreamError(f"{file} is a folder; name its files, e.g. '{os.path.join(file, '*.parquet')}'")
     if STDIN in files and len(files) > 1:
         raise StreamError("standard input ('-') can't be mixed with files")

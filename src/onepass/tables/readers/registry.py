@@ -6,25 +6,26 @@ Formats are recognised by content, not by name. To add one, write a module with 
    `RowBatch` objects: an Arrow record batch, the number of rows of the file before it, and a function that returns the
    line number of each row for messages. A record that can't be read is not an error but a `Malformed` of its batch.
    Use `rows_after` to leave out rows that are to be skipped, and ``stream.again()`` to read from the beginning;
-2. a `FileFormat` with the format's name, a function that recognises it by its first bytes (gzip is decompressed
-   beforehand), and the subclass.
+2. a `FileFormat` with the format's name, a function that recognises it by its first bytes (decompressed, and asked
+   twice: as they are stored, and as UTF-8), and the subclass.
 
 Then add the `FileFormat` to ``_FORMATS`` below, or, outside of this package, call `register_format` with it (in every
 process that reads). The format registered last is asked first, so CSV, which takes any text, comes last.
 Everything else (`onepass fit`, `learn`, `predict`, `evaluate`) then reads the format.
 """
 
-from onepass.tables.readers.byte_stream import ByteStream, is_text
+from onepass.tables.readers.byte_stream import ByteStream
 from onepass.tables.readers.csv_file import CSV
+from onepass.tables.readers.database_file import DUCKDB, SQLITE
 from onepass.tables.readers.errors import StreamError
-from onepass.tables.readers.json_lines import JSON_LINES
+from onepass.tables.readers.json_lines import JSON
 from onepass.tables.readers.options import AS_FOUND, ReadOptions
 from onepass.tables.readers.parquet_file import PARQUET
 from onepass.tables.readers.source import FileFormat, Source, StandardInput, TableFile
+from onepass.tables.readers.zip_file import ZippedTables, is_zip
 
 __all__ = ["open_source", "register_format"]
 
-_FORMATS: list[FileFormat] = [CSV, JSON_LINES, PARQUET]
 _HEAD = 2**16  # bytes that a format is recognised by
 
 
@@ -34,27 +35,39 @@ def register_format(file_format: FileFormat) -> None:
 
 
 def open_source(file: str, options: ReadOptions = AS_FOUND) -> Source:
-    """Open a file, or standard input ("-"), in the format that its first bytes show."""
-    stream = ByteStream.open(file)
+    """Open a file, an address in the net, or standard input ("-"), in the format that its first bytes show."""
+    stream = ByteStream.open(file, options)
     try:
         table = _recognised(stream, options)
         if stream.extent is not None:
             table.extent = stream.extent
-            table.extent.is_lines = not stream.is_compressed and is_text(stream.peek(_HEAD))
+            table.extent.is_lines = stream.is_lines and table.grows_by_lines
     finally:
         stream.close()  # there may be more files than can be open at once
     return StandardInput(table, stream) if stream.is_stdin else table
 
 
 def _recognised(stream: ByteStream, options: ReadOptions) -> TableFile:
-    head = stream.peek(_HEAD)
-    if not head.strip():
+    stored, text = stream.stored_head, stream.peek(_HEAD)
+    if not text.strip():
         raise StreamError(f"{stream.name} is empty")
     for file_format in reversed(_FORMATS):
-        if file_format.recognises(head):
+        if file_format.recognises(stored) or file_format.recognises(text):
+            _check_has_tables(file_format, stream.name, options)
             return file_format.open(stream, options)
     *names, last = (file_format.name for file_format in _FORMATS)
     raise StreamError(
-        f"{stream.name} is neither {', '.join(names)} nor {last}: it has bytes of value 0; if it is in UTF-16, "
-        "convert it first: iconv -f UTF-16 -t UTF-8"
+        f"{stream.name} is neither {', '.join(names)} nor {last}: it has bytes of value 0; if it is text, name its "
+        "encoding",
+        "encoding",
     )
+
+
+def _check_has_tables(file_format: FileFormat, name: str, options: ReadOptions) -> None:
+    for setting in ("table", "sql"):
+        if getattr(options, setting) is not None and file_format not in (SQLITE, DUCKDB):
+            raise StreamError(f"{name} is {file_format.name} and no database, so there is no table to choose", setting)
+
+
+_ZIP = FileFormat("zip", is_zip, lambda stream, options: ZippedTables(stream, options, _recognised))
+_FORMATS: list[FileFormat] = [CSV, JSON, PARQUET, SQLITE, DUCKDB, _ZIP]

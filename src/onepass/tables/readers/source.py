@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from onepass.tables.readers.batches import RowBatch, first_rows
 from onepass.tables.readers.byte_stream import ByteStream
 from onepass.tables.readers.extent import Extent
+from onepass.tables.readers.notes import Note
 from onepass.tables.readers.options import ReadOptions
 
 __all__ = ["FileFormat", "Source", "StandardInput", "TableFile"]
@@ -22,6 +23,10 @@ class Source(Protocol):
     name: str
     extent: Extent | None
     """How much of the file is read; None where it can't be read again."""
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What was found out or mended and should be told; more may come while rows are read."""
 
     def columns(self) -> list[str] | None:
         """Names of the columns, or None where every row may have its own."""
@@ -52,6 +57,13 @@ class TableFile:
 
     name: str
     extent: Extent | None = None
+    grows_by_lines: bool = False
+    """Whether rows may be added at the end of a file, all others staying as they are."""
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What was found out or mended and should be told; more may come while rows are read."""
+        return ()
 
     def columns(self) -> list[str] | None:
         """Names of the columns, or None where every row may have its own."""
@@ -82,6 +94,11 @@ class StandardInput:
         self._table, self._stream = table, stream
         self._coming = table.batches(None, 0)
         self._kept: list[RowBatch] = []
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What was found out or mended and should be told; more may come while rows are read."""
+        return self._table.notes
 
     def columns(self) -> list[str] | None:
         """Names of the columns, or None where every row may have its own."""

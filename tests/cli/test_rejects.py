@@ -1,0 +1,209 @@
+"""Too many rejected rows are a failure with nothing written, and what readers find out is told."""
+
+import io
+import subprocess
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+import onepass
+from onepass.cli.main import main
+from onepass.cli.rejects import RejectOptions, Rejects, TooManyRejectsError
+from onepass.tables.readers.encoding import NOT_IN_ENCODING
+from onepass.tables.rows import Reject
+from tests.cli.conftest import Run
+from tests.helpers.commands import run_command as process
+from tests.helpers.tables import trips, write_csv
+
+ROWS = [{name: row[name] for name in ("km", "car", "price")} for row in trips(1000)]
+
+
+def with_bad(path: Path, n_bad: int, n: int = 1000) -> Path:
+    """Rows, of which the first ones can't be learned."""
+    rows = [dict(row) for row in ROWS[:n]]
+    for i in range(n_bad):
+        rows[i]["price"] = f"x{rows[i]['price']}"
+    return write_csv(path, rows)
+
+
+FIT = ("--target", "price", "--task", "regression", "--as", "km=number", "-q")
+
+
+def test_a_table_that_is_misread_makes_no_model(run: Run, tmp_path: Path) -> None:
+    file, model = with_bad(tmp_path / "a.csv", 985), tmp_path / "m"
+    done = run("fit", file, "--model", model, *FIT, "--checkpoint-every", "1")
+    assert done.code == 1
+    assert sorted(tmp_path.iterdir()) == [file]  # no model, and no progress
+    first, reason, way_out = done.err.splitlines()
+    assert "985 of 1,000 rows were rejected, more than --max-rejects 5% allows; nothing" in first
+    assert reason.startswith("  985 like this: price is 'x")
+    assert reason.endswith("a.csv, line 2)")
+    assert "--rejects FILE" in way_out
+    assert "--max-rejects 100%" in way_out
+    done = run("fit", file, "--model", model, *FIT, "--max-rejects", "100%")
+    assert done.code == 3
+    assert onepass.load(model).n_rows == 15
+
+
+def test_the_message_has_what_helps_against_the_commonest_reasons() -> None:
+    log = Rejects(RejectOptions())
+    commas = tuple(Reject(i, f"km is '{i},5', no number") for i in range(50))
+    bytes_lost = tuple(Reject(i, NOT_IN_ENCODING) for i in range(30))
+    log.add("a.csv", commas + bytes_lost + (Reject(99, "has 3 fields where the first line has 8"),) * 40)
+    log.add("b.csv", (Reject(1, "is odd"),))
+    with pytest.raises(TooManyRejectsError) as caught:
+        log.judge(200, 1.0)
+    text = caught.value.message
+    assert "50 like this: km is '0,5', no number (a.csv, line 0)" in text
+    assert text.index("50 like") < text.index("40 like") < text.index("30 like")
+    assert "odd" not in text
+    for option in ("--decimal ,", "--encoding NAME", "--delimiter CHAR", "--rejects FILE", "--max-rejects 100%"):
+        assert option in text
+
+
+def test_an_interrupted_run_is_judged_by_all_its_rows(tmp_path: Path) -> None:
+    first = Rejects(RejectOptions())
+    first.add("a.csv", (Reject(1, "is odd"),) * 30)
+    first.judge(900, 0.9)
+    second = Rejects(RejectOptions(), first.note())
+    second.judge(100, 1.0)
+    second.judge_all()  # 30 of 1,000
+    second.add("a.csv", (Reject(1, "is odd"),) * 21)
+    with pytest.raises(TooManyRejectsError, match="51 of 1,000 rows"):
+        second.judge_all()
+
+
+@pytest.mark.parametrize(
+    ("n_bad", "n", "limit", "code"),
+    [
+        (50, 1000, None, 3),
+        (51, 1000, None, 1),
+        (19, 30, None, 3),  # too few to judge
+        (20, 30, None, 1),
+        (300, 1000, "30%", 3),
+        (301, 1000, "30%", 1),
+        (60, 1000, "60", 3),
+        (61, 1000, "60", 1),
+        (1, 1000, "0", 1),
+        (0, 1000, "0", 0),
+    ],
+)
+def test_the_limit_is_a_share_or_a_count(
+    n_bad: int, n: int, limit: str | None, code: int, run: Run, tmp_path: Path
+) -> None:
+    file, model = with_bad(tmp_path / "a.csv", n_bad, n), tmp_path / "m"
+    asked = () if limit is None else ("--max-rejects", limit)
+    done = run("fit", file, "--model", model, *FIT, *asked)
+    assert done.code == code, done
+    assert model.exists() == (code != 1)
+
+
+@pytest.mark.parametrize("limit", ["x", "5 %%", "-1", "101%", "0.05"])
+def test_a_limit_that_is_none_is_refused(limit: str, run: Run, tmp_path: Path) -> None:
+    done = run("fit", with_bad(tmp_path / "a.csv", 0), "--model", tmp_path / "m", *FIT, "--max-rejects", limit)
+    assert done.code == 2
+    assert "is neither a share such as 5% or 100% nor a count" in done.err
+
+
+def test_bad_rows_at_the_beginning_are_judged_by_all_rows(run: Run, tmp_path: Path) -> None:
+    bad, good = with_bad(tmp_path / "a.csv", 200), with_bad(tmp_path / "b.csv", 0)
+    assert run("fit", bad, *[good] * 4, "--model", tmp_path / "m", *FIT).code == 3  # 200 of 5,000
+    assert run("fit", bad, *[good] * 2, "--model", tmp_path / "n", *FIT).code == 1  # 200 of 3,000
+
+
+def test_learning_on_leaves_the_model_alone_and_evaluate_writes_no_report(run: Run, tmp_path: Path) -> None:
+    bad, model, report = with_bad(tmp_path / "a.csv", 100), tmp_path / "m", tmp_path / "r.html"
+    assert run("fit", with_bad(tmp_path / "b.csv", 0), "--model", model, *FIT).code == 0
+    before = model.read_bytes()
+    assert run("learn", model, bad, "-q").code == 1
+    assert model.read_bytes() == before
+    assert run("evaluate", bad, "--model", model, "--html", report, "-q").code == 1
+    assert not report.exists()
+    assert run("evaluate", bad, "--model", model, "--html", report, "-q", "--max-rejects", "10%").code == 3
+
+
+def test_predict_keeps_row_for_row_unless_it_is_given_a_limit(run: Run, tmp_path: Path) -> None:
+    model, out = tmp_path / "m", tmp_path / "p.csv"
+    assert run("fit", with_bad(tmp_path / "b.csv", 0), "--model", model, *FIT).code == 0
+    bad = write_csv(tmp_path / "a.csv", [{**row, "km": "far"} for row in ROWS])
+    assert run("predict", model, bad, "--out", out, "-q").code == 3
+    assert len(out.read_text().splitlines()) == 1001
+    out.unlink()
+    assert run("predict", model, bad, "--out", out, "-q", "--max-rejects", "5%").code == 1
+    assert not out.exists()
+
+
+def test_a_stream_is_judged_by_what_has_come(tmp_path: Path) -> None:
+    text = with_bad(tmp_path / "a.csv", 30, 300).read_text()
+    done = process("fit", "-", "--model", tmp_path / "m", *FIT, input=text)
+    assert done.returncode == 1
+    assert "30 of 300 rows were rejected" in done.stderr
+    assert not (tmp_path / "m").exists()
+    log = Rejects(RejectOptions())
+    log.add("-", (Reject(1, "is odd"),) * 900)
+    log.judge(999, 0.0)  # more may come
+    with pytest.raises(TooManyRejectsError):
+        log.judge(1, 0.0)
+
+
+def test_what_readers_find_out_is_told_once(run: Run, tmp_path: Path) -> None:
+    file, model = tmp_path / "a.csv", tmp_path / "m"
+    text = write_csv(file, [{**row, "car": "Käfer"} if i > 900 else row for i, row in enumerate(ROWS)]).read_text()
+    file.write_bytes(text.replace("km,", "car,", 1).encode("latin-1"))
+    done = run("fit", file, "--model", model, "--target", "price")
+    assert done.code == 0
+    assert done.err == (
+        f"{file} is not in UTF-8 and is read as Windows-1252; another encoding can be named (--encoding)\n"
+        f"{file}: another column 'car' is called 'car_2'\n"
+    )
+    done = run("learn", model, file, "--json", "--encoding", "latin-1")
+    assert [event["text"] for event in done.events if event["event"] == "note"] == [
+        f"{file}: another column 'car' is called 'car_2'"
+    ]
+
+
+def test_an_encoding_that_shows_late_is_told_in_the_end(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_bytes(b"town,price\n" + b"Ulm,1\nBonn,3\n" * 30_000 + "Köln,2\n".encode("latin-1"))
+    done = run("fit", file, "--model", tmp_path / "m", "--target", "price")
+    assert done.code == 0
+    assert done.err.splitlines() == [
+        f"{file} is not in UTF-8 and is read as Windows-1252; another encoding can be named (--encoding)"
+    ]
+
+
+def test_a_first_line_of_numbers_may_be_a_row(run: Run, tmp_path: Path) -> None:
+    file, model = tmp_path / "a.csv", tmp_path / "m"
+    file.write_text("".join(f"{row['km']},{row['price']}\n" for row in ROWS))
+    done = run("evaluate", file, "--target", "3")
+    assert "if it is a row, say so (--no-header)" in done.err
+    assert run("fit", file, "--no-header", "--target", "column_2", "--model", model, "-q").code == 0
+    assert onepass.load(model).n_rows == 1000
+
+
+def test_links_in_a_circle_are_told(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    done = run("fit", tmp_path / "a", "--target", "y", "--model", tmp_path / "m")
+    assert (done.code, done.err) == (1, f"onepass: {tmp_path}/a can't be read: Too many levels of symbolic links.\n")
+
+
+def test_output_that_is_closed_or_full_is_no_traceback(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    model = tmp_path / "m"
+    assert run("fit", with_bad(tmp_path / "a.csv", 0), "--model", model, *FIT).code == 0
+    script = f"{sys.executable} -m onepass show {model} | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (141, "")
+    for opened, arguments, words in (
+        ("/dev/full", ["show", model], "No space left on device."),
+        (None, ["predict", model, tmp_path / "a.csv"], "standard output is closed, so there is nowhere to write to;"),
+    ):
+        with nullcontext() if opened is None else Path(opened).open("wb", buffering=0) as raw:
+            monkeypatch.setattr("sys.stdout", raw and io.TextIOWrapper(raw, write_through=True))
+            with pytest.raises(SystemExit, match="1"):
+                main([str(argument) for argument in arguments])
+        assert words in capfd.readouterr().err

@@ -1,6 +1,7 @@
 """``onepass fit``: a model from files, everything chosen and told."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -225,7 +226,8 @@ def _fit_on_dask(
     from onepass.files.checkpoint import to_bytes
     from onepass.tables.ledger import LearnedRun, now
 
-    files = tuple(map(_whole, inputs.files))
+    names = tuple(file for number, file in enumerate(inputs.files) if inputs.first_row(number) is not None)
+    inputs, files = replace(inputs, files=names, starts=()), tuple(map(_whole, names))
     try:
         from onepass.integrations.dask.training import cluster, fit_files
     except ImportError as error:

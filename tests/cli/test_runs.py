@@ -235,8 +235,8 @@ def test_a_grown_gzip_is_refused_and_a_changed_file_is_another(run: Run, model: 
     zipped = write_csv(tmp_path / "a.csv.gz", ROWS[1000:1200])
     assert learned(run("learn", model, zipped, "--json")) == 200
     assert learned(run("learn", model, zipped, "--json")) == 0
-    with zipped.open("ab") as end:
-        end.write(gzip.compress(b"3.5,van,15.5\n"))
+    with zipped.open("ab") as opened:
+        opened.write(gzip.compress(b"3.5,van,15.5\n"))
     done = run("learn", model, zipped, "-q")
     assert done.code == 1
     assert "such a file can't be learned from there on; --again learns all of it once more" in done.err

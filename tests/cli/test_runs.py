@@ -17,6 +17,7 @@ import pytest
 
 import onepass
 from onepass.cli.main import main
+from onepass.cli.training_run import stoppable
 from onepass.files.lock import lock_path, locked
 from onepass.tables.inputs import ContentLog
 from onepass.tables.model import TabularModel
@@ -234,8 +235,8 @@ def test_a_grown_gzip_is_refused_and_a_changed_file_is_another(run: Run, model: 
     zipped = write_csv(tmp_path / "a.csv.gz", ROWS[1000:1200])
     assert learned(run("learn", model, zipped, "--json")) == 200
     assert learned(run("learn", model, zipped, "--json")) == 0
-    with zipped.open("ab") as end:
-        end.write(gzip.compress(b"3.5,van,15.5\n"))
+    with zipped.open("ab") as opened:
+        opened.write(gzip.compress(b"3.5,van,15.5\n"))
     done = run("learn", model, zipped, "-q")
     assert done.code == 1
     assert "such a file can't be learned from there on; --again learns all of it once more" in done.err
@@ -396,6 +397,19 @@ def test_the_end_of_a_terminal_stops_a_run_as_an_interruption_does(model: Path, 
         _, errors = going.communicate(timeout=60)
     assert going.returncode == 130
     assert "interrupted after" in errors
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="a system without SIGHUP")
+def test_a_signal_that_nohup_has_ignored_stays_ignored(run: Run) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert run("--version").code == 0
+        with stoppable() as stopping:
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+            signal.raise_signal(signal.SIGTERM)
+            assert stopping()
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_block_of_any_model_is_short(tmp_path: Path) -> None:

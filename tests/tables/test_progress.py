@@ -1,11 +1,13 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import onepass
 from onepass import CheckpointError
+from onepass.files.checkpoint import load_with_parameters, save_with_parameters
 from onepass.files.versions import VersionedFile
-from onepass.tables.inputs import Inputs, Position, Step
+from onepass.tables.inputs import Inputs, Position
 from onepass.tables.progress import (
     OtherSettingsError,
     Progress,
@@ -35,14 +37,8 @@ def run(tmp_path: Path) -> TrainingRun:
 
 def interrupt(run: TrainingRun) -> None:
     """Stop a run after its first block."""
-    blocks: list[Step] = []
     with pytest.raises(Interrupted):
-        train(
-            run,
-            listen=blocks.append,
-            stopping=lambda: bool(blocks),
-            notes=lambda: {"asked": {"target": "price"}, "mine": 3},
-        )
+        train(run, stopping=lambda: run.model.n_rows > 0, notes=lambda: {"asked": {"target": "price"}, "mine": 3})
 
 
 def test_progress_is_saved_beside_the_model_and_is_no_part_of_it(run: TrainingRun) -> None:
@@ -84,3 +80,16 @@ def test_only_the_same_run_is_resumed(run: TrainingRun, tmp_path: Path) -> None:
     onepass.save(run.model, partial_path(run.target.path))
     with pytest.raises(CheckpointError, match="holds no progress of a run"):
         resume(run.target.path, run.inputs, run.sources, {"target": "price"})
+
+
+def test_progress_of_an_earlier_version_is_resumed(run: TrainingRun) -> None:
+    interrupt(run)
+    partial = partial_path(run.target.path)
+    model, parameters = load_with_parameters(partial)
+    progress = {name: parameters["progress"][name] for name in ("input", "position", "asked")}
+    save_with_parameters(model, partial, {"progress": progress})
+    resumed = resume(run.target.path, run.inputs, run.sources, {"target": "price"})
+    assert resumed is not None
+    assert resumed.goes_on_with(run.inputs) == run.inputs
+    train(replace(run, model=resumed.model, progress=resumed.progress))
+    assert onepass.load(run.target.path).n_rows == 20_000

@@ -1,6 +1,7 @@
 """``onepass fit``: a model from files, everything chosen and told."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -238,7 +239,8 @@ def _fit_on_dask(
     from onepass.tables.ledger import LearnedRun, now
     from onepass.tables.readers.paths import is_url
 
-    files = tuple(_whole(file) for file in inputs.files if not is_url(file))
+    names = tuple(file for number, file in enumerate(inputs.files) if inputs.first_row(number) is not None)
+    inputs, files = replace(inputs, files=names, starts=()), tuple(_whole(file) for file in names if not is_url(file))
     try:
         from onepass.integrations.dask.training import cluster, fit_files
     except ImportError as error:

@@ -14,7 +14,7 @@ __all__ = ["LONGEST_ROW", "RowCost"]
 
 LONGEST_ROW = 1.0
 """Seconds; a model whose rows take longer is of no use, and could not be interrupted."""
-_BLOCK_TIME = 0.25  # seconds
+_BLOCK_TIME = 0.1  # seconds
 _MULTIPLY_ADDS = 2e9  # per second
 # Seconds for matching a target of several classes. Those of a perceptron are tied together by their number, and when
 # they are predicted by pairs; those of a network by the inverse of their covariance.
@@ -39,7 +39,7 @@ class RowCost:
     >>> RowCost("full", (20, 1), several=False).rows_to_learn(8192)
     8192
     >>> RowCost("neuron", (20, 953), several=False).rows_to_learn(8192)
-    8
+    4
     >>> RowCost("diagonal", (20, 50, 953), several=False).to_learn > LONGEST_ROW
     True
     """

@@ -137,14 +137,14 @@ def likely_date_format(texts: Any, notation: Notation) -> tuple[DateFormat, floa
     for pattern in notation.date_formats:
         if (share := share_of(DateFormat(pattern))) >= _NEARLY_ALL:
             return DateFormat(pattern, words), share
-    if share_of(ISO) == 1.0:
+    if (as_iso := share_of(ISO)) == 1.0:
         return replace(ISO, missing_words=words), 1.0
     common = [one for text in values[:_FIRST].to_pylist() for one in formats_of(text)]
-    shares = {one: share_of(one) for one in (ISO, *common)}
+    shares = {ISO: as_iso} | {one: share_of(one) for one in common}
     best = max(shares.values())
     tied = [one for one, share in shares.items() if share == best]
     orders = {one.day_first for one in tied if "%m" in one.pattern}
-    return replace(_preferred(tied, notation), missing_words=words, unsure=len(orders) > 1), best
+    return replace(_preferred(tied, notation), missing_words=words, unsure=best > 0.0 and len(orders) > 1), best
 
 
 def _preferred(tied: list[DateFormat], notation: Notation) -> DateFormat:

@@ -49,6 +49,8 @@ def learned(folder: Path, rows: list[dict[str, Any]], **options: Any) -> Tabular
         (factors, True),
         (lambda a, b, c, noise: 10.0 + a + 0.5 * noise, False),
         (lambda a, b, c, noise: b + c + 0.3 * np.abs(noise), False),  # as skewed, but a plain sum
+        (lambda a, b, c, noise: noise**2 * np.exp(0.5 * a), False),  # more probable, but with larger errors
+        (lambda a, b, c, noise: 1000.0 + np.exp(noise), False),  # as skewed, but hardly a matter of factors
         (lambda a, b, c, noise: factors(a, b, c, noise) - 1.0, False),  # some are below 0
         (lambda a, b, c, noise: -factors(a, b, c, noise), False),
         (lambda a, b, c, noise: np.full(N, 7.0), False),

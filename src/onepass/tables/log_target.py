@@ -7,10 +7,12 @@ So a target that is positive and skewed is predicted, row by row before each is 
 by one of its logarithm; the logarithm is taken if it gives the targets more density, both in their own units, and if
 its errors are not larger.
 
-In six orders each of two regression sets and fifteen generated targets that are skewed, it was taken for the twelve
-whose errors it does not make larger: 0.1 to 4.6 nats per row were gained, and the errors of all rows were up to 64 %
-smaller, or at most 6 % larger, but for one of 72 orders, in which they were 27 % larger. Where it was not taken errors
-would have been up to 240 times as large.
+The constants below were set on two regression sets and fifteen generated targets. On eleven other generated targets,
+in four orders each, the logarithm was taken in 21 of 44 runs: 1.2 to 2.4 nats per row were gained, and the root mean
+squared error of all rows was 0.46 to 1.01 times that of the target itself; where it was not taken it would have been
+up to 30,000 times as large. The rows before the ones that are judged are not safe: there the exponential of what a
+young model expects can be far off, and in one order of one of the regression sets that made the error of all rows 1.5
+times as large.
 """
 
 from typing import Any

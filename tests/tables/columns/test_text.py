@@ -4,6 +4,7 @@ import hashlib
 import random
 import re
 from collections import Counter
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,10 @@ from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.inference import infer
 from onepass.tables.columns.text import Text, TextSize
 from onepass.tables.model import TabularModel
+from onepass.tables.readers.batches import RowBatch
 from onepass.tables.readers.registry import open_source
 from onepass.tables.schema import SchemaOptions, infer_model
+from onepass.tables.settings import Settings
 from tests.helpers.tables import messages, write_csv
 
 TEXTS = ["Free entry, WIN now! win now", "don't  STRASSE_7 straße 北京", None, "", "a", "...", "now now now win"]
@@ -164,10 +167,19 @@ def test_messages_are_told_apart_as_by_logistic_regression(tmp_path: Path) -> No
     assert log_loss(is_spam[2000:], ours) < 1.05 * theirs < 0.4
     names = [weight.feature for weight in model.weights()["spam"][:10]]
     assert all(re.match(r"sms: '(h|sp)am\d+", name) for name in names)
+    (column,) = model.encoding.texts
+    largest = np.abs(model.estimator.coef_).max() * column.typical  # what the word does in an average text
+    assert abs(model.weights()["spam"][0].mean) == pytest.approx(largest)
 
 
 @pytest.mark.parametrize(
-    "options", [{"target": "score", "ignore": ("kind",)}, {"target": "hour", "task": "classification"}]
+    "options",
+    [
+        {"target": "score", "ignore": ("kind",)},
+        {"target": "hour", "task": "classification"},
+        {"target": "kind", "settings": Settings(hidden=(3,))},
+    ],
+    ids=["numbers", "classes", "network"],
 )
 def test_a_model_with_text_survives_its_file(options: dict[str, Any], tmp_path: Path) -> None:
     rows = messages(300)
@@ -179,3 +191,14 @@ def test_a_model_with_text_survives_its_file(options: dict[str, Any], tmp_path: 
         np.testing.assert_array_equal(again.predictions(X, 0.9)[name], values)
     assert again.encoding == model.encoding
     assert again.n_rows == 300
+
+
+def test_rows_of_several_batches_are_learned_as_one(tmp_path: Path) -> None:
+    rows = messages(300)
+    model = _learned(tmp_path, rows, target="kind", text_buckets=512)
+    whole = pa.RecordBatch.from_pylist(rows)
+    parts = [RowBatch(whole.slice(start, 100), start, partial(range, start, start + 100)) for start in (0, 100, 200)]
+    joined = model.rows(parts)
+    np.testing.assert_array_equal(joined.X.toarray(), model.encoding.encode(whole).X.toarray())
+    assert len(joined.y) == 300
+    assert model.rows_per_block == 2**23 // (4096 + 2)  # room for so many words beside hour and score

@@ -40,8 +40,8 @@ def learned(folder: Path, rows: list[dict[str, Any]], target: str, **settings: A
 @pytest.mark.parametrize(
     "estimator",
     [
-        BayesianPerceptronRegressor(),
-        BayesianPerceptronRegressor(prior_scale="auto"),
+        BayesianPerceptronRegressor(standardize=False),
+        BayesianPerceptronRegressor(prior_scale="auto", standardize=False),
         BayesianPerceptronClassifier(),
         BayesianMLPClassifier((3,), standardize=False),
     ],

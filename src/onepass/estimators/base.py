@@ -16,7 +16,6 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
 from onepass._typing import FloatArray
@@ -78,7 +77,7 @@ class OnePassEstimator(SavableEstimator):
         targets = self._encoded(y, classes, restart=restart)
         if restart:
             self._restart(X)
-        if self._n_rows == 0 and not self.standardize:
+        if self._n_rows == 0:
             self._warn_of_targets(Batch(X, targets.reshape(len(targets), -1)))
         self.learn_encoded(X, targets, weights, passes)
         return self
@@ -117,7 +116,7 @@ class OnePassEstimator(SavableEstimator):
 
     def _stages(self, batch: Batch, passes: int) -> Iterator[tuple[Batch, int]]:
         """What is to be learned one after the other, and in how many passes: the rows of a warm-up on their own."""
-        if not (self.standardize and self._n_rows < self.warm_up):
+        if not self._is_warming_up:
             yield batch, passes
             return
         batch = self._with_warm_up(batch)
@@ -137,7 +136,6 @@ class OnePassEstimator(SavableEstimator):
         """Predict every row just before learning it."""
         self._check_parameters()
         restart = not self.__sklearn_is_fitted__()
-        self._check_warm()
         X, y = self._checked_pairs(X, y, restart=restart)
         weights = self._checked_weights(sample_weight, X)
         targets = self._encoded(y, classes, restart=restart)
@@ -148,11 +146,11 @@ class OnePassEstimator(SavableEstimator):
     def predict_then_learn_encoded(
         self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None
     ) -> PredictedRows:
-        """Predict rows, then learn them, on the terms of `learn_encoded`; not during a warm-up.
+        """Predict rows, then learn them, on the terms of `learn_encoded`.
 
-        A row of weight 0 is predicted, and neither scored nor learned.
+        A row of weight 0 is predicted, and neither scored nor learned. Rows of a warm-up are not scored either: they
+        are predicted, after the first one, by the scale of the rows before them, half of which may still have to come.
         """
-        self._check_warm()
         targets = targets.reshape(len(targets), -1)
         if sample_weight is None:
             return self._predict_then_learn_batch(Batch(X, targets))
@@ -163,6 +161,31 @@ class OnePassEstimator(SavableEstimator):
 
     def _predict_then_learn_batch(self, batch: Batch) -> PredictedRows:
         """Predict rows, then learn them; weights are at most 1."""
+        parts = []
+        while self._is_warming_up and len(batch):
+            # As many rows at a time as there were before: all of them together are then learned but twice.
+            size = max(1, min(self._n_rows, self.warm_up - self._n_rows))
+            first, batch = batch.part(0, size), batch.part(size, len(batch))
+            parts.append(self._predicted_before(first))
+            self.learn_encoded(first.rows, first.targets, first.weights)
+        if len(batch) or not parts:
+            parts.append(self._predict_then_learn_warm(batch))
+        return PredictedRows.joined(parts)
+
+    def _predicted_before(self, batch: Batch) -> PredictedRows:
+        """What is predicted of rows of a warm-up; nothing (NaN) before the first, and none is scored."""
+        unknown = np.full(len(batch), np.nan)
+        if not self._ensembles:
+            nothing = np.full((len(batch), *self._prediction_shape), np.nan)
+            return PredictedRows(nothing, nothing, nothing, unknown, 0.0 * unknown, 0.0 * unknown)
+        parts = []
+        for rows in self._in_chunks(batch.rows, _CHUNK):
+            parts.append(self._predicted([ensemble.predict(rows) for ensemble in self._ensembles]))
+        moments = map(np.concatenate, zip(*parts, strict=True))
+        return PredictedRows(*moments, unknown, np.zeros(len(batch)), np.zeros(len(batch)))
+
+    def _predict_then_learn_warm(self, batch: Batch) -> PredictedRows:
+        """Predict rows, then learn them, after the warm-up."""
         parts = []
         for part in self._standardized(batch, _CHUNK):
             pairs = zip(self._ensembles, part.targets.T, strict=True)
@@ -191,12 +214,9 @@ class OnePassEstimator(SavableEstimator):
             parts.append(found.max(axis=1))
         return np.concatenate(parts)
 
-    def _check_warm(self) -> None:
-        if self.standardize and (not self.__sklearn_is_fitted__() or self._n_rows < self.warm_up):
-            raise ValueError(
-                f"predict_then_learn needs standardize=False, or the {self.warm_up} rows of the warm-up learned "
-                "before: their scale is known only after the last of them"
-            )
+    @property
+    def _is_warming_up(self) -> bool:
+        return self.standardize and self._n_rows < self.warm_up
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -240,13 +260,19 @@ class OnePassEstimator(SavableEstimator):
         """Start again from the statistics of all rows so far; what is to be learned are all of these rows."""
         batch = batch if self._waiting is None else batch.after(self._waiting)
         first = batch.part(0, self.warm_up)
-        columns = self._scaled_columns(as_dense(first.rows))
-        self._input_scaling = Scaling.of_near(columns, self.outliers).repeated(self.n_features_in_ // columns.shape[1])
+        self._input_scaling = self._scaling_of_inputs(first.rows)
         self._target_scaling = self._scaling_of_targets(first.targets)
         self._ensembles = self._new_ensembles()
         self._waiting = batch if len(batch) < self.warm_up else None
         self._n_rows, self._short_weights = 0, np.zeros(self._n_targets)
         return batch
+
+    def _scaling_of_inputs(self, rows: Any) -> Scaling:
+        """Statistics of rows of the warm-up; centring would fill sparse ones that could stay so."""
+        if is_sparse(rows) and self._keeps_sparse:
+            return Scaling.of_entries(rows)
+        columns = self._scaled_columns(as_dense(rows))
+        return Scaling.of_near(columns, self.outliers).repeated(self.n_features_in_ // columns.shape[1])
 
     def _new_ensembles(self) -> list[Ensemble]:
         """Models that have learned nothing, an ensemble per number of a target."""
@@ -268,8 +294,8 @@ class OnePassEstimator(SavableEstimator):
     def _in_chunks(self, X: Any, size: int) -> Iterator[Any]:
         if not is_sparse(X):
             yield self._input_scaling(X)
-        elif self._keeps_sparse:
-            yield csr_array(X)
+        elif self._keeps_sparse and not self._input_scaling.centre.any():
+            yield self._input_scaling.scale_entries(X)
         else:
             for start in range(0, X.shape[0], size):
                 yield self._input_scaling(as_dense(X[start : start + size]))
@@ -282,6 +308,11 @@ class OnePassEstimator(SavableEstimator):
 
     def _new_member(self, scale: float, target_scale: float) -> Any:
         """Make a model that has learned nothing, with a prior of this scale, for targets divided by theirs."""
+        raise NotImplementedError
+
+    @property
+    def _prediction_shape(self) -> tuple[int, ...]:
+        """The shape of what is predicted of a row."""
         raise NotImplementedError
 
     def _predicted(self, predictions: list[Prediction]) -> tuple[FloatArray, FloatArray, FloatArray]:

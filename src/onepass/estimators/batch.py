@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse, vstack
 
 from onepass._typing import FloatArray
 
@@ -56,7 +56,10 @@ class Batch:
         weights = None
         if self.weights is not None or earlier.weights is not None:
             weights = np.concatenate([earlier.full_weights, self.full_weights])
-        rows = np.concatenate([as_dense(earlier.rows), as_dense(self.rows)])
+        if is_sparse(earlier.rows) and is_sparse(self.rows):
+            rows = csr_array(vstack([earlier.rows, self.rows]))
+        else:
+            rows = np.concatenate([as_dense(earlier.rows), as_dense(self.rows)])
         return Batch(rows, np.concatenate([earlier.targets, self.targets]), weights)
 
 

@@ -138,6 +138,10 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         """What turns a pre-activation into the probability of the second class."""
         raise NotImplementedError
 
+    @property
+    def _prediction_shape(self) -> tuple[int, ...]:
+        return (len(self.classes_),)
+
     def _predicted(self, predictions: list[Prediction]) -> tuple[FloatArray, FloatArray, FloatArray]:
         (seen,) = predictions
         mean, var, noise = seen.mean, seen.var, seen.noise_var

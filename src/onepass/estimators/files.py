@@ -3,13 +3,14 @@
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count
 from onepass.activations import Activation
 from onepass.beliefs.layout import Conv2D, decode_layer, encode_layer
-from onepass.estimators.batch import Batch, as_dense
+from onepass.estimators.batch import Batch, as_dense, is_sparse
 from onepass.estimators.inputs import CheckedInputs
 from onepass.estimators.scaling import Scaling
 from onepass.files.registry import savable
@@ -75,6 +76,7 @@ class SavableEstimator(CheckedInputs):
                 arrays |= nested(f"member/{i}/{k}", numbers)
             parameters["committees"].append(members)
         if (batch := self._waiting) is not None:
+            parameters["waiting_is_sparse"] = is_sparse(batch.rows)
             waiting = {"rows": as_dense(batch.rows), "targets": batch.targets, "weights": batch.full_weights}
             arrays |= nested("waiting", waiting)
         return parameters, arrays
@@ -101,7 +103,12 @@ class SavableEstimator(CheckedInputs):
             estimator._restored_ensemble(i, estimator._restored_members(i, entries, arrays), arrays)
             for i, entries in enumerate(parameters["committees"])
         ]
-        estimator._waiting = estimator._restored_batch(under("waiting", arrays)) if "waiting/rows" in arrays else None
+        if "waiting/rows" in arrays:
+            # Files of earlier versions had no warm-up with sparse rows.
+            form = csr_array if parameters.get("waiting_is_sparse", False) else np.asarray
+            estimator._waiting = estimator._restored_batch(under("waiting", arrays), form)
+        else:
+            estimator._waiting = None
         return estimator
 
     def _restore(self, parameters: Parameters, arrays: Arrays) -> None:
@@ -129,14 +136,14 @@ class SavableEstimator(CheckedInputs):
     def _ensemble_of(self, members: list[Any], weighting: FadingWeights) -> Ensemble:
         return Ensemble(members, weighting)
 
-    def _restored_batch(self, waiting: Arrays) -> Batch:
+    def _restored_batch(self, waiting: Arrays, form: Any) -> Batch:
         shape = (self._n_rows, self.n_features_in_)
         rows = sized(waiting, "rows", shape)
         columns = waiting["targets"].shape[1:]
         read = sized_or_nan if waiting["targets"].size > shape[0] else sized  # of several some may be unobserved
         targets = read(waiting, "targets", (shape[0], *columns)).reshape(shape[0], -1)
         weights = sized(waiting, "weights", shape[:1])
-        return Batch(rows, targets, None if (weights == 1.0).all() else weights)
+        return Batch(form(rows), targets, None if (weights == 1.0).all() else weights)
 
 
 def _plain(name: str, value: Any) -> Any:

@@ -9,11 +9,11 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_flag, as_outliers, as_positive
-from onepass.estimators.batch import is_sparse
 
-__all__ = ["INTERCEPT_SCALE", "OUTLIERS", "SCALES", "CheckedInputs", "repeats"]
+__all__ = ["INTERCEPT_SCALE", "OUTLIERS", "SCALES", "WIDE_SCALES", "CheckedInputs", "repeats"]
 
 SCALES = (0.3, 1.0, 3.0, 10.0)  # of the priors that prior_scale="auto" weighs against each other
+WIDE_SCALES = (1e2, 1e4, 1e6)  # and of those for targets whose units nobody has seen to
 INTERCEPT_SCALE = 4.0
 """Standard deviation of an intercept before the first row.
 
@@ -62,38 +62,24 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
         X, y = validate_data(
             self, self._as_table(X), y, reset=restart, accept_sparse="csr", dtype=np.float64, **self._target_checks
         )
-        self._check_sparse(X)
         return X, y
 
     def _checked_rows(self, X: Any) -> Any:
         """Rows to predict."""
-        X = validate_data(self, self._as_table(X), reset=False, accept_sparse="csr", dtype=np.float64)
-        self._check_sparse(X)
-        return X
+        return validate_data(self, self._as_table(X), reset=False, accept_sparse="csr", dtype=np.float64)
 
     def _as_table(self, X: Any) -> Any:
         """Rows ``(n, d)``, whatever form a subclass takes beside it."""
         return X
-
-    def _check_sparse(self, X: Any) -> None:
-        if is_sparse(X) and self._fills_sparse:
-            raise ValueError(
-                "standardize=True would fill sparse rows by centring them; scale them without centring "
-                "(MaxAbsScaler) and pass standardize=False"
-            )
 
     @property
     def _keeps_sparse(self) -> bool:
         """Whether sparse rows reach the models as they are."""
         return self._sparse_models and self.covariance == "diagonal"
 
-    @property
-    def _fills_sparse(self) -> bool:
-        return self.standardize and self._sparse_models and self.covariance == "diagonal"
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self._fills_sparse
+        tags.input_tags.sparse = True
         return tags
 
     def _checked_weights(self, sample_weight: Any, X: Any) -> FloatArray | None:

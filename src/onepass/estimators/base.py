@@ -20,7 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count, one_of
-from onepass.beliefs.structures import Covariance
+from onepass.beliefs.layout import Layout
+from onepass.beliefs.structures import Covariance, count_numbers
 from onepass.estimators.batch import Batch, PredictedRows, as_dense, is_sparse
 from onepass.estimators.files import SavableEstimator
 from onepass.estimators.inputs import SCALES, repeats
@@ -33,6 +34,7 @@ from onepass.models.weighting import FadingWeights
 __all__ = ["SCALES", "OnePassEstimator"]
 
 _CHUNK = 4096  # sparse rows made dense at a time
+_MOST_NUMBERS = 200_000_000  # of the covariances of an estimator
 # Attributes that learning replaces.
 _LEARNED = (
     "_input_scaling",
@@ -75,6 +77,7 @@ class OnePassEstimator(SavableEstimator):
         X, y = self._checked_pairs(X, y, restart=restart)
         weights = self._checked_weights(sample_weight, X)
         targets = self._encoded(y, classes, restart=restart)
+        weights = self._with_class_weights(weights, targets)
         if restart:
             self._restart(X)
         if self._n_rows == 0:
@@ -139,6 +142,7 @@ class OnePassEstimator(SavableEstimator):
         X, y = self._checked_pairs(X, y, restart=restart)
         weights = self._checked_weights(sample_weight, X)
         targets = self._encoded(y, classes, restart=restart)
+        weights = self._with_class_weights(weights, targets)
         if restart:
             self._restart(X)
         return self.predict_then_learn_encoded(X, targets, weights)
@@ -181,8 +185,8 @@ class OnePassEstimator(SavableEstimator):
         parts = []
         for rows in self._in_chunks(batch.rows, _CHUNK):
             parts.append(self._predicted([ensemble.predict(rows) for ensemble in self._ensembles]))
-        moments = map(np.concatenate, zip(*parts, strict=True))
-        return PredictedRows(*moments, unknown, np.zeros(len(batch)), np.zeros(len(batch)))
+        mean, var, noise_var = map(np.concatenate, zip(*parts, strict=True))
+        return PredictedRows(mean, var, noise_var, unknown, np.zeros(len(batch)), np.zeros(len(batch)))
 
     def _predict_then_learn_warm(self, batch: Batch) -> PredictedRows:
         """Predict rows, then learn them, after the warm-up."""
@@ -243,7 +247,31 @@ class OnePassEstimator(SavableEstimator):
 
     # The state before the first row, and during the warm-up.
 
+    def _check_size(self) -> None:
+        """Raise a ValueError where covariances would take too much memory, before anything of their size is made."""
+        if isinstance(self._form, str) and self._form == "auto":
+            return
+        numbers = count_numbers(self._form, self._layout) * len(self._scales)
+        if numbers > _MOST_NUMBERS:
+            raise ValueError(
+                f"covariance={self._form!r} of {self._layout.size} weights would take {8e-9 * numbers:.1f} GB for "
+                f"{self.n_features_in_} features; at most {8e-9 * _MOST_NUMBERS:.1f} GB are allowed: pass "
+                "covariance='diagonal', or fewer features"
+            )
+
+    @property
+    def _form(self) -> Covariance:
+        """The form of the models' covariance."""
+        form: Covariance = self.covariance
+        return form
+
+    @property
+    def _layout(self) -> Layout:
+        """Sizes of the models' layers."""
+        raise NotImplementedError
+
     def _restart(self, X: Any) -> None:
+        self._check_size()
         if not self.standardize:
             warn_of_scales(self._scaled_columns(X), getattr(self, "feature_names_in_", None))
         self._input_scaling = Scaling.none(self.n_features_in_)
@@ -305,6 +333,10 @@ class OnePassEstimator(SavableEstimator):
     def _encoded(self, y: Any, classes: Any, *, restart: bool) -> FloatArray:
         """Targets as the models take them, ``(n,)`` or ``(n, q)``."""
         raise NotImplementedError
+
+    def _with_class_weights(self, weights: FloatArray | None, targets: FloatArray) -> FloatArray | None:
+        """Weights of rows, times those of their classes."""
+        return weights
 
     def _new_member(self, scale: float, target_scale: float) -> Any:
         """Make a model that has learned nothing, with a prior of this scale, for targets divided by theirs."""

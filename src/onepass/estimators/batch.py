@@ -56,6 +56,7 @@ class Batch:
         weights = None
         if self.weights is not None or earlier.weights is not None:
             weights = np.concatenate([earlier.full_weights, self.full_weights])
+        rows: Any
         if is_sparse(earlier.rows) and is_sparse(self.rows):
             rows = csr_array(vstack([earlier.rows, self.rows]))
         else:

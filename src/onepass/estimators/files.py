@@ -156,6 +156,8 @@ def _plain(name: str, value: Any) -> Any:
         return encode_layer(value)
     if isinstance(value, (tuple, list)):
         return [_plain(name, part) for part in value]
+    if name == "class_weight" and isinstance(value, dict):
+        return {"weights": [[_plain(name, label), float(weight)] for label, weight in value.items()]}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(f"{name}={value!r} can't be saved in a file")
@@ -163,6 +165,8 @@ def _plain(name: str, value: Any) -> Any:
 
 def _object(value: Any) -> Any:
     """An argument from what JSON had for it."""
+    if isinstance(value, dict) and "weights" in value:
+        return {label: as_number(weight, "class_weight") for label, weight in value["weights"]}
     if isinstance(value, dict):
         return decode_activation(value) if "kind" in value else decode_layer(value)
     return tuple(_object(part) for part in value) if isinstance(value, list) else value

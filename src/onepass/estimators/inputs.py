@@ -13,7 +13,7 @@ from onepass._validation import as_count, as_flag, as_outliers, as_positive
 __all__ = ["INTERCEPT_SCALE", "OUTLIERS", "SCALES", "WIDE_SCALES", "CheckedInputs", "repeats"]
 
 SCALES = (0.3, 1.0, 3.0, 10.0)  # of the priors that prior_scale="auto" weighs against each other
-WIDE_SCALES = (1e2, 1e4, 1e6)  # and of those for targets whose units nobody has seen to
+WIDE_SCALES = (1e2, 1e5, 1e8)  # and of those for targets whose units nobody has seen to
 INTERCEPT_SCALE = 4.0
 """Standard deviation of an intercept before the first row.
 

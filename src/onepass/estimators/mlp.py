@@ -10,7 +10,7 @@ import numpy as np
 
 from onepass._validation import as_count, as_nonnegative
 from onepass.activations import as_activation
-from onepass.beliefs.layout import Conv2D, ImageShape, LayerSize, as_image_shape, flat_size
+from onepass.beliefs.layout import Conv2D, ImageShape, LayerSize, Layout, as_image_shape, flat_size
 from onepass.beliefs.structures import Covariance
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.classifier import OnePassClassifier
@@ -85,6 +85,11 @@ class _Networks(OnePassEstimator):
     def _entering(self) -> int | ImageShape:
         """The number of features, or the shape of images."""
         return self.n_features_in_ if self.image_shape is None else tuple(self.image_shape)
+
+    @property
+    def _layout(self) -> Layout:
+        hidden = self.hidden_layer_sizes if np.iterable(self.hidden_layer_sizes) else (self.hidden_layer_sizes,)
+        return Layout((self._entering, *hidden, int(self._options(1.0, 1.0).get("n_outputs", 1))))
 
     def _options(self, scale: float, target_scale: float) -> dict[str, Any]:
         """Options of a network."""
@@ -163,6 +168,9 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         Standardise the inputs by mean and standard deviation of the first ``warm_up`` rows; of images each
         channel, all pixels together. The statistics are then frozen.
     warm_up : int
+    class_weight : dict or "balanced", optional
+        Weight of the rows of each class, 1 for those left out; ``"balanced"``, which only ``fit`` can know, the number
+        of rows over that of their class and of all classes. Weights above 1 learn a row again, fractions a part of it.
     random_state : int
         Seed of the means that the weights start with.
 
@@ -216,6 +224,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         drift: float | str = 0.0,
         standardize: bool = True,
         warm_up: int = 100,
+        class_weight: Any = None,
         random_state: int | None = 0,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
@@ -232,6 +241,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         self.drift = drift
         self.standardize = standardize
         self.warm_up = warm_up
+        self.class_weight = class_weight
         self.random_state = random_state
 
     @property

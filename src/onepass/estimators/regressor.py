@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_nonnegative, as_share, one_of
 from onepass.activations import Exponential, as_activation
+from onepass.beliefs.layout import Layout
 from onepass.beliefs.prior import prior_variances
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.batch import Batch, PredictedRows
@@ -275,7 +276,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     prior_scale : float or "auto"
         Standard deviation of the weights before the first row. ``"auto"`` has several learn side by side, weighted by
         how well each predicted the last rows; it needs ``passes=1``. Where targets are not standardised these reach up
-        to 10⁶, with intercepts as wide, so that they may be in any unit.
+        to 10⁸, with intercepts as wide, so that they may be in any unit.
     intercept_scale : float, optional
         Standard deviation of the intercept before the first row, whatever ``prior_scale`` is; in the targets' units, or
         in those of the standardised targets. None gives the intercept the prior of a weight.
@@ -312,6 +313,8 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     coef_ : (d,) or (q, d) array
         Mean weights, in the units of the data.
     intercept_ : float or (q,) array
+    coef_std_ : (d,) or (q, d) array
+        Their standard deviations.
     coef_cov_ : (d, d) or (q, d, d) array
         Their covariance, in the same units; with ``covariance="diagonal"`` its diagonal.
     noise_ : float or (q,) array
@@ -386,9 +389,20 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         return self._stacked("intercept")
 
     @property
+    def coef_std_(self) -> Any:
+        """Standard deviations of the weights, in the units of the data."""
+        cov = np.asarray(self.coef_cov_)
+        variances = cov if self.covariance == "diagonal" else np.diagonal(cov, axis1=-2, axis2=-1)
+        return np.sqrt(variances)
+
+    @property
     def coef_cov_(self) -> Any:
         """Covariance of the weights, in the units of the data; with a diagonal covariance its diagonal."""
         return self._stacked("cov")
+
+    @property
+    def _layout(self) -> Layout:
+        return Layout((self.n_features_in_, 1))
 
     def _new_member(self, scale: float, target_scale: float) -> BayesianPerceptron:
         noise: Any = self.noise

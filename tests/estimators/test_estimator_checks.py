@@ -31,6 +31,8 @@ def expected_failures(estimator: Any) -> dict[str, str]:
         BayesianPerceptronRegressor(outliers=0.05, standardize=True, warm_up=20),
         BayesianPerceptronRegressor(prior_scale="auto", standardize=True, warm_up=20),
         BayesianPerceptronRegressor(noise=0.1, covariance="diagonal", forgetting=0.999),
+        BayesianPerceptronRegressor(missing="mean", standardize=False),
+        BayesianPerceptronClassifier(missing="mean", standardize=True, class_weight={0: 0.5}),
         BayesianMLPClassifier(hidden_layer_sizes=(5,)),
         BayesianMLPClassifier(hidden_layer_sizes=(4,), outliers=0.05),
         BayesianMLPRegressor(hidden_layer_sizes=(5,)),

@@ -22,10 +22,11 @@ from onepass._typing import FloatArray
 from onepass._validation import as_count, one_of
 from onepass.beliefs.layout import Layout
 from onepass.beliefs.structures import Covariance, count_numbers
-from onepass.estimators.batch import Batch, PredictedRows, as_dense, is_sparse
+from onepass.estimators.batch import Batch, ModelRows, PredictedRows, as_dense, is_sparse
 from onepass.estimators.files import SavableEstimator
 from onepass.estimators.inputs import SCALES, repeats
-from onepass.estimators.scaling import Scaling, warn_of_scales
+from onepass.estimators.missing import ColumnMoments
+from onepass.estimators.scaling import Scaling, warn_of_scales, zero_for_nan
 from onepass.models.drift import AUTO, as_drift
 from onepass.models.ensemble import Ensemble
 from onepass.models.perceptron import Prediction, RowScores
@@ -41,6 +42,7 @@ _LEARNED = (
     "_target_scaling",
     "_ensembles",
     "_waiting",
+    "_columns",
     "_n_rows",
     "_unscored_rows",
     "_unscored_evidence",
@@ -100,11 +102,11 @@ class OnePassEstimator(SavableEstimator):
             for batch, times in self._stages(given, passes):
                 options = self._learning_options(times)
                 for part in self._standardized(batch, len(batch) if times > 1 else _CHUNK):
-                    for k, rows, column, own_weights in part.observed_columns():
-                        if own_weights is None:
-                            self._ensembles[k].learn(rows, column, **options)
+                    for k, own in part.observed_columns():
+                        if own.weights is None:
+                            self._ensembles[k].learn(own.rows, own.targets, **own.options, **options)
                         else:
-                            self._learn_weighted(k, rows, column, own_weights, options)
+                            self._learn_weighted(k, own.rows, own.targets, own.weights, {**own.options, **options})
                 self._n_rows += len(batch)
 
     @contextmanager
@@ -129,8 +131,8 @@ class OnePassEstimator(SavableEstimator):
         # So that `log_evidence_` takes no scale off for what was not observed in these rows.
         self._unscored_evidence += float(self._log_scales @ (len(first) - self._n_observed))
         if passes > 1:  # which take all rows together: the first stage has but shown the evidence of the warm-up
-            self._ensembles, self._n_rows = self._new_ensembles(), 0
-            self._short_weights = np.zeros(self._n_targets)
+            self._ensembles = self._new_ensembles()
+            self._start_counts()
             yield batch, passes
         elif len(rest):
             yield rest, passes
@@ -171,7 +173,7 @@ class OnePassEstimator(SavableEstimator):
             size = max(1, min(self._n_rows, self.warm_up - self._n_rows))
             first, batch = batch.part(0, size), batch.part(size, len(batch))
             parts.append(self._predicted_before(first))
-            self.learn_encoded(first.rows, first.targets, first.weights)
+            self.learn_encoded(first.rows, first.targets, _weights_of_observed(first))
         if len(batch) or not parts:
             parts.append(self._predict_then_learn_warm(batch))
         return PredictedRows.joined(parts)
@@ -183,8 +185,9 @@ class OnePassEstimator(SavableEstimator):
             nothing = np.full((len(batch), *self._prediction_shape), np.nan)
             return PredictedRows(nothing, nothing, nothing, unknown, 0.0 * unknown, 0.0 * unknown)
         parts = []
-        for rows in self._in_chunks(batch.rows, _CHUNK):
-            parts.append(self._predicted([ensemble.predict(rows) for ensemble in self._ensembles]))
+        for rows in self._model_rows(batch.rows):
+            seen = [ensemble.predict(rows.X, **rows.options) for ensemble in self._ensembles]
+            parts.append(self._predicted(seen))
         mean, var, noise_var = map(np.concatenate, zip(*parts, strict=True))
         return PredictedRows(mean, var, noise_var, unknown, np.zeros(len(batch)), np.zeros(len(batch)))
 
@@ -192,8 +195,9 @@ class OnePassEstimator(SavableEstimator):
         """Predict rows, then learn them, after the warm-up."""
         parts = []
         for part in self._standardized(batch, _CHUNK):
+            options = part.options if part.weights is None else {**part.options, "sample_weight": part.weights}
             pairs = zip(self._ensembles, part.targets.T, strict=True)
-            seen = [_predict_score_learn(ensemble, part.rows, column, part.weights) for ensemble, column in pairs]
+            seen = [_predict_score_learn(ensemble, part.rows, column, options) for ensemble, column in pairs]
             moments = self._predicted([prediction for prediction, _ in seen])
             densities, outliers, changes = (
                 np.array(own) for own in zip(*(scores[:3] for _, scores in seen), strict=True)
@@ -210,13 +214,16 @@ class OnePassEstimator(SavableEstimator):
         check_is_fitted(self)
         X, y = self._checked_pairs(X, y, restart=False)
         targets = self._encoded(y, None, restart=False)
-        parts = []
-        for part in self._standardized(Batch(X, targets.reshape(len(targets), -1)), _CHUNK):
-            found = np.zeros(part.targets.shape)
-            for k, rows, column, _ in part.observed_columns():
-                found[~np.isnan(part.targets[:, k]), k] = self._ensembles[k].outlier_probability(rows, column)
-            parts.append(found.max(axis=1))
-        return np.concatenate(parts)
+        columns, start = self._target_scaling(targets.reshape(len(targets), -1)), 0
+        found = np.zeros(columns.shape)
+        for rows in self._model_rows(X):
+            stop = start + rows.X.shape[0]
+            part = Batch(rows.X, columns[start:stop], None, rows.options.get("X_var"))
+            for k, own in part.observed_columns():
+                seen, model = ~np.isnan(part.targets[:, k]), self._ensembles[k]
+                found[start:stop][seen, k] = model.outlier_probability(own.rows, own.targets, **own.options)
+            start = stop
+        return np.asarray(found.max(axis=1))
 
     @property
     def _is_warming_up(self) -> bool:
@@ -255,7 +262,7 @@ class OnePassEstimator(SavableEstimator):
         if numbers > _MOST_NUMBERS:
             raise ValueError(
                 f"covariance={self._form!r} of {self._layout.size} weights would take {8e-9 * numbers:.1f} GB for "
-                f"{self.n_features_in_} features; at most {8e-9 * _MOST_NUMBERS:.1f} GB are allowed: pass "
+                f"{self._n_inputs} features; at most {8e-9 * _MOST_NUMBERS:.1f} GB are allowed: pass "
                 "covariance='diagonal', or fewer features"
             )
 
@@ -273,16 +280,21 @@ class OnePassEstimator(SavableEstimator):
     def _restart(self, X: Any) -> None:
         self._check_size()
         if not self.standardize:
-            warn_of_scales(self._scaled_columns(X), getattr(self, "feature_names_in_", None))
-        self._input_scaling = Scaling.none(self.n_features_in_)
+            names = self._input_names if hasattr(self, "feature_names_in_") else None
+            warn_of_scales(self._scaled_columns(zero_for_nan(X)), names)
+        self._input_scaling = Scaling.none(self._n_inputs)
         self._target_scaling = Scaling.none(self._n_targets)
         # Standardised models depend on the statistics of the first rows, so the warm-up makes them.
         self._ensembles = [] if self.standardize else self._new_ensembles()
         self._waiting = None
-        self._n_rows = 0
+        self._start_counts()
         # Rows that set the scale have no density that was fixed before they came.
         self._unscored_rows, self._unscored_evidence = 0, 0.0
-        self._short_weights = np.zeros(self._n_targets)
+
+    def _start_counts(self) -> None:
+        """Begin anew what is counted beside the models."""
+        self._n_rows, self._short_weights = 0, np.zeros(self._n_targets)
+        self._columns = ColumnMoments.start(self._n_inputs) if self.missing == "mean" else None
 
     def _with_warm_up(self, batch: Batch) -> Batch:
         """Start again from the statistics of all rows so far; what is to be learned are all of these rows."""
@@ -292,7 +304,7 @@ class OnePassEstimator(SavableEstimator):
         self._target_scaling = self._scaling_of_targets(first.targets)
         self._ensembles = self._new_ensembles()
         self._waiting = batch if len(batch) < self.warm_up else None
-        self._n_rows, self._short_weights = 0, np.zeros(self._n_targets)
+        self._start_counts()
         return batch
 
     def _scaling_of_inputs(self, rows: Any) -> Scaling:
@@ -300,7 +312,7 @@ class OnePassEstimator(SavableEstimator):
         if is_sparse(rows) and self._keeps_sparse:
             return Scaling.of_entries(rows)
         columns = self._scaled_columns(as_dense(rows))
-        return Scaling.of_near(columns, self.outliers).repeated(self.n_features_in_ // columns.shape[1])
+        return Scaling.of_near(columns, self.outliers).repeated(self._n_inputs // columns.shape[1])
 
     def _new_ensembles(self) -> list[Ensemble]:
         """Models that have learned nothing, an ensemble per number of a target."""
@@ -316,19 +328,38 @@ class OnePassEstimator(SavableEstimator):
         for rows in self._in_chunks(batch.rows, size):
             stop = start + rows.shape[0]
             weights = None if batch.weights is None else batch.weights[start:stop]
-            yield Batch(rows, targets[start:stop], weights)
+            variances = None
+            if self._columns is not None and not is_sparse(rows):
+                rows, variances, self._columns = self._columns.filled_in_order(rows)
+            yield Batch(rows, targets[start:stop], weights, variances if self._takes_variances else None)
             start = stop
+
+    def _model_rows(self, X: Any) -> Iterator[ModelRows]:
+        """Rows to predict, in chunks, with what is known now in the place of what is missing."""
+        for rows in self._in_chunks(X, _CHUNK):
+            variances = None
+            if self._columns is not None and not is_sparse(rows):
+                rows, variances = self._columns.filled(rows)
+            yield ModelRows(rows, {} if variances is None or not self._takes_variances else {"X_var": variances})
 
     def _in_chunks(self, X: Any, size: int) -> Iterator[Any]:
         if not is_sparse(X):
             yield self._input_scaling(X)
         elif self._keeps_sparse and not self._input_scaling.centre.any():
+            if self._columns is not None and np.isnan(X.data).any():
+                raise ValueError(
+                    "missing='mean' needs dense rows for covariance='diagonal', got NaN among the entries of sparse "
+                    "ones: leave these out, which makes them 0, or pass X.toarray()"
+                )
             yield self._input_scaling.scale_entries(X)
         else:
             for start in range(0, X.shape[0], size):
                 yield self._input_scaling(as_dense(X[start : start + size]))
 
     # What a subclass says.
+
+    _takes_variances = False
+    """Whether the models know what to do with inputs that are uncertain."""
 
     def _encoded(self, y: Any, classes: Any, *, restart: bool) -> FloatArray:
         """Targets as the models take them, ``(n,)`` or ``(n, q)``."""
@@ -385,14 +416,14 @@ class OnePassEstimator(SavableEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return bool(getattr(self, "_ensembles", None))
 
-    def _rows(self, X: Any) -> Iterator[Any]:
+    def _rows(self, X: Any) -> Iterator[ModelRows]:
         """Rows to predict, checked, standardised and in chunks."""
         check_is_fitted(self)
-        return self._in_chunks(self._checked_rows(X), _CHUNK)
+        return self._model_rows(self._checked_rows(X))
 
-    def _member_predictions(self, ensemble: Ensemble, chunks: list[Any]) -> Prediction:
+    def _member_predictions(self, ensemble: Ensemble, chunks: list[ModelRows]) -> Prediction:
         """What each component of an ensemble predicts for rows in chunks, ``(components, n, ...)``."""
-        parts = [ensemble.member_predictions(rows) for rows in chunks]
+        parts = [ensemble.member_predictions(rows.X, **rows.options) for rows in chunks]
         return Prediction(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
 
     @property
@@ -456,12 +487,17 @@ class OnePassEstimator(SavableEstimator):
         return seen - self._short_weights
 
 
+def _weights_of_observed(batch: Batch) -> FloatArray | None:
+    """Weights of the rows, 0 for those of which the only number of the target was not observed."""
+    unknown = np.isnan(batch.targets[:, 0]) if batch.targets.shape[1] == 1 else np.zeros(len(batch), dtype=bool)
+    return np.where(unknown, 0.0, batch.full_weights) if unknown.any() else batch.weights
+
+
 def _predict_score_learn(
-    ensemble: Ensemble, rows: Any, column: FloatArray, weights: FloatArray | None
+    ensemble: Ensemble, rows: Any, column: FloatArray, options: dict[str, Any]
 ) -> tuple[Prediction, RowScores]:
     """Predict every row just before it is learned, or passed over because its target was not observed."""
     seen = ~np.isnan(column)
-    options = {} if weights is None else {"sample_weight": weights}
     if seen.all():
         return ensemble.predict_score_learn(rows, column, **options)
     edges = [0, *(np.flatnonzero(np.diff(seen)) + 1).tolist(), len(seen)]
@@ -473,7 +509,8 @@ def _predict_score_learn(
             prediction, own = ensemble.predict_score_learn(rows[part], column[part], **own_options)
             scores.append(own[:3])
         else:
-            prediction = ensemble.predict(rows[part])
+            own_options = {name: values[part] for name, values in options.items() if name != "sample_weight"}
+            prediction = ensemble.predict(rows[part], **own_options)
             scores.append((np.zeros(stop - start),) * 3)
         predictions.append(prediction)
     joined = Prediction(*map(np.concatenate, zip(*predictions, strict=True)))

@@ -303,6 +303,10 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         Standardise the inputs by mean and standard deviation of the first ``warm_up`` rows; sparse rows that stay
         sparse (``covariance="diagonal"``) are divided by the size of their entries. The statistics are then frozen.
     warm_up : int
+    missing : {"error", "mean"}
+        What to do about NaN among the inputs: refuse it, or take the mean of its column so far, with two classes as
+        uncertain as the column varies. (Categories of a pandas data frame are columns of 0 and 1, unknown ones all
+        zeros.)
     class_weight : dict or "balanced", optional
         Weight of the rows of each class, 1 for those left out; ``"balanced"``, which only ``fit`` can know, the number
         of rows over that of their class and of all classes. Weights above 1 learn a row again, fractions a part of it.
@@ -353,6 +357,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         refine: str = "auto",
         standardize: bool = False,
         warm_up: int = 100,
+        missing: str = "error",
         class_weight: Any = None,
     ) -> None:
         self.activation = activation
@@ -367,6 +372,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         self.refine = refine
         self.standardize = standardize
         self.warm_up = warm_up
+        self.missing = missing
         self.class_weight = class_weight
 
     @property
@@ -418,8 +424,12 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         return as_activation(self.activation)
 
     @property
+    def _takes_variances(self) -> bool:  # type: ignore[override]
+        return self._binary
+
+    @property
     def _layout(self) -> Layout:
-        return Layout((self.n_features_in_, 1 if self._binary else len(self.classes_)))
+        return Layout((self._n_inputs, 1 if self._binary else len(self.classes_)))
 
     @property
     def _form(self) -> Covariance:
@@ -429,10 +439,10 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     def _new_member(self, scale: float, target_scale: float) -> Any:
         if self._binary:
             return BayesianPerceptron(
-                self.n_features_in_,
+                self._n_inputs,
                 self.activation,
                 bias=self.fit_intercept,
-                cov=prior_variances(self.n_features_in_, int(self.fit_intercept), scale, self.intercept_scale),
+                cov=prior_variances(self._n_inputs, int(self.fit_intercept), scale, self.intercept_scale),
                 covariance=str(self._form),
                 outliers=self.outliers,
                 forgetting=self.forgetting,
@@ -441,7 +451,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         if not self.fit_intercept:
             raise ValueError("fit_intercept=False is for two classes; the softmax of more has a bias")
         return BayesianNetwork(
-            self.n_features_in_,
+            self._n_inputs,
             hidden=(),
             n_outputs=len(self.classes_),
             observation="categorical",

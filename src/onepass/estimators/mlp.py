@@ -84,7 +84,7 @@ class _Networks(OnePassEstimator):
     @property
     def _entering(self) -> int | ImageShape:
         """The number of features, or the shape of images."""
-        return self.n_features_in_ if self.image_shape is None else tuple(self.image_shape)
+        return self._n_inputs if self.image_shape is None else tuple(self.image_shape)
 
     @property
     def _layout(self) -> Layout:
@@ -168,6 +168,8 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         Standardise the inputs by mean and standard deviation of the first ``warm_up`` rows; of images each
         channel, all pixels together. The statistics are then frozen.
     warm_up : int
+    missing : {"error", "mean"}
+        What to do about NaN among the inputs: refuse it, or take the mean of its column so far.
     class_weight : dict or "balanced", optional
         Weight of the rows of each class, 1 for those left out; ``"balanced"``, which only ``fit`` can know, the number
         of rows over that of their class and of all classes. Weights above 1 learn a row again, fractions a part of it.
@@ -224,6 +226,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         drift: float | str = 0.0,
         standardize: bool = True,
         warm_up: int = 100,
+        missing: str = "error",
         class_weight: Any = None,
         random_state: int | None = 0,
     ) -> None:
@@ -241,6 +244,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         self.drift = drift
         self.standardize = standardize
         self.warm_up = warm_up
+        self.missing = missing
         self.class_weight = class_weight
         self.random_state = random_state
 
@@ -308,6 +312,8 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         Standardise inputs, and targets that are no counts, by mean and standard deviation of the first ``warm_up``
         rows; of images each channel, all pixels together. The statistics are then frozen.
     warm_up : int
+    missing : {"error", "mean"}
+        What to do about NaN among the inputs: refuse it, or take the mean of its column so far.
     random_state : int
         Seed of the means that the weights start with.
 
@@ -356,6 +362,7 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         drift: float | str = 0.0,
         standardize: bool = True,
         warm_up: int = 100,
+        missing: str = "error",
         random_state: int | None = 0,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
@@ -374,6 +381,7 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         self.drift = drift
         self.standardize = standardize
         self.warm_up = warm_up
+        self.missing = missing
         self.random_state = random_state
 
     def _options(self, scale: float, target_scale: float) -> dict[str, Any]:

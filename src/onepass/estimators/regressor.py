@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_nonnegative, as_share, one_of
@@ -16,7 +16,7 @@ from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.batch import Batch, PredictedRows
 from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS, WIDE_SCALES
 from onepass.estimators.posterior import Coefficients, draw_functions, linear_coefficients
-from onepass.estimators.scaling import Scaling, near, warn_of_targets, warn_of_unseen
+from onepass.estimators.scaling import Scaling, near, warn_of_targets, warn_of_unseen, zero_for_nan
 from onepass.files.state import Arrays, Parameters
 from onepass.likelihoods import NegativeBinomial, Poisson
 from onepass.likelihoods.counts import (
@@ -161,7 +161,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         """Rows and targets to learn; of several numbers in a target some may be NaN, which were not observed."""
         if not _has_columns(y):
             return super()._checked_pairs(X, y, restart=restart)
-        X = validate_data(self, self._as_table(X), reset=restart, accept_sparse="csr", dtype=np.float64)
+        X = self._checked_rows(X, restart=restart)
         y = check_array(y, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
         check_consistent_length(X, y)
         return X, y
@@ -223,7 +223,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
             return
         scale = max(self._scales)
         trusted = (near(batch.targets, self.outliers) | np.isnan(batch.targets)).all(axis=1)
-        warn_of_targets(batch.targets[trusted], batch.rows[trusted], scale, self.intercept_scale or scale)
+        warn_of_targets(batch.targets[trusted], zero_for_nan(batch.rows[trusted]), scale, self.intercept_scale or scale)
 
     def _predicted(self, predictions: list[Prediction]) -> tuple[FloatArray, FloatArray, FloatArray]:
         mean, var, noise = (
@@ -307,6 +307,9 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         that stay sparse (``covariance="diagonal"``). The statistics are then frozen. Without it (a scaler in a pipeline
         does not see the targets) ``prior_scale`` is in the targets' units, and a warning says where it can't fit.
     warm_up : int
+    missing : {"error", "mean"}
+        What to do about NaN among the inputs: refuse it, or take the mean of its column so far, as uncertain as the
+        column varies. (Categories of a pandas data frame are columns of 0 and 1, unknown ones all zeros.)
 
     Attributes
     ----------
@@ -362,6 +365,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         refine: str = "auto",
         standardize: bool = True,
         warm_up: int = 100,
+        missing: str = "error",
     ) -> None:
         self.activation = activation
         self.observation = observation
@@ -377,6 +381,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         self.refine = refine
         self.standardize = standardize
         self.warm_up = warm_up
+        self.missing = missing
 
     @property
     def coef_(self) -> Any:
@@ -402,7 +407,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
 
     @property
     def _layout(self) -> Layout:
-        return Layout((self.n_features_in_, 1))
+        return Layout((self._n_inputs, 1))
 
     def _new_member(self, scale: float, target_scale: float) -> BayesianPerceptron:
         noise: Any = self.noise
@@ -411,10 +416,10 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         elif not isinstance(noise, str):
             noise = as_nonnegative(noise, "noise") / target_scale**2
         return BayesianPerceptron(
-            self.n_features_in_,
+            self._n_inputs,
             self.activation,
             bias=self.fit_intercept,
-            cov=prior_variances(self.n_features_in_, int(self.fit_intercept), scale, self._intercept_scale_of(scale)),
+            cov=prior_variances(self._n_inputs, int(self.fit_intercept), scale, self._intercept_scale_of(scale)),
             observation=self._observation,
             noise=noise,
             covariance=self.covariance,
@@ -463,6 +468,8 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     def _scales_targets(self) -> bool:
         return super()._scales_targets and self._activation_is("linear", "relu", "leaky_relu")
 
+    _takes_variances = True
+
     @property
     def _noise_is_fixed(self) -> bool:
         return not isinstance(self.noise, str) and not self._learns_counts
@@ -475,14 +482,15 @@ class BayesianPerceptronRegressor(OnePassRegressor):
 
     def _learn_weighted(self, k: int, rows: Any, column: FloatArray, weights: FloatArray, options: Any) -> None:
         """Learn each row with the noise divided by its weight, where the noise is fixed: any weight in one step."""
-        if options or not self._noise_is_fixed:
+        if "passes" in options or not self._noise_is_fixed:
             super()._learn_weighted(k, rows, column, weights, options)
             return
         ensemble, noise = self._ensembles[k], self.noise / self._target_scaling.scale[k] ** 2
         try:
             for start, end in _runs(weights):
                 _set_noise(ensemble, noise / weights[start])
-                ensemble.learn(rows[start:end], column[start:end])
+                own = {name: values[start:end] for name, values in options.items()}
+                ensemble.learn(rows[start:end], column[start:end], **own)
         finally:
             _set_noise(ensemble, noise)
 

@@ -13,7 +13,7 @@ from scipy.stats import norm
 from onepass._typing import FloatArray
 from onepass.files.state import Arrays, sized
 
-__all__ = ["Scaling", "near", "warn_of_scales", "warn_of_targets", "warn_of_unseen"]
+__all__ = ["Scaling", "near", "warn_of_scales", "warn_of_targets", "warn_of_unseen", "zero_for_nan"]
 
 _LARGEST_RATIO = 1e3
 _LARGEST_SURPRISE = 10.0  # in standard deviations that the prior gives targets
@@ -199,6 +199,11 @@ def warn_of_unseen(targets: FloatArray) -> None:
             "it is learned as it comes: raise warm_up, or scale that output",
             stacklevel=9,
         )
+
+
+def zero_for_nan(rows: Any) -> Any:
+    """Rows in which what is missing counts as nothing."""
+    return rows if issparse(rows) or not np.isnan(rows).any() else np.nan_to_num(rows, posinf=np.inf, neginf=-np.inf)
 
 
 def _entry_sizes(rows: Any) -> FloatArray:

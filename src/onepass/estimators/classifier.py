@@ -37,6 +37,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
 
     class_weight: Any
 
+    _balanced: Any = None  # weights of classes that `fit` has found
     _former_arguments: ClassVar[dict[str, Any]] = {**OnePassEstimator._former_arguments, "class_weight": None}
 
     def _check_parameters(self) -> None:
@@ -60,13 +61,11 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
             A whole weight ``w`` stands for the row learned ``w`` times in its place; of a fraction the row's
             likelihood is taken to that power. ``class_weight`` multiplies it.
         """
-        self._balanced = None
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             labels, counts = np.unique(column_or_1d(y), return_counts=True)
             weights = counts.sum() / (len(counts) * counts)
             self._balanced = dict(zip(labels.tolist(), weights.tolist(), strict=True))
-        super().fit(X, y, sample_weight)
-        return self
+        return self._learn(X, y, sample_weight, restart=True, passes=self.passes)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn more rows, in their order.
@@ -163,7 +162,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         unknown = [label for label in chosen if label not in self.classes_.tolist()]
         if unknown:
             raise ValueError(f"class_weight has the class {unknown[0]!r}, which is none of {self.classes_.tolist()}")
-        of_rows = own[targets.astype(int)]
+        of_rows: FloatArray = own[targets.astype(int)]
         return of_rows if weights is None else weights * of_rows
 
     @property

@@ -7,7 +7,9 @@ one that weighs prior scales alone.
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
+from onepass._typing import FloatArray
 from onepass._validation import as_count, as_nonnegative
 from onepass.activations import as_activation
 from onepass.beliefs.layout import Conv2D, ImageShape, LayerSize, Layout, as_image_shape, flat_size
@@ -24,6 +26,7 @@ from onepass.models.weighting import RuleWeights
 __all__ = ["BayesianMLPClassifier", "BayesianMLPRegressor"]
 
 _SCALES = (0.5, 1.0, 2.0)  # beside the network's own prior
+_PROBES = 200  # inputs at which the importance of features is measured
 
 
 class _Networks(OnePassEstimator):
@@ -108,6 +111,29 @@ class _Networks(OnePassEstimator):
             "drift": self.drift,
         }
 
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """How much the outputs change with each input, ``(d,)``, as shares of 1.
+
+        The mean size of the expected derivative of an output in the input, times the input's standard deviation: at
+        inputs drawn from independent Gaussians with the means and standard deviations of the first ``warm_up`` rows;
+        without ``standardize`` of mean 0 and standard deviation 1. Of classes what changes all log odds alike does not
+        count. The inputs are those of `encoded_feature_names_`. An input may be important to the network and add
+        nothing to its predictions, where others say the same: for that use
+        `sklearn.inspection.permutation_importance`.
+        """
+        check_is_fitted(self)
+        rows = np.random.default_rng(0).normal(size=(_PROBES, self._n_inputs))
+        sizes = np.zeros(self._n_inputs)
+        for ensemble in self._ensembles:
+            for weight, member in zip(ensemble.weights, ensemble.members, strict=True):
+                slopes = member.input_jacobian(rows)
+                if slopes.shape[1] > 1:
+                    slopes = slopes - slopes.mean(axis=1, keepdims=True)
+                sizes += weight * np.abs(slopes).mean(axis=(0, 1))
+        total = sizes.sum()
+        return np.asarray(sizes / total if total > 0.0 else sizes)
+
     def _restored_ensemble(self, number: int, members: list[Any], arrays: Arrays) -> Ensemble:
         if self.members == 1:
             return super()._restored_ensemble(number, members, arrays)
@@ -184,6 +210,8 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
     outliers_ : float
         Share of the labels that are not to be trusted, as it is believed now.
+    feature_importances_ : (d,) array
+        How much the outputs change with each input, as shares of 1.
     covariance_ : str or tuple of str
         Which correlations are kept: what ``covariance="auto"`` has chosen.
     drift_ : dict
@@ -327,6 +355,8 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         those of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
     outliers_ : float or (q,) array
         Share of the targets that are not to be trusted, as it is believed now.
+    feature_importances_ : (d,) array
+        How much the outputs change with each input, as shares of 1.
     covariance_ : str or tuple of str
         Which correlations are kept: what ``covariance="auto"`` has chosen.
     drift_ : dict

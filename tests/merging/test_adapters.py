@@ -62,3 +62,14 @@ def test_an_estimator_in_its_warm_up_cannot_be_merged() -> None:
     cold = onepass.BayesianPerceptronRegressor(standardize=True, warm_up=100).fit(X, y)
     with pytest.raises(ValueError, match="it is still in its warm-up of 100 rows"):
         onepass.merge(cold, [copy.deepcopy(cold).partial_fit(X, y)])
+
+
+def test_shards_of_weighted_rows_merge() -> None:
+    X, y = linear_rows(300)
+    weights = np.random.default_rng(1).uniform(0.1, 1.9, 300)
+    prior = onepass.BayesianPerceptronRegressor(noise=0.1, warm_up=100).fit(X[:100], y[:100], weights[:100])
+    parts = [slice(100, 180), slice(180, 300)]
+    shards = [copy.deepcopy(prior).partial_fit(X[part], y[part], weights[part]) for part in parts]
+    shards[0].predict_then_learn(X[:1], y[:1], sample_weight=[0.5])
+    whole = copy.deepcopy(prior).partial_fit(X[100:], y[100:], weights[100:]).partial_fit(X[:1], y[:1], [0.5])
+    np.testing.assert_allclose(onepass.merge(prior, shards).coef_, whole.coef_, rtol=1e-6)

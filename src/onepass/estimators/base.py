@@ -16,16 +16,17 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count, one_of
-from onepass.beliefs.structures import Covariance
-from onepass.estimators.batch import Batch, PredictedRows, as_dense, is_sparse
+from onepass.beliefs.layout import Layout
+from onepass.beliefs.structures import Covariance, count_numbers
+from onepass.estimators.batch import Batch, ModelRows, PredictedRows, as_dense, is_sparse
 from onepass.estimators.files import SavableEstimator
-from onepass.estimators.inputs import SCALES
-from onepass.estimators.scaling import Scaling, warn_of_scales
+from onepass.estimators.inputs import SCALES, repeats
+from onepass.estimators.missing import ColumnMoments
+from onepass.estimators.scaling import Scaling, warn_of_scales, zero_for_nan
 from onepass.models.drift import AUTO, as_drift
 from onepass.models.ensemble import Ensemble
 from onepass.models.perceptron import Prediction, RowScores
@@ -34,15 +35,18 @@ from onepass.models.weighting import FadingWeights
 __all__ = ["SCALES", "OnePassEstimator"]
 
 _CHUNK = 4096  # sparse rows made dense at a time
+_MOST_NUMBERS = 200_000_000  # of the covariances of an estimator
 # Attributes that learning replaces.
 _LEARNED = (
     "_input_scaling",
     "_target_scaling",
     "_ensembles",
     "_waiting",
+    "_columns",
     "_n_rows",
     "_unscored_rows",
     "_unscored_evidence",
+    "_short_weights",
 )
 
 
@@ -62,7 +66,8 @@ class OnePassEstimator(SavableEstimator):
         X : (n, d) array, data frame or sparse matrix
         y : (n,) array
         sample_weight : (n,) array, optional
-            A whole weight ``w`` stands for the row learned ``w`` times in its place.
+            A whole weight ``w`` stands for the row learned ``w`` times in its place; of a fraction the row's
+            likelihood is taken to that power.
         """
         return self._learn(X, y, sample_weight, restart=True, passes=self.passes)
 
@@ -74,31 +79,34 @@ class OnePassEstimator(SavableEstimator):
         X, y = self._checked_pairs(X, y, restart=restart)
         weights = self._checked_weights(sample_weight, X)
         targets = self._encoded(y, classes, restart=restart)
-        batch = Batch(*self._weighted(X, targets, weights))
-        if passes > 1 and batch.weights is not None:
-            raise ValueError(f"sample_weight with a fixed noise needs passes=1, got passes={passes}")
+        weights = self._with_class_weights(weights, targets)
         if restart:
             self._restart(X)
-        if self._n_rows == 0 and not self.standardize:
-            self._warn_of_targets(batch)
-        self.learn_encoded(batch.rows, batch.targets, batch.weights, passes)
+        if self._n_rows == 0:
+            self._warn_of_targets(Batch(X, targets.reshape(len(targets), -1)))
+        self.learn_encoded(X, targets, weights, passes)
         return self
 
-    def learn_encoded(self, X: Any, targets: FloatArray, weights: FloatArray | None = None, passes: int = 1) -> None:
+    def learn_encoded(
+        self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None, passes: int = 1
+    ) -> None:
         """Learn rows ``(n, d)`` and targets as the models take them, ``(n,)`` or ``(n, q)``, checked by the caller.
 
-        For an estimator that has been fitted before: what `partial_fit` checks costs a third of the time.
+        Weights ``(n,)`` may be any that are not negative. For an estimator that has been fitted before: what
+        `partial_fit` checks costs a third of the time.
         """
+        given = self._weighted(Batch(X, targets.reshape(len(targets), -1), sample_weight), passes)
+        if not len(given):
+            return
         with self._all_or_none():
-            for batch, times in self._stages(Batch(X, targets.reshape(len(targets), -1), weights), passes):
+            for batch, times in self._stages(given, passes):
                 options = self._learning_options(times)
                 for part in self._standardized(batch, len(batch) if times > 1 else _CHUNK):
-                    for k, rows, column, own_weights in part.observed_columns():
-                        ensemble, scale = self._ensembles[k], self._target_scaling.scale[k]
-                        if own_weights is None:
-                            ensemble.learn(rows, column, **options)
+                    for k, own in part.observed_columns():
+                        if own.weights is None:
+                            self._ensembles[k].learn(own.rows, own.targets, **own.options, **options)
                         else:
-                            self._learn_weighted(ensemble, scale, rows, column, own_weights)
+                            self._learn_weighted(k, own.rows, own.targets, own.weights, {**own.options, **options})
                 self._n_rows += len(batch)
 
     @contextmanager
@@ -113,7 +121,7 @@ class OnePassEstimator(SavableEstimator):
 
     def _stages(self, batch: Batch, passes: int) -> Iterator[tuple[Batch, int]]:
         """What is to be learned one after the other, and in how many passes: the rows of a warm-up on their own."""
-        if not (self.standardize and self._n_rows < self.warm_up):
+        if not self._is_warming_up:
             yield batch, passes
             return
         batch = self._with_warm_up(batch)
@@ -123,36 +131,81 @@ class OnePassEstimator(SavableEstimator):
         # So that `log_evidence_` takes no scale off for what was not observed in these rows.
         self._unscored_evidence += float(self._log_scales @ (len(first) - self._n_observed))
         if passes > 1:  # which take all rows together: the first stage has but shown the evidence of the warm-up
-            self._ensembles, self._n_rows = self._new_ensembles(), 0
+            self._ensembles = self._new_ensembles()
+            self._start_counts()
             yield batch, passes
         elif len(rest):
             yield rest, passes
 
-    def _predict_then_learn(self, X: Any, y: Any, classes: Any = None) -> PredictedRows:
+    def _predict_then_learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> PredictedRows:
         """Predict every row just before learning it."""
         self._check_parameters()
         restart = not self.__sklearn_is_fitted__()
-        self._check_warm()
         X, y = self._checked_pairs(X, y, restart=restart)
+        weights = self._checked_weights(sample_weight, X)
         targets = self._encoded(y, classes, restart=restart)
+        weights = self._with_class_weights(weights, targets)
         if restart:
             self._restart(X)
-        return self.predict_then_learn_encoded(X, targets)
+        return self.predict_then_learn_encoded(X, targets, weights)
 
-    def predict_then_learn_encoded(self, X: Any, targets: FloatArray) -> PredictedRows:
-        """Predict rows, then learn them, on the terms of `learn_encoded`; not during a warm-up."""
-        self._check_warm()
-        batch = Batch(X, targets.reshape(len(targets), -1))
+    def predict_then_learn_encoded(
+        self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None
+    ) -> PredictedRows:
+        """Predict rows, then learn them, on the terms of `learn_encoded`.
+
+        A row of weight 0 is predicted, and neither scored nor learned. Rows of a warm-up are not scored either: they
+        are predicted, after the first one, by the scale of the rows before them, half of which may still have to come.
+        """
+        targets = targets.reshape(len(targets), -1)
+        if sample_weight is None:
+            return self._predict_then_learn_batch(Batch(X, targets))
+        index, powers = repeats(np.where(sample_weight > 0.0, sample_weight, 1.0))
+        targets = np.where(sample_weight[:, None] > 0.0, targets, np.nan)
+        predicted = self._predict_then_learn_batch(Batch(X[index], targets[index], powers))
+        return predicted.at(np.flatnonzero(np.diff(index, prepend=-1)))
+
+    def _predict_then_learn_batch(self, batch: Batch) -> PredictedRows:
+        """Predict rows, then learn them; weights are at most 1."""
+        parts = []
+        while self._is_warming_up and len(batch):
+            # As many rows at a time as there were before: all of them together are then learned but twice.
+            size = max(1, min(self._n_rows, self.warm_up - self._n_rows))
+            first, batch = batch.part(0, size), batch.part(size, len(batch))
+            parts.append(self._predicted_before(first))
+            self.learn_encoded(first.rows, first.targets, _weights_of_observed(first))
+        if len(batch) or not parts:
+            parts.append(self._predict_then_learn_warm(batch))
+        return PredictedRows.joined(parts)
+
+    def _predicted_before(self, batch: Batch) -> PredictedRows:
+        """What is predicted of rows of a warm-up; nothing (NaN) before the first, and none is scored."""
+        unknown = np.full(len(batch), np.nan)
+        if not self._ensembles:
+            nothing = np.full((len(batch), *self._prediction_shape), np.nan)
+            return PredictedRows(nothing, nothing, nothing, unknown, 0.0 * unknown, 0.0 * unknown)
+        parts = []
+        for rows in self._model_rows(batch.rows):
+            seen = [ensemble.predict(rows.X, **rows.options) for ensemble in self._ensembles]
+            parts.append(self._predicted(seen))
+        mean, var, noise_var = map(np.concatenate, zip(*parts, strict=True))
+        return PredictedRows(mean, var, noise_var, unknown, np.zeros(len(batch)), np.zeros(len(batch)))
+
+    def _predict_then_learn_warm(self, batch: Batch) -> PredictedRows:
+        """Predict rows, then learn them, after the warm-up."""
         parts = []
         for part in self._standardized(batch, _CHUNK):
+            options = part.options if part.weights is None else {**part.options, "sample_weight": part.weights}
             pairs = zip(self._ensembles, part.targets.T, strict=True)
-            seen = [_predict_score_learn(ensemble, part.rows, column) for ensemble, column in pairs]
+            seen = [_predict_score_learn(ensemble, part.rows, column, options) for ensemble, column in pairs]
             moments = self._predicted([prediction for prediction, _ in seen])
             densities, outliers, changes = (
                 np.array(own) for own in zip(*(scores[:3] for _, scores in seen), strict=True)
             )
             log_density = densities.sum(axis=0) - ~np.isnan(part.targets) @ self._log_scales
             parts.append(PredictedRows(*moments, log_density, outliers.max(axis=0), changes.max(axis=0)))
+            if part.weights is not None:
+                self._short_weights = self._short_weights + (1.0 - part.weights) @ ~np.isnan(part.targets)
         self._n_rows += len(batch)
         return PredictedRows.joined(parts)
 
@@ -161,20 +214,20 @@ class OnePassEstimator(SavableEstimator):
         check_is_fitted(self)
         X, y = self._checked_pairs(X, y, restart=False)
         targets = self._encoded(y, None, restart=False)
-        parts = []
-        for part in self._standardized(Batch(X, targets.reshape(len(targets), -1)), _CHUNK):
-            found = np.zeros(part.targets.shape)
-            for k, rows, column, _ in part.observed_columns():
-                found[~np.isnan(part.targets[:, k]), k] = self._ensembles[k].outlier_probability(rows, column)
-            parts.append(found.max(axis=1))
-        return np.concatenate(parts)
+        columns, start = self._target_scaling(targets.reshape(len(targets), -1)), 0
+        found = np.zeros(columns.shape)
+        for rows in self._model_rows(X):
+            stop = start + rows.X.shape[0]
+            part = Batch(rows.X, columns[start:stop], None, rows.options.get("X_var"))
+            for k, own in part.observed_columns():
+                seen, model = ~np.isnan(part.targets[:, k]), self._ensembles[k]
+                found[start:stop][seen, k] = model.outlier_probability(own.rows, own.targets, **own.options)
+            start = stop
+        return np.asarray(found.max(axis=1))
 
-    def _check_warm(self) -> None:
-        if self.standardize and (not self.__sklearn_is_fitted__() or self._n_rows < self.warm_up):
-            raise ValueError(
-                f"predict_then_learn needs standardize=False, or the {self.warm_up} rows of the warm-up learned "
-                "before: their scale is known only after the last of them"
-            )
+    @property
+    def _is_warming_up(self) -> bool:
+        return self.standardize and self._n_rows < self.warm_up
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -201,29 +254,65 @@ class OnePassEstimator(SavableEstimator):
 
     # The state before the first row, and during the warm-up.
 
+    def _check_size(self) -> None:
+        """Raise a ValueError where covariances would take too much memory, before anything of their size is made."""
+        if isinstance(self._form, str) and self._form == "auto":
+            return
+        numbers = count_numbers(self._form, self._layout) * len(self._scales)
+        if numbers > _MOST_NUMBERS:
+            raise ValueError(
+                f"covariance={self._form!r} of {self._layout.size} weights would take {8e-9 * numbers:.1f} GB for "
+                f"{self._n_inputs} features; at most {8e-9 * _MOST_NUMBERS:.1f} GB are allowed: pass "
+                "covariance='diagonal', or fewer features"
+            )
+
+    @property
+    def _form(self) -> Covariance:
+        """The form of the models' covariance."""
+        form: Covariance = self.covariance
+        return form
+
+    @property
+    def _layout(self) -> Layout:
+        """Sizes of the models' layers."""
+        raise NotImplementedError
+
     def _restart(self, X: Any) -> None:
+        self._check_size()
         if not self.standardize:
-            warn_of_scales(self._scaled_columns(X), getattr(self, "feature_names_in_", None))
-        self._input_scaling = Scaling.none(self.n_features_in_)
+            names = self._input_names if hasattr(self, "feature_names_in_") else None
+            warn_of_scales(self._scaled_columns(zero_for_nan(X)), names)
+        self._input_scaling = Scaling.none(self._n_inputs)
         self._target_scaling = Scaling.none(self._n_targets)
         # Standardised models depend on the statistics of the first rows, so the warm-up makes them.
         self._ensembles = [] if self.standardize else self._new_ensembles()
         self._waiting = None
-        self._n_rows = 0
+        self._start_counts()
         # Rows that set the scale have no density that was fixed before they came.
         self._unscored_rows, self._unscored_evidence = 0, 0.0
+
+    def _start_counts(self) -> None:
+        """Begin anew what is counted beside the models."""
+        self._n_rows, self._short_weights = 0, np.zeros(self._n_targets)
+        self._columns = ColumnMoments.start(self._n_inputs) if self.missing == "mean" else None
 
     def _with_warm_up(self, batch: Batch) -> Batch:
         """Start again from the statistics of all rows so far; what is to be learned are all of these rows."""
         batch = batch if self._waiting is None else batch.after(self._waiting)
         first = batch.part(0, self.warm_up)
-        columns = self._scaled_columns(as_dense(first.rows))
-        self._input_scaling = Scaling.of_near(columns, self.outliers).repeated(self.n_features_in_ // columns.shape[1])
+        self._input_scaling = self._scaling_of_inputs(first.rows)
         self._target_scaling = self._scaling_of_targets(first.targets)
         self._ensembles = self._new_ensembles()
         self._waiting = batch if len(batch) < self.warm_up else None
-        self._n_rows = 0
+        self._start_counts()
         return batch
+
+    def _scaling_of_inputs(self, rows: Any) -> Scaling:
+        """Statistics of rows of the warm-up; centring would fill sparse ones that could stay so."""
+        if is_sparse(rows) and self._keeps_sparse:
+            return Scaling.of_entries(rows)
+        columns = self._scaled_columns(as_dense(rows))
+        return Scaling.of_near(columns, self.outliers).repeated(self._n_inputs // columns.shape[1])
 
     def _new_ensembles(self) -> list[Ensemble]:
         """Models that have learned nothing, an ensemble per number of a target."""
@@ -239,35 +328,72 @@ class OnePassEstimator(SavableEstimator):
         for rows in self._in_chunks(batch.rows, size):
             stop = start + rows.shape[0]
             weights = None if batch.weights is None else batch.weights[start:stop]
-            yield Batch(rows, targets[start:stop], weights)
+            variances = None
+            if self._columns is not None and not is_sparse(rows):
+                rows, variances, self._columns = self._columns.filled_in_order(rows)
+            yield Batch(rows, targets[start:stop], weights, variances if self._takes_variances else None)
             start = stop
+
+    def _model_rows(self, X: Any) -> Iterator[ModelRows]:
+        """Rows to predict, in chunks, with what is known now in the place of what is missing."""
+        for rows in self._in_chunks(X, _CHUNK):
+            variances = None
+            if self._columns is not None and not is_sparse(rows):
+                rows, variances = self._columns.filled(rows)
+            yield ModelRows(rows, {} if variances is None or not self._takes_variances else {"X_var": variances})
 
     def _in_chunks(self, X: Any, size: int) -> Iterator[Any]:
         if not is_sparse(X):
             yield self._input_scaling(X)
-        elif self._keeps_sparse:
-            yield csr_array(X)
+        elif self._keeps_sparse and not self._input_scaling.centre.any():
+            if self._columns is not None and np.isnan(X.data).any():
+                raise ValueError(
+                    "missing='mean' needs dense rows for covariance='diagonal', got NaN among the entries of sparse "
+                    "ones: leave these out, which makes them 0, or pass X.toarray()"
+                )
+            yield self._input_scaling.scale_entries(X)
         else:
             for start in range(0, X.shape[0], size):
                 yield self._input_scaling(as_dense(X[start : start + size]))
 
     # What a subclass says.
 
+    _takes_variances = False
+    """Whether the models know what to do with inputs that are uncertain."""
+
     def _encoded(self, y: Any, classes: Any, *, restart: bool) -> FloatArray:
         """Targets as the models take them, ``(n,)`` or ``(n, q)``."""
         raise NotImplementedError
 
+    def _with_class_weights(self, weights: FloatArray | None, targets: FloatArray) -> FloatArray | None:
+        """Weights of rows, times those of their classes."""
+        return weights
+
     def _new_member(self, scale: float, target_scale: float) -> Any:
         """Make a model that has learned nothing, with a prior of this scale, for targets divided by theirs."""
+        raise NotImplementedError
+
+    @property
+    def _prediction_shape(self) -> tuple[int, ...]:
+        """The shape of what is predicted of a row."""
         raise NotImplementedError
 
     def _predicted(self, predictions: list[Prediction]) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Mean, variance and noise that the ensembles predicted, in the targets' own units."""
         raise NotImplementedError
 
-    def _learn_weighted(self, ensemble: Ensemble, scale: float, rows: Any, column: Any, weights: Any) -> None:
-        """Learn rows with weights that `_weighted` has not made repeated rows of."""
-        raise NotImplementedError
+    def _weighted(self, batch: Batch, passes: int) -> Batch:
+        """The rows to learn, as often as their weights say; each with a weight above 0 that `_learn_weighted` takes."""
+        if batch.weights is None:
+            return batch
+        index, powers = repeats(batch.weights)
+        return Batch(batch.rows[index], batch.targets[index], powers)
+
+    def _learn_weighted(self, k: int, rows: Any, column: FloatArray, weights: FloatArray, options: Any) -> None:
+        """Let an ensemble learn rows with the weights that `_weighted` has left: of likelihoods to these powers."""
+        self._ensembles[k].learn(rows, column, sample_weight=weights, **options)
+        self._short_weights = self._short_weights.copy()
+        self._short_weights[k] += (1.0 - weights).sum()
 
     def _scaled_columns(self, X: Any) -> Any:
         """The numbers of rows ``(n, d)`` by the scale that they have, a column each."""
@@ -290,14 +416,14 @@ class OnePassEstimator(SavableEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return bool(getattr(self, "_ensembles", None))
 
-    def _rows(self, X: Any) -> Iterator[Any]:
+    def _rows(self, X: Any) -> Iterator[ModelRows]:
         """Rows to predict, checked, standardised and in chunks."""
         check_is_fitted(self)
-        return self._in_chunks(self._checked_rows(X), _CHUNK)
+        return self._model_rows(self._checked_rows(X))
 
-    def _member_predictions(self, ensemble: Ensemble, chunks: list[Any]) -> Prediction:
+    def _member_predictions(self, ensemble: Ensemble, chunks: list[ModelRows]) -> Prediction:
         """What each component of an ensemble predicts for rows in chunks, ``(components, n, ...)``."""
-        parts = [ensemble.member_predictions(rows) for rows in chunks]
+        parts = [ensemble.member_predictions(rows.X, **rows.options) for rows in chunks]
         return Prediction(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
 
     @property
@@ -356,24 +482,35 @@ class OnePassEstimator(SavableEstimator):
 
     @property
     def _n_observed(self) -> FloatArray:
-        """In how many rows each number of the targets was observed, ``(q,)``."""
-        return np.array([ensemble.members[0].n_seen for ensemble in self._ensembles], dtype=np.float64)
+        """In how many rows each number of the targets was observed, ``(q,)``; those of small weight count less."""
+        seen = np.array([ensemble.members[0].n_seen for ensemble in self._ensembles], dtype=np.float64)
+        return seen - self._short_weights
 
 
-def _predict_score_learn(ensemble: Ensemble, rows: Any, column: FloatArray) -> tuple[Prediction, RowScores]:
+def _weights_of_observed(batch: Batch) -> FloatArray | None:
+    """Weights of the rows, 0 for those of which the only number of the target was not observed."""
+    unknown = np.isnan(batch.targets[:, 0]) if batch.targets.shape[1] == 1 else np.zeros(len(batch), dtype=bool)
+    return np.where(unknown, 0.0, batch.full_weights) if unknown.any() else batch.weights
+
+
+def _predict_score_learn(
+    ensemble: Ensemble, rows: Any, column: FloatArray, options: dict[str, Any]
+) -> tuple[Prediction, RowScores]:
     """Predict every row just before it is learned, or passed over because its target was not observed."""
     seen = ~np.isnan(column)
     if seen.all():
-        return ensemble.predict_score_learn(rows, column)
+        return ensemble.predict_score_learn(rows, column, **options)
     edges = [0, *(np.flatnonzero(np.diff(seen)) + 1).tolist(), len(seen)]
     predictions, scores = [], []
     for start, stop in pairwise(edges):
         part = slice(start, stop)
         if seen[start]:
-            prediction, own = ensemble.predict_score_learn(rows[part], column[part])
+            own_options = {name: values[part] for name, values in options.items()}
+            prediction, own = ensemble.predict_score_learn(rows[part], column[part], **own_options)
             scores.append(own[:3])
         else:
-            prediction = ensemble.predict(rows[part])
+            own_options = {name: values[part] for name, values in options.items() if name != "sample_weight"}
+            prediction = ensemble.predict(rows[part], **own_options)
             scores.append((np.zeros(stop - start),) * 3)
         predictions.append(prediction)
     joined = Prediction(*map(np.concatenate, zip(*predictions, strict=True)))

@@ -5,17 +5,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_nonnegative, as_positive, as_share, one_of
 from onepass.activations import Exponential, as_activation
+from onepass.beliefs.layout import Layout
 from onepass.beliefs.prior import prior_variances
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.batch import Batch, PredictedRows
-from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS
+from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS, WIDE_SCALES
 from onepass.estimators.posterior import Coefficients, draw_functions, linear_coefficients
-from onepass.estimators.scaling import Scaling, near, warn_of_targets, warn_of_unseen
+from onepass.estimators.scaling import Scaling, near, warn_of_targets, warn_of_unseen, zero_for_nan
 from onepass.files.state import Arrays, Parameters
 from onepass.likelihoods import NegativeBinomial, Poisson
 from onepass.likelihoods.counts import (
@@ -37,6 +38,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     observation: str
     noise: Any
 
+    _wide_scales: tuple[float, ...] = ()  # of priors for targets in units of their own
     _former_arguments: ClassVar[dict[str, Any]] = {
         **OnePassEstimator._former_arguments,
         "observation": "gaussian",
@@ -69,17 +71,17 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         y : (n,) or (n, q) array
             Of several outputs some may be NaN: they were not observed in that row, and are not learned from it.
         sample_weight : (n,) array, optional
-            With a fixed noise a row of weight ``w`` has the noise ``noise / w``; with a learned one weights must be
-            whole numbers, and the row is learned as often as its weight says.
+            A row is learned as often as its weight says, and of a fraction with its likelihood to that power. With a
+            fixed Gaussian noise a row of weight ``w`` has the noise ``noise / w``, which is the same in one step.
         """
         return self._learn(X, y, sample_weight, restart=False)
 
-    def predict_then_learn(self, X: Any, y: Any) -> PredictedRows:
+    def predict_then_learn(self, X: Any, y: Any, sample_weight: Any = None) -> PredictedRows:
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning.
 
         Rows of a warm-up that is not over can't be predicted so: their scale is known only after the last of them.
         """
-        return self._predict_then_learn(X, y)
+        return self._predict_then_learn(X, y, sample_weight)
 
     def outlier_probability(self, X: Any, y: Any) -> FloatArray:
         """Probability that each target is not to be trusted, by what is believed now, ``(n,)``; 0 with ``outliers=0``.
@@ -159,8 +161,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         """Rows and targets to learn; of several numbers in a target some may be NaN, which were not observed."""
         if not _has_columns(y):
             return super()._checked_pairs(X, y, restart=restart)
-        X = validate_data(self, self._as_table(X), reset=restart, accept_sparse="csr", dtype=np.float64)
-        self._check_sparse(X)
+        X = self._checked_rows(X, restart=restart)
         y = check_array(y, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
         check_consistent_length(X, y)
         return X, y
@@ -192,6 +193,10 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     def _n_targets(self) -> int:
         return self._n_outputs
 
+    @property
+    def _prediction_shape(self) -> tuple[int, ...]:
+        return (self._n_outputs,) if self._many else ()
+
     def _noise_of(self, member: Any) -> float:
         """Variance of the noise that a model has learned or was given."""
         raise NotImplementedError
@@ -203,12 +208,22 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
             warn_of_unseen(targets)
         return Scaling.of_near(targets, self.outliers)
 
+    @property
+    def _scales_targets(self) -> bool:
+        """Whether the models learn targets of unit scale."""
+        return self.standardize
+
+    @property
+    def _scales(self) -> tuple[float, ...]:
+        plain = self._scales_targets or self._learns_counts or not isinstance(self.prior_scale, str)
+        return super()._scales if plain else (*super()._scales, *self._wide_scales)
+
     def _warn_of_targets(self, batch: Batch) -> None:
-        if self._learns_counts:
+        if self._learns_counts or self._scales_targets:
             return
         scale = max(float(np.max(scale)) for scale in self._scales)
         trusted = (near(batch.targets, self.outliers) | np.isnan(batch.targets)).all(axis=1)
-        warn_of_targets(batch.targets[trusted], batch.rows[trusted], scale, self.intercept_scale or scale)
+        warn_of_targets(batch.targets[trusted], zero_for_nan(batch.rows[trusted]), scale, self.intercept_scale or scale)
 
     def _predicted(self, predictions: list[Prediction]) -> tuple[FloatArray, FloatArray, FloatArray]:
         mean, var, noise = (
@@ -262,7 +277,8 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         Where a learned variance starts, if something is known of it; by default a tenth of the weights' prior variance.
     prior_scale : float, (d,) array or "auto"
         Standard deviation of the weights before the first row, of all of them or of each. ``"auto"`` has several learn
-        side by side, weighted by how well each predicted the last rows; it needs ``passes=1``.
+        side by side, weighted by how well each predicted the last rows; it needs ``passes=1``. Where targets are not
+        standardised these reach up to 10⁸, with intercepts as wide, so that they may be in any unit.
     intercept_scale : float, optional
         Standard deviation of the intercept before the first row, whatever ``prior_scale`` is; in the targets' units, or
         in those of the standardised targets. None gives the intercept the prior of a weight.
@@ -289,15 +305,21 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         former wherever it is possible: with a full covariance and no forgetting.
     standardize : bool
         Standardise the inputs, and with a linear activation the targets, by mean and standard deviation of the first
-        ``warm_up`` rows. The statistics are then frozen. Without it (a scaler in a pipeline does not see the targets)
-        ``prior_scale`` and a given ``noise`` are in the targets' units, and a warning says where they can't fit.
+        ``warm_up`` rows; targets of ``"relu"`` and ``"leaky_relu"`` are divided by their size, and so are sparse rows
+        that stay sparse (``covariance="diagonal"``). The statistics are then frozen. Without it (a scaler in a pipeline
+        does not see the targets) ``prior_scale`` is in the targets' units, and a warning says where it can't fit.
     warm_up : int
+    missing : {"error", "mean"}
+        What to do about NaN among the inputs: refuse it, or take the mean of its column so far, as uncertain as the
+        column varies. (Categories of a pandas data frame are columns of 0 and 1, unknown ones all zeros.)
 
     Attributes
     ----------
     coef_ : (d,) or (q, d) array
         Mean weights, in the units of the data.
     intercept_ : float or (q,) array
+    coef_std_ : (d,) or (q, d) array
+        Their standard deviations.
     coef_cov_ : (d, d) or (q, d, d) array
         Their covariance, in the same units; with ``covariance="diagonal"`` its diagonal.
     noise_ : float or (q,) array
@@ -326,6 +348,8 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     0.93
     """
 
+    _wide_scales = WIDE_SCALES
+
     def __init__(
         self,
         activation: Any = "linear",
@@ -342,8 +366,9 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         drift: float | str = 0.0,
         passes: int = 1,
         refine: str = "auto",
-        standardize: bool = False,
+        standardize: bool = True,
         warm_up: int = 100,
+        missing: str = "error",
     ) -> None:
         self.activation = activation
         self.observation = observation
@@ -360,6 +385,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         self.refine = refine
         self.standardize = standardize
         self.warm_up = warm_up
+        self.missing = missing
 
     @property
     def coef_(self) -> Any:
@@ -372,9 +398,20 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         return self._stacked("intercept")
 
     @property
+    def coef_std_(self) -> Any:
+        """Standard deviations of the weights, in the units of the data."""
+        cov = np.asarray(self.coef_cov_)
+        variances = cov if self.covariance == "diagonal" else np.diagonal(cov, axis1=-2, axis2=-1)
+        return np.sqrt(variances)
+
+    @property
     def coef_cov_(self) -> Any:
         """Covariance of the weights, in the units of the data; with a diagonal covariance its diagonal."""
         return self._stacked("cov")
+
+    @property
+    def _layout(self) -> Layout:
+        return Layout((self._n_inputs, 1))
 
     def _new_member(self, scale: float, target_scale: float) -> BayesianPerceptron:
         noise: Any = self.noise
@@ -383,10 +420,10 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         elif not isinstance(noise, str):
             noise = as_nonnegative(noise, "noise") / target_scale**2
         return BayesianPerceptron(
-            self.n_features_in_,
+            self._n_inputs,
             self.activation,
             bias=self.fit_intercept,
-            cov=prior_variances(self.n_features_in_, int(self.fit_intercept), scale, self.intercept_scale),
+            cov=prior_variances(self._n_inputs, int(self.fit_intercept), scale, self._intercept_scale_of(scale)),
             observation=self._observation,
             noise=noise,
             noise_start=None
@@ -396,6 +433,13 @@ class BayesianPerceptronRegressor(OnePassRegressor):
             outliers=self.outliers,
             forgetting=self.forgetting,
             drift=self.drift,
+        )
+
+    def _intercept_scale_of(self, scale: float) -> float | None:
+        """The intercept's scale; beside weights so wide that the targets' units must be unknown, as wide as these."""
+        unknown = isinstance(self.prior_scale, str) and scale > max(self._auto_scales)
+        return (
+            max(self.intercept_scale, scale) if unknown and self.intercept_scale is not None else self.intercept_scale
         )
 
     @property
@@ -417,29 +461,45 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         return parts._replace(pre_mean=pre_mean, pre_var=pre_var)
 
     def _scaling_of_targets(self, targets: FloatArray) -> Scaling:
-        # Any other activation has a range that shifted targets would leave.
-        if as_activation(self.activation) == as_activation("linear"):
+        # Shifted targets would leave the range of any other activation, and scaled ones that of most.
+        if self._activation_is("linear") or self._learns_counts:
             return super()._scaling_of_targets(targets)
+        if self._activation_is("relu", "leaky_relu"):
+            return Scaling.of_size(targets, self.outliers)
         return self._target_scaling
 
-    def _weighted(self, X: Any, targets: FloatArray, weights: FloatArray | None) -> tuple[Any, FloatArray, Any]:
-        if weights is None or isinstance(self.noise, str) or self._learns_counts:
-            return super()._weighted(X, targets, weights)
-        kept = weights > 0.0
-        return X[kept], targets[kept], weights[kept]
+    def _activation_is(self, *names: str) -> bool:
+        return as_activation(self.activation) in [as_activation(name) for name in names]
 
     @property
-    def _fractions_hint(self) -> str:  # type: ignore[override]
-        return "" if self._learns_counts else "; pass noise=<variance> to allow fractions"
+    def _scales_targets(self) -> bool:
+        return super()._scales_targets and self._activation_is("linear", "relu", "leaky_relu")
 
-    def _learn_weighted(self, ensemble: Ensemble, scale: float, rows: Any, column: Any, weights: Any) -> None:
-        """Learn each row with the noise divided by its weight."""
+    _takes_variances = True
+
+    @property
+    def _noise_is_fixed(self) -> bool:
+        return not isinstance(self.noise, str) and not self._learns_counts
+
+    def _weighted(self, batch: Batch, passes: int) -> Batch:
+        if batch.weights is None or passes > 1 or not self._noise_is_fixed:
+            return super()._weighted(batch, passes)
+        kept = batch.weights > 0.0
+        return Batch(batch.rows[kept], batch.targets[kept], batch.weights[kept])
+
+    def _learn_weighted(self, k: int, rows: Any, column: FloatArray, weights: FloatArray, options: Any) -> None:
+        """Learn each row with the noise divided by its weight, where the noise is fixed: any weight in one step."""
+        if "passes" in options or not self._noise_is_fixed:
+            super()._learn_weighted(k, rows, column, weights, options)
+            return
+        ensemble, noise = self._ensembles[k], self.noise / self._target_scaling.scale[k] ** 2
         try:
             for start, end in _runs(weights):
-                _set_noise(ensemble, self.noise / scale**2 / weights[start])
-                ensemble.learn(rows[start:end], column[start:end])
+                _set_noise(ensemble, noise / weights[start])
+                own = {name: values[start:end] for name, values in options.items()}
+                ensemble.learn(rows[start:end], column[start:end], **own)
         finally:
-            _set_noise(ensemble, self.noise / scale**2)
+            _set_noise(ensemble, noise)
 
     def _stacked(self, part: str) -> Any:
         """A part of the coefficients, for all outputs."""

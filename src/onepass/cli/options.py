@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from onepass.cli.config import config_option
 from onepass.cli.rejects import RejectOptions
 from onepass.tables.readers.options import ReadOptions
 
@@ -414,6 +415,7 @@ rejecting = _gathered(
 )
 
 reporting = _all(
+    config_option,
     click.option("--json", "as_json", is_flag=True, help="Print JSON lines, for programs."),
     click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors."),
 )

@@ -71,6 +71,8 @@ def _given(content: Mapping[str, Any], ctx: click.Context, path: Path) -> list[t
     own: Any = tables
     for name in _own_name(ctx).split():  # such as "bandit create", whose options are in [bandit.create]
         own = own.get(name, {})
+        if not isinstance(own, dict):
+            raise click.UsageError(f"--config {path}: {name!r} is a command; its options go into a table of that name.")
     return [*((key, value) for key, value in content.items() if key not in tables), *own.items()]
 
 
@@ -112,7 +114,6 @@ def _written(value: Any, *, several: bool, place: str) -> Any:
 
 def _text(value: Any, place: str) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise click.UsageError(
-            f"{place} must be a text, a number or a list of them, got {json.dumps(value, default=str)}.", ctx
-        )
+        got = json.dumps(value, default=str)
+        raise click.UsageError(f"{place} must be a text, a number or a list of them, got {got}.")
     return str(value)

@@ -224,6 +224,16 @@ def _one_sign(value: str) -> str:
     return sign
 
 
+def _condition(value: str) -> str:
+    """A condition on rows, understood as far as that goes without them."""
+    from onepass.tables.readers.condition import Condition
+
+    try:
+        return Condition.parse(value).text
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.") from None
+
+
 reading = _gathered(
     "reading",
     ReadOptions,
@@ -232,6 +242,13 @@ reading = _gathered(
         type=_one_sign,
         metavar="CHAR",
         help="Separator of CSV fields, such as ; or \\t; detected by default.",
+    ),
+    click.option(
+        "--where",
+        type=_condition,
+        metavar="CONDITION",
+        help='Read only the rows for which this holds, such as \'price > 0 and region in ("north", "west")\'; others '
+        "are left out, and so are those where a value that it needs is missing.",
     ),
 )
 

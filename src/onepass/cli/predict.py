@@ -7,6 +7,7 @@ import click
 
 from onepass.cli import options
 from onepass.cli.console import Console, counted
+from onepass.cli.left_out import tell_left_out
 from onepass.cli.rejects import RejectOptions, Rejects
 from onepass.tables.readers.options import ReadOptions
 
@@ -74,7 +75,7 @@ def predict(
         from onepass.tables.readers.prefetch import prefetch
         from onepass.tables.readers.registry import open_source
         from onepass.tables.rows import rejects_of
-        from onepass.tables.schema import check_columns, check_has
+        from onepass.tables.schema import check_columns, check_has, left_out_words
         from onepass.tables.writing import TableWriter, format_of
 
         inputs = expand(files)
@@ -109,8 +110,9 @@ def predict(
                     rows, empty = rows + len(batch), empty + len(bad)
                     console.advance(len(batch), (number + batch.share) / len(sources), log.count)
             if not rows and not log.count:
-                raise StreamError("there is no row to predict")
+                raise StreamError(f"there is no row to predict{left_out_words(sources)}")
         log.tell(console)
+        tell_left_out(console, reading.where, sources)
         console.done(
             {"rows": rows - empty, "rejected": log.count, "out": None if out is None else str(out)},
             f"predicted {counted(rows - empty, 'row')}, {log.count:,} rejected",

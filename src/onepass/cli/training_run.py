@@ -14,6 +14,7 @@ import click
 from onepass.cli.alarms import Alarms
 from onepass.cli.console import Console, counted
 from onepass.cli.errors import INTERRUPTED, REJECTED
+from onepass.cli.left_out import tell_left_out
 from onepass.cli.rejects import Rejects
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ def run(
         raise click.ClickException(
             f"cannot write {error.filename or training.path}: {error.strerror}; what was there is as it was."
         ) from None
+    tell_left_out(console, training.inputs.reading.where, training.sources)
     return report(training.model, training.path, logs, console, before)
 
 

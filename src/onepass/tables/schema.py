@@ -5,22 +5,22 @@ learned: those that are declared, or those that a look through the target column
 `target_inference`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 import pyarrow as pa
 
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.inference import BUCKETS, ONE_HOT, infer
+from onepass.tables.columns.wording import no_such_column
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.batches import RowBatch
 from onepass.tables.readers.source import Source
 from onepass.tables.settings import Settings
 from onepass.tables.target_inference import infer_target
 
-__all__ = ["SAMPLE", "SchemaOptions", "check_columns", "check_has", "infer_model"]
+__all__ = ["SAMPLE", "SchemaOptions", "check_columns", "check_has", "infer_model", "left_out_words"]
 
 SAMPLE = 10_000  # rows that are looked at first
 
@@ -46,16 +46,14 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
 
     Parameters
     ----------
-    sources : files that will be learned, the first of which is looked at
+    sources : files that will be learned; the first that has rows is looked at
     options : SchemaOptions
     rereadable : bool
         Whether all of them can be looked through for classes.
     """
-    batches = sources[0].head(options.sample)
+    first, batches = _first_rows(sources, options.sample)
     names = list(dict.fromkeys(name for batch in batches for name in batch.record_batch.schema.names))
-    if not any(map(len, batches)):
-        raise SchemaError(f"{sources[0].name} has no rows")
-    _check_names(options, names, sources[0].name)
+    _check_names(options, names, first.name)
     for source in sources:
         check_has([options.target], source)
     sample = _sample(batches, names)
@@ -71,11 +69,29 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
     encoding = infer(sample, sorted(leave_out), kinds=options.kinds, **sizes, outliers=outliers)
     if not encoding.columns:
         reasons = "; ".join(f"{name}: {why}" for name, why in encoding.ignored.items())
-        raise SchemaError(f"{sources[0].name} has no column to learn from{f' ({reasons})' if reasons else ''}")
+        raise SchemaError(f"{first.name} has no column to learn from{f' ({reasons})' if reasons else ''}")
     model = TabularModel(encoding, target, options.settings)
     for source in sources:
         check_columns(model, source, target=True)
     return model, reason
+
+
+def _first_rows(sources: Sequence[Source], n: int) -> tuple[Source, list[RowBatch]]:
+    """The first file with rows, and the first of these; a condition may leave out all rows of a file."""
+    for source in sources:
+        batches = source.head(n)
+        if any(map(len, batches)):
+            return source, batches
+    raise SchemaError(f"{sources[0].name} has no rows{left_out_words(sources)}")
+
+
+def left_out_words(sources: Sequence[Source]) -> str:
+    """How many rows a condition left out, as an addition to a message; nothing if it left out none."""
+    left_out = sum(source.left_out for source in sources)
+    if not left_out:
+        return ""
+    unreadable = next((source.unreadable for source in sources if source.unreadable), "")
+    return f": the condition left out all {left_out:,}" + (f" ({unreadable})" if unreadable else "")
 
 
 def check_columns(model: TabularModel, source: Source, *, target: bool) -> None:
@@ -88,10 +104,7 @@ def check_has(needed: Sequence[str], source: Source) -> None:
     names = source.columns()
     missing = [] if names is None else [name for name in needed if name not in names]
     if missing:
-        listed = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
-        raise SchemaError(
-            f"{source.name} has no column {listed}{_hint(missing[0], names or ())}; it has {_columns(names or ())}"
-        )
+        raise SchemaError(no_such_column(source.name, missing, names or ()))
 
 
 def _check_names(options: SchemaOptions, names: Sequence[str], file: str) -> None:
@@ -99,18 +112,7 @@ def _check_names(options: SchemaOptions, names: Sequence[str], file: str) -> Non
     for setting, asked in given.items():
         for name in asked:
             if name not in names:
-                raise SchemaError(
-                    f"{file} has no column {name!r}{_hint(name, names)}; it has {_columns(names)}", setting=setting
-                )
-
-
-def _hint(name: str, names: Iterable[str]) -> str:
-    close = get_close_matches(name, list(names), 1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
-
-
-def _columns(names: Sequence[str]) -> str:
-    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+                raise SchemaError(no_such_column(file, [name], names), setting=setting)
 
 
 def _sample(batches: Sequence[RowBatch], names: Sequence[str]) -> Any:

@@ -18,6 +18,7 @@ from onepass.tables.model import TabularModel
 from onepass.tables.progress import Progress, partial_path, save_progress
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.source import Source
+from onepass.tables.schema import left_out_words
 
 __all__ = ["CheckpointPolicy", "Interrupted", "TrainingRun", "train"]
 
@@ -102,7 +103,7 @@ def train(
         raise StreamError(
             f"no row could be learned: all of them were rejected, the first in {first_reject}"
             if n_read
-            else "there is no row to learn"
+            else f"there is no row to learn{left_out_words(run.sources)}"
         )
     model.last_run = checkpointer.identity
     save(model, run.path)

@@ -10,6 +10,7 @@ class ReadOptions:
     """How files are to be read; what is not said is found out from their content."""
 
     delimiter: str | None = None  # between fields of CSV
+    where: str | None = None  # the condition on rows to be read: see `onepass.tables.readers.condition`
 
 
 AS_FOUND = ReadOptions()

@@ -20,6 +20,14 @@ class Source(Protocol):
 
     name: str
 
+    @property
+    def left_out(self) -> int:
+        """Rows that a condition left out when the rows were last read."""
+
+    @property
+    def unreadable(self) -> str:
+        """The first value that the condition could not be told by, with its place; empty if there was none."""
+
     def columns(self) -> list[str] | None:
         """Names of the columns, or None where every row may have its own."""
 
@@ -48,6 +56,8 @@ class TableFile:
     """A table that can be read from its beginning as often as needed: the base class of all formats."""
 
     name: str
+    left_out: int = 0
+    unreadable: str = ""
 
     def columns(self) -> list[str] | None:
         """Names of the columns, or None where every row may have its own."""
@@ -77,6 +87,16 @@ class StandardInput:
         self._table, self._stream = table, stream
         self._coming = table.batches(None, 0)
         self._kept: list[RowBatch] = []
+
+    @property
+    def left_out(self) -> int:
+        """Rows that a condition left out."""
+        return self._table.left_out
+
+    @property
+    def unreadable(self) -> str:
+        """The first value that the condition could not be told by."""
+        return self._table.unreadable
 
     def columns(self) -> list[str] | None:
         """Names of the columns, or None where every row may have its own."""

@@ -1,0 +1,97 @@
+"""--where, from the user's side."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+import onepass
+from onepass.tables.inputs import Inputs, steps
+from onepass.tables.readers.options import ReadOptions
+from onepass.tables.schema import SchemaOptions, infer_model
+from onepass.tables.training import TrainingRun, train
+from tests.cli.conftest import Run
+from tests.helpers.tables import trips, write_csv
+
+ROWS = trips(2000)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write_csv(tmp_path / "trips.csv", ROWS)
+
+
+def test_a_model_of_some_rows_is_that_of_a_file_with_these_rows_only(run: Run, file: Path, tmp_path: Path) -> None:
+    kept = [row for row in ROWS if row["price"] > 15 and row["car"] != "van"]
+    other = write_csv(tmp_path / "kept.csv", kept)
+    condition = ("--where", "price > 15 and car != 'van'")
+    first = run("fit", file, "--target", "price", "--model", tmp_path / "a", *condition, "--json")
+    assert first.code == 0, first
+    (told,) = [event for event in first.events if event.get("name") == "left out"]
+    assert told["left_out"] == len(ROWS) - len(kept)
+    assert run("fit", other, "--target", "price", "--model", tmp_path / "b", "-q").code == 0
+    one, two = onepass.load(tmp_path / "a"), onepass.load(tmp_path / "b")
+    assert one.n_rows == len(kept)
+    assert one.n_rejected == 0
+    assert (one.estimator.coef_ == two.estimator.coef_).all()
+    scores = [
+        [event for event in run("evaluate", *given, "--target", "price", "--json").events if event["event"] == "done"]
+        for given in ((file, *condition), (other,))
+    ]
+    assert scores[0][0]["scores"] == scores[1][0]["scores"]
+
+
+def test_rows_that_do_not_match_are_not_predicted(run: Run, file: Path, tmp_path: Path) -> None:
+    assert run("fit", file, "--target", "price", "--model", tmp_path / "m", "-q").code == 0
+    out = tmp_path / "out.csv"
+    done = run("predict", tmp_path / "m", file, "--where", "id % 500 == 1", "--keep", "id", "--out", out)
+    assert done.code == 0, done
+    assert "left out:      1,996 rows by --where 'id % 500 == 1'" in done.out
+    with out.open() as opened:
+        assert [row["id"] for row in csv.DictReader(opened)] == ["1", "501", "1001", "1501"]
+    done = run("predict", tmp_path / "m", file, "--where", "id < 0")
+    assert done.code == 1
+    assert "there is no row to predict: the condition left out all 2,000" in done.err
+
+
+def test_an_interrupted_run_over_some_rows_is_resumed_bit_for_bit(file: Path, tmp_path: Path) -> None:
+    inputs = Inputs((str(file), str(file)), reading=ReadOptions(where="wait > 1"))
+    models = []
+    for stop_after in (None, 300):
+        model, _ = infer_model(inputs.sources(), SchemaOptions("price", buckets=40_000), rereadable=True)
+        assert model.rows_per_block < 300  # many features: small blocks
+        path = tmp_path / f"{stop_after}.onepass"
+        start, sources = None, inputs.sources()
+        if stop_after is not None:
+            for step in steps(model, inputs, sources):
+                model.learn(step.rows)
+                start = step.position
+                if model.n_rows >= stop_after:
+                    break
+        train(TrainingRun(model, path, inputs, inputs.sources(), start))
+        models.append(path.read_bytes())
+    assert models[0] == models[1]
+
+
+def test_a_run_over_other_rows_is_another_run(file: Path) -> None:
+    one, other = (Inputs((str(file),), reading=ReadOptions(where=where)) for where in ("wait > 1", "wait > 2"))
+    assert one.identity() != other.identity()
+
+
+def test_a_first_file_without_matching_rows_does_no_harm(run: Run, file: Path, tmp_path: Path) -> None:
+    cheap = write_csv(tmp_path / "cheap.csv", [row for row in ROWS if row["price"] <= 15])
+    done = run("fit", cheap, file, "--target", "price", "--model", tmp_path / "m", "--where", "price > 15", "-q")
+    assert done.code == 0, done
+    done = run("fit", cheap, "--target", "price", "--model", tmp_path / "n", "--where", "price > 15")
+    assert done.code == 1
+    assert "cheap.csv has no rows: the condition left out all" in done.err
+
+
+def test_a_wrong_condition_is_refused_with_its_place(run: Run, file: Path) -> None:
+    done = run("fit", file, "--target", "price", "--where", "price = 0")
+    assert done.code == 2
+    assert "\n    price = 0\n          ^\n" in done.err
+    done = run("evaluate", file, "--target", "price", "--where", "prize > 0")
+    assert done.code == 1
+    assert "--where: " in done.err
+    assert "(did you mean 'price'?)" in done.err

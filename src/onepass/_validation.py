@@ -21,6 +21,7 @@ __all__ = [
     "as_generator",
     "as_nonnegative",
     "as_positive",
+    "as_row_weights",
     "as_rows",
     "as_seed",
     "as_share",
@@ -122,6 +123,21 @@ def as_targets(value: Any, n_rows: int, single: bool) -> FloatArray:
         allowed = "a number" if single else f"shape ({n_rows},), one target a row of X"
         raise ValueError(f"y must be {allowed}, got shape {array.shape}")
     return np.ascontiguousarray(array.reshape(n_rows))
+
+
+def as_row_weights(value: Any, n_rows: int) -> FloatArray | None:
+    """``value`` as weights above 0 and up to 1, ``(n_rows,)``; None where all rows count in full."""
+    if value is None:
+        return None
+    array = np.ascontiguousarray(np.atleast_1d(as_floats(value, "sample_weight")))
+    if array.shape != (n_rows,):
+        raise ValueError(f"sample_weight must have shape ({n_rows},), a weight per row of X, got shape {array.shape}")
+    if ((array <= 0.0) | (array > 1.0)).any():
+        raise ValueError(
+            f"sample_weight must be above 0 and at most 1, got {_first(array, (array <= 0.0) | (array > 1.0))}: leave "
+            "out rows of weight 0, and learn a row again that is to count more than once"
+        )
+    return array
 
 
 def as_covariance(value: Any, size: int, name: str = "cov") -> FloatArray:

@@ -217,10 +217,69 @@ def test_whole_weights_repeat_rows_in_place() -> None:
     learned = BayesianPerceptronRegressor().fit(X, NUMBERS, sample_weight=weights)
     again = BayesianPerceptronRegressor().fit(X[index], NUMBERS[index])
     np.testing.assert_array_equal(learned.predict(X), again.predict(X))
-    with pytest.raises(ValueError, match=r"whole numbers, got 0\.5: a row can be learned again, but no part of it$"):
-        BayesianPerceptronClassifier().fit(X, LABELS, sample_weight=np.full(300, 0.5))
-    with pytest.raises(ValueError, match=r"whole numbers, got 0\.5.*pass noise=<variance> to allow fractions"):
-        BayesianPerceptronRegressor().fit(X, NUMBERS, sample_weight=np.full(300, 0.5))
+
+
+FRACTIONS = rng.uniform(0.0, 2.6, 300)
+
+
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [
+        (BayesianPerceptronClassifier(), LABELS),
+        (BayesianPerceptronClassifier(prior_scale="auto", standardize=True), LABELS),
+        (BayesianPerceptronClassifier(covariance="diagonal", drift="auto"), LABELS),
+        (BayesianPerceptronClassifier(), THREE),
+        (BayesianPerceptronRegressor(standardize=True), NUMBERS),
+        (BayesianPerceptronRegressor("exp"), np.round(np.abs(NUMBERS))),
+        (BayesianMLPClassifier((5,)), THREE),
+        (BayesianMLPClassifier((5,), members=2), LABELS),
+        (BayesianMLPRegressor((5,)), NUMBERS),
+    ],
+)
+def test_fractions_of_weights_count_between_the_whole_ones(model: Any, y: Any) -> None:
+    less, more = np.floor(FRACTIONS), np.ceil(FRACTIONS)
+    seen = [clone(model).fit(X, y, sample_weight=weights) for weights in (less, FRACTIONS, more)]
+    evidences = [own.log_evidence_ for own in seen]
+    assert evidences[0] > evidences[1] > evidences[2]
+    rows = clone(model)
+    for part in (slice(0, 130), slice(130, 300)):  # in any split, the warm-up among it
+        options = {"classes": np.unique(y)} if hasattr(model, "predict_proba") else {}
+        rows.partial_fit(X[part], y[part], sample_weight=FRACTIONS[part], **options)
+    np.testing.assert_allclose(outputs(rows), outputs(seen[1]), rtol=1e-9)
+    assert rows.log_evidence_ == pytest.approx(evidences[1])
+
+
+def test_weights_of_rows_that_are_predicted_first() -> None:
+    for model, y in (
+        (BayesianPerceptronClassifier(), LABELS),
+        (BayesianPerceptronRegressor(), NUMBERS),
+        (BayesianPerceptronRegressor(noise=0.3), NUMBERS),
+        (BayesianMLPClassifier((5,), standardize=False), LABELS),
+    ):
+        first = clone(model).fit(X[:50], y[:50])
+        learned = clone(first).fit(X[:50], y[:50]).partial_fit(X[50:], y[50:], sample_weight=FRACTIONS[50:])
+        predicted = first.predict_then_learn(X[50:], y[50:], sample_weight=FRACTIONS[50:])
+        assert len(predicted.mean) == len(predicted.log_density) == 250
+        np.testing.assert_allclose(outputs(first), outputs(learned), rtol=1e-8)
+    one = BayesianPerceptronRegressor().fit(X[:50], NUMBERS[:50])
+    nothing = one.predict_then_learn(X[50:51], NUMBERS[50:51], sample_weight=[0.25])
+    expected = clone(one).fit(X[:50], NUMBERS[:50]).predict(X[50:51])
+    np.testing.assert_allclose(nothing.mean, expected)
+    before = one.predict(X)
+    one.predict_then_learn_encoded(X, NUMBERS, np.zeros(300))
+    np.testing.assert_array_equal(one.predict(X), before)
+    one.learn_encoded(X, NUMBERS, np.zeros(300))
+    np.testing.assert_array_equal(one.predict(X), before)
+
+
+def test_weights_and_passes_go_together_and_are_saved(tmp_path: Any) -> None:
+    weights = rng.uniform(0.1, 3.0, 300)
+    once = BayesianPerceptronRegressor(noise=0.3).fit(X, NUMBERS, weights)
+    again = BayesianPerceptronRegressor(noise=0.3, passes=3).fit(X, NUMBERS, weights)
+    np.testing.assert_allclose(again.coef_, once.coef_, rtol=1e-7)
+    model = BayesianPerceptronRegressor(standardize=True).fit(X, NUMBERS, sample_weight=weights)
+    onepass.save(model, tmp_path / "model")
+    assert onepass.load(tmp_path / "model").log_evidence_ == model.log_evidence_
 
 
 def test_with_fixed_noise_any_weight_divides_it() -> None:

@@ -21,7 +21,13 @@ from cython.cimports.onepass.engine.gumbel import (
 )
 from cython.cimports.onepass.engine.matches import sigmoid_label
 from cython.cimports.onepass.engine.small_matrices import add_square, divide_by_root, factorise
-from cython.cimports.onepass.engine.vector_matches import MOST_NODES, VectorLikelihood, VectorMatch, as_array
+from cython.cimports.onepass.engine.vector_matches import (
+    MOST_NODES,
+    VectorLikelihood,
+    VectorMatch,
+    as_array,
+    temper_separate,
+)
 from numpy.polynomial.laguerre import laggauss
 from numpy.polynomial.legendre import leggauss
 
@@ -499,6 +505,8 @@ class CategoricalOutputs(VectorLikelihood):
             log_z = self.doubt_separate(log_z, target, state, out)
             if state.trust.calm < 0.0:
                 self.match_logits(mean, cov, label, out)
+        if state.row_weight != 1.0:
+            temper_separate(self.n_outputs, state.row_weight, cov, out)
         return log_z
 
     def match_logits(self, mean, cov, label, out):

@@ -77,6 +77,7 @@ def _learn_rows(work, shape, rule, noise, sites, mean, cov, space, signals, old,
         if sites is not None and sites.filled:
             removed = _without_site(i, shape, sites, mean, cov, space, signals, old, match)
         project(shape, cov, signals, space)
+        work.start_row(i, noise)
         density = rule.likelihood.match(signals.mean, space.cov, target, noise, match)
         if removed and (not isfinite(density) or not isfinite(_magnitude(space, match.score))):
             return t

@@ -173,6 +173,7 @@ def match_in_turn(
                     cov[k * n + m] = total
                     cov[m * n + k] = total
             target = cython.address(work.targets[i, 0])
+            work.start_row(i, noise)
             density = rule.likelihood.match(cython.address(mean[0]), cython.address(cov[0]), target, noise, match)
             if not isfinite(density):
                 matched = t

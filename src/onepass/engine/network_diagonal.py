@@ -71,6 +71,7 @@ def _learn_rows(work, shape, rule, noise, mean, variance, space, signals, match)
             for j in range(shape.size):
                 variance[j] += rule.drift * (rule.prior_var[j] - variance[j])
         _look(shape, rule.activation, x, mean, variance, signals, space)
+        work.start_row(i, noise)
         density = _match(shape, rule.likelihood, signals, space, target, noise, match)
         total = density
         for j in range(shape.n_outputs):

@@ -474,6 +474,7 @@ def _learn_row(work, i, t, shape, rule, noise, mean, values, memory, small, matc
     scales = cov + n * n  # s of every layer
     root = scales + shape.n_layers
     rest = root + (n + 1) * n
+    work.start_row(i, noise)
     density = rule.likelihood.match(outputs, cov, cython.address(work.targets[i, 0]), noise, match)
     total = density
     for k in range(n):

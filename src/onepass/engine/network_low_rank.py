@@ -111,6 +111,7 @@ def _learn_rows(work, first, shape, rule, noise, mean, variance, precision_root,
         target = cython.address(work.targets[i, 0])
         x = cython.address(work.rows[i, 0])
         _look(shape, rule.activation, x, mean, variance, cov_root, used[0], signals, space)
+        work.start_row(i, noise)
         density = rule.likelihood.match(signals.mean, space.cov, target, noise, match)
         total = density
         for k in range(n):

@@ -92,15 +92,21 @@ class TrainingPass:
     record : receives what each row was predicted from, (n, 5, K), see `VectorLikelihood.describe`, or None
     is_first : whether these rows are new; then learning stops after a row that raises an alarm, see `outliers`
     noise_gain, noise_bound : of the noise's learning, see `onepass.engine.vector_matches.VectorLikelihood.learn_noise`
+    weights : of the rows, (n,), above 0 and up to 1; or None where they are all 1
     """
 
-    def __init__(self, rows, targets, order, densities, trust, record, is_first, noise_gain, noise_bound):
+    def __init__(self, rows, targets, order, densities, trust, record, is_first, noise_gain, noise_bound, weights=None):
         self.rows, self.targets = np.ascontiguousarray(rows), np.ascontiguousarray(targets)
         self.densities, self.trust, self.is_first = densities, trust, is_first
         self.order = np.ascontiguousarray(order, dtype=np.intp)
         self.keeps_record = record is not None
         self.record = np.empty((0, 5, 1)) if record is None else record
         self.noise_gain, self.noise_bound = noise_gain, noise_bound
+        self.weights = weights
+
+    def start_row(self, i, noise):
+        """Weigh the row that comes now."""
+        noise.row_weight = 1.0 if self.weights is None else self.weights[i]
 
     def write_down(self, i, density, rule, mean, cov, noise, match):
         """Write down what a row was predicted from, and how likely its target was."""

@@ -47,6 +47,7 @@ class TrainingPass:
         is_first: bool,
         noise_gain: float,
         noise_bound: float,
+        weights: FloatArray | None = ...,
     ) -> None: ...
 
 class Sites:

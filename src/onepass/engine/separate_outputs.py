@@ -114,6 +114,7 @@ def _learn_rows(work, shape, rule, noise, mean, cov, space, match):
 def match_row(work, i, rule, noise, mean, cov, match):
     """Match a row and write down what is known of it; False, with nothing written, where it is not finite."""
     target = cython.address(work.targets[i, 0])
+    work.start_row(i, noise)
     density = rule.likelihood.match_separate(mean, cov, target, noise, match)
     k: cython.Py_ssize_t
     total = density

@@ -21,6 +21,9 @@ cdef struct Tilt:
 cdef class LearningState:
     cdef public double noise, noise_weight, noise_window, log_evidence, n_seen, log_density
     cdef public Trust trust
+    cdef const double[::1] row_weights
+    cdef Py_ssize_t n_weighted  # rows of these that have been learned
+    cdef double row_weight(self) noexcept nogil
     cpdef void assign(self, LearningState other) noexcept nogil
     cpdef void begin_anew(self) noexcept nogil
 
@@ -37,6 +40,9 @@ cdef (double, double, double) _learn_again(
     CompiledLikelihood likelihood, LearningState state, double mean, double var, double input_var, double y, double* site
 ) noexcept nogil
 cdef (double, double) _learned_noise(Tilt tilt, double log_noise, double weight, double trusted) noexcept nogil
+cdef (double, double) _tempered_noise(
+    LearningState state, double noise, double noise_weight, double row_weight
+) noexcept nogil
 cdef double _towards(double old, double new) noexcept nogil
 cdef (double, double) score_row(
     CompiledLikelihood likelihood, LearningState state, double mean, double var, double y

@@ -8,6 +8,9 @@ it before anything is learned from it.
 A target that is not to be trusted, see `outliers`, is one of a mixture: the noise is learned from it as far as it is
 trusted, and the weights by what the mixture says.
 
+A row of a weight below 1 has its likelihood to that power: of its match the site is taken to it, which for Gaussian
+noise is exact, and so is what it says about the noise.
+
 A row that is learned again, by expectation propagation, first has its previous contribution removed: its *site*, the
 Gaussian factors by which it multiplied the beliefs about its pre-activation and about the log noise.
 """
@@ -75,6 +78,7 @@ class LearningState:
     Attributes
     ----------
     log_density : that of the last row, before it was learned
+    row_weights : weights in (0, 1] of the rows to come, or None where they are all 1
     """
 
     def __init__(
@@ -90,6 +94,7 @@ class LearningState:
         self.log_evidence, self.n_seen = log_evidence, n_seen
         self.log_density = 0.0
         self.trust = Trust() if trust is None else trust
+        self.row_weights, self.n_weighted = None, 0
 
     @property
     def learns_noise(self):
@@ -98,13 +103,24 @@ class LearningState:
 
     def copy(self):
         """Make an independent copy."""
-        return LearningState(*self.to_array()[:N_NUMBERS], self.trust.copy())
+        made = LearningState(*self.to_array()[:N_NUMBERS], self.trust.copy())
+        made.row_weights, made.n_weighted = self.row_weights, self.n_weighted
+        return made
 
     def assign(self, other):
         """Take over another state's numbers."""
         self.noise, self.noise_weight, self.noise_window = other.noise, other.noise_weight, other.noise_window
         self.log_evidence, self.n_seen = other.log_evidence, other.n_seen
+        self.n_weighted = other.n_weighted
         self.trust.assign(other.trust)
+
+    def weigh(self, weights):
+        """Take weights ``(n,)`` of the next rows, in their order; None for rows that count in full."""
+        self.row_weights, self.n_weighted = weights, 0
+
+    def row_weight(self):
+        """Weight of the row that comes now."""
+        return 1.0 if self.row_weights is None else self.row_weights[self.n_weighted]
 
     def to_array(self):
         """All numbers, ``(5,)``, as they stand in files; those of the trust after them where not all is trusted."""
@@ -226,6 +242,15 @@ def learn_scalar(likelihood, state, mean, var, input_var, y):
     score = match.score
     information = match.information
     ratio = match.variance_ratio + information * input_var
+    row_weight = state.row_weight()
+    if row_weight != 1.0:
+        # The site's precision and shift, times the weight, as the step that they make.
+        after = row_weight + (1.0 - row_weight) * ratio
+        score *= row_weight / after
+        information *= row_weight / after
+        ratio /= after
+        if learns_noise:
+            noise, noise_weight = _tempered_noise(state, noise, noise_weight, row_weight)
     if not (isfinite(var) and isfinite(score * var) and isfinite(score + information + ratio + log_z)):
         return NAN, NAN, NAN
     if not isfinite(noise + noise_weight):
@@ -233,8 +258,9 @@ def learn_scalar(likelihood, state, mean, var, input_var, y):
     state.noise = noise
     state.noise_weight = noise_weight
     state.log_density = log_z
-    state.log_evidence += log_z
+    state.log_evidence += row_weight * log_z
     state.n_seen += 1.0
+    state.n_weighted += 1
     if doubts:
         state.trust.note(doubt.shares, doubt.blank)
         state.trust.learn()
@@ -250,6 +276,13 @@ def _learned_noise(tilt, log_noise, weight, trusted):
     move = tilt.log_noise - log_noise
     var = trusted * 2.0 / tilt.noise_weight + (1.0 - trusted) * (2.0 / weight + trusted * move * move)
     return exp(log_noise + trusted * move), 2.0 / var
+
+
+def _tempered_noise(state, noise, noise_weight, row_weight):
+    """The noise and its weight after a row whose site, of the log noise, counts so much."""
+    weight = state.noise_weight + row_weight * (noise_weight - state.noise_weight)
+    before = (1.0 - row_weight) * state.noise_weight * log(state.noise)
+    return exp((before + row_weight * noise_weight * log(noise)) / weight), weight
 
 
 def learn_site(likelihood, state, mean, var, input_var, y, site):
@@ -274,6 +307,8 @@ def _learn_again(likelihood, state, mean, var, input_var, y, site):
     """Replace the site of a row by what the row says given all the others; a site that can't be removed stays."""
     noise_precision = 0.5 * state.noise_weight
     learns_noise: cython.bint = noise_precision > 0.0
+    row_weight = state.row_weight()
+    state.n_weighted += 1
     left = 1.0 - site[0] * var
     noise_left = noise_precision - site[2]
     if not (left > _SITE_MARGIN and noise_left >= _SITE_MARGIN * noise_precision):
@@ -300,11 +335,11 @@ def _learn_again(likelihood, state, mean, var, input_var, y, site):
     new[3] = 0.0
     if learns_noise:
         noise, weight = _learned_noise(tilt, log_noise, 2.0 * noise_left, trusted)
-        new[2] = _towards(site[2], 0.5 * weight - noise_left)
-        new[3] = _towards(site[3], 0.5 * weight * log(noise) - noise_left * log_noise)
+        new[2] = _towards(site[2], row_weight * (0.5 * weight - noise_left))
+        new[3] = _towards(site[3], row_weight * (0.5 * weight * log(noise) - noise_left * log_noise))
     ratio = match.variance_ratio + match.information * input_var
-    new[0] = _towards(site[0], match.information / ratio)
-    new[1] = _towards(site[1], (match.score + match.information * cavity_mean) / ratio)
+    new[0] = _towards(site[0], row_weight * match.information / ratio)
+    new[1] = _towards(site[1], row_weight * (match.score + match.information * cavity_mean) / ratio)
     after = left + new[0] * var  # the precision with the new site over that with the old one
     if not (ratio > 0.0 and after > _SITE_MARGIN and isfinite(after + new[1] + new[2] + new[3])):
         return 0.0, 0.0, 1.0

@@ -7,6 +7,7 @@ cdef enum:
 cdef class NoiseState:
     cdef readonly object noise, noise_weight, scale, scale_weight
     cdef public Trust trust
+    cdef public double row_weight
     cdef double factor  # by which the noise is larger, for the moment
     cdef double* noise_of
     cdef double* noise_weight_of
@@ -120,6 +121,8 @@ cdef double noise_given(double mean, double var) noexcept nogil
 cdef bint remove_site(
     const double* cov, const double* precision, const double* h, const double* values, VectorMatch out
 ) noexcept nogil
+cdef void temper(Py_ssize_t n, double weight, const double* cov, VectorMatch out) noexcept nogil
+cdef void temper_separate(Py_ssize_t n, double weight, const double* cov, VectorMatch out) noexcept nogil
 cdef void fill_site(Py_ssize_t n, const double* cov, VectorMatch out) noexcept nogil
 cdef double _add(double keep, double old, double own, double new) noexcept nogil
 cdef object as_array(const double* values, Py_ssize_t n)

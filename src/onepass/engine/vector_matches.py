@@ -61,10 +61,15 @@ class NoiseState:
     scale : predictive scales, by which all variances of a prediction are multiplied
     scale_weight : how many rows each rests on; 0 where it is fixed
     trust : which rows are to be trusted; all of them by default
+
+    Attributes
+    ----------
+    row_weight : the power, above 0 and up to 1, to which the likelihood of the row that comes now is taken
     """
 
     def __init__(self, noise, noise_weight, scale, scale_weight, trust: Trust = None):
         self.trust, self.factor = Trust() if trust is None else trust, 1.0
+        self.row_weight = 1.0
         arrays = [np.array(part, dtype=np.float64, order="C") for part in (noise, noise_weight, scale, scale_weight)]
         self.noise, self.noise_weight, self.scale, self.scale_weight = arrays
         view: cython.double[::1] = self.noise
@@ -205,6 +210,8 @@ class VectorLikelihood:
             log_z = self.doubt(log_z, mean, cov, target, state, out)
             if state.trust.calm < 0.0:
                 self.match_trusted(mean, cov, target, state, out)
+        if state.row_weight != 1.0:
+            temper(self.size, state.row_weight, cov, out)
         return log_z
 
     def match_trusted(self, mean, cov, target, state, out):
@@ -429,6 +436,36 @@ def fill_site(n, cov, out):
     apply(n, out.third, out.information, out.score, out.precision, out.shift)
 
 
+def temper(n, weight, cov, out):
+    """Take the site of a match to a power: the step becomes ``weight (I - (1 - weight) information cov)⁻¹`` of it."""
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    for i in range(n):
+        for j in range(n):
+            entry = 0.0
+            for k in range(n):
+                entry += out.information[i * n + k] * cov[k * n + j]
+            out.second[i * n + j] = (1.0 if i == j else 0.0) - (1.0 - weight) * entry
+    invert(n, out.second, out.third)
+    apply(n, out.third, out.information, out.score, out.first, out.vector)
+    for i in range(n):
+        out.score[i] = weight * out.vector[i]
+        out.shift[i] *= weight
+    for i in range(n * n):
+        out.information[i] = weight * out.first[i]
+        out.precision[i] *= weight
+
+
+def temper_separate(n, weight, cov, out):
+    """The same for independent outputs, of which each one's own information is known."""
+    k: cython.Py_ssize_t
+    for k in range(n):
+        share = weight / (1.0 - (1.0 - weight) * out.own_information[k] * cov[k * (n + 1)])
+        out.score[k] *= share
+        out.own_information[k] *= share
+
+
 def as_array(values, n):
     """Numbers in an array of their own."""
     result = np.empty(n)
@@ -516,7 +553,7 @@ class NoisyNumbers(VectorLikelihood):
         By rows that are not far off: an error a few times as large as the noise may well be the network's own, and
         a noise learned without them would shrink, by which it would distrust even more.
         """
-        near = 1.0 - state.trust.far_off()
+        near = state.row_weight * (1.0 - state.trust.far_off())
         k: cython.Py_ssize_t
         for k in range(self.n_outputs):
             if isnan(target[k]):
@@ -856,6 +893,12 @@ class CountOutput(VectorLikelihood):
         """Match the belief about the dispersion; ``bound`` is the most rows that it rests on."""
         if state.noise_weight_of[0] > 0.0 and state.trust.distrust < 0.5:
             after, weight = learn_dispersion(mean[0], cov[0], target[0], state.noise_of[0], state.noise_weight_of[0])
+            share = state.row_weight
+            if share != 1.0:  # what the row says about the log of the dispersion, to that power
+                before = (1.0 - share) * state.noise_weight_of[0]
+                own = share * weight
+                weight = before + own
+                after = exp((before * log(state.noise_of[0]) + own * log(after)) / weight)
             state.noise_of[0] = after
             state.noise_weight_of[0] = min(weight, bound)
 

@@ -13,6 +13,7 @@ class NoiseState:
     scale: FloatArray
     scale_weight: FloatArray
     trust: Trust
+    row_weight: float
     def __init__(
         self,
         noise: FloatArray,

@@ -24,7 +24,7 @@ from onepass._validation import as_count, one_of
 from onepass.beliefs.structures import Covariance
 from onepass.estimators.batch import Batch, PredictedRows, as_dense, is_sparse
 from onepass.estimators.files import SavableEstimator
-from onepass.estimators.inputs import SCALES
+from onepass.estimators.inputs import SCALES, repeats
 from onepass.estimators.scaling import Scaling, warn_of_scales
 from onepass.models.drift import AUTO, as_drift
 from onepass.models.ensemble import Ensemble
@@ -43,6 +43,7 @@ _LEARNED = (
     "_n_rows",
     "_unscored_rows",
     "_unscored_evidence",
+    "_short_weights",
 )
 
 
@@ -62,7 +63,8 @@ class OnePassEstimator(SavableEstimator):
         X : (n, d) array, data frame or sparse matrix
         y : (n,) array
         sample_weight : (n,) array, optional
-            A whole weight ``w`` stands for the row learned ``w`` times in its place.
+            A whole weight ``w`` stands for the row learned ``w`` times in its place; of a fraction the row's
+            likelihood is taken to that power.
         """
         return self._learn(X, y, sample_weight, restart=True, passes=self.passes)
 
@@ -74,31 +76,33 @@ class OnePassEstimator(SavableEstimator):
         X, y = self._checked_pairs(X, y, restart=restart)
         weights = self._checked_weights(sample_weight, X)
         targets = self._encoded(y, classes, restart=restart)
-        batch = Batch(*self._weighted(X, targets, weights))
-        if passes > 1 and batch.weights is not None:
-            raise ValueError(f"sample_weight with a fixed noise needs passes=1, got passes={passes}")
         if restart:
             self._restart(X)
         if self._n_rows == 0 and not self.standardize:
-            self._warn_of_targets(batch)
-        self.learn_encoded(batch.rows, batch.targets, batch.weights, passes)
+            self._warn_of_targets(Batch(X, targets.reshape(len(targets), -1)))
+        self.learn_encoded(X, targets, weights, passes)
         return self
 
-    def learn_encoded(self, X: Any, targets: FloatArray, weights: FloatArray | None = None, passes: int = 1) -> None:
+    def learn_encoded(
+        self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None, passes: int = 1
+    ) -> None:
         """Learn rows ``(n, d)`` and targets as the models take them, ``(n,)`` or ``(n, q)``, checked by the caller.
 
-        For an estimator that has been fitted before: what `partial_fit` checks costs a third of the time.
+        Weights ``(n,)`` may be any that are not negative. For an estimator that has been fitted before: what
+        `partial_fit` checks costs a third of the time.
         """
+        given = self._weighted(Batch(X, targets.reshape(len(targets), -1), sample_weight), passes)
+        if not len(given):
+            return
         with self._all_or_none():
-            for batch, times in self._stages(Batch(X, targets.reshape(len(targets), -1), weights), passes):
+            for batch, times in self._stages(given, passes):
                 options = self._learning_options(times)
                 for part in self._standardized(batch, len(batch) if times > 1 else _CHUNK):
                     for k, rows, column, own_weights in part.observed_columns():
-                        ensemble, scale = self._ensembles[k], self._target_scaling.scale[k]
                         if own_weights is None:
-                            ensemble.learn(rows, column, **options)
+                            self._ensembles[k].learn(rows, column, **options)
                         else:
-                            self._learn_weighted(ensemble, scale, rows, column, own_weights)
+                            self._learn_weighted(k, rows, column, own_weights, options)
                 self._n_rows += len(batch)
 
     @contextmanager
@@ -124,35 +128,53 @@ class OnePassEstimator(SavableEstimator):
         self._unscored_evidence += float(self._log_scales @ (len(first) - self._n_observed))
         if passes > 1:  # which take all rows together: the first stage has but shown the evidence of the warm-up
             self._ensembles, self._n_rows = self._new_ensembles(), 0
+            self._short_weights = np.zeros(self._n_targets)
             yield batch, passes
         elif len(rest):
             yield rest, passes
 
-    def _predict_then_learn(self, X: Any, y: Any, classes: Any = None) -> PredictedRows:
+    def _predict_then_learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> PredictedRows:
         """Predict every row just before learning it."""
         self._check_parameters()
         restart = not self.__sklearn_is_fitted__()
         self._check_warm()
         X, y = self._checked_pairs(X, y, restart=restart)
+        weights = self._checked_weights(sample_weight, X)
         targets = self._encoded(y, classes, restart=restart)
         if restart:
             self._restart(X)
-        return self.predict_then_learn_encoded(X, targets)
+        return self.predict_then_learn_encoded(X, targets, weights)
 
-    def predict_then_learn_encoded(self, X: Any, targets: FloatArray) -> PredictedRows:
-        """Predict rows, then learn them, on the terms of `learn_encoded`; not during a warm-up."""
+    def predict_then_learn_encoded(
+        self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None
+    ) -> PredictedRows:
+        """Predict rows, then learn them, on the terms of `learn_encoded`; not during a warm-up.
+
+        A row of weight 0 is predicted, and neither scored nor learned.
+        """
         self._check_warm()
-        batch = Batch(X, targets.reshape(len(targets), -1))
+        targets = targets.reshape(len(targets), -1)
+        if sample_weight is None:
+            return self._predict_then_learn_batch(Batch(X, targets))
+        index, powers = repeats(np.where(sample_weight > 0.0, sample_weight, 1.0))
+        targets = np.where(sample_weight[:, None] > 0.0, targets, np.nan)
+        predicted = self._predict_then_learn_batch(Batch(X[index], targets[index], powers))
+        return predicted.at(np.flatnonzero(np.diff(index, prepend=-1)))
+
+    def _predict_then_learn_batch(self, batch: Batch) -> PredictedRows:
+        """Predict rows, then learn them; weights are at most 1."""
         parts = []
         for part in self._standardized(batch, _CHUNK):
             pairs = zip(self._ensembles, part.targets.T, strict=True)
-            seen = [_predict_score_learn(ensemble, part.rows, column) for ensemble, column in pairs]
+            seen = [_predict_score_learn(ensemble, part.rows, column, part.weights) for ensemble, column in pairs]
             moments = self._predicted([prediction for prediction, _ in seen])
             densities, outliers, changes = (
                 np.array(own) for own in zip(*(scores[:3] for _, scores in seen), strict=True)
             )
             log_density = densities.sum(axis=0) - ~np.isnan(part.targets) @ self._log_scales
             parts.append(PredictedRows(*moments, log_density, outliers.max(axis=0), changes.max(axis=0)))
+            if part.weights is not None:
+                self._short_weights = self._short_weights + (1.0 - part.weights) @ ~np.isnan(part.targets)
         self._n_rows += len(batch)
         return PredictedRows.joined(parts)
 
@@ -212,6 +234,7 @@ class OnePassEstimator(SavableEstimator):
         self._n_rows = 0
         # Rows that set the scale have no density that was fixed before they came.
         self._unscored_rows, self._unscored_evidence = 0, 0.0
+        self._short_weights = np.zeros(self._n_targets)
 
     def _with_warm_up(self, batch: Batch) -> Batch:
         """Start again from the statistics of all rows so far; what is to be learned are all of these rows."""
@@ -222,7 +245,7 @@ class OnePassEstimator(SavableEstimator):
         self._target_scaling = self._scaling_of_targets(first.targets)
         self._ensembles = self._new_ensembles()
         self._waiting = batch if len(batch) < self.warm_up else None
-        self._n_rows = 0
+        self._n_rows, self._short_weights = 0, np.zeros(self._n_targets)
         return batch
 
     def _new_ensembles(self) -> list[Ensemble]:
@@ -265,9 +288,18 @@ class OnePassEstimator(SavableEstimator):
         """Mean, variance and noise that the ensembles predicted, in the targets' own units."""
         raise NotImplementedError
 
-    def _learn_weighted(self, ensemble: Ensemble, scale: float, rows: Any, column: Any, weights: Any) -> None:
-        """Learn rows with weights that `_weighted` has not made repeated rows of."""
-        raise NotImplementedError
+    def _weighted(self, batch: Batch, passes: int) -> Batch:
+        """The rows to learn, as often as their weights say; each with a weight above 0 that `_learn_weighted` takes."""
+        if batch.weights is None:
+            return batch
+        index, powers = repeats(batch.weights)
+        return Batch(batch.rows[index], batch.targets[index], powers)
+
+    def _learn_weighted(self, k: int, rows: Any, column: FloatArray, weights: FloatArray, options: Any) -> None:
+        """Let an ensemble learn rows with the weights that `_weighted` has left: of likelihoods to these powers."""
+        self._ensembles[k].learn(rows, column, sample_weight=weights, **options)
+        self._short_weights = self._short_weights.copy()
+        self._short_weights[k] += (1.0 - weights).sum()
 
     def _scaled_columns(self, X: Any) -> Any:
         """The numbers of rows ``(n, d)`` by the scale that they have, a column each."""
@@ -356,21 +388,26 @@ class OnePassEstimator(SavableEstimator):
 
     @property
     def _n_observed(self) -> FloatArray:
-        """In how many rows each number of the targets was observed, ``(q,)``."""
-        return np.array([ensemble.members[0].n_seen for ensemble in self._ensembles], dtype=np.float64)
+        """In how many rows each number of the targets was observed, ``(q,)``; those of small weight count less."""
+        seen = np.array([ensemble.members[0].n_seen for ensemble in self._ensembles], dtype=np.float64)
+        return seen - self._short_weights
 
 
-def _predict_score_learn(ensemble: Ensemble, rows: Any, column: FloatArray) -> tuple[Prediction, RowScores]:
+def _predict_score_learn(
+    ensemble: Ensemble, rows: Any, column: FloatArray, weights: FloatArray | None
+) -> tuple[Prediction, RowScores]:
     """Predict every row just before it is learned, or passed over because its target was not observed."""
     seen = ~np.isnan(column)
+    options = {} if weights is None else {"sample_weight": weights}
     if seen.all():
-        return ensemble.predict_score_learn(rows, column)
+        return ensemble.predict_score_learn(rows, column, **options)
     edges = [0, *(np.flatnonzero(np.diff(seen)) + 1).tolist(), len(seen)]
     predictions, scores = [], []
     for start, stop in pairwise(edges):
         part = slice(start, stop)
         if seen[start]:
-            prediction, own = ensemble.predict_score_learn(rows[part], column[part])
+            own_options = {name: values[part] for name, values in options.items()}
+            prediction, own = ensemble.predict_score_learn(rows[part], column[part], **own_options)
             scores.append(own[:3])
         else:
             prediction = ensemble.predict(rows[part])

@@ -76,6 +76,10 @@ class PredictedRows(NamedTuple):
     change_probability: FloatArray
     """With ``outliers`` or ``drift="auto"`` the probability that the truth has just changed, ``(n,)``; else 0."""
 
+    def at(self, index: Any) -> "PredictedRows":
+        """Some of the rows."""
+        return PredictedRows(*(part[index] for part in self))
+
     @classmethod
     def joined(cls, parts: "list[PredictedRows]") -> "PredictedRows":
         """Put rows that were predicted in parts together again."""

@@ -41,16 +41,17 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         classes : array, optional
             All classes that will ever come. Without it those of the first call are taken for all.
         sample_weight : (n,) array, optional
-            A whole weight ``w`` stands for the row learned ``w`` times in its place.
+            A whole weight ``w`` stands for the row learned ``w`` times in its place; of a fraction the row's
+            likelihood is taken to that power.
         """
         return self._learn(X, y, sample_weight, restart=False, classes=classes)
 
-    def predict_then_learn(self, X: Any, y: Any, classes: Any = None) -> PredictedRows:
+    def predict_then_learn(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> PredictedRows:
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning.
 
         Rows of a warm-up that is not over can't be predicted so: their scale is known only after the last of them.
         """
-        return self._predict_then_learn(X, y, classes)
+        return self._predict_then_learn(X, y, sample_weight, classes)
 
     def outlier_probability(self, X: Any, y: Any) -> FloatArray:
         """Probability that each label is wrong, by what is believed now, ``(n,)``; 0 with ``outliers=0``."""

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from onepass._typing import FloatArray
 from onepass._validation import as_count
 from onepass.activations import Activation
 from onepass.beliefs.layout import Conv2D, decode_layer, encode_layer
@@ -48,6 +49,7 @@ class SavableEstimator(CheckedInputs):
     _n_rows: int
     _unscored_rows: int
     _unscored_evidence: float
+    _short_weights: FloatArray  # by how much the weights of rows, up to 1, fall short of it, per number of a target
 
     def export_state(self) -> tuple[Parameters, Arrays]:
         """Return the whole state of the estimator, as parameters for JSON and arrays: see `onepass.save`."""
@@ -58,6 +60,7 @@ class SavableEstimator(CheckedInputs):
             "n_rows": self._n_rows,
             "unscored_rows": self._unscored_rows,
             "unscored_evidence": self._unscored_evidence,
+            "short_weights": self._short_weights.tolist(),
             "committees": [],
         }
         if hasattr(self, "feature_names_in_"):
@@ -92,6 +95,8 @@ class SavableEstimator(CheckedInputs):
         estimator._unscored_evidence = as_number(parameters.get("unscored_evidence", 0.0), "unscored_evidence")
         estimator._restore(parameters, arrays)
         estimator._target_scaling = Scaling.from_arrays(under("targets", arrays), len(arrays["targets/centre"]))
+        short = parameters.get("short_weights", [0.0] * len(parameters["committees"]))  # which older files don't have
+        estimator._short_weights = np.array([as_number(value, "short_weights") for value in short])
         estimator._ensembles = [
             estimator._restored_ensemble(i, estimator._restored_members(i, entries, arrays), arrays)
             for i, entries in enumerate(parameters["committees"])

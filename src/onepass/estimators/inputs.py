@@ -11,7 +11,7 @@ from onepass._typing import FloatArray
 from onepass._validation import as_count, as_flag, as_outliers, as_positive
 from onepass.estimators.batch import is_sparse
 
-__all__ = ["INTERCEPT_SCALE", "OUTLIERS", "SCALES", "CheckedInputs"]
+__all__ = ["INTERCEPT_SCALE", "OUTLIERS", "SCALES", "CheckedInputs", "repeats"]
 
 SCALES = (0.3, 1.0, 3.0, 10.0)  # of the priors that prior_scale="auto" weighs against each other
 INTERCEPT_SCALE = 4.0
@@ -38,7 +38,6 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
     _auto_scales: tuple[float, ...] = SCALES
     _target_checks: dict[str, Any] = {}  # noqa: RUF012 (what scikit-learn is told of the targets)
     _sparse_models = True  # whether the models can take sparse rows
-    _fractions_hint = ""  # where fractions of sample weights are allowed
 
     def _check_parameters(self) -> None:
         scale = self.prior_scale
@@ -107,21 +106,25 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
             raise ValueError("sample_weight must contain at least one number above 0, got only zeros")
         return weights
 
-    def _weighted(self, X: Any, targets: FloatArray, weights: FloatArray | None) -> tuple[Any, FloatArray, Any]:
-        """Rows, targets and weights to learn: whole weights become repeated rows."""
-        if weights is None:
-            return X, targets, None
-        if (weights != np.floor(weights)).any():
-            odd = weights[weights != np.floor(weights)][0]
-            raise ValueError(
-                f"sample_weight must hold whole numbers, got {odd:g}: a row can be learned again, but no part of it"
-                f"{self._fractions_hint}"
-            )
-        total = weights.sum()
-        if total > max(_MOST_REPEATED, 100 * len(weights)):
-            raise ValueError(
-                f"sample_weight adds up to {total:.3g} rows, each learned as often as its weight says; at most "
-                f"{_MOST_REPEATED:.0e} or 100 per row on average are allowed: divide the weights"
-            )
-        index = np.repeat(np.arange(X.shape[0]), weights.astype(int))
-        return X[index], targets[index], None
+
+def repeats(weights: FloatArray) -> tuple[Any, FloatArray | None]:
+    """Which rows to learn, one after the other, and with what weights up to 1, for weights of any size.
+
+    A weight of 2.5 is the row learned twice, and then half of it; None stands for weights that are all 1.
+
+    Examples
+    --------
+    >>> repeats(np.array([1.0, 0.0, 2.5]))
+    (array([0, 2, 2, 2]), array([1. , 1. , 1. , 0.5]))
+    """
+    times = np.ceil(weights)
+    total = times.sum()
+    if total > max(_MOST_REPEATED, 100 * len(weights)):
+        raise ValueError(
+            f"sample_weight adds up to {total:.3g} rows, each learned as often as its weight says; at most "
+            f"{_MOST_REPEATED:.0e} or 100 per row on average are allowed: divide the weights"
+        )
+    index = np.repeat(np.arange(len(weights)), times.astype(int))
+    last = np.diff(index, append=-1) != 0
+    powers = np.where(last, (weights - times + 1.0)[index], 1.0)
+    return index, None if (powers == 1.0).all() else powers

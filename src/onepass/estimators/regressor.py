@@ -69,17 +69,17 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         y : (n,) or (n, q) array
             Of several outputs some may be NaN: they were not observed in that row, and are not learned from it.
         sample_weight : (n,) array, optional
-            With a fixed noise a row of weight ``w`` has the noise ``noise / w``; with a learned one weights must be
-            whole numbers, and the row is learned as often as its weight says.
+            A row is learned as often as its weight says, and of a fraction with its likelihood to that power. With a
+            fixed Gaussian noise a row of weight ``w`` has the noise ``noise / w``, which is the same in one step.
         """
         return self._learn(X, y, sample_weight, restart=False)
 
-    def predict_then_learn(self, X: Any, y: Any) -> PredictedRows:
+    def predict_then_learn(self, X: Any, y: Any, sample_weight: Any = None) -> PredictedRows:
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning.
 
         Rows of a warm-up that is not over can't be predicted so: their scale is known only after the last of them.
         """
-        return self._predict_then_learn(X, y)
+        return self._predict_then_learn(X, y, sample_weight)
 
     def outlier_probability(self, X: Any, y: Any) -> FloatArray:
         """Probability that each target is not to be trusted, by what is believed now, ``(n,)``; 0 with ``outliers=0``.
@@ -415,24 +415,28 @@ class BayesianPerceptronRegressor(OnePassRegressor):
             return super()._scaling_of_targets(targets)
         return self._target_scaling
 
-    def _weighted(self, X: Any, targets: FloatArray, weights: FloatArray | None) -> tuple[Any, FloatArray, Any]:
-        if weights is None or isinstance(self.noise, str) or self._learns_counts:
-            return super()._weighted(X, targets, weights)
-        kept = weights > 0.0
-        return X[kept], targets[kept], weights[kept]
-
     @property
-    def _fractions_hint(self) -> str:  # type: ignore[override]
-        return "" if self._learns_counts else "; pass noise=<variance> to allow fractions"
+    def _noise_is_fixed(self) -> bool:
+        return not isinstance(self.noise, str) and not self._learns_counts
 
-    def _learn_weighted(self, ensemble: Ensemble, scale: float, rows: Any, column: Any, weights: Any) -> None:
-        """Learn each row with the noise divided by its weight."""
+    def _weighted(self, batch: Batch, passes: int) -> Batch:
+        if batch.weights is None or passes > 1 or not self._noise_is_fixed:
+            return super()._weighted(batch, passes)
+        kept = batch.weights > 0.0
+        return Batch(batch.rows[kept], batch.targets[kept], batch.weights[kept])
+
+    def _learn_weighted(self, k: int, rows: Any, column: FloatArray, weights: FloatArray, options: Any) -> None:
+        """Learn each row with the noise divided by its weight, where the noise is fixed: any weight in one step."""
+        if options or not self._noise_is_fixed:
+            super()._learn_weighted(k, rows, column, weights, options)
+            return
+        ensemble, noise = self._ensembles[k], self.noise / self._target_scaling.scale[k] ** 2
         try:
             for start, end in _runs(weights):
-                _set_noise(ensemble, self.noise / scale**2 / weights[start])
+                _set_noise(ensemble, noise / weights[start])
                 ensemble.learn(rows[start:end], column[start:end])
         finally:
-            _set_noise(ensemble, self.noise / scale**2)
+            _set_noise(ensemble, noise)
 
     def _stacked(self, part: str) -> Any:
         """A part of the coefficients, for all outputs."""

@@ -22,7 +22,7 @@ from scipy.special import expit
 
 from onepass._cores import available_cores
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_generator, as_share
+from onepass._validation import as_count, as_generator, as_row_weights, as_share
 from onepass.engine.rows import RowMixture
 from onepass.engine.step import RECORD_SIZE, SITE_SIZE
 from onepass.engine.switching import Switching
@@ -358,14 +358,23 @@ class DriftingPerceptron(Drifting, BayesianPerceptron):
         learners = [member._one_row for member in self._state.members]
         return None if None in learners else RowMixture(learners, self._state.switching)
 
-    def _learned(self, member: Any, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None) -> RowScores:
+    def _learned(
+        self,
+        member: Any,
+        X: Inputs,
+        y: ArrayLike,
+        X_var: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> RowScores:
         rows, row_vars, targets, _ = member._pairs(X, y, X_var)
-        record = np.empty((len(targets), RECORD_SIZE))
-        member._learn(rows, row_vars, targets, record, np.empty((0, SITE_SIZE)))
+        record, weights = np.empty((len(targets), RECORD_SIZE)), as_row_weights(sample_weight, len(targets))
+        member._learn(rows, row_vars, targets, record, np.empty((0, SITE_SIZE)), weights)
         return row_scores(record)
 
-    def _predict_then_learn(self, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None) -> Any:
-        return self._predicting(y, lambda member: member._predict_then_learn(X, y, X_var))
+    def _predict_then_learn(
+        self, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Any:
+        return self._predicting(y, lambda member: member._predict_then_learn(X, y, X_var, sample_weight))
 
     def _interval_of(self, weights: FloatArray, parts: Prediction, level: float) -> tuple[Any, Any]:
         flat = Prediction(*(part.reshape(len(weights), -1) for part in parts))
@@ -417,11 +426,19 @@ class DriftingNetwork(Drifting, BayesianNetwork):
         return np.asarray(self._average(member.noise_var for member in self._state.members))
 
     def learning(
-        self, X: ArrayLike, y: ArrayLike, *, passes: int = 1, refine: str = "reuse", batch: int = 1
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        passes: int = 1,
+        refine: str = "reuse",
+        batch: int = 1,
+        sample_weight: ArrayLike | None = None,
     ) -> Iterator[RowScores]:
         """Learn as `learn` does, and yield how well each row was predicted before it was learned."""
         self._check_passes(passes)
-        yield self._together(y, lambda member: (None, self._learned(member, X, y, batch=batch)))[2]
+        options: dict[str, Any] = {"batch": batch, "sample_weight": sample_weight}
+        yield self._together(y, lambda member: (None, self._learned(member, X, y, **options)))[2]
 
     def _predict_with(self, noise_scale: FloatArray | None, X: ArrayLike) -> Prediction:
         parts = [member._predict_with(noise_scale, X) for member in self._state.members]
@@ -436,8 +453,8 @@ class DriftingNetwork(Drifting, BayesianNetwork):
         covs = [part.cov + gap[..., None] * gap[..., None, :] for part, gap in zip(parts, gaps, strict=True)]
         return OutputMoments(mean, sum(own * cov for own, cov in zip(likely, covs, strict=True)))
 
-    def _learned(self, member: Any, X: ArrayLike, y: ArrayLike, *, batch: int = 1) -> RowScores:
-        (scores,) = member.learning(X, y, batch=batch)
+    def _learned(self, member: Any, X: ArrayLike, y: ArrayLike, **options: Any) -> RowScores:
+        (scores,) = member.learning(X, y, **options)
         own: RowScores = scores
         return own
 
@@ -445,9 +462,11 @@ class DriftingNetwork(Drifting, BayesianNetwork):
         """Make a network with more outputs that knows what this one has learned: see `BayesianNetwork`."""
         return self.with_members([member.with_outputs(n_outputs) for member in self._state.members])
 
-    def _predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> tuple[Prediction, RowScores]:
+    def _predict_then_learn(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> tuple[Prediction, RowScores]:
         def learned(member: Any) -> tuple[tuple[Prediction, FloatArray], RowScores]:
-            prediction, scores = member._predict_score_learn(X, y, member._widening(X))
+            prediction, scores = member._predict_score_learn(X, y, member._widening(X), sample_weight)
             # The calibration widens these densities while it rests on few rows.
             return (prediction, member._densities_of(prediction, y, scores)), scores
 
@@ -457,9 +476,9 @@ class DriftingNetwork(Drifting, BayesianNetwork):
         return mixture, scores._replace(log_densities=log_mixture(weights, np.array(densities)))
 
     def _predict_score_learn(
-        self, X: ArrayLike, y: ArrayLike, widened: FloatArray | float
+        self, X: ArrayLike, y: ArrayLike, widened: FloatArray | float, sample_weight: ArrayLike | None = None
     ) -> tuple[Prediction, RowScores]:
-        return self._predicting(y, lambda member: member._predict_score_learn(X, y, widened))
+        return self._predicting(y, lambda member: member._predict_score_learn(X, y, widened, sample_weight))
 
     def _interval_of(self, weights: FloatArray, parts: Prediction, level: float) -> tuple[Any, Any]:
         if self._likelihood.is_count:

@@ -104,14 +104,15 @@ class Ensemble:
     def learn(self, X: Any, y: FloatArray, **options: Any) -> Self:
         """Let every member learn the rows and weigh them anew: all rows or none.
 
-        A single member may be given ``options`` of its own ``learn``, such as more passes.
+        A single member may be given ``options`` of its own ``learn``, such as more passes; several take those of its
+        ``predict_then_learn``.
         """
         if len(self.members) == 1:
             self.members[0].learn(X, y, **options)
             return self
         with self._all_or_none():
-            _, scores = zip(*map(methodcaller("_predict_then_learn", X, y), self.members), strict=True)
-            self._weigh(np.array([own.log_densities for own in scores]))
+            _, scores = zip(*map(methodcaller("_predict_then_learn", X, y, **options), self.members), strict=True)
+            self._weigh(np.array([own.log_densities for own in scores]) * _powers(options))
         return self
 
     def predict_then_learn(self, X: Any, y: Any, *, return_outlier_probability: bool = False) -> Any:
@@ -123,16 +124,20 @@ class Ensemble:
         prediction, scores = self.predict_score_learn(X, y)
         return (prediction, scores.outliers) if return_outlier_probability else prediction
 
-    def predict_score_learn(self, X: Any, y: Any) -> tuple[Prediction, RowScores]:
-        """Predict every row just before learning it, and say how well the mixture did."""
+    def predict_score_learn(self, X: Any, y: Any, **options: Any) -> tuple[Prediction, RowScores]:
+        """Predict every row just before learning it, and say how well the mixture did.
+
+        The ``options`` are those of the members' ``predict_then_learn``.
+        """
         with self._all_or_none() if len(self.members) > 1 else nullcontext():
-            predictions, scores = zip(*map(methodcaller("_predict_then_learn", X, y), self.members), strict=True)
+            seen = map(methodcaller("_predict_then_learn", X, y, **options), self.members)
+            predictions, scores = zip(*seen, strict=True)
             if len(self.members) == 1:
                 return predictions[0], scores[0]
             log_densities = np.array([own.log_densities for own in scores])
             mixture = self._mixture(self._weighting.weights, stacked(predictions))
             mixed = self._mixed_scores(scores, log_densities)
-            self._weigh(log_densities)
+            self._weigh(log_densities * _powers(options))
         return mixture, mixed
 
     def predict(self, X: Any) -> Prediction:
@@ -256,24 +261,33 @@ class BayesianCommittee(Ensemble):
         return self.members[0].n_seen
 
     def learn(  # type: ignore[override] # the options that all its members have
-        self, X: ArrayLike, y: ArrayLike, *, passes: int = 1, refine: str = "reuse", batch: int = 1
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        passes: int = 1,
+        refine: str = "reuse",
+        batch: int = 1,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Let every member learn, in its own order after the first pass, and weigh them anew: all rows or none."""
         n_rows = len(self.members[0]._rows(X)[0])
         with self._all_or_none():
-            runs = [member.learning(X, y, passes=passes, refine=refine, batch=batch) for member in self.members]
+            how: dict[str, Any] = {"passes": passes, "refine": refine, "batch": batch, "sample_weight": sample_weight}
+            runs = [member.learning(X, y, **how) for member in self.members]
             for number, scores in enumerate(self._side_by_side(runs, n_rows, batch)):
                 if number:  # rows predicted by what was learned from them before say nothing about this pass
                     self._weighting = self._weighting.restarted()
-                self._weigh_by_scores(scores)
+                self._weigh_by_scores(scores, _powers(how))
         return self
 
-    def predict_score_learn(self, X: Any, y: Any) -> tuple[Prediction, RowScores]:
+    def predict_score_learn(self, X: Any, y: Any, **options: Any) -> tuple[Prediction, RowScores]:
         """Predict every row just before learning it, and say how well the mixture did."""
         if len(self.members) == 1:
-            return self.members[0]._predict_then_learn(X, y)
+            return self.members[0]._predict_then_learn(X, y, **options)
         with self._all_or_none():
-            predictions, scores = zip(*(member._predict_score_learn(X, y, 1.0) for member in self.members), strict=True)
+            seen = [member._predict_score_learn(X, y, 1.0, **options) for member in self.members]
+            predictions, scores = zip(*seen, strict=True)
             parts = self._with_noise(stacked(predictions))
             mixture = self._mixture(self._weighting.weights, parts)
             each = [Prediction(*columns) for columns in zip(*parts, strict=True)]
@@ -281,7 +295,7 @@ class BayesianCommittee(Ensemble):
                 member._densities_of(part, y, own) for member, part, own in zip(self.members, each, scores, strict=True)
             ]
             mixed = self._mixed_scores(scores, np.array(logs))
-            self._weigh_by_scores(scores)
+            self._weigh_by_scores(scores, _powers(options))
         return mixture, mixed
 
     def member_predictions(self, X: Any) -> Prediction:
@@ -293,9 +307,9 @@ class BayesianCommittee(Ensemble):
         """What the members' noise is multiplied by; members whose scales differ say how uncertain these are."""
         return None if len(self.members) == 1 else self._weighting.noise_scale
 
-    def _weigh_by_scores(self, scores: Sequence[RowScores]) -> None:
+    def _weigh_by_scores(self, scores: Sequence[RowScores], powers: Any) -> None:
         """Update the weights, and the mixture's noise where the members learn theirs."""
-        log_densities = np.array([own.log_densities for own in scores])
+        log_densities = np.array([own.log_densities for own in scores]) * powers
         errors = None
         if len(scores) > 1 and all(own.ratios is not None for own in scores):  # one member knows its own noise
             errors = (np.array([own.ratios for own in scores]), np.array([own.noise_shares for own in scores]))
@@ -395,6 +409,12 @@ class BayesianCommittee(Ensemble):
         if self.members[0].observation in ("gaussian", *COUNT_NAMES):
             return super()._mixture_noise(weights, parts, mean, var)
         return np.maximum(mean * (1.0 - mean) - var, 0.0)
+
+
+def _powers(options: Any) -> Any:
+    """To which power the likelihood of each row is taken, ``(n,)``, or 1 for all."""
+    weights = options.get("sample_weight")
+    return 1.0 if weights is None else np.asarray(weights)
 
 
 def _kind_of(parameters: Parameters) -> type[BayesianNetwork]:

@@ -24,6 +24,7 @@ from onepass._validation import (
     as_generator,
     as_nonnegative,
     as_outliers,
+    as_row_weights,
     as_rows,
     as_share,
     as_sparse_rows,
@@ -328,7 +329,14 @@ class BayesianPerceptron(DriftChoice):
         return self._prediction(pre_mean, pre_var, self.observation, single)
 
     def learn(
-        self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None, passes: int = 1, refine: str = "ep"
+        self,
+        X: Inputs,
+        y: ArrayLike,
+        *,
+        X_var: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        passes: int = 1,
+        refine: str = "ep",
     ) -> Self:
         """Backward pass (Algorithm 2) for one row and its target, or for many in their order.
 
@@ -340,6 +348,9 @@ class BayesianPerceptron(DriftChoice):
         y : number or (n,) array
         X_var : number, (d,) or array of the same shape as X, optional
             Variances of inputs that are themselves uncertain.
+        sample_weight : number or (n,) array, optional
+            Weights above 0 and up to 1: the likelihood of a row is taken to that power. For Gaussian noise that is the
+            noise over the weight, exactly; for others the Gaussian that a row multiplies the belief by is taken to it.
         passes : int
             1 is online learning: each row is projected to a Gaussian with what was known when it came. With more, these
             rows are learned again, knowing what came after them.
@@ -350,25 +361,26 @@ class BayesianPerceptron(DriftChoice):
             rows again, which makes the belief overconfident. Either way rows learned again are no new evidence, and
             not counted in ``n_seen``.
         """
-        if passes == 1 and X_var is None and type(X) is np.ndarray and X.ndim == 1:
+        if passes == 1 and X_var is None and sample_weight is None and type(X) is np.ndarray and X.ndim == 1:
             one_row = self._one_row
             if one_row is not None and one_row(X, y):
                 return self
         rows, row_vars, targets, _ = self._pairs(X, y, X_var)
+        weights = as_row_weights(sample_weight, len(targets))
         record, sites = np.empty((0, RECORD_SIZE)), np.empty((0, SITE_SIZE))
         one_of(refine, ("ep", "reuse"), "refine")
         if as_count(passes, "passes") == 1:
-            self._learn(rows, row_vars, targets, record, sites)
+            self._learn(rows, row_vars, targets, record, sites, weights)
             return self
         if refine == "ep":
             self._check_sites()
             sites = np.full((len(targets), SITE_SIZE), np.nan)
         before = self._state.copy()
         try:
-            self._learn(rows, row_vars, targets, record, sites)
+            self._learn(rows, row_vars, targets, record, sites, weights)
             once = self._state.progress.copy()
             for _ in range(1, passes):
-                self._learn(rows, row_vars, targets, record, sites)
+                self._learn(rows, row_vars, targets, record, sites, weights)
             self._state.progress.log_evidence, self._state.progress.n_seen = once.log_evidence, once.n_seen
         except BaseException:
             self._restore(before)
@@ -401,6 +413,7 @@ class BayesianPerceptron(DriftChoice):
         y: ArrayLike,
         *,
         X_var: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         return_outlier_probability: bool = False,
     ) -> Any:
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone.
@@ -408,16 +421,17 @@ class BayesianPerceptron(DriftChoice):
         Returns the `Prediction` or, with ``return_outlier_probability``, a pair: the prediction, and for each row the
         probability that its target was not to be trusted, ``(n,)``.
         """
-        prediction, scores = self._predict_then_learn(X, y, X_var)
+        prediction, scores = self._predict_then_learn(X, y, X_var, sample_weight)
         return (prediction, scores.outliers) if return_outlier_probability else prediction
 
     def _predict_then_learn(
-        self, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None
+        self, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> tuple[Prediction, RowScores]:
         """Predict every row just before learning it, and say how well."""
         rows, row_vars, targets, single = self._pairs(X, y, X_var)
         record = np.empty((len(targets), RECORD_SIZE))
-        self._learn(rows, row_vars, targets, record, np.empty((0, SITE_SIZE)))
+        weights = as_row_weights(sample_weight, len(targets))
+        self._learn(rows, row_vars, targets, record, np.empty((0, SITE_SIZE)), weights)
         pre_mean, pre_var, noise = record[:, :3].T.copy()
         return self._prediction(pre_mean, pre_var, self._likelihood.with_noise(noise), single), row_scores(record)
 
@@ -549,7 +563,13 @@ class BayesianPerceptron(DriftChoice):
     # Then for many rows, all or none.
 
     def _learn(
-        self, X: Any, row_vars: FloatArray | None, targets: FloatArray, record: FloatArray, sites: FloatArray
+        self,
+        X: Any,
+        row_vars: FloatArray | None,
+        targets: FloatArray,
+        record: FloatArray,
+        sites: FloatArray,
+        weights: FloatArray | None = None,
     ) -> None:
         state = self._state
         if self.kernel != "reference":
@@ -564,6 +584,7 @@ class BayesianPerceptron(DriftChoice):
         if len(targets) > 1 or single or self.kernel == "reference" or changed_first:
             before = state.copy()
         rows = Rows(X, targets, np.empty((0, 0)) if row_vars is None else row_vars, record, sites)
+        state.progress.weigh(weights)
         try:
             learned = 0
             while True:
@@ -586,6 +607,8 @@ class BayesianPerceptron(DriftChoice):
             if before is not None:
                 self._restore(before)
             raise
+        finally:
+            state.progress.weigh(None)
 
     def _restore(self, before: _State) -> None:
         self._state = before

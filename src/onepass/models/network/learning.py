@@ -91,6 +91,7 @@ class Pass:
     trust: FloatArray  # how far each row was distrusted, and the log odds of a jump after it, (2, n)
     record: FloatArray | None = None  # what rows were predicted from, (n, 5, K)
     is_scaled: bool = False  # whether the densities are those with the predictive scale
+    weights: FloatArray | None = None  # of the rows, (n,), above 0 and up to 1
 
     @property
     def is_new(self) -> bool:
@@ -100,7 +101,12 @@ class Pass:
     def part(self, start: int, stop: int) -> TrainingPass:
         """Some of the rows, as kernels take them."""
         given = (self.rows, self.targets, self.order[start:stop], self.densities, self.trust, self.record, self.is_new)
-        return TrainingPass(*given, *self.noise_learning)
+        return TrainingPass(*given, *self.noise_learning, self.weights)
+
+    @property
+    def evidence(self) -> float:
+        """Log density of all rows, each to the power of its weight."""
+        return float(self.densities.sum() if self.weights is None else self.weights @ self.densities)
 
     @property
     def scores(self) -> RowScores:
@@ -237,6 +243,7 @@ class Learner:
 
     def _learn_row(self, state: State, work: Pass, i: int) -> None:
         belief, noise, target = state.belief, state.noise, work.targets[i]
+        noise.row_weight = 1.0 if work.weights is None else float(work.weights[i])
         signals = propagate(self.structure, belief, self.activation, work.rows[i : i + 1])
         jacobian = signals.weight_jacobian(self.structure.layout)[0]
         mean = signals.mean[0]
@@ -281,6 +288,7 @@ class Learner:
             # What is left of the joint covariance after the rows before.
             left = joint[own] - joint[own] @ information @ joint
             cov = np.ascontiguousarray(left[:, own])
+            state.noise.row_weight = 1.0 if work.weights is None else float(work.weights[i])
             match = self.likelihood.moment_match(mean, cov, work.targets[i], state.noise)
             self._write_down(state, work, i, mean, cov, match.log_density)
             through = np.eye(len(joint))[:, own] - information @ joint[:, own]

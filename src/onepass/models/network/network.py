@@ -21,6 +21,7 @@ from onepass._validation import (
     as_nonnegative,
     as_outliers,
     as_positive,
+    as_row_weights,
     as_rows,
     as_seed,
     as_share,
@@ -334,7 +335,16 @@ class BayesianNetwork(DriftChoice):
         noise = self._state.noise
         return np.sqrt(noise.scale * widening(noise.scale_weight))
 
-    def learn(self, X: ArrayLike, y: ArrayLike, *, passes: int = 1, refine: str = "reuse", batch: int = 1) -> Self:
+    def learn(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        passes: int = 1,
+        refine: str = "reuse",
+        batch: int = 1,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Learn one row and its target, or many in their order: all of them or, if anything is wrong, none.
 
         Parameters
@@ -354,26 +364,45 @@ class BayesianNetwork(DriftChoice):
             Rows that make one step: all of a batch see the network as it was before it. More rows per second where the
             covariance is large, for somewhat less learned from each; not for ``"ep"``, nor a diagonal, Kronecker or
             low-rank covariance.
+        sample_weight : number or (n,) array, optional
+            Weights above 0 and up to 1: of what a row says, the Gaussian by which it multiplies the belief, that power
+            is learned.
         """
-        for _ in self._passes(X, y, passes, refine, batch, records=False):
+        for _ in self._passes(X, y, passes, refine, batch, sample_weight, records=False):
             pass
         return self
 
     def learning(
-        self, X: ArrayLike, y: ArrayLike, *, passes: int = 1, refine: str = "reuse", batch: int = 1
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        passes: int = 1,
+        refine: str = "reuse",
+        batch: int = 1,
+        sample_weight: ArrayLike | None = None,
     ) -> Iterator[RowScores]:
         """Learn as `learn` does, and yield after each pass how well each row was predicted before it was learned.
 
         In a refining pass that is the prediction given all other rows. Made for weighing networks against each other.
         """
-        for work in self._passes(X, y, passes, refine, batch, records=self._scores_errors):
+        for work in self._passes(X, y, passes, refine, batch, sample_weight, records=self._scores_errors):
             yield work.scores
 
     def _passes(
-        self, X: ArrayLike, y: ArrayLike, passes: int, refine: str, batch: int, *, records: bool
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        passes: int,
+        refine: str,
+        batch: int,
+        sample_weight: ArrayLike | None,
+        *,
+        records: bool,
     ) -> Iterator[Pass]:
         """Learn pass after pass."""
         rows, targets, _ = self._pairs(X, y)
+        weights = as_row_weights(sample_weight, len(rows))
         as_count(passes, "passes")
         one_of(refine, ("reuse", "ep"), "refine")
         self._check_refinement(passes, refine, as_count(batch, "batch"))
@@ -386,26 +415,36 @@ class BayesianNetwork(DriftChoice):
                 self._state.noise.restart_calibration()
             densities, trust = np.empty(len(rows)), np.zeros((2, len(rows)))
             record = np.empty((len(rows), 5, self.n_outputs)) if records else None
-            work = Pass(rows, targets, order, number, batch, sites, densities, trust, record, self.outliers > 0.0)
+            given = (rows, targets, order, number, batch, sites, densities, trust, record, self.outliers > 0.0)
+            work = Pass(*given, weights)
             with self._all_or_none(before):
                 self._check_learned(self._learner.run(self._state, work), before, work)
             if number == 0:
-                self._state.evidence += float(densities.sum())
+                self._state.evidence += work.evidence
                 self._state.seen += len(rows)
             yield work
 
-    def predict_then_learn(self, X: ArrayLike, y: ArrayLike, *, return_outlier_probability: bool = False) -> Any:
+    def predict_then_learn(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        return_outlier_probability: bool = False,
+    ) -> Any:
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone.
 
         Returns the `Prediction` or, with ``return_outlier_probability``, a pair: the prediction, and for each row the
         probability that its target was not to be trusted, ``(n,)``.
         """
-        prediction, scores = self._predict_then_learn(X, y)
+        prediction, scores = self._predict_then_learn(X, y, sample_weight)
         return (prediction, scores.outliers) if return_outlier_probability else prediction
 
-    def _predict_then_learn(self, X: ArrayLike, y: ArrayLike) -> tuple[Prediction, RowScores]:
+    def _predict_then_learn(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> tuple[Prediction, RowScores]:
         """Predict every row just before learning it, and say how well."""
-        prediction, scores = self._predict_score_learn(X, y, self._widening(X))
+        prediction, scores = self._predict_score_learn(X, y, self._widening(X), sample_weight)
         return prediction, scores._replace(log_densities=self._densities_of(prediction, y, scores))
 
     def _widening(self, X: ArrayLike) -> FloatArray | float:
@@ -423,17 +462,18 @@ class BayesianNetwork(DriftChoice):
         return np.asarray(logs if self._one_column else logs.sum(axis=-1)).reshape(-1)
 
     def _predict_score_learn(
-        self, X: ArrayLike, y: ArrayLike, widened: FloatArray | float
+        self, X: ArrayLike, y: ArrayLike, widened: FloatArray | float, sample_weight: ArrayLike | None = None
     ) -> tuple[Prediction, RowScores]:
         """Predict every row just before learning it, its scale ``widened`` by so much, and say how well too."""
         rows, targets, single = self._pairs(X, y)
         before = None if self._is_safe(len(rows)) else self._state.copy()
         densities, trust = np.empty(len(rows)), np.zeros((2, len(rows)))
         record = np.empty((len(rows), 5, self.n_outputs))
-        work = Pass(rows, targets, np.arange(len(rows)), 0, 1, None, densities, trust, record, self.outliers > 0.0)
+        order, weights = np.arange(len(rows)), as_row_weights(sample_weight, len(rows))
+        work = Pass(rows, targets, order, 0, 1, None, densities, trust, record, self.outliers > 0.0, weights)
         with self._all_or_none(before):
             self._check_learned(self._learner.run(self._state, work), before, work)
-        self._state.evidence += float(densities.sum())
+        self._state.evidence += work.evidence
         self._state.seen += len(rows)
         scores = work.scores if self._scores_errors else replace(work, record=None).scores
         record[:, 3] *= widened

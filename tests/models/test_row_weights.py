@@ -1,0 +1,187 @@
+"""Rows of a weight below 1: likelihoods to a power, in every kernel and structure."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from onepass import BayesianCommittee, BayesianNetwork, BayesianPerceptron
+from onepass.engine.class_matches import CategoricalOutputs
+from onepass.engine.vector_matches import NoiseState
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(80, 3))
+WEIGHTS = rng.uniform(0.05, 1.0, 80)
+TARGETS = {
+    "gaussian": X @ [1.0, -2.0, 0.5] + 0.3 * rng.normal(size=80),
+    "bernoulli": (rng.uniform(size=80) < expit(X @ [1.0, -2.0, 0.5])).astype(float),
+    "poisson": rng.poisson(np.exp(0.3 * X[:, 0])).astype(float),
+    "negative_binomial": rng.poisson(np.exp(0.3 * X[:, 0])).astype(float),
+}
+PERCEPTRONS = [
+    ("linear", {"noise": 0.2}, "gaussian"),
+    ("linear", {"noise": "learn"}, "gaussian"),
+    ("relu", {"noise": 0.2}, "gaussian"),
+    ("sigmoid", {}, "bernoulli"),
+    ("exp", {}, "poisson"),
+    ("exp", {"observation": "negative_binomial"}, "negative_binomial"),
+    ("linear", {"noise": 0.2, "outliers": 0.05}, "gaussian"),
+]
+
+
+def natural(model: BayesianPerceptron) -> tuple[Any, Any]:
+    """Precision and precision times mean: what sites add up in."""
+    precision = np.linalg.inv(model.cov)
+    return precision, precision @ model.mean
+
+
+@pytest.mark.parametrize(("activation", "options", "kind"), PERCEPTRONS)
+def test_a_weight_is_the_power_of_what_the_row_multiplies_the_belief_by(
+    activation: str, options: Any, kind: str
+) -> None:
+    def start() -> BayesianPerceptron:
+        return BayesianPerceptron(3, activation, **options).learn(X[:20], TARGETS[kind][:20])
+
+    before, once, weighted = start(), start().learn(X[20], TARGETS[kind][20]), start()
+    weighted.learn(X[20:21], TARGETS[kind][20:21], sample_weight=0.3)
+    for old, new, part in zip(natural(before), natural(once), natural(weighted), strict=True):
+        np.testing.assert_allclose(part, old + 0.3 * (new - old), rtol=1e-6, atol=1e-6)
+    if options.get("noise") == "learn":  # the log noise has a precision of half its weight
+        counts = [model._state.progress.noise_weight for model in (before, once, weighted)]
+        shifts = [count * np.log(model.noise) for count, model in zip(counts, (before, once, weighted), strict=True)]
+        assert counts[2] == pytest.approx(counts[0] + 0.3 * (counts[1] - counts[0]))
+        assert shifts[2] == pytest.approx(shifts[0] + 0.3 * (shifts[1] - shifts[0]))
+    gains = [model.log_evidence - before.log_evidence for model in (once, weighted)]
+    assert gains[1] == pytest.approx(0.3 * gains[0])
+
+
+def test_gaussian_rows_of_any_weights_give_weighted_least_squares() -> None:
+    y = TARGETS["gaussian"]
+    model = BayesianPerceptron(3, "linear", bias=False, noise=0.2).learn(X, y, sample_weight=WEIGHTS)
+    precision = np.eye(3) + (X.T * WEIGHTS) @ X / 0.2
+    np.testing.assert_allclose(model.mean, np.linalg.solve(precision, X.T @ (WEIGHTS * y) / 0.2), rtol=1e-9)
+    np.testing.assert_allclose(model.cov, np.linalg.inv(precision), rtol=1e-8)
+
+
+def test_the_power_of_the_site_is_near_that_of_the_likelihood() -> None:
+    a = np.linspace(-12.0, 12.0, 40_001)
+    prior = np.exp(-0.5 * (a - 0.4) ** 2 / 1.5)
+    for weight in (0.2, 0.5, 0.8):
+        tilted = prior * expit(a) ** weight
+        tilted /= tilted.sum()
+        mean = tilted @ a
+        var = tilted @ (a - mean) ** 2
+        model = BayesianPerceptron(1, "sigmoid", bias=False, mean=[0.4], cov=1.5).learn(
+            [1.0], 1.0, sample_weight=weight
+        )
+        assert model.mean[0] == pytest.approx(mean, abs=0.02)
+        assert model.cov[0, 0] == pytest.approx(var, rel=0.02)
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+@pytest.mark.parametrize(("activation", "options", "kind"), PERCEPTRONS)
+def test_all_kernels_of_perceptrons_weigh_rows_alike(covariance: str, activation: str, options: Any, kind: str) -> None:
+    kernels = ["rows", "reference"] + ["blocks"] * (covariance == "full")
+    models = [BayesianPerceptron(3, activation, covariance=covariance, kernel=k, **options) for k in kernels]
+    for model in models:
+        model.learn(X[:50], TARGETS[kind][:50], sample_weight=WEIGHTS[:50])
+        model.predict_then_learn(X[50:], TARGETS[kind][50:], sample_weight=WEIGHTS[50:])
+        np.testing.assert_allclose(model.mean, models[0].mean, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(model.cov, models[0].cov, rtol=1e-6, atol=1e-9)
+        assert model.log_evidence == pytest.approx(models[0].log_evidence)
+    plain = BayesianPerceptron(3, activation, covariance=covariance, **options).learn(X, TARGETS[kind])
+    assert not np.allclose(plain.mean, models[0].mean)
+
+
+def test_more_passes_keep_the_weights() -> None:
+    y = TARGETS["gaussian"]
+    once = BayesianPerceptron(3, "linear", noise=0.2).learn(X, y, sample_weight=WEIGHTS)
+    again = BayesianPerceptron(3, "linear", noise=0.2).learn(X, y, sample_weight=WEIGHTS, passes=4)
+    np.testing.assert_allclose(again.mean, once.mean, rtol=1e-8)
+    np.testing.assert_allclose(again.cov, once.cov, rtol=1e-7)
+
+
+NETWORKS: list[tuple[Any, Any]] = [
+    ((5,), {"covariance": "full"}),
+    ((5,), {"covariance": "neuron"}),
+    ((5,), {"covariance": "diagonal"}),
+    ((5,), {"covariance": "kronecker"}),
+    ((5,), {"covariance": "low_rank"}),
+    ((), {"covariance": "full"}),
+    ((), {"covariance": "neuron"}),
+    ((), {"covariance": "diagonal"}),
+]
+HEADS: list[tuple[dict[str, Any], Any]] = [
+    ({"noise": 0.2, "calibrate": False}, TARGETS["gaussian"]),
+    ({}, TARGETS["gaussian"]),
+    ({"observation": "bernoulli"}, TARGETS["bernoulli"]),
+    ({"observation": "negative_binomial"}, TARGETS["negative_binomial"]),
+    ({"observation": "categorical", "n_outputs": 4}, np.minimum(TARGETS["poisson"], 3.0)),
+]
+
+
+@pytest.mark.parametrize(("hidden", "structure"), NETWORKS)
+@pytest.mark.parametrize(("head", "y"), HEADS)
+def test_networks_weigh_rows_as_the_reference_does(hidden: Any, structure: Any, head: Any, y: Any) -> None:
+    if "n_outputs" in head and not hidden and structure["covariance"] != "full":
+        pytest.skip("kernels of independent logits weigh each one's own site, the reference the joint one: see below")
+    ours, reference = (BayesianNetwork(3, hidden, kernel=k, **structure, **head) for k in ("auto", "reference"))
+    plain = BayesianNetwork(3, hidden, **structure, **head).learn(X, y)
+    for model in (ours, reference):
+        model.learn(X[:40], y[:40], sample_weight=WEIGHTS[:40])
+        model.predict_then_learn(X[40:], y[40:], sample_weight=WEIGHTS[40:])
+    np.testing.assert_allclose(ours.mean, reference.mean, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(ours.noise_var, reference.noise_var, rtol=1e-5)
+    assert ours.log_evidence == pytest.approx(reference.log_evidence, rel=1e-5)
+    assert not np.allclose(plain.mean, ours.mean, rtol=1e-3)
+    for model in (ours, reference):  # the weight of the last row says nothing about the next one
+        model.learn(X[:2], y[:2])
+    np.testing.assert_allclose(ours.mean, reference.mean, rtol=1e-5, atol=1e-6)
+
+
+def test_of_independent_logits_each_ones_own_site_is_weighed() -> None:
+    likelihood, mean, var, label = CategoricalOutputs(5), np.arange(5.0) - 2.0, np.arange(1.0, 6.0), np.array([1.0])
+    state = NoiseState.start(5, None, calibrate=False)
+    _, score, information = likelihood.separate_match(mean, var, label, state)
+    state.row_weight = 0.3
+    _, part_score, part_information = likelihood.separate_match(mean, var, label, state)
+    precision, part_precision = 1.0 / (var - information * var**2), 1.0 / (var - part_information * var**2)
+    np.testing.assert_allclose(part_precision, 1.0 / var + 0.3 * (precision - 1.0 / var))
+    shift, part_shift = precision * (mean + score * var), part_precision * (mean + part_score * var)
+    np.testing.assert_allclose(part_shift, mean / var + 0.3 * (shift - mean / var))
+
+
+def test_a_network_without_hidden_units_is_the_perceptron() -> None:
+    y = TARGETS["gaussian"]
+    network = BayesianNetwork(3, (), noise=0.2, covariance="full", calibrate=False)
+    mean, variance = network.mean[[3, 0, 1, 2]], np.diag(network.cov[0])[[3, 0, 1, 2]]
+    perceptron = BayesianPerceptron(3, "linear", noise=0.2, mean=mean, cov=variance)
+    for model in (network, perceptron):
+        model.learn(X, y, sample_weight=WEIGHTS)
+    np.testing.assert_allclose(network.mean[[3, 0, 1, 2]], perceptron.mean, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: BayesianPerceptron(3, "sigmoid", drift="auto"),
+        lambda: BayesianNetwork(3, (4,), observation="bernoulli", drift="auto"),
+        lambda: BayesianCommittee(3, (4,), members=2, observation="bernoulli"),
+    ],
+)
+def test_mixtures_pass_the_weights_on(made: Any) -> None:
+    y = TARGETS["bernoulli"]
+    plain, weighted = made().learn(X, y), made().learn(X, y, sample_weight=np.full(80, 0.01))
+    spread = [np.ptp(model.predict(X).mean) for model in (plain, weighted)]
+    assert spread[1] < 0.5 * spread[0]
+
+
+@pytest.mark.parametrize("wrong", [0.0, -1.0, 1.5, np.nan])
+def test_wrong_weights_are_told(wrong: float) -> None:
+    for model in (BayesianPerceptron(3), BayesianNetwork(3, (2,))):
+        with pytest.raises(ValueError, match="sample_weight must be"):
+            model.learn(X, TARGETS["bernoulli"], sample_weight=np.full(80, wrong))
+        with pytest.raises(ValueError, match=r"sample_weight must have shape \(80,\)"):
+            model.learn(X, TARGETS["bernoulli"], sample_weight=np.ones(3))
+        assert model.n_seen == 0

@@ -105,7 +105,7 @@ def fit(
         check_passes(passes, shape["drift"])
         inputs = Inputs(tuple(expand(files)), passes, reading)
         if executor == "dask":
-            _refuse_on_dask(inputs, resume, shape["drift"], alarms)
+            _refuse_on_dask(inputs, resume, shape, alarms)
         path = path or _unnamed_model(inputs, target)
         check_distinct_paths(inputs.files, model=path, rejects=rejecting.rejects, alarms=alarms)
         check_writable(path, "--model")
@@ -174,7 +174,7 @@ def _is_model_of(path: Path, inputs: "Inputs", target: str) -> bool:
     return model.target.name == target and model.last_run == inputs.identity()
 
 
-def _refuse_on_dask(inputs: "Inputs", resume: bool, drift: float | str, alarms: Path | None) -> None:
+def _refuse_on_dask(inputs: "Inputs", resume: bool, shape: dict[str, Any], alarms: Path | None) -> None:
     for given, option, reason in (
         (inputs.is_stream, "--executor dask", "needs files; standard input can't be shared out"),
         (inputs.passes > 1, "--passes", "is for one process; --rounds says how often a cluster goes over the files"),
@@ -183,7 +183,9 @@ def _refuse_on_dask(inputs: "Inputs", resume: bool, drift: float | str, alarms: 
             "--resume",
             "is for one process; a run on a cluster begins anew, and mends the loss of workers itself",
         ),
-        (drift != 0.0, "--drift", "is for one process; the rows of a cluster have no common order"),
+        (shape["weight"] is not None, "--weight", "is for one process"),
+        (shape["by"] is not None, "--by", "is for one process"),
+        (shape["drift"] != 0.0, "--drift", "is for one process; the rows of a cluster have no common order"),
         (alarms is not None, "--alarms", "is for one process, which learns the rows in their order"),
     ):
         if given:

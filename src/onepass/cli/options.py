@@ -372,6 +372,18 @@ shape = _all(
         show_default=True,
         help="Seed of the random numbers; the same seed gives the same network.",
     ),
+    click.option(
+        "--weight",
+        metavar="COLUMN",
+        help="How often each row counts: 2 as if it came twice, 0.5 half, 0 not at all. The model needs the column to "
+        "learn, and does not learn from it.",
+    ),
+    click.option(
+        "--by",
+        metavar="COLUMN",
+        help="A model for each value of this column, such as a store or a device; what all of them have in common is "
+        "learned too, and answers for values that never came. For numbers and two classes, without --hidden.",
+    ),
 )
 
 learning = _all(

@@ -126,7 +126,7 @@ def _predicted(model: "TabularModel", batch: "RowBatch", level: float, keep: tup
     import numpy as np
     import pyarrow as pa
 
-    encoded = model.encoding.encode(batch.record_batch)
+    encoded = model.encode(batch)
     gone = np.zeros(len(batch), dtype=bool)
     gone[list(encoded.bad)] = True
     columns: dict[str, Any] = {}
@@ -134,6 +134,6 @@ def _predicted(model: "TabularModel", batch: "RowBatch", level: float, keep: tup
         column = batch.column(name)
         columns[name] = pa.nulls(len(batch), pa.string()) if column is None else column
     X = np.where(gone[:, None], 0.0, encoded.X)
-    for name, values in model.predictions(X, level).items():
+    for name, values in model.predictions(X, level, encoded.keys).items():
         columns[name] = pa.array(values, mask=gone)
     return pa.RecordBatch.from_pydict(columns), encoded.bad

@@ -21,6 +21,8 @@ _SETTINGS = (
     "prior_scale",
     "intercept_scale",
     "seed",
+    "weight",
+    "by",
 )
 
 

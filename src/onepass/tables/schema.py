@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.inference import BUCKETS, ONE_HOT, infer
+from onepass.tables.columns.roles import check_weights
 from onepass.tables.columns.wording import no_such_column
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.batches import RowBatch
@@ -62,7 +63,10 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
     target, reason = infer_target(
         sample[options.target], options.target, options.task, options.classes, scanned, outliers
     )
-    leave_out = {options.target, *options.ignore}
+    weight, by = options.settings.weight, options.settings.by
+    if weight is not None:
+        check_weights(sample[weight], weight)
+    leave_out = {options.target, *options.ignore, *(name for name in (weight, by) if name is not None)}
     if options.columns:
         leave_out |= set(names) - set(options.columns)
     sizes = {"one_hot": options.one_hot, "buckets": options.buckets}
@@ -96,7 +100,7 @@ def left_out_words(sources: Sequence[Source]) -> str:
 
 def check_columns(model: TabularModel, source: Source, *, target: bool) -> None:
     """Refuse a file that lacks columns the model has learned from, before anything is done with it."""
-    check_has([column.name for column in model.encoding.columns] + ([model.target.name] if target else []), source)
+    check_has(model.needed_columns(target=target), source)
 
 
 def check_has(needed: Sequence[str], source: Source) -> None:
@@ -109,6 +113,11 @@ def check_has(needed: Sequence[str], source: Source) -> None:
 
 def _check_names(options: SchemaOptions, names: Sequence[str], file: str) -> None:
     given = {"target": (options.target,), "columns": options.columns, "ignore": options.ignore, "kinds": options.kinds}
+    for setting in ("weight", "by"):
+        if (name := getattr(options.settings, setting)) is not None:
+            given[setting] = (name,)
+            if name == options.target:
+                raise SchemaError(f"{name!r} is the target", setting=setting)
     for setting, asked in given.items():
         for name in asked:
             if name not in names:

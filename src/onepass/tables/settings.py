@@ -10,6 +10,7 @@ from onepass.estimators import (
     BayesianMLPRegressor,
     BayesianPerceptronClassifier,
     BayesianPerceptronRegressor,
+    FleetEstimator,
 )
 from onepass.estimators.inputs import OUTLIERS
 from onepass.tables.columns.errors import SchemaError
@@ -18,6 +19,7 @@ from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Targe
 __all__ = ["Settings", "make_estimator"]
 
 _FULL = 500  # features up to which all correlations between weights are kept by default
+_MOST_PER_KEY = 200  # features of a model per key: each key has all of their correlations
 _MOST_FULL = 10_000  # and those up to which they may be asked for
 
 
@@ -35,10 +37,14 @@ class Settings:
     prior_scale: float | str = 1.0
     intercept_scale: float | None = None  # None: the estimator's default
     seed: int = 0
+    weight: str | None = None  # the column that says how often a row counts
+    by: str | None = None  # the column with a model per value
 
 
 def make_estimator(n_features: int, target: Target, settings: Settings) -> Any:
     """An estimator of encoded rows that has learned nothing."""
+    if settings.by is not None:
+        return _fleet(n_features, target, settings)
     classes = isinstance(target, ClassTarget)
     options: dict[str, Any] = {
         "prior_scale": settings.prior_scale,
@@ -73,6 +79,43 @@ def make_estimator(n_features: int, target: Target, settings: Settings) -> Any:
             suggestions={"covariance": "diagonal", "buckets": ""},
         )
     return (BayesianPerceptronClassifier if classes else BayesianPerceptronRegressor)(**options)
+
+
+def _fleet(n_features: int, target: Target, settings: Settings) -> FleetEstimator:
+    """A model per key, unless something is asked for that it does not have."""
+    numbers = isinstance(target, NumberTarget)
+    n_classes = len(target.labels) if isinstance(target, ClassTarget) else 0
+    for refused, reason in (
+        (isinstance(target, CountTarget), "counts"),
+        (n_classes > 2, f"{n_classes} classes"),
+        (settings.hidden != (), "hidden layers"),
+        (settings.covariance not in (None, "full"), f"covariance={settings.covariance!r}"),
+        (settings.drift != 0.0, "drift"),
+        (settings.prior_scale == "auto", "prior_scale='auto': the prior is learned from all keys"),
+        (settings.weight is not None, "weights of rows"),
+        (settings.activation not in (None, "linear" if numbers else "sigmoid"), f"activation={settings.activation!r}"),
+    ):
+        if refused:
+            raise SchemaError(
+                f"a model per key is linear for numbers, or sigmoid for two classes; not with {reason}", setting="by"
+            )
+    if n_features > _MOST_PER_KEY:
+        raise SchemaError(
+            f"a model per key has {_MOST_PER_KEY} features at most, got {n_features:,}; leave columns out, or hash "
+            "them into fewer buckets",
+            setting="by",
+            suggestions={"ignore": "a,b", "buckets": "8"},
+        )
+    noise: Any = "learn" if settings.noise is None else settings.noise / getattr(target, "scale", 1.0) ** 2
+    return FleetEstimator(
+        n_features,
+        "linear" if numbers else "sigmoid",
+        noise=noise,
+        prior_scale=float(settings.prior_scale),
+        intercept_scale=4.0 if settings.intercept_scale is None else settings.intercept_scale,
+        outliers=settings.outliers,
+        forgetting=settings.forgetting,
+    )
 
 
 def _default_covariance(n_features: int, target: Target) -> str:

@@ -33,6 +33,7 @@ class Encoded:
 
     X: FloatArray
     bad: Bad
+    keys: tuple[str, ...] | None = None  # in a model per key
 
 
 @dataclass(frozen=True)

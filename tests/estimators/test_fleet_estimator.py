@@ -42,7 +42,7 @@ def test_keys_with_few_rows_are_predicted_better_than_by_one_model_or_alone(seed
         np.abs(found - truth).mean()
         for found in (model.predict(X, keys=keys), common.predict(X), alone.predict(X, keys=keys))
     ]
-    assert errors[0] < 0.9 * min(errors[1:])
+    assert errors[0] < 0.95 * min(errors[1:])
 
 
 def test_intervals_of_known_and_unknown_keys_hold_what_they_promise() -> None:

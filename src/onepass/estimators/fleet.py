@@ -179,6 +179,11 @@ class FleetEstimator:
         """What is believed of a key, as a perceptron of its own; of one that never came what all have in common."""
         return self._fleet.perceptron(key) if key in self._fleet else self._fleet.prior
 
+    def linear_belief(self, key: str) -> tuple[FloatArray, FloatArray]:
+        """Mean ``(1 + d,)`` and covariance of the intercept and the weights of a key."""
+        found = self.perceptron(key)
+        return found.mean, found.cov
+
     @property
     def n_keys(self) -> int:
         """Number of keys that have rows."""

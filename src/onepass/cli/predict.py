@@ -113,7 +113,8 @@ def predict(
             raise click.UsageError(f"--keep {taken[0]} has the name of a column of the predictions.")
         types = known.types(target=False)
         types = dict.fromkeys(keep, pa.string()) | types
-        console.start()
+        if not reads_along:  # a progress bar would run into the lines
+            console.start()
         rows = empty = 0
         with Rejects(rejecting) as log, TableWriter(out, kind) as writer:
             for number, source in enumerate(sources):

@@ -28,7 +28,7 @@ WEIGHTS = np.array([0.5, -0.3, 0.2])
 
 Make = Callable[[int, dict[str, Any]], Any]
 MODELS: dict[str, Make] = {
-    "perceptron": lambda seed, settings: BayesianPerceptronRegressor(**settings),
+    "perceptron": lambda seed, settings: BayesianPerceptronRegressor(standardize=False, **settings),
     "network": lambda seed, settings: BayesianMLPRegressor((20,), standardize=False, random_state=seed, **settings),
 }
 

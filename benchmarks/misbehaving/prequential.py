@@ -59,8 +59,9 @@ def ours(stream: Stream, settings: dict[str, Any]) -> dict[str, peers.Scores]:
 
 
 def perceptron(stream: Stream, settings: dict[str, Any]) -> Any:
-    """One for the stream's targets."""
-    return BayesianPerceptronClassifier(**settings) if stream.n_classes else BayesianPerceptronRegressor(**settings)
+    """One for the stream's targets; its features are standardised already."""
+    kind: Any = BayesianPerceptronClassifier if stream.n_classes else BayesianPerceptronRegressor
+    return kind(standardize=False, **settings)
 
 
 def network(stream: Stream, settings: dict[str, Any]) -> Any:

@@ -11,9 +11,9 @@ from onepass import BayesianMLPRegressor, BayesianPerceptronRegressor, load, sav
 
 NAN = np.nan
 ESTIMATORS = (
-    BayesianPerceptronRegressor(),
+    BayesianPerceptronRegressor(standardize=False),
     BayesianPerceptronRegressor(standardize=True, warm_up=20, prior_scale="auto"),
-    BayesianPerceptronRegressor(noise=0.5, covariance="diagonal", outliers=0.05),
+    BayesianPerceptronRegressor(noise=0.5, covariance="diagonal", outliers=0.05, standardize=False),
     BayesianMLPRegressor((4,), warm_up=20),
     BayesianMLPRegressor((4,), warm_up=20, members=2, outliers=0.05, noise="heteroscedastic"),
     BayesianMLPRegressor((4,), warm_up=20, passes=2),
@@ -110,7 +110,7 @@ def test_an_output_not_observed_in_the_warm_up_is_told_of_and_learned_later() ->
 
 def test_the_score_is_that_of_the_observed_entries() -> None:
     X, Y = rows()
-    model = BayesianPerceptronRegressor().fit(X, Y)
+    model = BayesianPerceptronRegressor(standardize=False).fit(X, Y)
     mean, weights = model.predict(X), np.linspace(1.0, 2.0, len(X))
     for given in (None, weights):
         own = []
@@ -125,13 +125,13 @@ def test_the_score_is_that_of_the_observed_entries() -> None:
 def test_weights_and_counts_go_with_the_rows_that_were_observed() -> None:
     X, Y = rows()
     weights = np.random.default_rng(0).integers(1, 3, len(X)) / 2.0
-    model = BayesianPerceptronRegressor(noise=0.5).fit(X, Y, weights)
+    model = BayesianPerceptronRegressor(noise=0.5, standardize=False).fit(X, Y, weights)
     seen = ~np.isnan(Y[:, 1])
-    alone = BayesianPerceptronRegressor(noise=0.5).fit(X[seen], Y[seen, 1], weights[seen])
+    alone = BayesianPerceptronRegressor(noise=0.5, standardize=False).fit(X[seen], Y[seen, 1], weights[seen])
     np.testing.assert_allclose(model.coef_[1], alone.coef_)
     counts = np.floor(np.abs(Y))
-    both = BayesianPerceptronRegressor("exp").fit(X, counts)
-    one = BayesianPerceptronRegressor("exp").fit(X[seen], counts[seen, 1])
+    both = BayesianPerceptronRegressor("exp", standardize=False).fit(X, counts)
+    one = BayesianPerceptronRegressor("exp", standardize=False).fit(X[seen], counts[seen, 1])
     np.testing.assert_allclose(both.coef_[1], one.coef_)
 
 
@@ -145,7 +145,7 @@ def test_a_warm_up_with_unobserved_targets_is_saved(tmp_path: Any) -> None:
 
 def test_one_output_needs_every_target_and_none_is_infinite() -> None:
     X, Y = rows()
-    model = BayesianPerceptronRegressor()
+    model = BayesianPerceptronRegressor(standardize=False)
     for y in (Y[:, 0], Y[:, :1]):
         with pytest.raises(ValueError, match="contains NaN"):
             model.fit(X, y)

@@ -179,7 +179,9 @@ def test_intervals_of_new_counts_hold() -> None:
 
 def test_intervals_of_a_rate_that_is_no_exponential_are_those_of_the_perceptron() -> None:
     X, y = made_counts(200, 0.3)
-    model = BayesianPerceptronRegressor("softplus", observation="negative_binomial", prior_scale=3.0).fit(X, y)
+    model = BayesianPerceptronRegressor(
+        "softplus", observation="negative_binomial", prior_scale=3.0, standardize=False
+    ).fit(X, y)
     core = BayesianPerceptron(3, "softplus", observation="negative_binomial", cov=[16.0, 9.0, 9.0, 9.0]).learn(X, y)
     np.testing.assert_array_equal(model.predict_interval(X[:20]), core.interval(X[:20]))
 
@@ -217,7 +219,7 @@ def test_settings_of_counts_are_checked() -> None:
     with pytest.raises(ValueError, match="noise is for observation='gaussian' or 'negative_binomial'"):
         BayesianPerceptron(1, "exp", observation="poisson", noise=0.1)
     models = (
-        BayesianPerceptronRegressor("exp", observation="poisson", noise=0.1),
+        BayesianPerceptronRegressor("exp", observation="poisson", noise=0.1, standardize=False),
         BayesianMLPRegressor((3,), noise=0.1),
     )
     for model in models:
@@ -226,7 +228,7 @@ def test_settings_of_counts_are_checked() -> None:
     with pytest.raises(ValueError, match=r"got noise=0\.1 with observation='poisson'"):
         BayesianNetwork(1, (3,), observation="poisson", noise=0.1)
     with pytest.raises(ValueError, match=r"but no part of it$"):
-        BayesianPerceptronRegressor("exp").fit([[1.0], [2.0]], [1, 2], sample_weight=[0.5, 0.5])
+        BayesianPerceptronRegressor("exp", standardize=False).fit([[1.0], [2.0]], [1, 2], sample_weight=[0.5, 0.5])
     with pytest.raises(ValueError, match="n_outputs must be 1 for observation='poisson', got 2"):
         BayesianNetwork(1, (3,), 2, observation="poisson")
     assert BayesianPerceptron(1, "exp", observation="negative_binomial", noise=0.2).noise == 0.2

@@ -262,9 +262,9 @@ def test_merge_says_which_argument_is_wrong() -> None:
         merge(prior, models[0])
     with pytest.raises(ValueError, match="model 2 is model 0 again"):
         merge(prior, [*models, models[0]])
-    cold = onepass.BayesianPerceptronRegressor()
+    cold = onepass.BayesianPerceptronRegressor(standardize=False)
     with pytest.raises(ValueError, match="the prior has not been fitted; fit it to some rows before copies of it part"):
-        merge(cold, [onepass.BayesianPerceptronRegressor().fit(X, y)])
+        merge(cold, [onepass.BayesianPerceptronRegressor(standardize=False).fit(X, y)])
 
 
 def test_models_that_did_not_start_from_the_prior_are_refused_even_if_they_saw_as_many_rows() -> None:

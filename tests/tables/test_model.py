@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import onepass
 from onepass import (
@@ -13,6 +14,7 @@ from onepass import (
     BayesianPerceptronRegressor,
     CheckpointError,
 )
+from onepass.estimators.batch import PredictedRows
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.number import FARTHEST
 from onepass.tables.inputs import Inputs, steps
@@ -40,8 +42,8 @@ def learned(folder: Path, rows: list[dict[str, Any]], target: str, **settings: A
 @pytest.mark.parametrize(
     "estimator",
     [
-        BayesianPerceptronRegressor(),
-        BayesianPerceptronRegressor(prior_scale="auto"),
+        BayesianPerceptronRegressor(standardize=False),
+        BayesianPerceptronRegressor(prior_scale="auto", standardize=False),
         BayesianPerceptronClassifier(),
         BayesianMLPClassifier((3,), standardize=False),
     ],
@@ -65,12 +67,32 @@ def test_rows_are_predicted_by_what_was_learned_before_them(estimator: Any) -> N
     assert (predicted.var > 0).all()
 
 
-def test_rows_of_a_warm_up_are_not_predicted() -> None:
-    model = BayesianPerceptronRegressor(standardize=True, warm_up=50)
-    with pytest.raises(ValueError, match="the 50 rows of the warm-up"):
-        model.predict_then_learn(X, Y)
-    model.partial_fit(X[:60], Y[:60])
-    assert model.predict_then_learn(X[60:], Y[60:]).mean.shape == (60,)
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [
+        (BayesianPerceptronRegressor(warm_up=50), 1e5 * Y),
+        (BayesianPerceptronRegressor(warm_up=50), 1e5 * np.column_stack([Y, -Y])),
+        (BayesianPerceptronClassifier(standardize=True, warm_up=50), (Y > 0).astype(int)),
+        (BayesianMLPClassifier((4,), warm_up=50), np.digitize(Y, [-1.0, 1.0])),
+    ],
+)
+def test_rows_of_a_warm_up_are_predicted_and_not_scored(model: Any, y: Any) -> None:
+    options = {"classes": np.unique(y)} if hasattr(model, "predict_proba") else {}
+    together, one_by_one = clone(model), clone(model)
+    predicted = together.predict_then_learn(X, y, **options)
+    assert np.isnan(predicted.mean[0]).all()  # before the first row nothing is known
+    assert np.isfinite(predicted.mean[1:]).all()
+    assert np.isnan(predicted.log_density[:50]).all()
+    assert np.isfinite(predicted.log_density[50:]).all()
+    rows = [one_by_one.predict_then_learn(X[i : i + 1], y[i : i + 1], **options) for i in range(len(X))]
+    own = PredictedRows.joined(rows)
+    np.testing.assert_allclose(own.mean[50:], predicted.mean[50:], rtol=1e-7)
+    np.testing.assert_allclose(own.log_density[50:], predicted.log_density[50:], rtol=1e-7)
+    assert one_by_one.log_evidence_ == pytest.approx(together.log_evidence_)
+    assert together.log_evidence_ == pytest.approx(np.nansum(predicted.log_density))
+    fitted = clone(model).fit(X[:10], y[:10]) if not options else clone(model).partial_fit(X[:10], y[:10], **options)
+    expected = fitted.predict_proba(X[10:11]) if options else fitted.predict(X[10:11])
+    np.testing.assert_allclose(own.mean[10], expected[0], rtol=1e-7)  # by the scale of the rows before
 
 
 def test_a_model_of_a_table_survives_its_file_and_equal_models_are_equal_files(tmp_path: Path) -> None:

@@ -16,17 +16,18 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count, one_of
-from onepass.beliefs.structures import Covariance
-from onepass.estimators.batch import Batch, PredictedRows, as_dense, is_sparse
+from onepass.beliefs.layout import Layout
+from onepass.beliefs.structures import Covariance, count_numbers
+from onepass.estimators.batch import Batch, ModelRows, PredictedRows, as_dense, is_sparse
 from onepass.estimators.files import SavableEstimator
 from onepass.estimators.inputs import SCALES, repeats
+from onepass.estimators.missing import ColumnMoments
 from onepass.estimators.posterior import joint_belief
-from onepass.estimators.scaling import Scaling, warn_of_scales
+from onepass.estimators.scaling import Scaling, warn_of_scales, zero_for_nan
 from onepass.models.drift import AUTO, as_drift
 from onepass.models.ensemble import Ensemble
 from onepass.models.perceptron import Prediction, RowScores
@@ -35,12 +36,14 @@ from onepass.models.weighting import FadingWeights
 __all__ = ["SCALES", "OnePassEstimator"]
 
 _CHUNK = 4096  # sparse rows made dense at a time
+_MOST_NUMBERS = 200_000_000  # of the covariances of an estimator
 # Attributes that learning replaces.
 _LEARNED = (
     "_input_scaling",
     "_target_scaling",
     "_ensembles",
     "_waiting",
+    "_columns",
     "_n_rows",
     "_unscored_rows",
     "_unscored_evidence",
@@ -77,9 +80,10 @@ class OnePassEstimator(SavableEstimator):
         X, y = self._checked_pairs(X, y, restart=restart)
         weights = self._checked_weights(sample_weight, X)
         targets = self._encoded(y, classes, restart=restart)
+        weights = self._with_class_weights(weights, targets)
         if restart:
             self._restart(X)
-        if self._n_rows == 0 and not self.standardize:
+        if self._n_rows == 0:
             self._warn_of_targets(Batch(X, targets.reshape(len(targets), -1)))
         self.learn_encoded(X, targets, weights, passes)
         return self
@@ -99,11 +103,11 @@ class OnePassEstimator(SavableEstimator):
             for batch, times in self._stages(given, passes):
                 options = self._learning_options(times)
                 for part in self._standardized(batch, len(batch) if times > 1 else _CHUNK):
-                    for k, rows, column, own_weights in part.observed_columns():
-                        if own_weights is None:
-                            self._ensembles[k].learn(rows, column, **options)
+                    for k, own in part.observed_columns():
+                        if own.weights is None:
+                            self._ensembles[k].learn(own.rows, own.targets, **own.options, **options)
                         else:
-                            self._learn_weighted(k, rows, column, own_weights, options)
+                            self._learn_weighted(k, own.rows, own.targets, own.weights, {**own.options, **options})
                 self._n_rows += len(batch)
 
     @contextmanager
@@ -118,7 +122,7 @@ class OnePassEstimator(SavableEstimator):
 
     def _stages(self, batch: Batch, passes: int) -> Iterator[tuple[Batch, int]]:
         """What is to be learned one after the other, and in how many passes: the rows of a warm-up on their own."""
-        if not (self.standardize and self._n_rows < self.warm_up):
+        if not self._is_warming_up:
             yield batch, passes
             return
         batch = self._with_warm_up(batch)
@@ -128,8 +132,8 @@ class OnePassEstimator(SavableEstimator):
         # So that `log_evidence_` takes no scale off for what was not observed in these rows.
         self._unscored_evidence += float(self._log_scales @ (len(first) - self._n_observed))
         if passes > 1:  # which take all rows together: the first stage has but shown the evidence of the warm-up
-            self._ensembles, self._n_rows = self._new_ensembles(), 0
-            self._short_weights = np.zeros(self._n_targets)
+            self._ensembles = self._new_ensembles()
+            self._start_counts()
             yield batch, passes
         elif len(rest):
             yield rest, passes
@@ -138,10 +142,10 @@ class OnePassEstimator(SavableEstimator):
         """Predict every row just before learning it."""
         self._check_parameters()
         restart = not self.__sklearn_is_fitted__()
-        self._check_warm()
         X, y = self._checked_pairs(X, y, restart=restart)
         weights = self._checked_weights(sample_weight, X)
         targets = self._encoded(y, classes, restart=restart)
+        weights = self._with_class_weights(weights, targets)
         if restart:
             self._restart(X)
         return self.predict_then_learn_encoded(X, targets, weights)
@@ -149,11 +153,11 @@ class OnePassEstimator(SavableEstimator):
     def predict_then_learn_encoded(
         self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None
     ) -> PredictedRows:
-        """Predict rows, then learn them, on the terms of `learn_encoded`; not during a warm-up.
+        """Predict rows, then learn them, on the terms of `learn_encoded`.
 
-        A row of weight 0 is predicted, and neither scored nor learned.
+        A row of weight 0 is predicted, and neither scored nor learned. Rows of a warm-up are not scored either: they
+        are predicted, after the first one, by the scale of the rows before them, half of which may still have to come.
         """
-        self._check_warm()
         targets = targets.reshape(len(targets), -1)
         if sample_weight is None:
             return self._predict_then_learn_batch(Batch(X, targets))
@@ -165,9 +169,36 @@ class OnePassEstimator(SavableEstimator):
     def _predict_then_learn_batch(self, batch: Batch) -> PredictedRows:
         """Predict rows, then learn them; weights are at most 1."""
         parts = []
+        while self._is_warming_up and len(batch):
+            # As many rows at a time as there were before: all of them together are then learned but twice.
+            size = max(1, min(self._n_rows, self.warm_up - self._n_rows))
+            first, batch = batch.part(0, size), batch.part(size, len(batch))
+            parts.append(self._predicted_before(first))
+            self.learn_encoded(first.rows, first.targets, _weights_of_observed(first))
+        if len(batch) or not parts:
+            parts.append(self._predict_then_learn_warm(batch))
+        return PredictedRows.joined(parts)
+
+    def _predicted_before(self, batch: Batch) -> PredictedRows:
+        """What is predicted of rows of a warm-up; nothing (NaN) before the first, and none is scored."""
+        unknown = np.full(len(batch), np.nan)
+        if not self._ensembles:
+            nothing = np.full((len(batch), *self._prediction_shape), np.nan)
+            return PredictedRows(nothing, nothing, nothing, unknown, 0.0 * unknown, 0.0 * unknown)
+        parts = []
+        for rows in self._model_rows(batch.rows):
+            seen = [ensemble.predict(rows.X, **rows.options) for ensemble in self._ensembles]
+            parts.append(self._predicted(seen))
+        mean, var, noise_var = map(np.concatenate, zip(*parts, strict=True))
+        return PredictedRows(mean, var, noise_var, unknown, np.zeros(len(batch)), np.zeros(len(batch)))
+
+    def _predict_then_learn_warm(self, batch: Batch) -> PredictedRows:
+        """Predict rows, then learn them, after the warm-up."""
+        parts = []
         for part in self._standardized(batch, _CHUNK):
+            options = part.options if part.weights is None else {**part.options, "sample_weight": part.weights}
             pairs = zip(self._ensembles, part.targets.T, strict=True)
-            seen = [_predict_score_learn(ensemble, part.rows, column, part.weights) for ensemble, column in pairs]
+            seen = [_predict_score_learn(ensemble, part.rows, column, options) for ensemble, column in pairs]
             moments = self._predicted([prediction for prediction, _ in seen])
             densities, outliers, changes = (
                 np.array(own) for own in zip(*(scores[:3] for _, scores in seen), strict=True)
@@ -184,20 +215,20 @@ class OnePassEstimator(SavableEstimator):
         check_is_fitted(self)
         X, y = self._checked_pairs(X, y, restart=False)
         targets = self._encoded(y, None, restart=False)
-        parts = []
-        for part in self._standardized(Batch(X, targets.reshape(len(targets), -1)), _CHUNK):
-            found = np.zeros(part.targets.shape)
-            for k, rows, column, _ in part.observed_columns():
-                found[~np.isnan(part.targets[:, k]), k] = self._ensembles[k].outlier_probability(rows, column)
-            parts.append(found.max(axis=1))
-        return np.concatenate(parts)
+        columns, start = self._target_scaling(targets.reshape(len(targets), -1)), 0
+        found = np.zeros(columns.shape)
+        for rows in self._model_rows(X):
+            stop = start + rows.X.shape[0]
+            part = Batch(rows.X, columns[start:stop], None, rows.options.get("X_var"))
+            for k, own in part.observed_columns():
+                seen, model = ~np.isnan(part.targets[:, k]), self._ensembles[k]
+                found[start:stop][seen, k] = model.outlier_probability(own.rows, own.targets, **own.options)
+            start = stop
+        return np.asarray(found.max(axis=1))
 
-    def _check_warm(self) -> None:
-        if self.standardize and (not self.__sklearn_is_fitted__() or self._n_rows < self.warm_up):
-            raise ValueError(
-                f"predict_then_learn needs standardize=False, or the {self.warm_up} rows of the warm-up learned "
-                "before: their scale is known only after the last of them"
-            )
+    @property
+    def _is_warming_up(self) -> bool:
+        return self.standardize and self._n_rows < self.warm_up
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -224,30 +255,65 @@ class OnePassEstimator(SavableEstimator):
 
     # The state before the first row, and during the warm-up.
 
+    def _check_size(self) -> None:
+        """Raise a ValueError where covariances would take too much memory, before anything of their size is made."""
+        if isinstance(self._form, str) and self._form == "auto":
+            return
+        numbers = count_numbers(self._form, self._layout) * len(self._scales)
+        if numbers > _MOST_NUMBERS:
+            raise ValueError(
+                f"covariance={self._form!r} of {self._layout.size} weights would take {8e-9 * numbers:.1f} GB for "
+                f"{self._n_inputs} features; at most {8e-9 * _MOST_NUMBERS:.1f} GB are allowed: pass "
+                "covariance='diagonal', or fewer features"
+            )
+
+    @property
+    def _form(self) -> Covariance:
+        """The form of the models' covariance."""
+        form: Covariance = self.covariance
+        return form
+
+    @property
+    def _layout(self) -> Layout:
+        """Sizes of the models' layers."""
+        raise NotImplementedError
+
     def _restart(self, X: Any) -> None:
+        self._check_size()
         if not self.standardize:
-            warn_of_scales(self._scaled_columns(X), getattr(self, "feature_names_in_", None))
-        self._input_scaling = Scaling.none(self.n_features_in_)
+            names = self._input_names if hasattr(self, "feature_names_in_") else None
+            warn_of_scales(self._scaled_columns(zero_for_nan(X)), names)
+        self._input_scaling = Scaling.none(self._n_inputs)
         self._target_scaling = Scaling.none(self._n_targets)
         # Standardised models depend on the statistics of the first rows, so the warm-up makes them.
         self._ensembles = [] if self.standardize else self._new_ensembles()
         self._waiting = None
-        self._n_rows = 0
+        self._start_counts()
         # Rows that set the scale have no density that was fixed before they came.
         self._unscored_rows, self._unscored_evidence = 0, 0.0
-        self._short_weights = np.zeros(self._n_targets)
+
+    def _start_counts(self) -> None:
+        """Begin anew what is counted beside the models."""
+        self._n_rows, self._short_weights = 0, np.zeros(self._n_targets)
+        self._columns = ColumnMoments.start(self._n_inputs) if self.missing == "mean" else None
 
     def _with_warm_up(self, batch: Batch) -> Batch:
         """Start again from the statistics of all rows so far; what is to be learned are all of these rows."""
         batch = batch if self._waiting is None else batch.after(self._waiting)
         first = batch.part(0, self.warm_up)
-        columns = self._scaled_columns(as_dense(first.rows))
-        self._input_scaling = Scaling.of_near(columns, self.outliers).repeated(self.n_features_in_ // columns.shape[1])
+        self._input_scaling = self._scaling_of_inputs(first.rows)
         self._target_scaling = self._scaling_of_targets(first.targets)
         self._ensembles = self._new_ensembles()
         self._waiting = batch if len(batch) < self.warm_up else None
-        self._n_rows, self._short_weights = 0, np.zeros(self._n_targets)
+        self._start_counts()
         return batch
+
+    def _scaling_of_inputs(self, rows: Any) -> Scaling:
+        """Statistics of rows of the warm-up; centring would fill sparse ones that could stay so."""
+        if is_sparse(rows) and self._keeps_sparse:
+            return Scaling.of_entries(rows)
+        columns = self._scaled_columns(as_dense(rows))
+        return Scaling.of_near(columns, self.outliers).repeated(self._n_inputs // columns.shape[1])
 
     def _new_ensembles(self) -> list[Ensemble]:
         """Models that have learned nothing, an ensemble per number of a target."""
@@ -263,26 +329,54 @@ class OnePassEstimator(SavableEstimator):
         for rows in self._in_chunks(batch.rows, size):
             stop = start + rows.shape[0]
             weights = None if batch.weights is None else batch.weights[start:stop]
-            yield Batch(rows, targets[start:stop], weights)
+            variances = None
+            if self._columns is not None and not is_sparse(rows):
+                rows, variances, self._columns = self._columns.filled_in_order(rows)
+            yield Batch(rows, targets[start:stop], weights, variances if self._takes_variances else None)
             start = stop
+
+    def _model_rows(self, X: Any) -> Iterator[ModelRows]:
+        """Rows to predict, in chunks, with what is known now in the place of what is missing."""
+        for rows in self._in_chunks(X, _CHUNK):
+            variances = None
+            if self._columns is not None and not is_sparse(rows):
+                rows, variances = self._columns.filled(rows)
+            yield ModelRows(rows, {} if variances is None or not self._takes_variances else {"X_var": variances})
 
     def _in_chunks(self, X: Any, size: int) -> Iterator[Any]:
         if not is_sparse(X):
             yield self._input_scaling(X)
-        elif self._keeps_sparse:
-            yield csr_array(X)
+        elif self._keeps_sparse and not self._input_scaling.centre.any():
+            if self._columns is not None and np.isnan(X.data).any():
+                raise ValueError(
+                    "missing='mean' needs dense rows for covariance='diagonal', got NaN among the entries of sparse "
+                    "ones: leave these out, which makes them 0, or pass X.toarray()"
+                )
+            yield self._input_scaling.scale_entries(X)
         else:
             for start in range(0, X.shape[0], size):
                 yield self._input_scaling(as_dense(X[start : start + size]))
 
     # What a subclass says.
 
+    _takes_variances = False
+    """Whether the models know what to do with inputs that are uncertain."""
+
     def _encoded(self, y: Any, classes: Any, *, restart: bool) -> FloatArray:
         """Targets as the models take them, ``(n,)`` or ``(n, q)``."""
         raise NotImplementedError
 
+    def _with_class_weights(self, weights: FloatArray | None, targets: FloatArray) -> FloatArray | None:
+        """Weights of rows, times those of their classes."""
+        return weights
+
     def _new_member(self, scale: float, target_scale: float) -> Any:
         """Make a model that has learned nothing, with a prior of this scale, for targets divided by theirs."""
+        raise NotImplementedError
+
+    @property
+    def _prediction_shape(self) -> tuple[int, ...]:
+        """The shape of what is predicted of a row."""
         raise NotImplementedError
 
     def _predicted(self, predictions: list[Prediction]) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -323,14 +417,14 @@ class OnePassEstimator(SavableEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return bool(getattr(self, "_ensembles", None))
 
-    def _rows(self, X: Any) -> Iterator[Any]:
+    def _rows(self, X: Any) -> Iterator[ModelRows]:
         """Rows to predict, checked, standardised and in chunks."""
         check_is_fitted(self)
-        return self._in_chunks(self._checked_rows(X), _CHUNK)
+        return self._model_rows(self._checked_rows(X))
 
-    def _member_predictions(self, ensemble: Ensemble, chunks: list[Any]) -> Prediction:
+    def _member_predictions(self, ensemble: Ensemble, chunks: list[ModelRows]) -> Prediction:
         """What each component of an ensemble predicts for rows in chunks, ``(components, n, ...)``."""
-        parts = [ensemble.member_predictions(rows) for rows in chunks]
+        parts = [ensemble.member_predictions(rows.X, **rows.options) for rows in chunks]
         return Prediction(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
 
     def linear_belief(self) -> tuple[FloatArray, FloatArray]:
@@ -403,12 +497,17 @@ class OnePassEstimator(SavableEstimator):
         return seen - self._short_weights
 
 
+def _weights_of_observed(batch: Batch) -> FloatArray | None:
+    """Weights of the rows, 0 for those of which the only number of the target was not observed."""
+    unknown = np.isnan(batch.targets[:, 0]) if batch.targets.shape[1] == 1 else np.zeros(len(batch), dtype=bool)
+    return np.where(unknown, 0.0, batch.full_weights) if unknown.any() else batch.weights
+
+
 def _predict_score_learn(
-    ensemble: Ensemble, rows: Any, column: FloatArray, weights: FloatArray | None
+    ensemble: Ensemble, rows: Any, column: FloatArray, options: dict[str, Any]
 ) -> tuple[Prediction, RowScores]:
     """Predict every row just before it is learned, or passed over because its target was not observed."""
     seen = ~np.isnan(column)
-    options = {} if weights is None else {"sample_weight": weights}
     if seen.all():
         return ensemble.predict_score_learn(rows, column, **options)
     edges = [0, *(np.flatnonzero(np.diff(seen)) + 1).tolist(), len(seen)]
@@ -420,7 +519,8 @@ def _predict_score_learn(
             prediction, own = ensemble.predict_score_learn(rows[part], column[part], **own_options)
             scores.append(own[:3])
         else:
-            prediction = ensemble.predict(rows[part])
+            own_options = {name: values[part] for name, values in options.items() if name != "sample_weight"}
+            prediction = ensemble.predict(rows[part], **own_options)
             scores.append((np.zeros(stop - start),) * 3)
         predictions.append(prediction)
     joined = Prediction(*map(np.concatenate, zip(*predictions, strict=True)))

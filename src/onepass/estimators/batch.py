@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse, vstack
 
 from onepass._typing import FloatArray
 
-__all__ = ["Batch", "PredictedRows", "as_dense", "is_sparse"]
+__all__ = ["Batch", "ModelRows", "PredictedRows", "as_dense", "is_sparse"]
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class Batch:
     rows: Any  # (n, d), dense or sparse
     targets: FloatArray  # (n, q)
     weights: FloatArray | None = None  # (n,)
+    variances: FloatArray | None = None  # (n, d), of inputs that are uncertain
 
     def __len__(self) -> int:
         return int(self.rows.shape[0])
@@ -31,20 +32,27 @@ class Batch:
         """The weights, written out, ``(n,)``."""
         return np.ones(len(self)) if self.weights is None else self.weights
 
-    def observed_columns(self) -> Iterator[tuple[int, Any, FloatArray, FloatArray | None]]:
-        """Number, rows, targets and weights of each column, in the rows in which it was observed: not NaN.
+    def observed_columns(self) -> Iterator[tuple[int, "Batch"]]:
+        """Number of each column, and the batch with it alone ``(n,)``, in the rows in which it was observed: not NaN.
 
         A column that was not observed at all is left out.
         """
         q = self.targets.shape[1]
         if q == 1 or not np.isnan(self.targets).any():  # users are told where the only number of a target is NaN
             for k in range(q):
-                yield k, self.rows, self.targets[:, k], self.weights
+                yield k, Batch(self.rows, self.targets[:, k], self.weights, self.variances)
             return
         for k, column in enumerate(self.targets.T):
             seen = ~np.isnan(column)
             if seen.any():
-                yield k, self.rows[seen], column[seen], None if self.weights is None else self.weights[seen]
+                weights = None if self.weights is None else self.weights[seen]
+                variances = None if self.variances is None else self.variances[seen]
+                yield k, Batch(self.rows[seen], column[seen], weights, variances)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What models are told beside rows and targets, but for the weights."""
+        return {} if self.variances is None else {"X_var": self.variances}
 
     def part(self, start: int, stop: int) -> "Batch":
         """Some of the rows."""
@@ -56,8 +64,20 @@ class Batch:
         weights = None
         if self.weights is not None or earlier.weights is not None:
             weights = np.concatenate([earlier.full_weights, self.full_weights])
-        rows = np.concatenate([as_dense(earlier.rows), as_dense(self.rows)])
+        rows: Any
+        if is_sparse(earlier.rows) and is_sparse(self.rows):
+            rows = csr_array(vstack([earlier.rows, self.rows]))
+        else:
+            rows = np.concatenate([as_dense(earlier.rows), as_dense(self.rows)])
         return Batch(rows, np.concatenate([earlier.targets, self.targets]), weights)
+
+
+class ModelRows(NamedTuple):
+    """Rows to predict, as the models take them."""
+
+    X: Any
+    options: dict[str, Any]
+    """Of the models' ``predict``."""
 
 
 class PredictedRows(NamedTuple):

@@ -1,6 +1,6 @@
 """Classification: a perceptron for two classes, one joint softmax step for more."""
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import expit
@@ -9,9 +9,11 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from onepass._typing import FloatArray
-from onepass._validation import as_share, one_of
+from onepass._validation import as_nonnegative, as_share, one_of
 from onepass.activations import as_activation
+from onepass.beliefs.layout import Layout
 from onepass.beliefs.prior import prior_variances
+from onepass.beliefs.structures import Covariance
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.batch import PredictedRows
 from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS
@@ -24,12 +26,46 @@ from onepass.models.perceptron import BayesianPerceptron, Prediction
 __all__ = ["BayesianPerceptronClassifier", "OnePassClassifier"]
 
 _TINY = 1e-300
+_SOME_CLASSES, _MOST_CLASSES = 100, 1000  # whole numbers that are nearly all different are suspicious, and too many
+_REGRESSORS = "BayesianPerceptronRegressor, BayesianMLPRegressor"
 _LINKS = ("sigmoid", "probit", "step")
 _COVARIANCES = ("auto", "full", "neuron", "diagonal")
 
 
 class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc]
     """What all classifiers share; a subclass says which models learn (`_new_member`)."""
+
+    class_weight: Any
+
+    _balanced: Any = None  # weights of classes that `fit` has found
+    _former_arguments: ClassVar[dict[str, Any]] = {**OnePassEstimator._former_arguments, "class_weight": None}
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        given = self.class_weight
+        if given is None or (isinstance(given, str) and given == "balanced"):
+            return
+        if not isinstance(given, dict):
+            raise ValueError(f"class_weight must be None, 'balanced' or a dictionary of classes, got {given!r}")
+        for label, weight in given.items():
+            as_nonnegative(weight, f"class_weight[{label!r}]")
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Forget everything, then learn the rows in their order, and again as often as ``passes`` says.
+
+        Parameters
+        ----------
+        X : (n, d) array, data frame or sparse matrix
+        y : (n,) array
+        sample_weight : (n,) array, optional
+            A whole weight ``w`` stands for the row learned ``w`` times in its place; of a fraction the row's
+            likelihood is taken to that power. ``class_weight`` multiplies it.
+        """
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            labels, counts = np.unique(column_or_1d(y), return_counts=True)
+            weights = counts.sum() / (len(counts) * counts)
+            self._balanced = dict(zip(labels.tolist(), weights.tolist(), strict=True))
+        return self._learn(X, y, sample_weight, restart=True, passes=self.passes)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn more rows, in their order.
@@ -44,6 +80,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
             A whole weight ``w`` stands for the row learned ``w`` times in its place; of a fraction the row's
             likelihood is taken to that power.
         """
+        self._check_balance()
         return self._learn(X, y, sample_weight, restart=False, classes=classes)
 
     def predict_then_learn(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> PredictedRows:
@@ -51,6 +88,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
 
         Rows of a warm-up that is not over can't be predicted so: their scale is known only after the last of them.
         """
+        self._check_balance()
         return self._predict_then_learn(X, y, sample_weight, classes)
 
     def outlier_probability(self, X: Any, y: Any) -> FloatArray:
@@ -108,15 +146,35 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         (drawn,) = draw_functions(self._ensembles, list(self._rows(X)), n_samples, random_state)
         return np.asarray(np.moveaxis(drawn, 0, -1))
 
+    def _check_balance(self) -> None:
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            raise ValueError(
+                "class_weight='balanced' needs the counts of all rows and is for fit; in partial_fit and "
+                "predict_then_learn pass a dictionary, such as sklearn.utils.class_weight.compute_class_weight gives"
+            )
+
+    def _with_class_weights(self, weights: FloatArray | None, targets: FloatArray) -> FloatArray | None:
+        given = self.class_weight
+        if given is None:
+            return weights
+        chosen = given if isinstance(given, dict) else self._balanced
+        own = np.array([float(chosen.get(label, 1.0)) for label in self.classes_.tolist()])
+        unknown = [label for label in chosen if label not in self.classes_.tolist()]
+        if unknown:
+            raise ValueError(f"class_weight has the class {unknown[0]!r}, which is none of {self.classes_.tolist()}")
+        of_rows: FloatArray = own[targets.astype(int)]
+        return of_rows if weights is None else weights * of_rows
+
     @property
     def _binary(self) -> bool:
         return len(self.classes_) == 2
 
     def _encoded(self, y: Any, classes: Any, *, restart: bool) -> FloatArray:
         y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
+        _check_labels(y, are_all=restart and classes is None)
         if restart:
             known = np.unique(y) if classes is None else unique_labels(np.asarray(classes))
+            _check_number(len(known))
             if len(known) < 2:
                 raise ValueError(
                     f"y must hold at least two classes, got only one class, {known.tolist()[0]!r}; "
@@ -137,6 +195,10 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
     def _link(self) -> Any:
         """What turns a pre-activation into the probability of the second class."""
         raise NotImplementedError
+
+    @property
+    def _prediction_shape(self) -> tuple[int, ...]:
+        return (len(self.classes_),)
 
     def _predicted(self, predictions: list[Prediction]) -> tuple[FloatArray, FloatArray, FloatArray]:
         (seen,) = predictions
@@ -176,6 +238,30 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
             raise ValueError("classes must be two or more that differ")
 
 
+def _check_labels(y: Any, *, are_all: bool) -> None:
+    """Raise a ValueError where labels are numbers and not classes; ``are_all`` where no other classes will come."""
+    if y.dtype.kind == "f" and np.isfinite(y).all() and (fractions := y[y != np.floor(y)]).size:
+        raise ValueError(
+            f"Unknown label type: continuous. A classifier has classes, got numbers such as {fractions[0]:g} in y: use "
+            f"a regressor ({_REGRESSORS}), or make classes of the numbers, such as y > {np.median(y):.3g}"
+        )
+    if are_all and y.dtype.kind in "iuf" and (count := len(np.unique(y))) > _SOME_CLASSES and 2 * count > len(y):
+        raise ValueError(
+            f"y has {count} different numbers in {len(y)} rows, which look like numbers and not like classes: use a "
+            f"regressor ({_REGRESSORS}); if they are classes, pass them as texts"
+        )
+    check_classification_targets(y)
+
+
+def _check_number(count: int) -> None:
+    """Raise a ValueError where there are too many classes."""
+    if count > _MOST_CLASSES:
+        raise ValueError(
+            f"y has {count} classes, and every row would update the weights of all of them: at most {_MOST_CLASSES} "
+            f"are allowed; put rare classes together, or use a regressor ({_REGRESSORS}) if they are numbers"
+        )
+
+
 class BayesianPerceptronClassifier(OnePassClassifier):
     """Bayesian perceptron for classification, learned in one pass.
 
@@ -213,9 +299,16 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         so that each row counts once; ``"reuse"`` counts it again, which makes intervals too narrow. By default the
         former wherever it is possible: with a full covariance and no forgetting.
     standardize : bool
-        Standardise the inputs by mean and standard deviation of the first ``warm_up`` rows. The statistics are then
-        frozen.
+        Standardise the inputs by mean and standard deviation of the first ``warm_up`` rows; sparse rows that stay
+        sparse (``covariance="diagonal"``) are divided by the size of their entries. The statistics are then frozen.
     warm_up : int
+    missing : {"error", "mean"}
+        What to do about NaN among the inputs: refuse it, or take the mean of its column so far, with two classes as
+        uncertain as the column varies. (Categories of a pandas data frame are columns of 0 and 1, unknown ones all
+        zeros.)
+    class_weight : dict or "balanced", optional
+        Weight of the rows of each class, 1 for those left out; ``"balanced"``, which only ``fit`` can know, the number
+        of rows over that of their class and of all classes. Weights above 1 learn a row again, fractions a part of it.
 
     Attributes
     ----------
@@ -223,6 +316,8 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     coef_ : (1, d) or (K, d) array
         Mean weights, in the units of the data.
     intercept_ : (1,) or (K,) array
+    coef_std_ : (1, d) or (K, d) array
+        Their standard deviations.
     coef_cov_ : (d, d) array
         Covariance of the weights, in the same units; with ``covariance="diagonal"`` its diagonal ``(d,)``, and for more
         than two classes the variances ``(K, d)``.
@@ -261,6 +356,8 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         refine: str = "auto",
         standardize: bool = False,
         warm_up: int = 100,
+        missing: str = "error",
+        class_weight: Any = None,
     ) -> None:
         self.activation = activation
         self.prior_scale = prior_scale
@@ -274,6 +371,8 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         self.refine = refine
         self.standardize = standardize
         self.warm_up = warm_up
+        self.missing = missing
+        self.class_weight = class_weight
 
     @property
     def coef_(self) -> FloatArray:
@@ -284,6 +383,13 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     def intercept_(self) -> FloatArray:
         """Mean of the bias, in the units of the data."""
         return self._linear_parts()[1]
+
+    @property
+    def coef_std_(self) -> FloatArray:
+        """Standard deviations of the weights, in the units of the data: of the shape of `coef_`."""
+        cov = self.coef_cov_
+        is_full = self._binary and cov.ndim == 2
+        return np.sqrt(np.atleast_2d(np.diag(cov) if is_full else cov))
 
     @property
     def coef_cov_(self) -> FloatArray:
@@ -316,15 +422,27 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     def _link(self) -> Any:
         return as_activation(self.activation)
 
+    @property
+    def _takes_variances(self) -> bool:  # type: ignore[override]
+        return self._binary
+
+    @property
+    def _layout(self) -> Layout:
+        return Layout((self._n_inputs, 1 if self._binary else len(self.classes_)))
+
+    @property
+    def _form(self) -> Covariance:
+        # Two classes have one output, all of whose weights are a neuron's.
+        return ("diagonal" if self.covariance == "diagonal" else "full") if self._binary else self.covariance
+
     def _new_member(self, scale: float, target_scale: float) -> Any:
         if self._binary:
             return BayesianPerceptron(
-                self.n_features_in_,
+                self._n_inputs,
                 self.activation,
                 bias=self.fit_intercept,
-                cov=prior_variances(self.n_features_in_, int(self.fit_intercept), scale, self.intercept_scale),
-                # Two classes have one output, all of whose weights are a neuron's.
-                covariance="diagonal" if self.covariance == "diagonal" else "full",
+                cov=prior_variances(self._n_inputs, int(self.fit_intercept), scale, self.intercept_scale),
+                covariance=str(self._form),
                 outliers=self.outliers,
                 forgetting=self.forgetting,
                 drift=self.drift,
@@ -332,7 +450,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         if not self.fit_intercept:
             raise ValueError("fit_intercept=False is for two classes; the softmax of more has a bias")
         return BayesianNetwork(
-            self.n_features_in_,
+            self._n_inputs,
             hidden=(),
             n_outputs=len(self.classes_),
             observation="categorical",

@@ -3,14 +3,17 @@
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count
 from onepass.activations import Activation
 from onepass.beliefs.layout import Conv2D, decode_layer, encode_layer
-from onepass.estimators.batch import Batch, as_dense
+from onepass.estimators.batch import Batch, as_dense, is_sparse
+from onepass.estimators.categories import Categories
 from onepass.estimators.inputs import CheckedInputs
+from onepass.estimators.missing import ColumnMoments
 from onepass.estimators.scaling import Scaling
 from onepass.files.registry import savable
 from onepass.files.state import (
@@ -39,11 +42,17 @@ class SavableEstimator(CheckedInputs):
     n_features_in_: int
     feature_names_in_: Any
 
-    _former_arguments: ClassVar[dict[str, Any]] = {"intercept_scale": None, "outliers": 0.0, "drift": 0.0}
+    _former_arguments: ClassVar[dict[str, Any]] = {
+        "intercept_scale": None,
+        "outliers": 0.0,
+        "drift": 0.0,
+        "missing": "error",
+    }
     """What older files don't name, as it was when they were written."""
 
     _input_scaling: Scaling
     _target_scaling: Scaling
+    _columns: ColumnMoments | None  # what stands in the place of inputs that are missing
     _ensembles: list[Ensemble]  # one per number of a target
     _waiting: Batch | None  # rows of a warm-up that is not over
     _n_rows: int
@@ -63,9 +72,13 @@ class SavableEstimator(CheckedInputs):
             "short_weights": self._short_weights.tolist(),
             "committees": [],
         }
+        if self._categories is not None:
+            parameters["categories"] = self._categories.parameters
         if hasattr(self, "feature_names_in_"):
             parameters["feature_names"] = self.feature_names_in_.tolist()
         arrays = {**nested("inputs", self._input_scaling.arrays), **nested("targets", self._target_scaling.arrays)}
+        if self._columns is not None:
+            arrays |= nested("columns", self._columns.arrays)
         for i, ensemble in enumerate(self._ensembles):
             arrays |= {f"{name}/{i}": values for name, values in ensemble.weighting_arrays.items()}
             members = []
@@ -75,6 +88,7 @@ class SavableEstimator(CheckedInputs):
                 arrays |= nested(f"member/{i}/{k}", numbers)
             parameters["committees"].append(members)
         if (batch := self._waiting) is not None:
+            parameters["waiting_is_sparse"] = is_sparse(batch.rows)
             waiting = {"rows": as_dense(batch.rows), "targets": batch.targets, "weights": batch.full_weights}
             arrays |= nested("waiting", waiting)
         return parameters, arrays
@@ -88,7 +102,12 @@ class SavableEstimator(CheckedInputs):
         estimator.n_features_in_ = as_count(parameters["n_features"], "n_features")
         if "feature_names" in parameters:
             estimator.feature_names_in_ = _names(parameters["feature_names"], estimator.n_features_in_)
-        estimator._input_scaling = Scaling.from_arrays(under("inputs", arrays), estimator.n_features_in_)
+        given = parameters.get("categories")
+        estimator._categories = None if given is None else Categories.from_parameters(given)
+        estimator._input_scaling = Scaling.from_arrays(under("inputs", arrays), estimator._n_inputs)
+        estimator._columns = None
+        if "columns/count" in arrays:
+            estimator._columns = ColumnMoments.from_arrays(under("columns", arrays), estimator._n_inputs)
         estimator._n_rows = as_tally(parameters["n_rows"], "n_rows")
         # Older files scored all rows.
         estimator._unscored_rows = as_tally(parameters.get("unscored_rows", 0), "unscored_rows")
@@ -101,7 +120,12 @@ class SavableEstimator(CheckedInputs):
             estimator._restored_ensemble(i, estimator._restored_members(i, entries, arrays), arrays)
             for i, entries in enumerate(parameters["committees"])
         ]
-        estimator._waiting = estimator._restored_batch(under("waiting", arrays)) if "waiting/rows" in arrays else None
+        if "waiting/rows" in arrays:
+            # Files of earlier versions had no warm-up with sparse rows.
+            form = csr_array if parameters.get("waiting_is_sparse", False) else np.asarray
+            estimator._waiting = estimator._restored_batch(under("waiting", arrays), form)
+        else:
+            estimator._waiting = None
         return estimator
 
     def _restore(self, parameters: Parameters, arrays: Arrays) -> None:
@@ -117,8 +141,8 @@ class SavableEstimator(CheckedInputs):
             if not issubclass(model, BayesianPerceptron | BayesianNetwork):
                 raise ValueError(f"a member can't be a {model.__name__}")
             members.append(model.from_state(entry["state"], under(f"member/{number}/{k}", arrays)))
-            if members[-1].n_features != self.n_features_in_:
-                raise ValueError(f"a member has {members[-1].n_features} features, not {self.n_features_in_}")
+            if members[-1].n_features != self._n_inputs:
+                raise ValueError(f"a member has {members[-1].n_features} features, not {self._n_inputs}")
         return members
 
     def _restored_ensemble(self, number: int, members: list[Any], arrays: Arrays) -> Ensemble:
@@ -129,14 +153,14 @@ class SavableEstimator(CheckedInputs):
     def _ensemble_of(self, members: list[Any], weighting: FadingWeights) -> Ensemble:
         return Ensemble(members, weighting)
 
-    def _restored_batch(self, waiting: Arrays) -> Batch:
-        shape = (self._n_rows, self.n_features_in_)
-        rows = sized(waiting, "rows", shape)
+    def _restored_batch(self, waiting: Arrays, form: Any) -> Batch:
+        shape = (self._n_rows, self._n_inputs)
+        rows = (sized if self._columns is None else sized_or_nan)(waiting, "rows", shape)
         columns = waiting["targets"].shape[1:]
         read = sized_or_nan if waiting["targets"].size > shape[0] else sized  # of several some may be unobserved
         targets = read(waiting, "targets", (shape[0], *columns)).reshape(shape[0], -1)
         weights = sized(waiting, "weights", shape[:1])
-        return Batch(rows, targets, None if (weights == 1.0).all() else weights)
+        return Batch(form(rows), targets, None if (weights == 1.0).all() else weights)
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -149,6 +173,8 @@ def _plain(name: str, value: Any) -> Any:
         return encode_layer(value)
     if isinstance(value, (tuple, list)):
         return [_plain(name, part) for part in value]
+    if name == "class_weight" and isinstance(value, dict):
+        return {"weights": [[_plain(name, label), float(weight)] for label, weight in value.items()]}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(f"{name}={value!r} can't be saved in a file")
@@ -156,6 +182,8 @@ def _plain(name: str, value: Any) -> Any:
 
 def _object(value: Any) -> Any:
     """An argument from what JSON had for it."""
+    if isinstance(value, dict) and "weights" in value:
+        return {label: as_number(weight, "class_weight") for label, weight in value["weights"]}
     if isinstance(value, dict):
         return decode_activation(value) if "kind" in value else decode_layer(value)
     return tuple(_object(part) for part in value) if isinstance(value, list) else value

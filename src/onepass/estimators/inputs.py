@@ -5,15 +5,22 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_is_fitted,
+    check_X_y,
+    validate_data,
+)
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_flag, as_outliers, as_positive
-from onepass.estimators.batch import is_sparse
+from onepass._validation import as_count, as_flag, as_outliers, as_positive, one_of
+from onepass.estimators.categories import Categories
 
-__all__ = ["INTERCEPT_SCALE", "OUTLIERS", "SCALES", "CheckedInputs", "repeats"]
+__all__ = ["INTERCEPT_SCALE", "OUTLIERS", "SCALES", "WIDE_SCALES", "CheckedInputs", "repeats"]
 
 SCALES = (0.3, 1.0, 3.0, 10.0)  # of the priors that prior_scale="auto" weighs against each other
+WIDE_SCALES = (1e2, 1e5, 1e8)  # and of those for targets whose units nobody has seen to
 INTERCEPT_SCALE = 4.0
 """Standard deviation of an intercept before the first row.
 
@@ -34,7 +41,9 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
     outliers: float
     standardize: bool
     warm_up: int
+    missing: str
 
+    _categories: Categories | None = None
     _auto_scales: tuple[float, ...] = SCALES
     _target_checks: dict[str, Any] = {}  # noqa: RUF012 (what scikit-learn is told of the targets)
     _sparse_models = True  # whether the models can take sparse rows
@@ -47,6 +56,7 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
         if self.intercept_scale is not None:
             as_positive(self.intercept_scale, "intercept_scale", "or None for the prior of a weight")
         as_outliers(self.outliers)
+        one_of(self.missing, ("error", "mean"), "missing")
         for name in ("standardize", "fit_intercept"):
             as_flag(getattr(self, name, True), name)
         if self.standardize:
@@ -57,43 +67,64 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
         """The prior scales that learn side by side."""
         return self._auto_scales if isinstance(self.prior_scale, str) else (float(self.prior_scale),)
 
+    @property
+    def _n_inputs(self) -> int:
+        """Numbers of a row as the models have them: those of a category are several."""
+        return int(self.n_features_in_ if self._categories is None else self._categories.n_inputs)
+
+    @property
+    def encoded_feature_names_(self) -> Any:
+        """Names of the numbers that the models learn from, such as ``colour=red``: those of `coef_`."""
+        check_is_fitted(self)
+        return np.array(self._input_names, dtype=object)
+
+    @property
+    def _input_names(self) -> list[str]:
+        given = getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])
+        names = [str(name) for name in given]
+        return names if self._categories is None else self._categories.names(names)
+
     def _checked_pairs(self, X: Any, y: Any, *, restart: bool) -> tuple[Any, Any]:
         """Rows and targets to learn; at a restart they say how many features there are."""
-        X, y = validate_data(
-            self, self._as_table(X), y, reset=restart, accept_sparse="csr", dtype=np.float64, **self._target_checks
-        )
-        self._check_sparse(X)
+        if restart:
+            self._categories = Categories.of(X)
+        if self._categories is None:
+            X, y = validate_data(self, self._as_table(X), y, reset=restart, **self._row_checks, **self._target_checks)
+        else:
+            validate_data(self, X, reset=restart, skip_check_array=True)
+            X, y = check_X_y(self._categories.encoded(X), y, **self._row_checks, **self._target_checks)
         return X, y
 
-    def _checked_rows(self, X: Any) -> Any:
-        """Rows to predict."""
-        X = validate_data(self, self._as_table(X), reset=False, accept_sparse="csr", dtype=np.float64)
-        self._check_sparse(X)
+    def _checked_rows(self, X: Any, *, restart: bool = False) -> Any:
+        """Rows to predict, or to learn; at a restart they say how many features there are."""
+        if restart:
+            self._categories = Categories.of(X)
+        if self._categories is None:
+            X = validate_data(self, self._as_table(X), reset=restart, **self._row_checks)
+        else:
+            validate_data(self, X, reset=restart, skip_check_array=True)
+            X = check_array(self._categories.encoded(X), **self._row_checks)
         return X
+
+    @property
+    def _row_checks(self) -> dict[str, Any]:
+        """What scikit-learn is told of the rows."""
+        finite = "allow-nan" if self.missing == "mean" else True
+        return {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": finite}
 
     def _as_table(self, X: Any) -> Any:
         """Rows ``(n, d)``, whatever form a subclass takes beside it."""
         return X
-
-    def _check_sparse(self, X: Any) -> None:
-        if is_sparse(X) and self._fills_sparse:
-            raise ValueError(
-                "standardize=True would fill sparse rows by centring them; scale them without centring "
-                "(MaxAbsScaler) and pass standardize=False"
-            )
 
     @property
     def _keeps_sparse(self) -> bool:
         """Whether sparse rows reach the models as they are."""
         return self._sparse_models and self.covariance == "diagonal"
 
-    @property
-    def _fills_sparse(self) -> bool:
-        return self.standardize and self._sparse_models and self.covariance == "diagonal"
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self._fills_sparse
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing == "mean"
         return tags
 
     def _checked_weights(self, sample_weight: Any, X: Any) -> FloatArray | None:

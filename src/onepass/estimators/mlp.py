@@ -7,10 +7,12 @@ one that weighs prior scales alone.
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
+from onepass._typing import FloatArray
 from onepass._validation import as_count, as_nonnegative
 from onepass.activations import as_activation
-from onepass.beliefs.layout import Conv2D, ImageShape, LayerSize, as_image_shape, flat_size
+from onepass.beliefs.layout import Conv2D, ImageShape, LayerSize, Layout, as_image_shape, flat_size
 from onepass.beliefs.structures import Covariance
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.classifier import OnePassClassifier
@@ -24,6 +26,7 @@ from onepass.models.weighting import RuleWeights
 __all__ = ["BayesianMLPClassifier", "BayesianMLPRegressor"]
 
 _SCALES = (0.5, 1.0, 2.0)  # beside the network's own prior
+_PROBES = 200  # inputs at which the importance of features is measured
 
 
 class _Networks(OnePassEstimator):
@@ -84,7 +87,12 @@ class _Networks(OnePassEstimator):
     @property
     def _entering(self) -> int | ImageShape:
         """The number of features, or the shape of images."""
-        return self.n_features_in_ if self.image_shape is None else tuple(self.image_shape)
+        return self._n_inputs if self.image_shape is None else tuple(self.image_shape)
+
+    @property
+    def _layout(self) -> Layout:
+        hidden = self.hidden_layer_sizes if np.iterable(self.hidden_layer_sizes) else (self.hidden_layer_sizes,)
+        return Layout((self._entering, *hidden, int(self._options(1.0, 1.0).get("n_outputs", 1))))
 
     def _options(self, scale: float, target_scale: float) -> dict[str, Any]:
         """Options of a network."""
@@ -102,6 +110,29 @@ class _Networks(OnePassEstimator):
             "forgetting": self.forgetting,
             "drift": self.drift,
         }
+
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """How much the outputs change with each input, ``(d,)``, as shares of 1.
+
+        The mean size of the expected derivative of an output in the input, times the input's standard deviation: at
+        inputs drawn from independent Gaussians with the means and standard deviations of the first ``warm_up`` rows;
+        without ``standardize`` of mean 0 and standard deviation 1. Of classes what changes all log odds alike does not
+        count. The inputs are those of `encoded_feature_names_`. An input may be important to the network and add
+        nothing to its predictions, where others say the same: for that use
+        `sklearn.inspection.permutation_importance`.
+        """
+        check_is_fitted(self)
+        rows = np.random.default_rng(0).normal(size=(_PROBES, self._n_inputs))
+        sizes = np.zeros(self._n_inputs)
+        for ensemble in self._ensembles:
+            for weight, member in zip(ensemble.weights, ensemble.members, strict=True):
+                slopes = member.input_jacobian(rows)
+                if slopes.shape[1] > 1:
+                    slopes = slopes - slopes.mean(axis=1, keepdims=True)
+                sizes += weight * np.abs(slopes).mean(axis=(0, 1))
+        total = sizes.sum()
+        return np.asarray(sizes / total if total > 0.0 else sizes)
 
     def _restored_ensemble(self, number: int, members: list[Any], arrays: Arrays) -> Ensemble:
         if self.members == 1:
@@ -163,6 +194,11 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         Standardise the inputs by mean and standard deviation of the first ``warm_up`` rows; of images each
         channel, all pixels together. The statistics are then frozen.
     warm_up : int
+    missing : {"error", "mean"}
+        What to do about NaN among the inputs: refuse it, or take the mean of its column so far.
+    class_weight : dict or "balanced", optional
+        Weight of the rows of each class, 1 for those left out; ``"balanced"``, which only ``fit`` can know, the number
+        of rows over that of their class and of all classes. Weights above 1 learn a row again, fractions a part of it.
     random_state : int
         Seed of the means that the weights start with.
 
@@ -174,6 +210,8 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
     outliers_ : float
         Share of the labels that are not to be trusted, as it is believed now.
+    feature_importances_ : (d,) array
+        How much the outputs change with each input, as shares of 1.
     covariance_ : str or tuple of str
         Which correlations are kept: what ``covariance="auto"`` has chosen.
     drift_ : dict
@@ -216,6 +254,8 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         drift: float | str = 0.0,
         standardize: bool = True,
         warm_up: int = 100,
+        missing: str = "error",
+        class_weight: Any = None,
         random_state: int | None = 0,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
@@ -232,6 +272,8 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         self.drift = drift
         self.standardize = standardize
         self.warm_up = warm_up
+        self.missing = missing
+        self.class_weight = class_weight
         self.random_state = random_state
 
     @property
@@ -298,6 +340,8 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         Standardise inputs, and targets that are no counts, by mean and standard deviation of the first ``warm_up``
         rows; of images each channel, all pixels together. The statistics are then frozen.
     warm_up : int
+    missing : {"error", "mean"}
+        What to do about NaN among the inputs: refuse it, or take the mean of its column so far.
     random_state : int
         Seed of the means that the weights start with.
 
@@ -311,6 +355,8 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         those of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
     outliers_ : float or (q,) array
         Share of the targets that are not to be trusted, as it is believed now.
+    feature_importances_ : (d,) array
+        How much the outputs change with each input, as shares of 1.
     covariance_ : str or tuple of str
         Which correlations are kept: what ``covariance="auto"`` has chosen.
     drift_ : dict
@@ -346,6 +392,7 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         drift: float | str = 0.0,
         standardize: bool = True,
         warm_up: int = 100,
+        missing: str = "error",
         random_state: int | None = 0,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
@@ -364,6 +411,7 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         self.drift = drift
         self.standardize = standardize
         self.warm_up = warm_up
+        self.missing = missing
         self.random_state = random_state
 
     def _options(self, scale: float, target_scale: float) -> dict[str, Any]:

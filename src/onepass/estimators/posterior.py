@@ -56,7 +56,7 @@ def draw_functions(ensembles: list[Ensemble], chunks: list[Any], n_samples: int,
         counts = random.multinomial(n_samples, ensemble.weights)
         seeds = random.randint(2**31 - 1, size=len(counts))
         parts = [
-            np.concatenate([member.sample_output(rows, int(count), int(seed)) for rows in chunks], axis=1)
+            np.concatenate([member.sample_output(rows.X, int(count), int(seed)) for rows in chunks], axis=1)
             for member, count, seed in zip(ensemble.members, counts, seeds, strict=True)
             if count
         ]

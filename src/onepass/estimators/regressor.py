@@ -5,17 +5,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_nonnegative, as_share, one_of
 from onepass.activations import Exponential, as_activation
+from onepass.beliefs.layout import Layout
 from onepass.beliefs.prior import prior_variances
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.batch import Batch, PredictedRows
-from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS
+from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS, WIDE_SCALES
 from onepass.estimators.posterior import Coefficients, draw_functions, linear_coefficients
-from onepass.estimators.scaling import Scaling, near, warn_of_targets, warn_of_unseen
+from onepass.estimators.scaling import Scaling, near, warn_of_targets, warn_of_unseen, zero_for_nan
 from onepass.files.state import Arrays, Parameters
 from onepass.likelihoods import NegativeBinomial, Poisson
 from onepass.likelihoods.counts import (
@@ -37,6 +38,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     observation: str
     noise: Any
 
+    _wide_scales: tuple[float, ...] = ()  # of priors for targets in units of their own
     _former_arguments: ClassVar[dict[str, Any]] = {
         **OnePassEstimator._former_arguments,
         "observation": "gaussian",
@@ -159,8 +161,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         """Rows and targets to learn; of several numbers in a target some may be NaN, which were not observed."""
         if not _has_columns(y):
             return super()._checked_pairs(X, y, restart=restart)
-        X = validate_data(self, self._as_table(X), reset=restart, accept_sparse="csr", dtype=np.float64)
-        self._check_sparse(X)
+        X = self._checked_rows(X, restart=restart)
         y = check_array(y, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
         check_consistent_length(X, y)
         return X, y
@@ -192,6 +193,10 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     def _n_targets(self) -> int:
         return self._n_outputs
 
+    @property
+    def _prediction_shape(self) -> tuple[int, ...]:
+        return (self._n_outputs,) if self._many else ()
+
     def _noise_of(self, member: Any) -> float:
         """Variance of the noise that a model has learned or was given."""
         raise NotImplementedError
@@ -203,12 +208,22 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
             warn_of_unseen(targets)
         return Scaling.of_near(targets, self.outliers)
 
+    @property
+    def _scales_targets(self) -> bool:
+        """Whether the models learn targets of unit scale."""
+        return self.standardize
+
+    @property
+    def _scales(self) -> tuple[float, ...]:
+        plain = self._scales_targets or self._learns_counts or not isinstance(self.prior_scale, str)
+        return super()._scales if plain else (*super()._scales, *self._wide_scales)
+
     def _warn_of_targets(self, batch: Batch) -> None:
-        if self._learns_counts:
+        if self._learns_counts or self._scales_targets:
             return
         scale = max(self._scales)
         trusted = (near(batch.targets, self.outliers) | np.isnan(batch.targets)).all(axis=1)
-        warn_of_targets(batch.targets[trusted], batch.rows[trusted], scale, self.intercept_scale or scale)
+        warn_of_targets(batch.targets[trusted], zero_for_nan(batch.rows[trusted]), scale, self.intercept_scale or scale)
 
     def _predicted(self, predictions: list[Prediction]) -> tuple[FloatArray, FloatArray, FloatArray]:
         mean, var, noise = (
@@ -260,7 +275,8 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         way.
     prior_scale : float or "auto"
         Standard deviation of the weights before the first row. ``"auto"`` has several learn side by side, weighted by
-        how well each predicted the last rows; it needs ``passes=1``.
+        how well each predicted the last rows; it needs ``passes=1``. Where targets are not standardised these reach up
+        to 10⁸, with intercepts as wide, so that they may be in any unit.
     intercept_scale : float, optional
         Standard deviation of the intercept before the first row, whatever ``prior_scale`` is; in the targets' units, or
         in those of the standardised targets. None gives the intercept the prior of a weight.
@@ -287,15 +303,21 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         former wherever it is possible: with a full covariance and no forgetting.
     standardize : bool
         Standardise the inputs, and with a linear activation the targets, by mean and standard deviation of the first
-        ``warm_up`` rows. The statistics are then frozen. Without it (a scaler in a pipeline does not see the targets)
-        ``prior_scale`` and a given ``noise`` are in the targets' units, and a warning says where they can't fit.
+        ``warm_up`` rows; targets of ``"relu"`` and ``"leaky_relu"`` are divided by their size, and so are sparse rows
+        that stay sparse (``covariance="diagonal"``). The statistics are then frozen. Without it (a scaler in a pipeline
+        does not see the targets) ``prior_scale`` is in the targets' units, and a warning says where it can't fit.
     warm_up : int
+    missing : {"error", "mean"}
+        What to do about NaN among the inputs: refuse it, or take the mean of its column so far, as uncertain as the
+        column varies. (Categories of a pandas data frame are columns of 0 and 1, unknown ones all zeros.)
 
     Attributes
     ----------
     coef_ : (d,) or (q, d) array
         Mean weights, in the units of the data.
     intercept_ : float or (q,) array
+    coef_std_ : (d,) or (q, d) array
+        Their standard deviations.
     coef_cov_ : (d, d) or (q, d, d) array
         Their covariance, in the same units; with ``covariance="diagonal"`` its diagonal.
     noise_ : float or (q,) array
@@ -324,6 +346,8 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     0.93
     """
 
+    _wide_scales = WIDE_SCALES
+
     def __init__(
         self,
         activation: Any = "linear",
@@ -339,8 +363,9 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         drift: float | str = 0.0,
         passes: int = 1,
         refine: str = "auto",
-        standardize: bool = False,
+        standardize: bool = True,
         warm_up: int = 100,
+        missing: str = "error",
     ) -> None:
         self.activation = activation
         self.observation = observation
@@ -356,6 +381,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         self.refine = refine
         self.standardize = standardize
         self.warm_up = warm_up
+        self.missing = missing
 
     @property
     def coef_(self) -> Any:
@@ -368,9 +394,20 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         return self._stacked("intercept")
 
     @property
+    def coef_std_(self) -> Any:
+        """Standard deviations of the weights, in the units of the data."""
+        cov = np.asarray(self.coef_cov_)
+        variances = cov if self.covariance == "diagonal" else np.diagonal(cov, axis1=-2, axis2=-1)
+        return np.sqrt(variances)
+
+    @property
     def coef_cov_(self) -> Any:
         """Covariance of the weights, in the units of the data; with a diagonal covariance its diagonal."""
         return self._stacked("cov")
+
+    @property
+    def _layout(self) -> Layout:
+        return Layout((self._n_inputs, 1))
 
     def _new_member(self, scale: float, target_scale: float) -> BayesianPerceptron:
         noise: Any = self.noise
@@ -379,16 +416,23 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         elif not isinstance(noise, str):
             noise = as_nonnegative(noise, "noise") / target_scale**2
         return BayesianPerceptron(
-            self.n_features_in_,
+            self._n_inputs,
             self.activation,
             bias=self.fit_intercept,
-            cov=prior_variances(self.n_features_in_, int(self.fit_intercept), scale, self.intercept_scale),
+            cov=prior_variances(self._n_inputs, int(self.fit_intercept), scale, self._intercept_scale_of(scale)),
             observation=self._observation,
             noise=noise,
             covariance=self.covariance,
             outliers=self.outliers,
             forgetting=self.forgetting,
             drift=self.drift,
+        )
+
+    def _intercept_scale_of(self, scale: float) -> float | None:
+        """The intercept's scale; beside weights so wide that the targets' units must be unknown, as wide as these."""
+        unknown = isinstance(self.prior_scale, str) and scale > max(self._auto_scales)
+        return (
+            max(self.intercept_scale, scale) if unknown and self.intercept_scale is not None else self.intercept_scale
         )
 
     @property
@@ -410,10 +454,21 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         return parts._replace(pre_mean=pre_mean, pre_var=pre_var)
 
     def _scaling_of_targets(self, targets: FloatArray) -> Scaling:
-        # Any other activation has a range that shifted targets would leave.
-        if as_activation(self.activation) == as_activation("linear"):
+        # Shifted targets would leave the range of any other activation, and scaled ones that of most.
+        if self._activation_is("linear") or self._learns_counts:
             return super()._scaling_of_targets(targets)
+        if self._activation_is("relu", "leaky_relu"):
+            return Scaling.of_size(targets, self.outliers)
         return self._target_scaling
+
+    def _activation_is(self, *names: str) -> bool:
+        return as_activation(self.activation) in [as_activation(name) for name in names]
+
+    @property
+    def _scales_targets(self) -> bool:
+        return super()._scales_targets and self._activation_is("linear", "relu", "leaky_relu")
+
+    _takes_variances = True
 
     @property
     def _noise_is_fixed(self) -> bool:
@@ -427,14 +482,15 @@ class BayesianPerceptronRegressor(OnePassRegressor):
 
     def _learn_weighted(self, k: int, rows: Any, column: FloatArray, weights: FloatArray, options: Any) -> None:
         """Learn each row with the noise divided by its weight, where the noise is fixed: any weight in one step."""
-        if options or not self._noise_is_fixed:
+        if "passes" in options or not self._noise_is_fixed:
             super()._learn_weighted(k, rows, column, weights, options)
             return
         ensemble, noise = self._ensembles[k], self.noise / self._target_scaling.scale[k] ** 2
         try:
             for start, end in _runs(weights):
                 _set_noise(ensemble, noise / weights[start])
-                ensemble.learn(rows[start:end], column[start:end])
+                own = {name: values[start:end] for name, values in options.items()}
+                ensemble.learn(rows[start:end], column[start:end], **own)
         finally:
             _set_noise(ensemble, noise)
 

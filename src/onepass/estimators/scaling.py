@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from scipy.stats import norm
 
 from onepass._typing import FloatArray
 from onepass.files.state import Arrays, sized
 
-__all__ = ["Scaling", "near", "warn_of_scales", "warn_of_targets", "warn_of_unseen"]
+__all__ = ["Scaling", "near", "warn_of_scales", "warn_of_targets", "warn_of_unseen", "zero_for_nan"]
 
 _LARGEST_RATIO = 1e3
 _LARGEST_SURPRISE = 10.0  # in standard deviations that the prior gives targets
@@ -53,6 +53,24 @@ class Scaling:
             plain.centre[k], plain.scale[k] = part.centre[0], part.scale[0]
         return plain
 
+    @classmethod
+    def of_entries(cls, rows: Any) -> "Scaling":
+        """Take the size of every column of sparse rows, the root mean square of its entries, and centre nothing.
+
+        So zeros stay zeros, and a column that is rarely more than 0 is not made larger for it.
+        """
+        scale = _entry_sizes(rows)
+        return cls(np.zeros(rows.shape[1]), np.where(scale > 0.0, scale, 1.0))
+
+    @classmethod
+    def of_size(cls, rows: FloatArray, outliers: float) -> "Scaling":
+        """Take the root mean square of every column, of its values that are not wild nor NaN, and centre nothing."""
+        kept = near(rows, outliers)
+        columns = [_sizes(column[own, None])[0] for column, own in zip(rows.T, kept.T, strict=True) if own.any()]
+        scale = np.ones(rows.shape[1])
+        scale[kept.any(axis=0)] = columns
+        return cls(np.zeros(rows.shape[1]), np.where(scale > 0.0, scale, 1.0))
+
     def repeated(self, times: int) -> "Scaling":
         """The same for columns that come so many times, one after the other: the channels of every pixel."""
         return Scaling(np.tile(self.centre, times), np.tile(self.scale, times))
@@ -87,6 +105,15 @@ class Scaling:
         with np.errstate(over="ignore"):  # the difference of two numbers near the largest there are
             scaled = (rows - self.centre) / self.scale
         return np.where(np.isfinite(scaled), scaled, rows / self.scale - self.centre / self.scale)
+
+    def scale_entries(self, rows: Any) -> Any:
+        """Divide the columns of sparse rows, which are not centred."""
+        rows = csr_array(rows)
+        return (
+            rows
+            if self.is_identity
+            else csr_array((rows.data / self.scale[rows.indices], rows.indices, rows.indptr), rows.shape)
+        )
 
     def undo(self, rows: FloatArray) -> FloatArray:
         """Bring standardised rows back, ``(n, d)``."""
@@ -127,8 +154,11 @@ def near(values: FloatArray, outliers: float) -> NDArray[np.bool_]:
 
 
 def warn_of_scales(rows: Any, names: Any = None) -> None:
-    """Warn if some columns are more than a thousand times as large as others: one prior can't suit both."""
-    sizes = _sizes(rows)
+    """Warn if some columns are more than a thousand times as large as others: one prior can't suit both.
+
+    Of sparse rows the entries count, however rare.
+    """
+    sizes = _entry_sizes(rows) if issparse(rows) else _sizes(rows)
     if not (sizes > 0.0).any():
         return
     small = int(np.argmin(np.where(sizes > 0.0, sizes, np.inf)))
@@ -169,6 +199,20 @@ def warn_of_unseen(targets: FloatArray) -> None:
             "it is learned as it comes: raise warm_up, or scale that output",
             stacklevel=9,
         )
+
+
+def zero_for_nan(rows: Any) -> Any:
+    """Rows in which what is missing counts as nothing."""
+    return rows if issparse(rows) or not np.isnan(rows).any() else np.nan_to_num(rows, posinf=np.inf, neginf=-np.inf)
+
+
+def _entry_sizes(rows: Any) -> FloatArray:
+    """Root mean square of the entries of every column of sparse rows; 0 where there are none."""
+    entries = rows.tocoo()
+    unit = np.abs(entries.data).max(initial=0.0) or 1.0
+    squares = np.bincount(entries.col, np.square(entries.data / unit), minlength=rows.shape[1])
+    counts = np.bincount(entries.col[entries.data != 0.0], minlength=rows.shape[1])
+    return np.asarray(np.sqrt(squares / np.maximum(counts, 1)) * unit)
 
 
 def _sizes(rows: Any) -> FloatArray:

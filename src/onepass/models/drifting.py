@@ -453,6 +453,10 @@ class DriftingNetwork(Drifting, BayesianNetwork):
         covs = [part.cov + gap[..., None] * gap[..., None, :] for part, gap in zip(parts, gaps, strict=True)]
         return OutputMoments(mean, sum(own * cov for own, cov in zip(likely, covs, strict=True)))
 
+    def input_jacobian(self, X: ArrayLike) -> FloatArray:
+        """Expected derivative of every output in every input, over all hypotheses: see `BayesianNetwork`."""
+        return np.asarray(self._average(member.input_jacobian(X) for member in self._state.members))
+
     def _learned(self, member: Any, X: ArrayLike, y: ArrayLike, **options: Any) -> RowScores:
         (scores,) = member.learning(X, y, **options)
         own: RowScores = scores

@@ -140,21 +140,24 @@ class Ensemble:
             self._weigh(log_densities * _powers(options))
         return mixture, mixed
 
-    def predict(self, X: Any) -> Prediction:
-        """Moments of the mixture; what the members disagree about counts as not knowing."""
-        return self._mixture(self.component_weights, self.member_predictions(X), self.likely_weights)
+    def predict(self, X: Any, **options: Any) -> Prediction:
+        """Moments of the mixture; what the members disagree about counts as not knowing.
 
-    def outlier_probability(self, X: Any, y: Any) -> Any:
+        The ``options`` are those of the members' ``predict``.
+        """
+        return self._mixture(self.component_weights, self.member_predictions(X, **options), self.likely_weights)
+
+    def outlier_probability(self, X: Any, y: Any, **options: Any) -> Any:
         """Probability that each target is not to be trusted, by what is believed now."""
-        return self._scores(X, y)[1]
+        return self._scores(X, y, **options)[1]
 
-    def _scores(self, X: Any, y: Any) -> tuple[Any, Any]:
+    def _scores(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any]:
         """Log density of each target, and the probability that it is not to be trusted."""
-        return mixed_scores(self._weighting.weights, [member._scores(X, y) for member in self.members])
+        return mixed_scores(self._weighting.weights, [member._scores(X, y, **options) for member in self.members])
 
-    def member_predictions(self, X: Any) -> Prediction:
+    def member_predictions(self, X: Any, **options: Any) -> Prediction:
         """What each of the `components` predicts, along a first axis: ``(components, ...)``."""
-        return stacked([part.predict(X) for _, part in self.components])
+        return stacked([part.predict(X, **options) for _, part in self.components])
 
     @property
     def _evidences(self) -> list[float]:
@@ -298,7 +301,7 @@ class BayesianCommittee(Ensemble):
             self._weigh_by_scores(scores, _powers(options))
         return mixture, mixed
 
-    def member_predictions(self, X: Any) -> Prediction:
+    def member_predictions(self, X: Any, **options: Any) -> Prediction:
         """What each of the `components` contributes to the mixture, along a first axis: ``(components, ...)``."""
         return stacked([part._predict_with(self._noise_scale, X) for _, part in self.components])
 
@@ -358,7 +361,7 @@ class BayesianCommittee(Ensemble):
         """Log density (or probability) of a target, per row."""
         return self._scores(X, y)[0]
 
-    def _scores(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, Any]:
+    def _scores(self, X: ArrayLike, y: ArrayLike, **options: Any) -> tuple[Any, Any]:
         scores = [member._scores(X, y, noise_scale=self._noise_scale) for member in self.members]
         return mixed_scores(self._weighting.weights, scores)
 

@@ -52,7 +52,13 @@ from onepass.models.network.priors import (
     choose_prior,
     start_weights,
 )
-from onepass.models.network.propagation import linear_response, output_moments, parts_of_rows, propagate
+from onepass.models.network.propagation import (
+    linear_response,
+    output_moments,
+    parts_of_rows,
+    propagate,
+    through_weights,
+)
 from onepass.models.perceptron import Prediction, RowScores, renamed_kernel
 
 __all__ = ["BayesianNetwork", "OutputMoments"]
@@ -328,6 +334,27 @@ class BayesianNetwork(DriftChoice):
                 covs = covs * np.outer(root, root)
         _check_predicted(rows, means, covs)
         return OutputMoments(means[0], covs[0]) if single else OutputMoments(means, covs)
+
+    def input_jacobian(self, X: ArrayLike) -> FloatArray:
+        """Expected derivative of every output in every input, ``(K, d)`` for one row or ``(n, K, d)`` for many.
+
+        Of the outputs themselves: of labels and classes the log odds, of counts the log rates.
+
+        Examples
+        --------
+        >>> net = BayesianNetwork(2, (), covariance="full", noise=0.01)
+        >>> net = net.learn(np.eye(2).repeat(50, axis=0), np.repeat([3.0, -1.0], 50))
+        >>> net.input_jacobian([0.5, 0.5]).shape
+        (1, 2)
+        """
+        rows, single = self._rows(X)
+        layout, belief, own = self._structure.layout, self._state.belief, slice(self.n_outputs)
+        found = np.empty((len(rows), self.n_outputs, self.n_features))
+        for part in parts_of_rows(self._structure, len(rows)):
+            signals = propagate(self._structure, belief, self._units, rows[part])
+            entering = through_weights(layout.wirings[0], layout.layers(belief.mean)[0], signals.output_jacobian[0])
+            found[part] = entering[:, own]
+        return found[0] if single else found
 
     @property
     def _scale_root(self) -> FloatArray:

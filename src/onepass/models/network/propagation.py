@@ -17,7 +17,7 @@ from onepass.activations import Activation
 from onepass.beliefs.layout import Layout, Wiring
 from onepass.beliefs.structures import Structure
 
-__all__ = ["Signals", "evaluate", "linear_response", "output_moments", "parts_of_rows", "propagate"]
+__all__ = ["Signals", "evaluate", "linear_response", "output_moments", "parts_of_rows", "propagate", "through_weights"]
 
 _NUMBERS = 4_000_000  # of derivatives at a time, which bounds the memory of a prediction
 
@@ -76,13 +76,13 @@ def propagate(structure: Structure, belief: Any, activation: Activation, rows: F
         mean = mean + np.einsum("nh,khi,ni->nk", expected_derivatives[-1], joint, inputs[-2], optimize=True)
     jacobian = [np.broadcast_to(np.eye(mean.shape[1]), (len(rows), mean.shape[1], mean.shape[1]))]
     for layer in range(layout.n_layers - 1, 0, -1):
-        through = _through_weights(layout.wirings[layer], weights[layer], jacobian[0])
+        through = through_weights(layout.wirings[layer], weights[layer], jacobian[0])
         through = layout.wirings[layer - 1].average_back(through)
         jacobian.insert(0, through * expected_derivatives[layer - 1][:, None, :])
     return Signals(np.asarray(mean, dtype=np.float64), inputs, jacobian)
 
 
-def _through_weights(wiring: Wiring, weight: FloatArray, jacobian: FloatArray) -> FloatArray:
+def through_weights(wiring: Wiring, weight: FloatArray, jacobian: FloatArray) -> FloatArray:
     """Derivatives in a layer's pre-activations ``(n, K, units)`` as those in what enters it, ``(n, K, n_in)``."""
     if wiring.is_dense:
         return np.asarray(jacobian @ weight[:, :-1])

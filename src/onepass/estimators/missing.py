@@ -1,0 +1,76 @@
+"""Inputs that were not observed: in their place stands the mean of their column, as uncertain as the column varies.
+
+The mean is that of the values before the row, so that what is learned does not depend on what comes later, nor on how
+calls divide the rows. All in the units that models have, in which an unknown column has mean 0 and variance 1.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from onepass._typing import FloatArray
+from onepass.files.state import Arrays, sized
+
+__all__ = ["ColumnMoments"]
+
+
+@dataclass(frozen=True)
+class ColumnMoments:
+    """How many values every column had so far, their mean, and the sum of their squared distances from it."""
+
+    count: FloatArray  # (d,)
+    mean: FloatArray  # (d,)
+    square: FloatArray  # (d,)
+
+    @classmethod
+    def start(cls, size: int) -> "ColumnMoments":
+        """Before the first row."""
+        return cls(np.zeros(size), np.zeros(size), np.zeros(size))
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, size: int) -> "ColumnMoments":
+        """Check and take what `arrays` gave."""
+        return cls(*(sized(arrays, name, (size,)) for name in ("count", "mean", "square")))
+
+    @property
+    def arrays(self) -> Arrays:
+        """The moments by the names that files have for them."""
+        return {"count": self.count, "mean": self.mean, "square": self.square}
+
+    @property
+    def variance(self) -> FloatArray:
+        """Variances of the columns, ``(d,)``, to which one value at distance 1 counts as known beforehand."""
+        return (1.0 + self.square) / (1.0 + self.count)
+
+    def filled(self, rows: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        """Rows with means for NaN, and the variances of all entries; None where nothing was NaN.
+
+        Examples
+        --------
+        >>> seen = ColumnMoments(np.array([3.0]), np.array([0.5]), np.array([1.0]))
+        >>> seen.filled(np.array([[2.0], [np.nan]]))
+        (array([[2. ],
+               [0.5]]), array([[0. ],
+               [0.5]]))
+        """
+        unknown = np.isnan(rows)
+        if not unknown.any():
+            return rows, None
+        return np.where(unknown, self.mean, rows), np.where(unknown, self.variance, 0.0)
+
+    def filled_in_order(self, rows: FloatArray) -> tuple[FloatArray, FloatArray | None, "ColumnMoments"]:
+        """The same with the moments before each row, and the moments after the last."""
+        known = ~np.isnan(rows)
+        gaps = np.where(known, rows - self.mean, 0.0)
+        counts, sums, squares = (np.cumsum(part, axis=0) for part in (known, gaps, gaps**2))
+        after = self._moved(counts[-1], sums[-1], squares[-1])
+        if known.all():
+            return rows, None, after
+        before = self._moved(counts - known, sums - gaps, squares - gaps**2)
+        return np.where(known, rows, before.mean), np.where(known, 0.0, before.variance), after
+
+    def _moved(self, counts: FloatArray, sums: FloatArray, squares: FloatArray) -> "ColumnMoments":
+        """The moments with more values, of which count, sum and sum of squares around the mean so far are given."""
+        count = self.count + counts
+        move = sums / np.maximum(count, 1.0)
+        return ColumnMoments(count, self.mean + move, np.maximum(self.square + squares - count * move**2, 0.0))

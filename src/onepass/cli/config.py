@@ -107,6 +107,8 @@ def _written(value: Any, *, several: bool, place: str) -> Any:
         return [f"{name}={_text(one, place)}" for name, one in value.items()]
     if isinstance(value, list):
         texts = [_text(one, place) for one in value]
+        if not several and any("," in text for text in texts):
+            raise click.UsageError(f"{place} is a list of names or numbers, none of which can have a comma.")
         return texts if several else ",".join(texts)
     text = _text(value, place)
     return [text] if several else text

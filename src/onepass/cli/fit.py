@@ -28,6 +28,8 @@ _TABLE_ENDINGS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parque
     examples=(
         "onepass fit trips.csv --target price",
         "onepass fit 'logs/*.parquet' --target clicked --model clicks.onepass --hidden 50",
+        "onepass fit sales.csv --target sales --by store --where 'sales > 0'",
+        "onepass fit --config price.toml",
         "onepass fit sensor.csv --target level --outliers 0.05 --drift auto --alarms alarms.csv",
         "onepass fit 'data/*.parquet' --target y --model y.onepass --executor dask --workers 4",
         "zcat old.csv.gz | onepass fit - --target kind --classes a,b,c --model kind.onepass",

@@ -20,7 +20,7 @@ from onepass.beliefs.prior import prior_variances
 from onepass.estimators.batch import PredictedRows
 from onepass.files.state import Arrays, Parameters, as_number, as_tally, nested, sized, under
 from onepass.models.fleet import PerceptronFleet
-from onepass.models.perceptron import BayesianPerceptron, Prediction, RowScores
+from onepass.models.perceptron import Prediction, RowScores
 
 __all__ = ["FleetEstimator"]
 
@@ -175,14 +175,9 @@ class FleetEstimator:
 
     # What was learned.
 
-    def perceptron(self, key: str) -> BayesianPerceptron:
-        """What is believed of a key, as a perceptron of its own; of one that never came what all have in common."""
-        return self._fleet.perceptron(key) if key in self._fleet else self._fleet.prior
-
     def linear_belief(self, key: str) -> tuple[FloatArray, FloatArray]:
-        """Mean ``(1 + d,)`` and covariance of the intercept and the weights of a key."""
-        found = self.perceptron(key)
-        return found.mean, found.cov
+        """Mean ``(1 + d,)`` and covariance of the intercept and the weights of a key, or of one that never came."""
+        return self._fleet.belief(key)
 
     @property
     def n_keys(self) -> int:

@@ -108,8 +108,7 @@ def _linear(model: "TabularModel", belief: Any, X: FloatArray, middle: FloatArra
     """Baseline, its std, what columns add and the std of that, from the joint belief of intercept and weights."""
     mean, cov = belief  # (1 + d,), and (1 + d, 1 + d) or (1 + d,)
     target = model.target
-    own = isinstance(target, NumberTarget) and not isinstance(target, CountTarget)
-    scale, centre = (target.scale, target.centre) if isinstance(target, NumberTarget) and own else (1.0, 0.0)
+    scale, centre = (target.scale, target.centre) if isinstance(target, NumberTarget) else (1.0, 0.0)
     start = np.concatenate([[1.0], middle])
     gaps = X - middle
     add, var = [], []

@@ -35,6 +35,7 @@ from onepass.models.fleet.records import (
     HEAD,
     check_records,
     make_record,
+    means_of,
     packed_mixtures,
     record_width,
     roots_of,
@@ -166,6 +167,20 @@ class PerceptronFleet:
         record = records[slots[0]]
         return self._template.unpack(record, self._priors[int(record[AT_PRIOR])])
 
+    def belief(self, key: Any) -> tuple[FloatArray, FloatArray]:
+        """Mean ``(p,)`` and covariance ``(p, p)`` of the weights of a key; of an unknown one those of the prior.
+
+        Examples
+        --------
+        >>> fleet = PerceptronFleet(1, "linear", noise=0.1).learn(["ann"], [[1.0]], [1.0])
+        >>> fleet.belief("ann")[0].round(2), fleet.belief("new")[0]
+        (array([0.48, 0.48]), array([0., 0.]))
+        """
+        slots, records = self._store.find(as_keys([key], 1))
+        record = self._priors[-1:] if slots[0] < 0 else records[slots]
+        root = roots_of(record, self._template.size)[0]
+        return means_of(record, self._template.size)[0].copy(), root.T @ root
+
     def bound(self, capacity: int | None, spill: str | PathLike[str] | None) -> None:
         """Keep at most ``capacity`` keys in memory from now on, and the others in a file in the folder ``spill``."""
         if capacity is None or spill is None:
@@ -234,8 +249,8 @@ class PerceptronFleet:
         --------
         >>> rng = np.random.default_rng(0)
         >>> weights = rng.normal([5.0, -3.0], 0.5, size=(200, 2))
-        >>> keys, X = rng.integers(200, size=400), rng.normal(size=(400, 2))
-        >>> y = (X * weights[keys]).sum(axis=1) + rng.normal(size=400)
+        >>> keys, X = rng.integers(200, size=1000), rng.normal(size=(1000, 2))
+        >>> y = (X * weights[keys]).sum(axis=1) + rng.normal(size=1000)
         >>> fleet = PerceptronFleet(2, "linear", bias=False, noise=1.0, cov=100.0).learn(keys, X, y)
         >>> fleet.pool().prior.mean.round(1)
         array([ 5., -3.])

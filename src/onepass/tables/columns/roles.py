@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from onepass._typing import FloatArray
 from onepass.tables.columns.errors import SchemaError
@@ -53,7 +52,7 @@ def check_weights(array: Any, name: str) -> None:
 
 def read_keys(array: Any, name: str, bad: Bad) -> tuple[str, ...]:
     """The key of each row, ``(n,)``; a row without one is noted in ``bad``."""
-    keys = as_texts(pa.array([], pa.string()) if not len(array) else array, name).to_pylist()
+    keys = as_texts(array, name).to_pylist()
     for row, key in enumerate(keys):
         if key is None:
             bad.setdefault(row, f"the key {name} is missing")

@@ -3,6 +3,7 @@
 import csv
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import onepass
@@ -11,6 +12,7 @@ from onepass.tables.readers.options import ReadOptions
 from onepass.tables.schema import SchemaOptions, infer_model
 from onepass.tables.training import TrainingRun, train
 from tests.cli.conftest import Run
+from tests.helpers.commands import run_command as process
 from tests.helpers.tables import trips, write_csv
 
 ROWS = trips(2000)
@@ -71,6 +73,17 @@ def test_an_interrupted_run_over_some_rows_is_resumed_bit_for_bit(file: Path, tm
         train(TrainingRun(model, path, inputs, inputs.sources(), start))
         models.append(path.read_bytes())
     assert models[0] == models[1]
+
+
+def test_a_condition_holds_for_standard_input_too(run: Run, file: Path, tmp_path: Path) -> None:
+    options = ("--target", "price", "--where", "price > 15", "--ignore", "id", "-q")
+    with file.open() as opened:
+        done = process("fit", "-", *options, "--model", tmp_path / "a", stdin=opened)
+    assert done.returncode == 0, done
+    assert run("fit", file, *options, "--model", tmp_path / "b").code == 0
+    one, two = onepass.load(tmp_path / "a"), onepass.load(tmp_path / "b")
+    assert one.n_rows == two.n_rows == sum(row["price"] > 15 for row in ROWS)
+    np.testing.assert_allclose(one.estimator.coef_, two.estimator.coef_)
 
 
 def test_a_run_over_other_rows_is_another_run(file: Path) -> None:

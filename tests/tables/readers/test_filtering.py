@@ -101,6 +101,14 @@ def test_leading_zeros_count_where_a_text_is_meant(tmp_path: Path) -> None:
     assert [batch.column("zip").to_pylist() for batch in rows] == [["07"]]
 
 
+def test_a_text_is_what_stands_in_the_file_whoever_else_wants_numbers(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"v": 7.0}\n{"v": 8.0}\n')
+    source = open_source(str(file), ReadOptions(where="v == '7.0'"))
+    for types in (None, {"v": pa.float64()}):
+        assert sum(map(len, source.batches(types, 0))) == 1
+
+
 def test_a_column_that_json_lines_never_have_is_missing_everywhere() -> None:
     rows = pa.RecordBatch.from_pydict({"a": ["1"]})
     assert holds(Condition.parse("b > 0"), rows, {}).tolist() == [False]

@@ -7,6 +7,7 @@ import click
 
 from onepass.cli import options
 from onepass.cli.console import Console, counted
+from onepass.cli.left_out import tell_left_out
 from onepass.cli.rejects import RejectOptions, Rejects
 from onepass.cli.schema import schema_options, task_words
 from onepass.tables.readers.options import ReadOptions
@@ -110,6 +111,7 @@ def evaluate(
             else:
                 console.aside("interrupted; these are the scores so far")
         log.tell(console)
+        tell_left_out(console, reading.where, sources)
         trial.check()
         for name, why in trial.failed.items():
             console.aside(f"{name} could not go on and is left out: {why}")

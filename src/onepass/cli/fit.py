@@ -33,6 +33,8 @@ _PACKED_ENDINGS = (".gz", ".bz2", ".xz", ".zst", ".zip")
     examples=(
         "onepass fit trips.csv --target price",
         "onepass fit 'logs/*.parquet' --target clicked --model clicks.onepass --hidden 50",
+        "onepass fit sales.csv --target sales --by store --where 'sales > 0'",
+        "onepass fit --config price.toml",
         "onepass fit sensor.csv --target level --outliers 0.05 --drift auto --alarms alarms.csv",
         "onepass fit 'data/*.parquet' --target y --model y.onepass --executor dask --workers 4",
         "zcat old.csv.gz | onepass fit - --target kind --classes a,b,c --model kind.onepass",
@@ -127,7 +129,7 @@ def fit(
         inputs = Inputs(given_files(files, again, console), passes, reading)
         check_stream(inputs, resume)
         if executor == "dask":
-            _refuse_on_dask(inputs, resume, shape["drift"], alarms)
+            _refuse_on_dask(inputs, resume, shape, alarms)
         path = path or _unnamed_model(inputs, target)
         check_distinct_paths(inputs.files, model=path, rejects=rejecting.rejects, alarms=alarms)
         check_writable(path, "--model")
@@ -208,7 +210,7 @@ def _is_model_of(path: Path, inputs: "Inputs", target: str) -> bool:
     return model.target.name == target and model.ledger.is_one_run_of(files, inputs.passes)
 
 
-def _refuse_on_dask(inputs: "Inputs", resume: bool, drift: float | str, alarms: Path | None) -> None:
+def _refuse_on_dask(inputs: "Inputs", resume: bool, shape: dict[str, Any], alarms: Path | None) -> None:
     for given, option, reason in (
         (inputs.is_stream, "--executor dask", "needs files; standard input can't be shared out"),
         (inputs.passes > 1, "--passes", "is for one process; --rounds says how often a cluster goes over the files"),
@@ -217,7 +219,9 @@ def _refuse_on_dask(inputs: "Inputs", resume: bool, drift: float | str, alarms: 
             "--resume",
             "is for one process; a run on a cluster begins anew, and mends the loss of workers itself",
         ),
-        (drift != 0.0, "--drift", "is for one process; the rows of a cluster have no common order"),
+        (shape["weight"] is not None, "--weight", "is for one process"),
+        (shape["by"] is not None, "--by", "is for one process"),
+        (shape["drift"] != 0.0, "--drift", "is for one process; the rows of a cluster have no common order"),
         (alarms is not None, "--alarms", "is for one process, which learns the rows in their order"),
     ):
         if given:
@@ -240,7 +244,8 @@ def _fit_on_dask(
     from onepass.tables.readers.paths import is_url
 
     names = tuple(file for number, file in enumerate(inputs.files) if inputs.first_row(number) is not None)
-    inputs, files = replace(inputs, files=names, starts=()), tuple(_whole(file) for file in names if not is_url(file))
+    inputs = replace(inputs, files=names, starts=())
+    files = tuple(_whole(file, inputs.reading.part) for file in names if not is_url(file))
     try:
         from onepass.integrations.dask.training import cluster, fit_files
     except ImportError as error:
@@ -258,9 +263,9 @@ def _fit_on_dask(
     return report(model, written.path, logs, console, 0)
 
 
-def _whole(file: str) -> "LearnedFile":
+def _whole(file: str, part: str) -> "LearnedFile":
     """A file that workers learn as a whole; its rows are not counted."""
     from onepass.tables.ledger import LearnedFile
     from onepass.tables.readers.content import content_of
 
-    return LearnedFile.of(Path(file).name, content_of(file, Path(file).stat().st_size), None)
+    return LearnedFile.of(Path(file).name, content_of(file, Path(file).stat().st_size), None, part)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from onepass.cli.config import config_option
 from onepass.cli.rejects import RejectLimit, RejectOptions
 from onepass.tables.readers.options import ReadOptions
 
@@ -241,6 +242,16 @@ def _encoding(value: str) -> str:
         ) from None
 
 
+def _condition(value: str) -> str:
+    """A condition on rows, understood as far as that goes without them."""
+    from onepass.tables.readers.condition import Condition
+
+    try:
+        return Condition.parse(value).text
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.") from None
+
+
 reading = _gathered(
     "reading",
     ReadOptions,
@@ -261,6 +272,13 @@ reading = _gathered(
     ),
     click.option("--table", metavar="NAME", help="The table of a database; not needed if it has only one."),
     click.option("--sql", metavar="QUERY", help="Read what this query of a database gives, in place of a table."),
+    click.option(
+        "--where",
+        type=_condition,
+        metavar="CONDITION",
+        help='Read only the rows for which this holds, such as \'price > 0 and region in ("north", "west")\'; others '
+        "are left out, and so are those where a value that it needs is missing.",
+    ),
 )
 
 level = click.option(
@@ -424,6 +442,18 @@ shape = _all(
         show_default=True,
         help="Seed of the random numbers; the same seed gives the same network.",
     ),
+    click.option(
+        "--weight",
+        metavar="COLUMN",
+        help="How often each row counts: 2 as if it came twice, 0.5 half, 0 not at all. The model needs the column to "
+        "learn, and does not learn from it.",
+    ),
+    click.option(
+        "--by",
+        metavar="COLUMN",
+        help="A model for each value of this column, such as a store or a device; what all of them have in common is "
+        "learned too, and answers for values that never came. For numbers and two classes, without --hidden.",
+    ),
 )
 
 waiting = click.option(
@@ -520,6 +550,7 @@ rejecting = _gathered(
 )
 
 reporting = _all(
+    config_option,
     click.option("--json", "as_json", is_flag=True, help="Print JSON lines, for programs."),
     click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors."),
 )

@@ -1,5 +1,6 @@
 """``onepass predict``: what a model predicts for rows, and how sure it is."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,6 +8,7 @@ import click
 
 from onepass.cli import options
 from onepass.cli.console import Console, counted
+from onepass.cli.left_out import tell_left_out
 from onepass.cli.rejects import NO_LIMIT, RejectOptions, Rejects
 from onepass.tables.readers.options import ReadOptions
 
@@ -23,6 +25,7 @@ __all__ = ["predict"]
     examples=(
         "onepass predict price.onepass new.csv --out predictions.csv",
         "onepass predict price.onepass 'new/*.parquet' --level 0.8 --keep id --out predictions.parquet",
+        "onepass predict price.onepass new.csv --where 'id == 17' --explain",
         "cat new.jsonl | onepass predict clicks.onepass - > probabilities.csv",
     ),
 )
@@ -38,6 +41,12 @@ __all__ = ["predict"]
 )
 @options.level
 @click.option("--keep", type=options.names, default=(), metavar="A,B,...", help="Columns of the input to copy.")
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Say what each column adds to the prediction of an average row: as columns add_... and their standard "
+    "deviations std_..., or on a terminal in a few lines per row.",
+)
 @options.rejecting
 @options.reading
 @options.reporting
@@ -48,6 +57,7 @@ def predict(
     kind: str | None,
     level: float,
     keep: tuple[str, ...],
+    explain: bool,
     rejecting: RejectOptions,
     reading: ReadOptions,
     as_json: bool,
@@ -60,6 +70,11 @@ def predict(
     one that can't be predicted is left empty, counted, and with --rejects written down. A line that is no row at all,
     such as one with too few fields, has none.
 
+    With --explain every prediction comes with what it is made of: the baseline, which is the prediction for an average
+    row, plus what each column adds to it gives the mean, in the units of the target; for counts it gives the log rate,
+    for two classes the log odds of the second, for more those of the label. Columns that the model knows little about
+    have a large standard deviation.
+
     A file is there when all of it is written, or not at all.
     """
     from onepass.cli.errors import REJECTED, user_errors
@@ -68,13 +83,15 @@ def predict(
     with Console(as_json=as_json, quiet=quiet, to_stderr=out is None) as console, user_errors():
         import pyarrow as pa
 
+        from onepass.cli.explained_rows import explained_rows
+        from onepass.tables.explanation import Explanation
         from onepass.tables.readers.batches import row_blocks
         from onepass.tables.readers.errors import StreamError
         from onepass.tables.readers.paths import STDIN, expand
         from onepass.tables.readers.prefetch import prefetch
         from onepass.tables.readers.registry import open_source
         from onepass.tables.rows import rejects_of
-        from onepass.tables.schema import check_columns, check_has
+        from onepass.tables.schema import check_columns, check_has, left_out_words
         from onepass.tables.writing import TableWriter, format_of
 
         inputs = expand(files)
@@ -82,6 +99,7 @@ def predict(
         known = load_model(model)
         if out is not None:
             check_writable(out, "--out")
+        reads_along = explain and out is None and kind is None and sys.stdout.isatty()
         kind = kind or ("csv" if out is None else format_of(out))
         if kind is None:
             raise click.UsageError(f"--out {out} ends in none of .csv, .jsonl and .parquet; say --format.")
@@ -90,12 +108,14 @@ def predict(
         for source in sources:
             check_columns(known, source, target=False)
             check_has(keep, source)
-        taken = sorted(set(keep) & set(known.prediction_names))
+        names = Explanation.names([column.name for column in known.encoding.columns]) if explain else []
+        taken = sorted(set(keep) & {*known.prediction_names, *names})
         if taken:
             raise click.UsageError(f"--keep {taken[0]} has the name of a column of the predictions.")
         types = known.types(target=False)
         types = dict.fromkeys(keep, pa.string()) | types
-        console.start()
+        if not reads_along:  # a progress bar would run into the lines
+            console.start()
         rows = empty = 0
         with Rejects(rejecting, limit=rejecting.max_rejects or NO_LIMIT) as log, TableWriter(out, kind) as writer:
             for number, source in enumerate(sources):
@@ -104,17 +124,21 @@ def predict(
                     if not len(batch):
                         log.add(source.name, rejects_of(batch, {}))
                         continue
-                    predicted, bad = _predicted(known, batch, level, keep)
+                    predicted, bad = _predicted(known, batch, level, keep, explain)
                     log.add(source.name, rejects_of(batch, bad))
-                    writer.write(predicted)
+                    if reads_along:
+                        click.echo("\n".join(explained_rows(known, source.name, batch, predicted)))
+                    else:
+                        writer.write(predicted)
                     rows, empty = rows + len(batch), empty + len(bad)
                     share = (number + batch.share) / len(sources)
                     log.judge(len(batch) + len(batch.malformed), share)
                     console.advance(len(batch), share, log.count)
             log.judge_all()
             if not rows and not log.count:
-                raise StreamError("there is no row to predict")
+                raise StreamError(f"there is no row to predict{left_out_words(sources)}")
         log.tell(console)
+        tell_left_out(console, reading.where, sources)
         console.done(
             {"rows": rows - empty, "rejected": log.count, "out": None if out is None else str(out)},
             f"predicted {counted(rows - empty, 'row')}, {log.count:,} rejected",
@@ -123,18 +147,25 @@ def predict(
         return REJECTED if log.count else 0
 
 
-def _predicted(model: "TabularModel", batch: "RowBatch", level: float, keep: tuple[str, ...]) -> "tuple[Any, Bad]":
+def _predicted(
+    model: "TabularModel", batch: "RowBatch", level: float, keep: tuple[str, ...], explained: bool
+) -> "tuple[Any, Bad]":
     """A record batch of predictions, and the rows that are empty in it."""
     import numpy as np
     import pyarrow as pa
 
-    encoded = model.encoding.encode(batch.record_batch)
+    from onepass.tables.explanation import explain
+
+    encoded = model.encode(batch)
     gone = np.zeros(len(batch), dtype=bool)
     gone[list(encoded.bad)] = True
     columns: dict[str, Any] = {}
     for name in keep:
         column = batch.column(name)
         columns[name] = pa.nulls(len(batch), pa.string()) if column is None else column
-    for name, values in model.predictions(encoded.X, level).items():
+    found = model.predictions(encoded.X, level, encoded.keys)
+    if explained:
+        found |= explain(model, encoded.X, encoded.keys).table()
+    for name, values in found.items():
         columns[name] = pa.array(values, mask=gone)
     return pa.RecordBatch.from_pydict(columns), encoded.bad

@@ -23,6 +23,8 @@ _SETTINGS = (
     "prior_scale",
     "intercept_scale",
     "seed",
+    "weight",
+    "by",
 )
 _PLAIN = ("task", "classes", "columns", "ignore", "one_hot", "buckets", "sample", "text_buckets", "log_target")
 

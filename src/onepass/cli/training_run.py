@@ -15,6 +15,7 @@ import click
 from onepass.cli.alarms import Alarms
 from onepass.cli.console import Console, counted
 from onepass.cli.errors import INTERRUPTED, REJECTED
+from onepass.cli.left_out import tell_left_out
 from onepass.cli.rejects import Rejects, TooManyRejectsError
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def without_known(
     if again or inputs.is_stream:
         return inputs
     try:
-        selected = select(inputs.files, sources, ledger)
+        selected = select(inputs.files, sources, ledger, inputs.reading.part)
     except KnownContentError as error:
         raise click.ClickException(f"{error}; --again learns all of it once more.") from None
     for one in selected:
@@ -211,6 +212,7 @@ def run(
         raise click.ClickException(
             f"cannot write {error.filename or training.target.path}: {error.strerror}; what was there is as it was."
         ) from None
+    tell_left_out(console, training.inputs.reading.where, training.sources)
     return report(training.model, training.target.path, logs, console, before)
 
 

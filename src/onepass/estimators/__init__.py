@@ -5,6 +5,7 @@ it, `files` saves and loads, `posterior` reads what was learned. The classes for
 """
 
 from onepass.estimators.classifier import BayesianPerceptronClassifier
+from onepass.estimators.fleet import FleetEstimator
 from onepass.estimators.mlp import BayesianMLPClassifier, BayesianMLPRegressor
 from onepass.estimators.regressor import BayesianPerceptronRegressor
 
@@ -13,4 +14,5 @@ __all__ = [
     "BayesianMLPRegressor",
     "BayesianPerceptronClassifier",
     "BayesianPerceptronRegressor",
+    "FleetEstimator",
 ]

@@ -26,6 +26,7 @@ from onepass.estimators.batch import Batch, ModelRows, PredictedRows, as_dense, 
 from onepass.estimators.files import SavableEstimator
 from onepass.estimators.inputs import SCALES, repeats
 from onepass.estimators.missing import ColumnMoments
+from onepass.estimators.posterior import joint_belief
 from onepass.estimators.scaling import Scaling, warn_of_scales, zero_for_nan
 from onepass.models.drift import AUTO, as_drift
 from onepass.models.ensemble import Ensemble
@@ -425,6 +426,15 @@ class OnePassEstimator(SavableEstimator):
         """What each component of an ensemble predicts for rows in chunks, ``(components, n, ...)``."""
         parts = [ensemble.member_predictions(rows.X, **rows.options) for rows in chunks]
         return Prediction(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
+
+    def linear_belief(self) -> tuple[FloatArray, FloatArray]:
+        """Mean ``(1 + d,)`` and covariance of a perceptron's intercept and weights, as its model has them.
+
+        They are those of standardised inputs and targets, where these are standardised. With a diagonal covariance its
+        diagonal, ``(1 + d,)``.
+        """
+        check_is_fitted(self)
+        return joint_belief(self._ensembles[0])
 
     @property
     def n_seen_(self) -> int:

@@ -10,7 +10,7 @@ from onepass._validation import as_count
 from onepass.estimators.scaling import Scaling
 from onepass.models.ensemble import Ensemble
 
-__all__ = ["Coefficients", "draw_functions", "linear_coefficients"]
+__all__ = ["Coefficients", "draw_functions", "joint_belief", "linear_coefficients"]
 
 
 class Coefficients(NamedTuple):
@@ -25,19 +25,26 @@ def linear_coefficients(
     ensemble: Ensemble, inputs: Scaling, target_scale: float = 1.0, target_centre: float = 0.0
 ) -> Coefficients:
     """Mean, intercept and covariance of an ensemble of perceptrons, whose inputs and target were standardised."""
-    weights, bias = ensemble.weights, ensemble.members[0].bias
+    bias = ensemble.members[0].bias
+    mean, cov = joint_belief(ensemble)
+    factor = target_scale / inputs.scale
+    coef = mean[bias:] * factor
+    intercept = target_scale * mean[:bias].sum() + target_centre - coef @ inputs.centre
+    if cov.ndim == 1:
+        return Coefficients(coef, intercept, cov[bias:] * factor**2)
+    return Coefficients(coef, intercept, cov[bias:, bias:] * np.outer(factor, factor))
+
+
+def joint_belief(ensemble: Ensemble) -> tuple[FloatArray, FloatArray]:
+    """Mean and covariance, or variances, of the weights of an ensemble of perceptrons, the bias first."""
+    weights = ensemble.weights
     means = np.array([member.mean for member in ensemble.members])
     mean = weights @ means
     covs = np.array([member.cov for member in ensemble.members])
     gaps = means - mean
-    factor = target_scale / inputs.scale
-    coef = mean[bias:] * factor
-    intercept = target_scale * mean[:bias].sum() + target_centre - coef @ inputs.centre
     if covs.ndim == 2:
-        var = weights @ (covs + gaps**2)
-        return Coefficients(coef, intercept, var[bias:] * factor**2)
-    cov = np.tensordot(weights, covs + gaps[:, :, None] * gaps[:, None, :], 1)
-    return Coefficients(coef, intercept, cov[bias:, bias:] * np.outer(factor, factor))
+        return mean, weights @ (covs + gaps**2)
+    return mean, np.tensordot(weights, covs + gaps[:, :, None] * gaps[:, None, :], 1)
 
 
 def draw_functions(ensembles: list[Ensemble], chunks: list[Any], n_samples: int, random_state: Any) -> list[FloatArray]:

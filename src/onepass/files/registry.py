@@ -22,6 +22,7 @@ _MODULES = {
     "ContextualBandit": "onepass.decisions.bandit",
     "DriftingNetwork": "onepass.models.drifting",
     "DriftingPerceptron": "onepass.models.drifting",
+    "FleetEstimator": "onepass.estimators",
     "KalmanNetwork": "onepass.models.kalman_network",
     "MLPClassifier": "onepass.integrations.river",
     "MLPRegressor": "onepass.integrations.river",

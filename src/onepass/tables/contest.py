@@ -82,35 +82,38 @@ class Contest:
         self.predict_then_learn(X, y, **options)
         return self
 
-    def learn_encoded(self, X: Any, y: FloatArray) -> None:
+    def learn_encoded(self, X: Any, y: FloatArray, **options: Any) -> None:
         """Learn more rows."""
         if self.is_decided:
-            self.leader.learn_encoded(X, y)
+            self.leader.learn_encoded(X, y, **options)
         else:
-            self.predict_then_learn_encoded(X, y)
+            self.predict_then_learn_encoded(X, y, **options)
 
     def predict_then_learn(self, X: Any, y: Any, **options: Any) -> PredictedRows:
         """Predict the first rows, each just before it is learned."""
         return self._predict_then_learn("predict_then_learn", X, y, options)
 
-    def predict_then_learn_encoded(self, X: Any, y: FloatArray) -> PredictedRows:
+    def predict_then_learn_encoded(self, X: Any, y: FloatArray, **options: Any) -> PredictedRows:
         """Predict more rows, each just before it is learned."""
-        return self._predict_then_learn("predict_then_learn_encoded", X, y, {})
+        return self._predict_then_learn("predict_then_learn_encoded", X, y, options)
 
     def _predict_then_learn(self, method: str, X: Any, y: Any, options: dict[str, Any]) -> PredictedRows:
         judged = 0 if self.is_decided else min(CONTEST_ROWS - self.n_judged, len(y))
         parts = []
         if judged:
-            seen = [getattr(one, method)(X[:judged], y[:judged], **options) for one in self.candidates]
-            parts.append(self._judged(*seen))
+            given = _of_rows(options, slice(0, judged))
+            seen = [getattr(one, method)(X[:judged], y[:judged], **given) for one in self.candidates]
+            parts.append(self._judged(*seen, given.get("sample_weight", 1.0)))
             if self.n_judged == CONTEST_ROWS:
                 self.settle()
-            method, options = "predict_then_learn_encoded", {}
+            method = "predict_then_learn_encoded"
+            options = {name: value for name, value in options.items() if name == "sample_weight"}
         if judged < len(y):
-            parts.append(getattr(self.leader, method)(X[judged:], y[judged:], **options))
+            rest = slice(judged, len(y))
+            parts.append(getattr(self.leader, method)(X[rest], y[rest], **_of_rows(options, rest)))
         return PredictedRows.joined(parts)
 
-    def _judged(self, first: PredictedRows, second: PredictedRows) -> PredictedRows:
+    def _judged(self, first: PredictedRows, second: PredictedRows, weights: Any) -> PredictedRows:
         """What the leader of the moment predicted for each row; then the scores are up to date."""
         fading, ahead = float(np.exp(-1.0 / _MEMORY)), []
         for gain in (second.log_density - first.log_density).tolist():
@@ -157,6 +160,11 @@ class Contest:
         if contest.n_judged > CONTEST_ROWS or (contest.n_judged == CONTEST_ROWS and not contest.is_decided):
             raise ValueError(f"a contest is over after {CONTEST_ROWS} rows, got {contest.n_judged}")
         return contest
+
+
+def _of_rows(options: dict[str, Any], rows: slice) -> dict[str, Any]:
+    """Options of a call for some of its rows."""
+    return {name: value[rows] if name == "sample_weight" else value for name, value in options.items()}
 
 
 def estimator_class(name: Any) -> Any:

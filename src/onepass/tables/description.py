@@ -37,6 +37,8 @@ def facts(model: "TabularModel") -> Iterator[tuple[str, str]]:
     """Names and words of what the model has learned so far."""
     yield "rows learned", f"{model.n_rows:,}"
     yield "rows rejected", f"{model.n_rejected:,}"
+    if model.by is not None:
+        yield "keys now", f"{model.estimator.n_keys:,} values of {model.by}, each with a model of its own"
     if model.noise is not None:
         yield "noise now", _noise_words(model.noise, model.target)
     if isinstance(model.target, CountTarget):
@@ -61,6 +63,8 @@ def facts(model: "TabularModel") -> Iterator[tuple[str, str]]:
 def numbers(model: "TabularModel") -> dict[str, dict[str, Any]]:
     """Numbers of facts that programs may want, under names of their own, by the name of the fact."""
     found: dict[str, dict[str, Any]] = {}
+    if model.by is not None:
+        found["keys now"] = {"keys": model.estimator.n_keys}
     if model.estimator.outliers:
         found["outliers now"] = {"outliers": float(model.estimator.outliers_)}
     if model.estimator.drift == "auto":
@@ -72,11 +76,19 @@ def numbers(model: "TabularModel") -> dict[str, dict[str, Any]]:
 def choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
     """Names and words of all that was chosen for the model."""
     yield from _target_choices(model)
+    yield from _row_choices(model)
     for column in model.encoding.columns:
         yield f"column {column.name}", column.words()
     for name, why in model.encoding.ignored.items():
         yield f"column {name}", f"ignored: {why}"
     yield from _estimator_choices(model)
+
+
+def _row_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
+    if model.weight is not None:
+        yield "weight", f"{model.weight}: how often a row counts when it is learned; scores count each row once"
+    if model.by is not None:
+        yield "by", f"{model.by}: its values have a model each, and share a prior that answers for values yet to come"
 
 
 def _target_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
@@ -120,7 +132,8 @@ def _estimator_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
     if isinstance(model.target, NumberTarget):
         yield _noise_choice(model)
     intercept = estimator.intercept_scale
-    yield "prior", _prior_words(model) + ("" if intercept is None else f", {intercept:g} of the intercept")
+    weights = _prior_words(model) + ("" if intercept is None else f", {intercept:g} of the intercept")
+    yield "prior", weights if model.by is None else f"{weights}; then what the values of {model.by} have in common"
     if estimator.outliers:
         yield "outliers", f"a share of {estimator.outliers:g} to begin with, then learned: such rows hardly count"
     if estimator.forgetting < 1.0:
@@ -159,7 +172,8 @@ def _kind_words(model: "TabularModel") -> str:
     if model.is_network:
         return f"network {'-'.join(map(str, model.layers))}"
     n_features = len(model.encoding.features)
-    return f"perceptron with {n_features} feature{'s' if n_features > 1 else ''}"
+    whose = "" if model.by is None else f" for each value of {model.by}"
+    return f"perceptron with {n_features} feature{'s' if n_features > 1 else ''}{whose}"
 
 
 def _contest_words(model: "TabularModel") -> str:

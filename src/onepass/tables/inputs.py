@@ -96,15 +96,16 @@ class ContentLog:
 
     Parameters
     ----------
-    files : of the run
+    inputs : of the run
     sources : the same, opened
     learned : files by their number that the run has learned before it was interrupted
     """
 
     def __init__(
-        self, files: Sequence[str], sources: Sequence[Source], learned: Mapping[int, LearnedFile] | None = None
+        self, inputs: Inputs, sources: Sequence[Source], learned: Mapping[int, LearnedFile] | None = None
     ) -> None:
-        self._files, self._extents = files, [source.extent for source in sources]
+        self._files, self._part = inputs.files, inputs.reading.part
+        self._extents = [source.extent for source in sources]
         self._known = {
             number: Content(file.size, file.head, file.digest or "") for number, file in (learned or {}).items()
         }
@@ -152,7 +153,9 @@ class ContentLog:
             self._coming.result()
         content = self._reader.settle(extent, known)
         self._known[self._number] = content
-        return LearnedFile.of(os.path.basename(self._files[self._number]), content, rows) if known is None else None
+        if known is not None:
+            return None
+        return LearnedFile.of(os.path.basename(self._files[self._number]), content, rows, self._part)
 
 
 def steps(

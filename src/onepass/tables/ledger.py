@@ -28,23 +28,24 @@ class LearnedFile:
     head: str  # digest of its first MiB
     digest: str | None  # of all of it; None: not known, in models of earlier versions
     rows: int | None  # of the file, good or bad; None: not counted
+    part: str = ""  # of the file, see `ReadOptions.part`; empty: all of it
 
     @classmethod
-    def of(cls, name: str, content: Content, rows: int | None) -> "LearnedFile":
-        """A content under its name."""
-        return cls(name, content.size, content.head, content.digest, rows)
+    def of(cls, name: str, content: Content, rows: int | None, part: str) -> "LearnedFile":
+        """A part of a content under its name."""
+        return cls(name, content.size, content.head, content.digest, rows, part)
 
     def state(self) -> list[Any]:
         """All of it as data that JSON can hold; short, since there may be thousands."""
-        return [self.name, self.size, self.head, self.digest, self.rows]
+        return [self.name, self.size, self.head, self.digest, self.rows, *([self.part] if self.part else [])]
 
     @classmethod
     def from_state(cls, state: Any) -> "LearnedFile":
         """Make the file that `state` described."""
-        name, size, head, digest, rows = state
-        if not isinstance(name, str) or not isinstance(head, str) or not isinstance(digest, str | None):
+        name, size, head, digest, rows, *part = state
+        if not all(isinstance(one, str) for one in (name, head, *part)) or not isinstance(digest, str | None):
             raise ValueError("a file of the ledger must have a name and digests")
-        return cls(name, as_tally(size, "size"), head, digest, None if rows is None else as_tally(rows, "rows"))
+        return cls(name, as_tally(size, "size"), head, digest, None if rows is None else as_tally(rows, "rows"), *part)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ meaning of a row depends on is part of it, so whoever has the file can continue 
 
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,10 +16,12 @@ from onepass._typing import FloatArray
 from onepass.beliefs.cost import choose_covariance
 from onepass.beliefs.layout import Layout
 from onepass.beliefs.structures import Covariance
+from onepass.estimators import FleetEstimator
 from onepass.files.state import Arrays, Parameters, as_tally, nested, under
 from onepass.tables import description
-from onepass.tables.columns.encoding import Encoding
+from onepass.tables.columns.encoding import Encoded, Encoding
 from onepass.tables.columns.errors import SchemaError
+from onepass.tables.columns.roles import read_keys, read_weights
 from onepass.tables.contest import Contest, estimator_class
 from onepass.tables.ledger import Ledger
 from onepass.tables.readers.batches import RowBatch
@@ -48,7 +51,9 @@ class TabularModel:
     def __init__(self, encoding: Encoding, target: Target, settings: Settings | None = None) -> None:
         self.encoding = encoding
         self.target = target
-        self.estimator = make_estimator(len(encoding.features), target, settings or Settings())
+        settings = settings or Settings()
+        self.estimator = make_estimator(len(encoding.features), target, settings)
+        self.weight, self.by = settings.weight, settings.by
         self._check_cost()
         self.n_rows = 0
         self.n_rejected = 0
@@ -117,6 +122,10 @@ class TabularModel:
     def types(self, *, target: bool) -> dict[str, Any]:
         """Names and Arrow types of the columns to read."""
         types = self.encoding.types()
+        if self.by is not None:
+            types[self.by] = pa.string()
+        if target and self.weight is not None:
+            types[self.weight] = pa.float64()
         if target:
             own = self.target
             numeric = own.written.is_plain if isinstance(own, NumberTarget) else own.numeric
@@ -127,23 +136,45 @@ class TabularModel:
         """Make rows ready for learning; those that can't be learned are left out and named."""
         return Rows.joined([self._rows_of(batch) for batch in batches])
 
-    def _rows_of(self, batch: RowBatch) -> Rows:
+    def needed_columns(self, *, target: bool) -> list[str]:
+        """Names of the columns that a table must have, to be predicted or, with ``target``, to be learned."""
+        learning = [self.target.name, *([] if self.weight is None else [self.weight])]
+        own = [] if self.by is None else [self.by]
+        return [*(column.name for column in self.encoding.columns), *own, *(learning if target else [])]
+
+    def encode(self, batch: RowBatch) -> Encoded:
+        """Rows as the estimator takes them, without their targets; those that can't be predicted are named."""
         encoded = self.encoding.encode(batch.record_batch)
+        if self.by is None:
+            return encoded
+        return replace(encoded, keys=read_keys(_column_of(batch, self.by), self.by, encoded.bad))
+
+    def _rows_of(self, batch: RowBatch) -> Rows:
+        encoded = self.encode(batch)
         bad = encoded.bad
-        column = batch.column(self.target.name)
-        y = self.target.encode(pa.nulls(len(batch)) if column is None else column, bad)
-        X, n_lines = encoded.X, len(batch) + len(batch.malformed)
-        if not bad:
-            return Rows(X, y, rejects_of(batch, bad), n_lines, lambda: batch.lines)
-        kept = np.setdiff1d(np.arange(len(batch)), list(bad))
-        return Rows(X[kept], y[kept], rejects_of(batch, bad), n_lines, lambda: np.array(batch.lines)[kept].tolist())
+        y = self.target.encode(_column_of(batch, self.target.name), bad)
+        weights = None if self.weight is None else read_weights(_column_of(batch, self.weight), self.weight, bad)
+        X, keys, n_lines = encoded.X, encoded.keys, len(batch) + len(batch.malformed)
+        if not bad and (weights is None or weights.all()):
+            return Rows(X, y, rejects_of(batch, bad), n_lines, lambda: batch.lines, weights, keys)
+        out = list(bad) if weights is None else [*bad, *np.flatnonzero(weights == 0.0)]
+        kept = np.setdiff1d(np.arange(len(batch)), out)
+        return Rows(
+            X[kept],
+            y[kept],
+            rejects_of(batch, bad),
+            n_lines,
+            lambda: np.array(batch.lines)[kept].tolist(),
+            None if weights is None else weights[kept],
+            None if keys is None else tuple(keys[row] for row in kept),
+        )
 
     # Learning and predicting.
 
     def learn(self, rows: Rows) -> None:
         """Learn rows, in their order."""
         if len(rows.y) and self.n_rows:
-            self.estimator.learn_encoded(rows.X, rows.y)
+            self.estimator.learn_encoded(rows.X, rows.y, **rows.options)
         elif len(rows.y):
             self._begin("partial_fit", rows)
         self._count(rows)
@@ -152,7 +183,7 @@ class TabularModel:
         """Predict every row just before learning it; None if there is no row."""
         predicted = None
         if len(rows.y) and self.n_rows:
-            predicted = self.estimator.predict_then_learn_encoded(rows.X, rows.y)
+            predicted = self.estimator.predict_then_learn_encoded(rows.X, rows.y, **rows.options)
         elif len(rows.y):
             predicted = self._begin("predict_then_learn", rows)
         self._count(rows)
@@ -163,7 +194,7 @@ class TabularModel:
         classes = {"classes": np.arange(len(self.labels))} if self.labels else {}
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "features differ in scale")  # the encoding has seen to that
-            return getattr(self.estimator, method)(rows.X, rows.y, **classes)
+            return getattr(self.estimator, method)(rows.X, rows.y, **classes, **rows.options)
 
     def settle(self) -> None:
         """End a contest of estimators, if there is one: rows that come again are no test of what was learned."""
@@ -187,15 +218,16 @@ class TabularModel:
             return ("label", *(f"p_{label}" for label in self.labels))
         return ("mean", "std", "lower", "upper")
 
-    def predictions(self, X: FloatArray, level: float) -> dict[str, Any]:
-        """Columns of a table of predictions for encoded rows, in their order."""
+    def predictions(self, X: FloatArray, level: float, keys: Sequence[str] | None = None) -> dict[str, Any]:
+        """Columns of a table of predictions for encoded rows, in their order; ``keys`` in a model per key."""
+        given = {} if keys is None else {"keys": keys}
         if isinstance(self.target, ClassTarget):
-            probabilities = self.estimator.predict_proba(X)
+            probabilities = self.estimator.predict_proba(X, **given)
             best = probabilities.argmax(axis=1)
             columns = (np.array(self.labels, dtype=object)[best], *probabilities.T)
             return dict(zip(self.prediction_names, columns, strict=True))
-        mean, std = self.estimator.predict(X, return_std=True)
-        low, high = self.estimator.predict_interval(X, level=level)
+        mean, std = self.estimator.predict(X, return_std=True, **given)
+        low, high = self.estimator.predict_interval(X, level=level, **given)
         decode = self.target.decode
         columns = (*self.target.moments(mean, std, self.estimator.noise_), decode(low), decode(high))
         return dict(zip(self.prediction_names, columns, strict=True))
@@ -265,6 +297,8 @@ class TabularModel:
             "n_rows": self.n_rows,
             "n_rejected": self.n_rejected,
             "kind_reason": self.kind_reason,
+            "weight": self.weight,
+            "by": self.by,
             "progress": None,  # a run keeps its own here: see onepass.tables.progress
             "last_run": None,  # of the ledger's first version
             "ledger": self.ledger.state(),
@@ -279,6 +313,9 @@ class TabularModel:
         model.target = target_from_state(parameters["target"])
         kind = estimator_class(parameters["estimator"]["class"])
         model.estimator = kind.from_state(parameters["estimator"]["state"], under("estimator", arrays))
+        model.weight, model.by = (_name_or_none(parameters.get(name), name) for name in ("weight", "by"))
+        if (model.by is None) == isinstance(model.estimator, FleetEstimator):
+            raise ValueError("a model per key, and only such a one, names the column of the keys")
         if model.estimator.n_features_in_ != len(model.encoding.features):
             raise ValueError("the encoding does not make the features that the model has learned from")
         if len(getattr(model.estimator, "classes_", ())) != len(model.labels):
@@ -295,6 +332,17 @@ class TabularModel:
         else:
             model.ledger = Ledger.from_last_run(last_run, model.n_rows, model.n_rejected)
         return model
+
+
+def _column_of(batch: RowBatch, name: str) -> Any:
+    column = batch.column(name)
+    return pa.nulls(len(batch)) if column is None else column
+
+
+def _name_or_none(value: Any, name: str) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"{name} must be the name of a column, got {str(value)[:40]!r}")
+    return value
 
 
 def _check_files(identity: Any, name: str) -> None:

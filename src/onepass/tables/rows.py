@@ -33,6 +33,14 @@ class Rows:
     lines: int  # records that they were made of, bad ones among them
     line_numbers: Callable[[], Sequence[int]] = tuple
     """Gives the line of each row in its file; computed only when somebody asks."""
+    weights: FloatArray | None = None  # (n,), all above 0; None: each counts once
+    keys: tuple[str, ...] | None = None  # of each row, in a model per key
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What else an estimator is told of the rows, by the names of its arguments."""
+        given = {"sample_weight": self.weights, "keys": self.keys}
+        return {name: value for name, value in given.items() if value is not None}
 
     @classmethod
     def joined(cls, parts: Sequence["Rows"]) -> "Rows":
@@ -45,6 +53,8 @@ class Rows:
             tuple(reject for part in parts for reject in part.rejects),
             sum(part.lines for part in parts),
             lambda: [line for part in parts for line in part.line_numbers()],
+            None if parts[0].weights is None else np.concatenate([part.weights for part in parts]),
+            None if parts[0].keys is None else tuple(key for part in parts for key in part.keys or ()),
         )
 
 

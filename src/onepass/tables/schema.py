@@ -5,9 +5,8 @@ learned: those that are declared, or those that a look through the target column
 `target_inference`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +15,9 @@ from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.inference import BUCKETS, ONE_HOT, infer, notation_of
 from onepass.tables.columns.notation import AS_WRITTEN, Notation
+from onepass.tables.columns.roles import check_weights
 from onepass.tables.columns.text import TextSize
+from onepass.tables.columns.wording import no_such_column
 from onepass.tables.log_target import log_target
 from onepass.tables.model import TabularModel
 from onepass.tables.prior_inference import infer_prior
@@ -26,7 +27,7 @@ from onepass.tables.settings import SAMPLE_PRIOR, Settings, settle_kind
 from onepass.tables.target_inference import infer_target
 from onepass.tables.targets import ClassTarget, NumberTarget, Target
 
-__all__ = ["SAMPLE", "SchemaOptions", "check_columns", "check_has", "infer_model"]
+__all__ = ["SAMPLE", "SchemaOptions", "check_columns", "check_has", "infer_model", "left_out_words"]
 
 SAMPLE = 10_000  # rows that are looked at first
 
@@ -55,16 +56,14 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
 
     Parameters
     ----------
-    sources : files that will be learned, the first of which is looked at
+    sources : files that will be learned; the first that has rows is looked at
     options : SchemaOptions
     rereadable : bool
         Whether all of them can be looked through for classes.
     """
-    batches = sources[0].head(options.sample)
+    first, batches = _first_rows(sources, options.sample)
     names = list(dict.fromkeys(name for batch in batches for name in batch.record_batch.schema.names))
-    if not any(map(len, batches)):
-        raise SchemaError(f"{sources[0].name} has no rows")
-    _check_names(options, names, sources[0].name)
+    _check_names(options, names, first.name)
     for source in sources:
         check_has([options.target], source)
     sample = _sample(batches, names)
@@ -74,7 +73,10 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
     target, reason = infer_target(
         sample[options.target], options.target, options.task, options.classes, scanned, outliers, notation
     )
-    leave_out = {options.target, *options.ignore}
+    weight, by = options.settings.weight, options.settings.by
+    if weight is not None:
+        check_weights(sample[weight], weight)
+    leave_out = {options.target, *options.ignore, *(name for name in (weight, by) if name is not None)}
     if options.columns:
         leave_out |= set(names) - set(options.columns)
     sizes = {"one_hot": options.one_hot, "buckets": options.buckets}
@@ -84,7 +86,7 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
     )
     if not encoding.columns:
         reasons = "; ".join(f"{name}: {why}" for name, why in encoding.ignored.items())
-        raise SchemaError(f"{sources[0].name} has no column to learn from{f' ({reasons})' if reasons else ''}")
+        raise SchemaError(f"{first.name} has no column to learn from{f' ({reasons})' if reasons else ''}")
     settings = options.settings
     if encoding.texts and settings.covariance is None and not settings.hidden:
         settings = replace(settings, covariance="diagonal")  # see onepass.tables.columns.text
@@ -110,7 +112,7 @@ def _expected_rows(batches: Sequence[RowBatch], n_files: int) -> float | None:
 
 def _with_prior(settings: Settings, encoding: Encoding, target: Target, sample: Any) -> Settings:
     """Infer the prior from the first rows, where that is asked for."""
-    if settings.prior_scale != SAMPLE_PRIOR:
+    if settings.prior_scale != SAMPLE_PRIOR or settings.by is not None:
         return settings
     return replace(settings, prior_scale=infer_prior(encoding, target, sample) or 1.0)
 
@@ -130,9 +132,27 @@ def _text_size(target: Target, options: SchemaOptions) -> TextSize:
     return TextSize(options.text_buckets or buckets, 4.0 if n_classes else 0.5)
 
 
+def _first_rows(sources: Sequence[Source], n: int) -> tuple[Source, list[RowBatch]]:
+    """The first file with rows, and the first of these; a condition may leave out all rows of a file."""
+    for source in sources:
+        batches = source.head(n)
+        if any(map(len, batches)):
+            return source, batches
+    raise SchemaError(f"{sources[0].name} has no rows{left_out_words(sources)}")
+
+
+def left_out_words(sources: Sequence[Source]) -> str:
+    """How many rows a condition left out, as an addition to a message; nothing if it left out none."""
+    left_out = sum(source.left_out for source in sources)
+    if not left_out:
+        return ""
+    unreadable = next((source.unreadable for source in sources if source.unreadable), "")
+    return f": the condition left out all {left_out:,}" + (f" ({unreadable})" if unreadable else "")
+
+
 def check_columns(model: TabularModel, source: Source, *, target: bool) -> None:
     """Refuse a file that lacks columns the model has learned from, before anything is done with it."""
-    check_has([column.name for column in model.encoding.columns] + ([model.target.name] if target else []), source)
+    check_has(model.needed_columns(target=target), source)
 
 
 def check_has(needed: Sequence[str], source: Source) -> None:
@@ -140,29 +160,20 @@ def check_has(needed: Sequence[str], source: Source) -> None:
     names = source.columns()
     missing = [] if names is None else [name for name in needed if name not in names]
     if missing:
-        listed = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
-        raise SchemaError(
-            f"{source.name} has no column {listed}{_hint(missing[0], names or ())}; it has {_columns(names or ())}"
-        )
+        raise SchemaError(no_such_column(source.name, missing, names or ()))
 
 
 def _check_names(options: SchemaOptions, names: Sequence[str], file: str) -> None:
     given = {"target": (options.target,), "columns": options.columns, "ignore": options.ignore, "kinds": options.kinds}
+    for setting in ("weight", "by"):
+        if (name := getattr(options.settings, setting)) is not None:
+            given[setting] = (name,)
+            if name == options.target:
+                raise SchemaError(f"{name!r} is the target", setting=setting)
     for setting, asked in given.items():
         for name in asked:
             if name not in names:
-                raise SchemaError(
-                    f"{file} has no column {name!r}{_hint(name, names)}; it has {_columns(names)}", setting=setting
-                )
-
-
-def _hint(name: str, names: Iterable[str]) -> str:
-    close = get_close_matches(name, list(names), 1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
-
-
-def _columns(names: Sequence[str]) -> str:
-    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+                raise SchemaError(no_such_column(file, [name], names), setting=setting)
 
 
 def _sample(batches: Sequence[RowBatch], names: Sequence[str]) -> Any:

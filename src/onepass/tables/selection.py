@@ -52,15 +52,17 @@ def distinct(files: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(kept.values()), tuple(again)
 
 
-def select(files: Sequence[str], sources: Sequence[Source], ledger: Ledger) -> list[Selected]:
-    """What is done with each of the files, which have been opened.
+def select(files: Sequence[str], sources: Sequence[Source], ledger: Ledger, part: str = "") -> list[Selected]:
+    """What is done with each of the files, which have been opened, and of which a part is read.
+
+    What was learned of another part does not count, but whoever has learned a file as a whole has learned its parts.
 
     Raises
     ------
     KnownContentError
         If a file begins with what was learned, but can't be learned from there on.
     """
-    known = list(ledger.files)
+    known = [file for file in ledger.files if file.part in (part, "")]
     here: dict[int, list[str]] = {}  # those of the run by their size
     chosen = []
     for file, source in zip(files, sources, strict=True):
@@ -69,7 +71,7 @@ def select(files: Sequence[str], sources: Sequence[Source], ledger: Ledger) -> l
             continue
         size = source.extent.size
         found = _learned_before(file, source, known)
-        if found is not None:
+        if found is not None and (found.part == part or found.size == size):
             chosen.append(_continued(file, source, found, ledger))
             continue
         copy = next((other for other in here.get(size, ()) if _equal(file, other, size)), None)

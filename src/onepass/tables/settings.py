@@ -10,6 +10,7 @@ from onepass.estimators import (
     BayesianMLPRegressor,
     BayesianPerceptronClassifier,
     BayesianPerceptronRegressor,
+    FleetEstimator,
 )
 from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS
 from onepass.tables.columns.errors import SchemaError
@@ -25,6 +26,7 @@ HIDDEN = (50,)  # units of a network that nobody gave any
 # Multiply-adds up to which a network is tried, some 1.2 ms per row (any full covariance) and 20 s for all rows.
 _MOST_PER_ROW, _MOST_IN_ALL = 6_100_000, 100_000_000_000
 _PER_SECOND = 5e9
+_MOST_PER_KEY = 200  # features of a model per key: each key has all of their correlations
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class Settings:
     prior_scale: float | str | Prior = SAMPLE_PRIOR
     intercept_scale: float | None = None  # None: the estimator's default
     seed: int = 0
+    weight: str | None = None  # the column that says how often a row counts
+    by: str | None = None  # the column with a model per value
 
 
 def settle_kind(settings: Settings, n_features: int, target: Target, n_rows: float | None) -> tuple[Settings, str]:
@@ -54,7 +58,7 @@ def settle_kind(settings: Settings, n_features: int, target: Target, n_rows: flo
     n_features, target : of the model
     n_rows : how many rows there are to learn, roughly; None if nobody knows
     """
-    if settings.model_kind != "auto" or settings.hidden or settings.activation or settings.covariance:
+    if settings.model_kind != "auto" or settings.hidden or settings.activation or settings.covariance or settings.by:
         return settings, ""
     perceptron = replace(settings, model_kind="perceptron")
     if n_rows is None:
@@ -84,6 +88,8 @@ def _side_by_side(settings: Settings) -> int:
 
 def make_estimator(n_features: int, target: Target, settings: Settings) -> Any:
     """An estimator of encoded rows that has learned nothing."""
+    if settings.by is not None:
+        return _fleet(n_features, target, settings)
     if settings.hidden or settings.model_kind == "network":
         return _network(target, settings)
     if settings.model_kind == "auto" and settings.activation is None and settings.covariance is None:
@@ -164,3 +170,40 @@ def _check_covariance(covariance: str, n_features: int, target: Target) -> None:
             "choose another covariance, or hash into fewer buckets",
             suggestions={"covariance": "diagonal", "buckets": ""},
         )
+
+
+def _fleet(n_features: int, target: Target, settings: Settings) -> FleetEstimator:
+    """A model per key, unless something is asked for that it does not have."""
+    numbers = isinstance(target, NumberTarget)
+    n_classes = len(target.labels) if isinstance(target, ClassTarget) else 0
+    for refused, reason in (
+        (isinstance(target, CountTarget), "counts"),
+        (n_classes > 2, f"{n_classes} classes"),
+        (settings.hidden != () or settings.model_kind == "network", "hidden layers"),
+        (settings.covariance not in (None, "full"), f"covariance={settings.covariance!r}"),
+        (settings.drift != 0.0, "drift"),
+        (settings.prior_scale == "auto", "prior_scale='auto': the prior is learned from all keys"),
+        (settings.weight is not None, "weights of rows"),
+        (settings.activation not in (None, "linear" if numbers else "sigmoid"), f"activation={settings.activation!r}"),
+    ):
+        if refused:
+            raise SchemaError(
+                f"a model per key is linear for numbers, or sigmoid for two classes; not with {reason}", setting="by"
+            )
+    if n_features > _MOST_PER_KEY:
+        raise SchemaError(
+            f"a model per key has {_MOST_PER_KEY} features at most, got {n_features:,}; leave columns out, or hash "
+            "them into fewer buckets",
+            setting="by",
+            suggestions={"ignore": "a,b", "buckets": "8"},
+        )
+    noise: Any = "learn" if settings.noise is None else settings.noise / getattr(target, "scale", 1.0) ** 2
+    return FleetEstimator(
+        n_features,
+        "linear" if numbers else "sigmoid",
+        noise=noise,
+        prior_scale=settings.prior_scale if isinstance(settings.prior_scale, float) else 1.0,
+        intercept_scale=4.0 if settings.intercept_scale is None else settings.intercept_scale,
+        outliers=settings.outliers,
+        forgetting=settings.forgetting,
+    )

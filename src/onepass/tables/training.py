@@ -20,6 +20,7 @@ from onepass.tables.model import TabularModel
 from onepass.tables.progress import Progress, RunStart, partial_path, save_progress
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.source import Source
+from onepass.tables.schema import left_out_words
 
 __all__ = ["CheckpointPolicy", "Interrupted", "TrainingRun", "train"]
 
@@ -97,7 +98,7 @@ def train(
             run.sources[0].stop()  # what has come so far is still learned
         checkpointer.save_if_late()
 
-    log = None if inputs.is_stream else ContentLog(inputs.files, run.sources, checkpointer.learned)
+    log = None if inputs.is_stream else ContentLog(inputs, run.sources, checkpointer.learned)
     start = None if run.progress is None else run.progress.position
     for step in steps(model, inputs, run.sources, start, log=log, meanwhile=look_up):
         if step.position.turn:
@@ -116,7 +117,7 @@ def train(
         raise StreamError(
             f"no row could be learned: all of them were rejected, the first in {first_reject}"
             if n_read
-            else "there is no row to learn"
+            else f"there is no row to learn{left_out_words(run.sources)}"
         )
     accept()
     checkpointer.finish()

@@ -82,3 +82,49 @@ def test_a_prior_must_have_the_noise_of_the_fleet() -> None:
     with pytest.raises(ValueError, match=r"prior has noise='learn' where the fleet has noise=0\.1"):
         PerceptronFleet(D, "linear", noise=0.1).prior = BayesianPerceptron(D, "linear", noise="learn")
     learned.prior = BayesianPerceptron(D, "linear", noise="learn", noise_window=50, cov=2.0)
+
+
+def test_pooled_keys_are_what_they_would_be_had_they_started_from_the_population() -> None:
+    rng = np.random.default_rng(5)
+    keys = rng.integers(30, size=400)
+    X = rng.normal(size=(400, 2))
+    y = (X * rng.normal([1.0, -1.0], 0.5, size=(30, 2))[keys]).sum(axis=1) + rng.normal(size=400)
+    fleet = PerceptronFleet(2, "linear", noise=1.0, cov=9.0).learn(keys, X, y)
+    evidence = fleet.log_evidence
+    pooled = fleet.pool()
+    fresh = PerceptronFleet(2, "linear", noise=1.0, cov=9.0)
+    fresh.prior = pooled.prior
+    fresh.learn(keys, X, y)
+    for key in [*range(30), 99]:
+        seen, expected = (one.predict([key] * 3, X[:3]) for one in (pooled, fresh))
+        np.testing.assert_allclose(seen.mean, expected.mean, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(seen.var, expected.var, rtol=1e-8)
+    assert pooled.log_evidence == evidence  # what was predicted before stays predicted
+    again = PerceptronFleet.from_state(*pooled.export_state())
+    np.testing.assert_array_equal(again.predict(keys, X).mean, pooled.predict(keys, X).mean)
+
+
+def test_pooling_with_another_noise_is_as_if_all_rows_had_come_with_it() -> None:
+    rng = np.random.default_rng(6)
+    keys, X = np.repeat(np.arange(40), 5), rng.normal(size=(200, 1))
+    y = X[:, 0] + 0.3 * rng.normal(size=200)
+    fleet = PerceptronFleet(1, "linear", noise=1.0).learn(keys, X, y).pool(noise=0.1)
+    fresh = PerceptronFleet(1, "linear", noise=0.1)
+    fresh.prior = fleet.prior
+    fresh.learn(keys, X, y)
+    seen, expected = (one.predict(keys, X) for one in (fleet, fresh))
+    np.testing.assert_allclose(seen.mean, expected.mean, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(seen.var, expected.var, rtol=1e-8)
+    np.testing.assert_array_equal(seen.noise_var, 0.1)
+    with pytest.raises(ValueError, match="noise can't be set where keys learn it"):
+        PerceptronFleet(1, "linear", noise="learn").learn(keys, X, y).pool(noise=0.1)
+
+
+def test_a_population_of_few_keys_is_less_certain_than_the_most_probable_one() -> None:
+    rng = np.random.default_rng(7)
+    keys, X = rng.integers(3, size=300), rng.normal(size=(300, 4))
+    fleet = PerceptronFleet(4, "linear", noise=0.1).learn(keys, X, X @ np.ones(4) + rng.normal(size=300))
+    narrow = fleet.population()
+    assert (np.diag(fleet.pool().prior.cov) > 1.5 * np.diag(narrow.cov)).all()
+    with pytest.raises(ValueError, match="two keys"):
+        PerceptronFleet(4, "linear", noise=0.1).pool()

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_floats, as_rows, as_targets
+from onepass._validation import as_count, as_floats, as_nonnegative, as_rows, as_targets
 from onepass.activations import Activation
 from onepass.beliefs.full import FullGaussian
 from onepass.engine.fleet import distrust_fleet, learn_fleet, project_fleet
@@ -25,8 +25,9 @@ from onepass.engine.rows import RowRule
 from onepass.engine.step import RECORD_SIZE
 from onepass.files.state import Arrays, Parameters, as_tally, checked_trusts, sized
 from onepass.models.fleet.keys import Keys, as_keys, decode_keys, encode_keys, parts_of, take_keys
-from onepass.models.fleet.population import fit_population
+from onepass.models.fleet.population import fit_population, rebased, widened
 from onepass.models.fleet.records import (
+    AT_EVIDENCE,
     AT_NOISE,
     AT_NOISE_WEIGHT,
     AT_PRIOR,
@@ -34,6 +35,7 @@ from onepass.models.fleet.records import (
     HEAD,
     check_records,
     make_record,
+    means_of,
     packed_mixtures,
     record_width,
     roots_of,
@@ -48,6 +50,9 @@ __all__ = ["PerceptronFleet"]
 _NO_RECORD = np.empty((0, RECORD_SIZE))
 _POPULATION_NOISE_WEIGHT = 10.0  # rows that the noise of a new key rests on, once the others have told of it
 _POPULATION = 20_000  # keys that a population is learned from at most
+_POPULATION_NUMBERS = 2**25  # and numbers in their covariances
+_POOL_WORK = 2**20  # multiplications of a step of expectation maximisation, or for five keys per weight
+_AT_ONCE = 2**22  # numbers in covariances that are changed together
 
 
 class PerceptronFleet:
@@ -162,11 +167,30 @@ class PerceptronFleet:
         record = records[slots[0]]
         return self._template.unpack(record, self._priors[int(record[AT_PRIOR])])
 
+    def belief(self, key: Any) -> tuple[FloatArray, FloatArray]:
+        """Mean ``(p,)`` and covariance ``(p, p)`` of the weights of a key; of an unknown one those of the prior.
+
+        Examples
+        --------
+        >>> fleet = PerceptronFleet(1, "linear", noise=0.1).learn(["ann"], [[1.0]], [1.0])
+        >>> fleet.belief("ann")[0].round(2), fleet.belief("new")[0]
+        (array([0.48, 0.48]), array([0., 0.]))
+        """
+        slots, records = self._store.find(as_keys([key], 1))
+        record = self._priors[-1:] if slots[0] < 0 else records[slots]
+        root = roots_of(record, self._template.size)[0]
+        return means_of(record, self._template.size)[0].copy(), root.T @ root
+
     def bound(self, capacity: int | None, spill: str | PathLike[str] | None) -> None:
         """Keep at most ``capacity`` keys in memory from now on, and the others in a file in the folder ``spill``."""
         if capacity is None or spill is None:
             raise ValueError(f"capacity and spill need each other, got capacity={capacity} and spill={spill}")
         self._store.bound(as_count(capacity, "capacity"), Path(spill))
+
+    @property
+    def log_evidence(self) -> float:
+        """Sum of the log densities of all rows of all keys, each before it was learned."""
+        return float(self._store.all_records()[:, AT_EVIDENCE].sum())
 
     # The prior.
 
@@ -202,20 +226,72 @@ class PerceptronFleet:
         >>> fleet.prior.mean.round(1), np.sqrt(np.diag(fleet.prior.cov)).round(1)
         (array([ 5., -3.]), array([0.5, 0.5]))
         """
+        records = self._some_records(max(_POPULATION_NUMBERS // self._template.size**2, 2))
+        current = self.prior
+        mean, cov = fit_population(records, self._priors_of(records), current.mean, current.cov)
+        record = self._population_record(mean, cov, records)
+        return self._template.unpack(record, record)
+
+    def pool(self, noise: float | None = None) -> Self:
+        """Let keys share what they have in common: have all of them start from the population.
+
+        New keys start from it, and those that are there already do so in retrospect, so that each keeps what its own
+        rows told and takes the rest from the others. Where keys are few the population counts as less certain than
+        `population` has it. Keys that are not in memory stay as they are.
+
+        Parameters
+        ----------
+        noise : float, optional
+            Variance of the noise of all keys from now on, where it is given and not learned: rows that were learned
+            count as if they had come with this noise.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> weights = rng.normal([5.0, -3.0], 0.5, size=(200, 2))
+        >>> keys, X = rng.integers(200, size=1000), rng.normal(size=(1000, 2))
+        >>> y = (X * weights[keys]).sum(axis=1) + rng.normal(size=1000)
+        >>> fleet = PerceptronFleet(2, "linear", bias=False, noise=1.0, cov=100.0).learn(keys, X, y)
+        >>> fleet.pool().prior.mean.round(1)
+        array([ 5., -3.])
+        """
+        size = self._template.size
+        records = self._some_records(max(_POOL_WORK // size**3, 5 * size))
+        current, start = self.prior, self._template.unpack(self._priors[0], self._priors[0])
+        mean, cov = fit_population(records, self._priors_of(records), current.mean, current.cov)
+        record = self._population_record(mean, widened(cov, start.cov, len(records)), records)
+        if noise is not None:
+            if record[AT_NOISE_WEIGHT] > 0.0:
+                raise ValueError(f"noise can't be set where keys learn it, got {noise}")
+            record[AT_NOISE] = as_nonnegative(noise, "noise")
+        self._set_priors(np.vstack([self._priors, record]))
+        used = self._store.slots()
+        step = max(_AT_ONCE // size**2, 1)
+        for places in np.split(used, range(step, len(used), step)):
+            old = self._store.records[places]
+            self._store.records[places] = rebased(old, self._priors_of(old), record, size)
+        return self
+
+    def _some_records(self, most: int) -> FloatArray:
+        """The records of keys with rows that a population is learned from, at most so many."""
         used = self._store.slots()
         used = used[self._store.records[used, AT_SEEN] > 0]
         if len(used) < 2:
             raise ValueError(f"a population needs two keys with rows at least, got {len(used)}")
-        records = self._store.records[used[:: -(-len(used) // _POPULATION)]]
-        current = self.prior
-        mean, cov = fit_population(records, self._priors[records[:, AT_PRIOR].astype(int)], current.mean, current.cov)
+        return np.asarray(self._store.records[used[:: -(-len(used) // min(most, _POPULATION))]])
+
+    def _priors_of(self, records: FloatArray) -> FloatArray:
+        return np.asarray(self._priors[records[:, AT_PRIOR].astype(int)])
+
+    def _population_record(self, mean: FloatArray, cov: FloatArray, records: FloatArray) -> FloatArray:
+        """The record of a new key of a population, with the noise and the trust of these keys, pooled."""
         noise, weight = self._priors[-1, [AT_NOISE, AT_NOISE_WEIGHT]]
         if weight > 0.0:
             noise = np.average(records[:, AT_NOISE], weights=records[:, AT_NOISE_WEIGHT])
             weight = _POPULATION_NOISE_WEIGHT
         record = make_record(mean, FullGaussian(mean, cov).to_root(), noise, weight, self._pooled_trust(records))
         record[AT_PRIOR] = len(self._priors)
-        return self._template.unpack(record, record)
+        return record
 
     def _pooled_trust(self, records: FloatArray) -> FloatArray:
         """The trust of a new key, by the shares of all rows of these; it counts as much as before any row."""
@@ -271,6 +347,11 @@ class PerceptronFleet:
         record, single = self._learn(keys, X, y, recording=True)
         prediction = self._prediction(record, single)
         return (prediction, record[:, 4].copy()) if return_outlier_probability else prediction
+
+    def predict_score_learn(self, keys: Any, X: Any, y: ArrayLike) -> tuple[Prediction, RowScores]:
+        """Predict every row just before learning it, and say how well that was predicted."""
+        record, single = self._learn(keys, X, y, recording=True)
+        return self._prediction(record, single), row_scores(record)
 
     def learn_and_score(self, keys: Any, X: Any, y: ArrayLike) -> RowScores:
         """Learn as `learn` does, and return how well each row was predicted before it was learned."""

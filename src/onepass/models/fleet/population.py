@@ -2,15 +2,16 @@
 
 Each key's rows changed its belief over its own prior; in natural parameters that change is the Gaussian likelihood of
 the key's weights. Expectation maximisation then finds the mean and covariance of the Gaussian that the weights of all
-keys are most probably drawn from.
+keys are most probably drawn from. The same likelihoods, over another prior, are the beliefs that the keys would have if
+they had started from it.
 """
 
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass.models.fleet.records import natural_of
+from onepass.models.fleet.records import AT_NOISE, AT_NOISE_WEIGHT, AT_PRIOR, HEAD, natural_of, record_width
 
-__all__ = ["fit_population"]
+__all__ = ["fit_population", "rebased", "widened"]
 
 _STEPS = 50
 
@@ -52,3 +53,51 @@ def _maximise(
         if np.abs(cov - old).max() < 1e-4 * np.abs(cov).max():
             break
     return mean, cov
+
+
+def widened(cov: FloatArray, start: FloatArray, n_keys: int) -> FloatArray:
+    """The covariance of a population for a key to come, given that it was estimated from so many keys.
+
+    The most probable covariance is too narrow where keys are few: of its mean they leave a share of ``1 / n`` in doubt,
+    of itself as much again, and in ``p`` dimensions fewer than ``p`` of them say nothing of some directions, which keep
+    a part of the covariance ``start`` from before the first key.
+    """
+    size = len(cov)
+    return np.asarray((1.0 + 2.0 / n_keys) * cov + size / (n_keys * (n_keys + size)) * start)
+
+
+def rebased(records: FloatArray, priors: FloatArray, prior: FloatArray, size: int) -> FloatArray:
+    """Records as they would be if their keys had started from another prior; what rows told of each stays.
+
+    Exact for linear perceptrons with a known noise. That may become another: what rows told then counts
+    accordingly. A learned noise stays.
+
+    Parameters
+    ----------
+    records, priors : (n, width) arrays
+        The keys, and the record that each started from.
+    prior : (width,) array
+        The record that they are to have started from.
+    """
+    natural = zip(natural_of(records, size), natural_of(priors, size), strict=True)
+    given = prior[AT_NOISE_WEIGHT] == 0.0 and prior[AT_NOISE] > 0.0  # labels have none
+    share = records[:, AT_NOISE] / prior[AT_NOISE] if given else np.ones(len(records))
+    precisions, precision_means = ((after - before).T * share for after, before in natural)
+    precisions, precision_means = precisions.T, precision_means.T
+    (base,), (base_mean,) = natural_of(prior[None], size)
+    # What is below 0, by rounding or where a likelihood has several modes, tells nothing.
+    values, vectors = np.linalg.eigh(precisions)
+    values = np.maximum(values, 0.0)
+    told = np.einsum("nij,ni->nj", vectors, precision_means) * (values > 0.0)
+    factors = np.linalg.cholesky(np.einsum("nik,nk,njk->nij", vectors, values, vectors) + base)
+    roots = np.linalg.inv(factors)
+    means = np.einsum("nij,nj->ni", vectors, told) + base_mean
+    means = np.einsum("nji,njk,nk->ni", roots, roots, means, optimize=True)
+    found = records.copy()
+    found[:, AT_PRIOR] = prior[AT_PRIOR]
+    found[:, HEAD : HEAD + size] = means
+    below, across = np.tril_indices(size)
+    found[:, HEAD + size : record_width(size)] = roots[:, below, across]
+    if given:
+        found[:, AT_NOISE] = prior[AT_NOISE]
+    return found

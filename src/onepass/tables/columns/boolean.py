@@ -20,7 +20,7 @@ from onepass.tables.columns.missing import (
 from onepass.tables.columns.values import Bad, as_texts, is_member, plain
 from onepass.tables.columns.wording import listed, quoted
 
-__all__ = ["TRUTH_WORDS", "Boolean", "lower_texts"]
+__all__ = ["TRUTH_WORDS", "Boolean", "lower_texts", "truth_values"]
 
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
 TRUTH_WORDS = (*_TRUE, *_FALSE)
@@ -29,6 +29,16 @@ TRUTH_WORDS = (*_TRUE, *_FALSE)
 def lower_texts(array: Any, name: str, missing_words: Sequence[str]) -> Any:
     """Values as texts without case and surrounding space, null where one is missing."""
     return pc.utf8_lower(without_words(as_texts(array, name), missing_words))
+
+
+def truth_values(array: Any, name: str) -> Any:
+    """Values as a boolean array, null where one is missing or neither true nor false."""
+    array = plain(array)
+    if pa.types.is_boolean(array.type):
+        return array
+    texts = lower_texts(array, name, MISSING_WORDS)
+    true, false = (is_member(texts, values) for values in (_TRUE, _FALSE))
+    return pa.array(true, mask=~(true | false))
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ class Encoded:
 
     X: Any
     bad: Bad
+    keys: tuple[str, ...] | None = None  # in a model per key
 
 
 @dataclass(frozen=True)

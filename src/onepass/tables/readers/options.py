@@ -14,6 +14,13 @@ class ReadOptions:
     no_header: bool = False  # whether the first line of CSV is a row
     table: str | None = None  # of a database
     sql: str | None = None  # a query of a database, in place of a table
+    where: str | None = None  # the condition on rows to be read: see `onepass.tables.readers.condition`
+
+    @property
+    def part(self) -> str:
+        """Which part of a file is read, in words; empty: all of it."""
+        given = {"table": self.table, "query": self.sql, "where": self.where}
+        return ", ".join(f"{name} {value}" for name, value in given.items() if value is not None)
 
 
 AS_FOUND = ReadOptions()

@@ -15,9 +15,11 @@ Everything else (`onepass fit`, `learn`, `predict`, `evaluate`) then reads the f
 """
 
 from onepass.tables.readers.byte_stream import ByteStream
+from onepass.tables.readers.condition import Condition
 from onepass.tables.readers.csv_file import CSV
 from onepass.tables.readers.database_file import DUCKDB, SQLITE
 from onepass.tables.readers.errors import StreamError
+from onepass.tables.readers.filtering import FilteredTable
 from onepass.tables.readers.json_lines import JSON
 from onepass.tables.readers.options import AS_FOUND, ReadOptions
 from onepass.tables.readers.parquet_file import PARQUET
@@ -44,6 +46,8 @@ def open_source(file: str, options: ReadOptions = AS_FOUND) -> Source:
             table.extent.is_lines = stream.is_lines and table.grows_by_lines
     finally:
         stream.close()  # there may be more files than can be open at once
+    if options.where is not None:
+        table = FilteredTable(table, Condition.parse(options.where))
     return StandardInput(table, stream) if stream.is_stdin else table
 
 

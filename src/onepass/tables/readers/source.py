@@ -28,6 +28,14 @@ class Source(Protocol):
     def notes(self) -> tuple[Note, ...]:
         """What was found out or mended and should be told; more may come while rows are read."""
 
+    @property
+    def left_out(self) -> int:
+        """Rows that a condition left out when the rows were last read."""
+
+    @property
+    def unreadable(self) -> str:
+        """The first value that the condition could not be told by, with its place; empty if there was none."""
+
     def columns(self) -> list[str] | None:
         """Names of the columns, or None where every row may have its own."""
 
@@ -59,6 +67,9 @@ class TableFile:
     extent: Extent | None = None
     grows_by_lines: bool = False
     """Whether rows may be added at the end of a file, all others staying as they are."""
+
+    left_out: int = 0
+    unreadable: str = ""
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -99,6 +110,16 @@ class StandardInput:
     def notes(self) -> tuple[Note, ...]:
         """What was found out or mended and should be told; more may come while rows are read."""
         return self._table.notes
+
+    @property
+    def left_out(self) -> int:
+        """Rows that a condition left out."""
+        return self._table.left_out
+
+    @property
+    def unreadable(self) -> str:
+        """The first value that the condition could not be told by."""
+        return self._table.unreadable
 
     def columns(self) -> list[str] | None:
         """Names of the columns, or None where every row may have its own."""

@@ -1,0 +1,250 @@
+"""A perceptron for each key, such as a store or a device, with a prior that all of them share and learn together.
+
+What keys have in common is learned from all of them, and again whenever the rows have doubled; each key then keeps what
+its own rows told, and takes the rest from the others (`PerceptronFleet.pool`). A key that never came is answered by
+what they have in common. The state depends on the rows alone and not on how calls divided them.
+
+The noise is one for all keys: the one, near the present, by which the rows since the last time were most probable.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import ndtri
+
+from onepass._typing import FloatArray
+from onepass._validation import as_count, as_share
+from onepass.beliefs.prior import prior_variances
+from onepass.estimators.batch import PredictedRows
+from onepass.files.state import Arrays, Parameters, as_number, as_tally, nested, sized, under
+from onepass.models.fleet import PerceptronFleet
+from onepass.models.perceptron import Prediction, RowScores
+
+__all__ = ["FleetEstimator"]
+
+_FIRST_POOLING = 32  # rows after which keys share for the first time
+_FIRST_NOISE = 0.25  # variance, of targets of variance 1
+_NOISES = 4.0 ** np.linspace(-1.0, 1.0, 17)  # compared with each other, relative to the present one
+
+
+class FleetEstimator:
+    """A linear perceptron per key for numbers, or a sigmoid one for two classes, with a prior that is learned.
+
+    Parameters
+    ----------
+    n_features : int
+    activation : {"linear", "sigmoid", "probit"}
+        Linear for numbers; another for labels 0 and 1.
+    noise : float or "learn"
+        Variance of the targets' noise, for numbers; to be learned, it starts as that of standardised targets.
+    prior_scale, intercept_scale : float
+        Standard deviations of the weights before the first row of the first key.
+    outliers, forgetting : float
+        As for `onepass.BayesianPerceptronRegressor`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> slopes = {"ann": 1.0, "bob": 1.2, "eve": 0.8}
+    >>> keys, X = rng.choice(list(slopes), 300).tolist(), rng.normal(size=(300, 1))
+    >>> y = np.array([slopes[key] for key in keys]) * X[:, 0] + 0.1 * rng.normal(size=300)
+    >>> model = FleetEstimator(1).partial_fit(X, y, keys=keys)
+    >>> mean, std = model.predict([[1.0]] * 4, return_std=True, keys=["ann", "bob", "eve", "new"])
+    >>> mean.round(1), bool(std[3] > std[0])
+    (array([1. , 1.2, 0.8, 1. ]), True)
+    """
+
+    covariance, drift = "full", 0.0  # what others can choose
+
+    def __init__(
+        self,
+        n_features: int,
+        activation: str = "linear",
+        *,
+        noise: Any = "learn",
+        prior_scale: float = 1.0,
+        intercept_scale: float | None = 4.0,
+        outliers: float = 0.0,
+        forgetting: float = 1.0,
+    ) -> None:
+        self.n_features_in_ = as_count(n_features, "n_features")
+        self.activation, self.noise = activation, noise
+        self.prior_scale, self.intercept_scale = prior_scale, intercept_scale
+        self.outliers, self.forgetting = outliers, forgetting
+        self._fleet = PerceptronFleet(
+            n_features,
+            activation,
+            cov=prior_variances(n_features, 1, prior_scale, intercept_scale),
+            noise=(_FIRST_NOISE if self._learns_noise else noise) if self._predicts_numbers else None,
+            outliers=outliers,
+            forgetting=forgetting,
+        )
+        self._n_rows = 0
+        self._noise_evidence = np.zeros(len(_NOISES))  # log densities of the rows since keys shared last
+
+    @property
+    def _learns_noise(self) -> bool:
+        return self._predicts_numbers and self.noise == "learn"
+
+    @property
+    def _predicts_numbers(self) -> bool:
+        return self.activation == "linear"
+
+    @property
+    def classes_(self) -> Any:
+        """The labels 0 and 1, or none."""
+        return np.arange(0 if self._predicts_numbers else 2)
+
+    # Learning.
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, *, keys: Sequence[str]) -> Self:
+        """Learn more rows, in their order."""
+        self.learn_encoded(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64), keys=keys)
+        return self
+
+    def learn_encoded(self, X: FloatArray, targets: FloatArray, *, keys: Sequence[str]) -> None:
+        """Learn rows ``(n, d)``, their targets ``(n,)`` and keys ``(n,)``."""
+        for part in self._parts(len(targets)):
+            self._predict_score_learn(X[part], targets[part], list(keys[part]))
+
+    def predict_then_learn(self, X: Any, y: Any, classes: Any = None, *, keys: Sequence[str]) -> PredictedRows:
+        """Predict every row just before learning it."""
+        return self.predict_then_learn_encoded(np.asarray(X, np.float64), np.asarray(y, np.float64), keys=keys)
+
+    def predict_then_learn_encoded(self, X: FloatArray, targets: FloatArray, *, keys: Sequence[str]) -> PredictedRows:
+        """Predict rows, then learn them."""
+        found = []
+        for part in self._parts(len(targets)):
+            seen, scores = self._predict_score_learn(X[part], targets[part], list(keys[part]))
+            found.append(PredictedRows(*self._per_class(seen), *scores[:3]))
+        return PredictedRows.joined(found)
+
+    def _parts(self, n: int) -> Iterator[slice]:
+        """Rows to learn before keys share what they have in common again, and those after."""
+        edges, at = [0], _FIRST_POOLING
+        while at < self._n_rows + n:
+            if at > self._n_rows:
+                edges.append(at - self._n_rows)
+            at *= 2
+        yield from (slice(*pair) for pair in pairwise([*edges, n]))
+
+    def _predict_score_learn(self, X: FloatArray, targets: FloatArray, keys: list[str]) -> tuple[Prediction, RowScores]:
+        seen, scores = self._fleet.predict_score_learn(keys, X, targets)
+        if self._learns_noise:
+            var = seen.var[:, None] + seen.noise_var[:, None] * _NOISES
+            densities = -0.5 * (np.log(var) + np.square(targets - seen.mean)[:, None] / var)
+            self._noise_evidence += (1.0 - scores.outliers) @ densities
+        self._n_rows += len(targets)
+        # A power of two times the first number.
+        times, rest = divmod(self._n_rows, _FIRST_POOLING)
+        if rest == 0 and times & (times - 1) == 0 and len(self._fleet) > 1:
+            noise = self.noise_ * _NOISES[self._noise_evidence.argmax()] if self._learns_noise else None
+            self._fleet.pool(noise)
+            self._noise_evidence = np.zeros(len(_NOISES))
+        return seen, scores
+
+    # Predicting.
+
+    def predict(self, X: Any, return_std: bool = False, *, keys: Sequence[str]) -> Any:
+        """Expected targets, ``(n,)``; with ``return_std`` the standard deviations of new ones too."""
+        seen = self._seen(X, keys)
+        return (seen.mean, np.sqrt(seen.var + seen.noise_var)) if return_std else seen.mean
+
+    def predict_proba(self, X: Any, *, keys: Sequence[str]) -> FloatArray:
+        """Probabilities of both labels, ``(n, 2)``."""
+        return self._per_class(self._seen(X, keys))[0]
+
+    def predict_interval(self, X: Any, level: float = 0.95, *, keys: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+        """Limits that a new target stays between with probability ``level``."""
+        as_share(level, "level", open_above=True)
+        seen = self._seen(X, keys)
+        half = ndtri(0.5 + level / 2) * np.sqrt(seen.var + seen.noise_var)
+        return seen.mean - half, seen.mean + half
+
+    def _seen(self, X: Any, keys: Sequence[str]) -> Prediction:
+        return self._fleet.predict(list(keys), np.asarray(X, dtype=np.float64))
+
+    def _per_class(self, seen: Prediction) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Mean, variance and noise; for labels of both."""
+        if self._predicts_numbers:
+            return seen.mean, seen.var, seen.noise_var
+        mean = np.column_stack([1.0 - seen.mean, seen.mean])
+        return mean, np.column_stack([seen.var, seen.var]), np.column_stack([seen.noise_var, seen.noise_var])
+
+    # What was learned.
+
+    def linear_belief(self, key: str) -> tuple[FloatArray, FloatArray]:
+        """Mean ``(1 + d,)`` and covariance of the intercept and the weights of a key, or of one that never came."""
+        return self._fleet.belief(key)
+
+    @property
+    def n_keys(self) -> int:
+        """Number of keys that have rows."""
+        return len(self._fleet)
+
+    @property
+    def n_seen_(self) -> int:
+        """Rows learned."""
+        return self._n_rows
+
+    @property
+    def coef_(self) -> FloatArray:
+        """Mean weights of the population of keys."""
+        return np.asarray(self._fleet.prior.mean[1:])
+
+    @property
+    def intercept_(self) -> float:
+        """Mean intercept of the population of keys."""
+        return float(self._fleet.prior.mean[0])
+
+    @property
+    def coef_cov_(self) -> FloatArray:
+        """Covariance of the weights in the population: how much keys differ."""
+        return np.asarray(self._fleet.prior.cov[1:, 1:])
+
+    @property
+    def noise_(self) -> float:
+        """Variance of the noise, one for all keys."""
+        return float(self._fleet.prior.noise)
+
+    @property
+    def outliers_(self) -> float:
+        """Share of the targets of a new key that are not to be trusted."""
+        return self._fleet.prior.outliers_
+
+    @property
+    def log_evidence_(self) -> float:
+        """Sum of the log densities of all rows, each before it was learned."""
+        return self._fleet.log_evidence
+
+    # Files.
+
+    def export_state(self) -> tuple[Parameters, Arrays]:
+        """Return the whole state of the estimator, as parameters for JSON and arrays: see `onepass.save`."""
+        state, arrays = self._fleet.export_state()
+        names = ("activation", "noise", "prior_scale", "intercept_scale", "outliers", "forgetting")
+        arguments = {name: getattr(self, name) for name in names}
+        parameters: Parameters = {
+            "n_features": self.n_features_in_,
+            "arguments": arguments,
+            "n_rows": self._n_rows,
+            "fleet": state,
+        }
+        return parameters, {**nested("fleet", arrays), "noise_evidence": self._noise_evidence.copy()}
+
+    @classmethod
+    def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
+        """Make the estimator that `export_state` described; it continues to learn exactly as that one would."""
+        arguments = dict(parameters["arguments"])
+        for name in ("prior_scale", "outliers", "forgetting"):
+            as_number(arguments[name], name)
+        estimator = cls(parameters["n_features"], **arguments)
+        fleet = PerceptronFleet.from_state(parameters["fleet"], under("fleet", arrays))
+        if fleet.n_features != estimator.n_features_in_ or fleet.activation != estimator._fleet.activation:
+            raise ValueError("the fleet is not that of the estimator")
+        estimator._fleet = fleet
+        estimator._noise_evidence = sized(arrays, "noise_evidence", (len(_NOISES),))
+        estimator._n_rows = as_tally(parameters["n_rows"], "n_rows")
+        return estimator

@@ -74,7 +74,7 @@ def test_an_interrupted_run_over_some_rows_is_resumed_bit_for_bit(
         run = TrainingRun(model, target, inputs, sources)
         if interrupted:
             with pytest.raises(Interrupted):
-                train(run, stopping=lambda: model.n_rows >= 300, notes=lambda: {"asked": {}})
+                train(run, stopping=lambda model=model: model.n_rows >= 300, notes=lambda: {"asked": {}})
             resumed = resume(target.path, inputs, sources, {})
             assert resumed is not None
             run = TrainingRun(resumed.model, target, inputs, inputs.sources(), progress=resumed.progress)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
 
 from onepass._typing import FloatArray
 from onepass.estimators.batch import as_dense
@@ -126,9 +126,7 @@ def _linear(model: "TabularModel", belief: Any, X: Any, middle: FloatArray) -> t
 
 def _gap(rows: Any, middle: FloatArray) -> Any:
     """Distances from the average row; those of words, of which it has none, stay sparse."""
-    if not issparse(rows):
-        return rows - middle
-    return rows.toarray() - middle if middle.any() or rows.shape[1] == 1 else csr_array(rows)
+    return rows if issparse(rows) and not middle.any() else as_dense(rows) - middle
 
 
 def _quadratic(rows: Any, cov: FloatArray) -> FloatArray:

@@ -188,9 +188,9 @@ def test_the_report_fetches_nothing_and_tells_which_reading_reproduces(everythin
 @pytest.mark.parametrize("width", [1100, 500], ids=["desk", "phone"])
 def test_a_browser_opens_the_report(everything: tuple[Path, str], tmp_path: Path, width: int) -> None:
     seen, console = open_in_browser((everything[0] / "report.html").read_text(encoding="utf-8"), tmp_path, width)
+    seen.pop("cut")  # on a narrow page wide tables are scrolled
     assert len(seen) == 8
     assert seen.pop("overflow") == "false"
-    seen.pop("cut")  # on a narrow page wide tables are scrolled
     assert set(seen.values()) == {"true"}
     assert console == []
 

@@ -28,7 +28,7 @@ def with_bad(path: Path, n_bad: int, n: int = 1000) -> Path:
     return write_csv(path, rows)
 
 
-FIT = ("--target", "price", "--task", "regression", "--as", "km=number", "-q")
+FIT = ("--target", "price", "--task", "regression", "--as", "km=number", "--model-kind", "perceptron", "-q")
 
 
 def test_a_table_that_is_misread_makes_no_model(run: Run, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_limit_that_is_none_is_refused(limit: str, run: Run, tmp_path: Path) -
 
 def test_bad_rows_at_the_beginning_are_judged_by_all_rows(run: Run, tmp_path: Path) -> None:
     bad, good = with_bad(tmp_path / "a.csv", 200), with_bad(tmp_path / "b.csv", 0)
-    assert run("fit", bad, *[good] * 4, "--model", tmp_path / "m", *FIT).code == 3  # 200 of 5,000
+    assert run("fit", bad, *[good] * 4, "--again", "--model", tmp_path / "m", *FIT).code == 3  # 200 of 5,000
     assert run("fit", bad, *[good] * 2, "--model", tmp_path / "n", *FIT).code == 1  # 200 of 3,000
 
 
@@ -158,7 +158,7 @@ def test_what_readers_find_out_is_told_once(run: Run, tmp_path: Path) -> None:
         f"{file} is not in UTF-8 and is read as Windows-1252; another encoding can be named (--encoding)\n"
         f"{file}: another column 'car' is called 'car_2'\n"
     )
-    done = run("learn", model, file, "--json", "--encoding", "latin-1")
+    done = run("learn", model, file, "--again", "--json", "--encoding", "latin-1")
     assert [event["text"] for event in done.events if event["event"] == "note"] == [
         f"{file}: another column 'car' is called 'car_2'"
     ]

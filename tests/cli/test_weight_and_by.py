@@ -13,7 +13,7 @@ from onepass.models.fleet.records import AT_TOUCHED
 from tests.cli.conftest import Run
 from tests.helpers.tables import Row, write_csv
 
-FIXED = ("--target", "sales", "--noise", "1")
+FIXED = ("--target", "sales", "--noise", "1", "--model-kind", "perceptron")
 
 
 def stores(n: int = 900, seed: int = 0) -> list[Row]:

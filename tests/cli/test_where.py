@@ -1,6 +1,7 @@
 """--where, from the user's side."""
 
 import csv
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import onepass
 from onepass.files.versions import VersionedFile
 from onepass.tables.inputs import Inputs
+from onepass.tables.model import TabularModel
 from onepass.tables.progress import resume
 from onepass.tables.readers.options import ReadOptions
 from onepass.tables.schema import SchemaOptions, infer_model
@@ -19,6 +21,10 @@ from tests.helpers.commands import run_command as process
 from tests.helpers.tables import trips, write_csv
 
 ROWS = trips(2000)
+
+
+def _has_learned(model: TabularModel, rows: int) -> bool:
+    return model.n_rows >= rows
 
 
 @pytest.fixture
@@ -74,7 +80,7 @@ def test_an_interrupted_run_over_some_rows_is_resumed_bit_for_bit(
         run = TrainingRun(model, target, inputs, sources)
         if interrupted:
             with pytest.raises(Interrupted):
-                train(run, stopping=lambda model=model: model.n_rows >= 300, notes=lambda: {"asked": {}})
+                train(run, stopping=partial(_has_learned, model, 300), notes=lambda: {"asked": {}})
             resumed = resume(target.path, inputs, sources, {})
             assert resumed is not None
             run = TrainingRun(resumed.model, target, inputs, inputs.sources(), progress=resumed.progress)

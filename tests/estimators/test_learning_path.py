@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from onepass import (
 )
 from onepass.beliefs import diagonal, full, structures
 from onepass.estimators.scaling import Scaling
+from onepass.tables.rows import Rows
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 MOST_FRAMES = 7
@@ -85,7 +85,7 @@ def test_few_frames_lie_between_a_table_and_the_engine(
 ) -> None:
     table = onepass.load(FIXTURES / "table-v1.safetensors")
     table.estimator = clone(estimator).fit(X, y)
-    rows = SimpleNamespace(X=X[:n], y=y[:n], rejects=(), lines=n)
+    rows = Rows(X[:n], y[:n], (), n)
     chain = frames_to_the_engine(monkeypatch, lambda: table.learn(rows))
     assert chain[0] == "TabularModel.learn"
     assert len(chain) <= MOST_FRAMES, chain

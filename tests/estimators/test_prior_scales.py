@@ -18,8 +18,8 @@ SCALES = np.array([1.0, 0.1, 2.0, 0.5])
 @pytest.mark.parametrize(
     ("kind", "y", "options"),
     [
-        (BayesianPerceptronRegressor, Y, {"noise": 0.1}),
-        (BayesianPerceptronRegressor, Y, {"noise": 0.1, "covariance": "diagonal"}),
+        (BayesianPerceptronRegressor, Y, {"noise": 0.1, "standardize": False}),
+        (BayesianPerceptronRegressor, Y, {"noise": 0.1, "standardize": False, "covariance": "diagonal"}),
         (BayesianPerceptronClassifier, Y > 0.0, {}),
         (BayesianPerceptronClassifier, np.digitize(Y, [-1.0, 1.0]), {}),
         (BayesianPerceptronClassifier, np.digitize(Y, [-1.0, 1.0]), {"covariance": "neuron"}),

@@ -227,8 +227,6 @@ def test_settings_of_counts_are_checked() -> None:
             model.set_params(observation="poisson").fit([[1.0], [2.0]], [1, 2])
     with pytest.raises(ValueError, match=r"got noise=0\.1 with observation='poisson'"):
         BayesianNetwork(1, (3,), observation="poisson", noise=0.1)
-    with pytest.raises(ValueError, match=r"but no part of it$"):
-        BayesianPerceptronRegressor("exp", standardize=False).fit([[1.0], [2.0]], [1, 2], sample_weight=[0.5, 0.5])
     with pytest.raises(ValueError, match="n_outputs must be 1 for observation='poisson', got 2"):
         BayesianNetwork(1, (3,), 2, observation="poisson")
     assert BayesianPerceptron(1, "exp", observation="negative_binomial", noise=0.2).noise == 0.2

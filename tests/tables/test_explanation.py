@@ -18,6 +18,7 @@ def learned(tmp_path: Path, target: str, rows: list[dict[str, Any]], **settings:
     """A model of these rows, and the encoded rows."""
     inputs = Inputs((str(write_csv(tmp_path / "a.csv", rows)),))
     task = settings.pop("task", None)
+    settings.setdefault("model_kind", "perceptron")
     options = SchemaOptions(target, task=task, ignore=("id", "town"), settings=Settings(**settings))
     if "town" not in rows[0]:
         options = SchemaOptions(target, task=task, settings=Settings(**settings))

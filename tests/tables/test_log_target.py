@@ -14,6 +14,7 @@ from onepass.evaluation.metrics import LogNormalPredictions
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.inputs import Inputs, steps
 from onepass.tables.model import TabularModel
+from onepass.tables.rows import Rows
 from onepass.tables.schema import SchemaOptions, infer_model
 from onepass.tables.settings import Settings
 from onepass.tables.targets import LogTarget, NumberTarget, target_from_state
@@ -100,13 +101,13 @@ def test_targets_without_a_logarithm_are_rejected_with_the_reason(tmp_path: Path
     sources = inputs.sources()
     model, _ = infer_model(sources, SchemaOptions("y", sample=150), rereadable=True)
     assert isinstance(model.target, LogTarget)
-    (step,) = steps(model, inputs, sources)
-    reasons = [reject.reason for reject in step.rows.rejects]
+    found = Rows.joined([step.rows for step in steps(model, inputs, sources)])
+    reasons = [reject.reason for reject in found.rejects]
     assert reasons[0] == "the target y is 0, but its logarithm is learned, which only a number above 0 has"
     assert reasons[1].startswith("the target y is -2.5, but its logarithm")
     assert reasons[2:] == ["y is infinite", "y is 'x', no number", "the target y is missing"]
-    assert len(step.rows.y) == N - 5
-    assert np.isfinite(step.rows.y).all()
+    assert len(found.y) == N - 5
+    assert np.isfinite(found.y).all()
 
 
 def test_predictions_are_those_of_the_log_normal_distribution(tmp_path: Path) -> None:

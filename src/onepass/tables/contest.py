@@ -102,8 +102,8 @@ class Contest:
         parts = []
         if judged:
             given = _of_rows(options, slice(0, judged))
-            seen = [getattr(one, method)(X[:judged], y[:judged], **given) for one in self.candidates]
-            parts.append(self._judged(*seen, given.get("sample_weight", 1.0)))
+            first, second = (getattr(one, method)(X[:judged], y[:judged], **given) for one in self.candidates)
+            parts.append(self._judged(first, second, given.get("sample_weight", 1.0)))
             if self.n_judged == CONTEST_ROWS:
                 self.settle()
             method = "predict_then_learn_encoded"
@@ -116,7 +116,7 @@ class Contest:
     def _judged(self, first: PredictedRows, second: PredictedRows, weights: Any) -> PredictedRows:
         """What the leader of the moment predicted for each row; then the scores are up to date."""
         fading, ahead = float(np.exp(-1.0 / _MEMORY)), []
-        for gain in (second.log_density - first.log_density).tolist():
+        for gain in (weights * (second.log_density - first.log_density)).tolist():
             ahead.append(self._gain > _MARGIN)
             self._gain = fading * self._gain + gain
         self.n_judged += len(ahead)

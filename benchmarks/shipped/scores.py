@@ -16,7 +16,7 @@ from onepass.evaluation.prequential import OURS, Trial
 from onepass.tables.inputs import Inputs, steps
 from onepass.tables.model import TabularModel
 from onepass.tables.rows import Rows
-from onepass.tables.schema import SchemaOptions, infer_model
+from onepass.tables.schema import SAMPLE, SchemaOptions, infer_model
 from onepass.tables.targets import NumberTarget
 
 __all__ = ["SPLITS", "Result", "score"]
@@ -88,8 +88,10 @@ class _Encoded:
         return _Encoded(self.model, rows, self.columns.iloc[start:end])
 
 
-def _encoded(table: ShippedTable, frame: pd.DataFrame, model: TabularModel | None = None) -> _Encoded:
-    """The table through a CSV file, as `onepass fit` reads it, for a model or a new one."""
+def _encoded(
+    table: ShippedTable, frame: pd.DataFrame, model: TabularModel | None = None, sample: int = SAMPLE
+) -> _Encoded:
+    """The table through a CSV file, as `onepass fit` reads it, for a model or a new one made by the first rows."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "table.csv"
         frame.to_csv(file, index=False)
@@ -97,7 +99,8 @@ def _encoded(table: ShippedTable, frame: pd.DataFrame, model: TabularModel | Non
         sources = inputs.sources()
         if model is None:
             classes = tuple(sorted(frame[table.target].astype(str).unique())) if table.is_classes else ()
-            model, _ = infer_model(sources, SchemaOptions(table.target, table.task, classes), rereadable=True)
+            options = SchemaOptions(table.target, table.task, classes, sample=sample)
+            model, _ = infer_model(sources, options, rereadable=True)
         rows = Rows.joined([step.rows for step in steps(model, inputs, sources)])
     rejected = [reject.line - 2 for reject in rows.rejects]
     kinds = {column.name: column.kind for column in model.encoding.columns}
@@ -129,7 +132,8 @@ def _after_split(
 
 def _row_by_row(table: ShippedTable, frame: pd.DataFrame) -> dict[str, float]:
     """Losses over the last nine tenths: ours predicts each row before it learns it, others learn anew at tenths."""
-    whole = _encoded(table, frame)
+    # What is inferred, too, comes from the rows that are not scored.
+    whole = _encoded(table, frame, sample=max(round(0.1 * len(frame)), 10))
     ends = [round(len(whole.y) * tenth / 10) for tenth in range(1, 11)]
     guesses: dict[str, list[np.ndarray]] = {LINEAR: [], BOOSTING: [], _MEAN: []}
     for start, end in pairwise(ends):

@@ -11,8 +11,10 @@ from onepass.evaluation.metrics.predictions import NumberPredictions
 from onepass.evaluation.prequential import Trial
 from onepass.evaluation.worst_row import WorstRow
 from onepass.reports import model_report
-from onepass.tables.inputs import Inputs
+from onepass.tables.inputs import Inputs, steps
+from onepass.tables.rows import Rows
 from onepass.tables.schema import SchemaOptions, infer_model
+from onepass.tables.settings import Settings
 from tests.cli.conftest import Run
 from tests.helpers.browser import needs_browser, open_in_browser
 from tests.helpers.tables import trips, write_csv
@@ -154,3 +156,35 @@ def test_models_of_different_targets_are_not_compared(run: Run, tmp_path: Path) 
     code, _, err = run("show", "--diff", tmp_path / "km.onepass", tmp_path / "price.onepass")
     assert code == 2
     assert "different targets, 'km' and 'price'" in err
+
+
+def test_rows_that_are_held_out_are_scored_by_a_model_of_all_others(run: Run, tmp_path: Path) -> None:
+    file = write_csv(tmp_path / "trips.csv", trips(600))
+    done = run("evaluate", file, "--target", "price", "--test-split", "25%", "--seed", "3", "--json").events[-1]
+    inputs = Inputs((str(file),))
+    model, _ = infer_model(inputs.sources(), SchemaOptions("price", settings=Settings(seed=3)), rereadable=True)
+    rows = Rows.joined([step.rows for step in steps(model, inputs, inputs.sources())])
+    tests = np.random.default_rng(3).random(600) < 0.25
+    model.learn(rows.at(np.flatnonzero(~tests)))
+    predicted = model.predictions(rows.X[tests], 0.95)
+    y = np.array([row["price"] for row in trips(600)])[tests]
+    assert done["rows"] == tests.sum()
+    scores = done["scores"]["onepass"]
+    assert scores["rmse"] == pytest.approx(np.sqrt(np.mean((predicted["mean"] - y) ** 2)))
+    inside = np.mean((predicted["lower"] <= y) & (y <= predicted["upper"]))
+    assert scores["coverage_95"] == pytest.approx(inside, abs=1.0 / tests.sum())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--target", "price", "--compare"], "can't be given with --compare"),
+        (["--target", "price", "--by", "town"], "is not for a model per key"),
+    ],
+)
+def test_what_can_not_be_held_out_is_said(run: Run, tmp_path: Path, options: list[str], words: str) -> None:
+    file = write_csv(tmp_path / "trips.csv", trips(100))
+    done = run("evaluate", file, "--test-split", "20%", *options)
+    assert done.code == 2
+    assert words in done.err
+    assert "neither a percentage such as 20%" in run("evaluate", file, "--target", "km", "--test-split", "0").err

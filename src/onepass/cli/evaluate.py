@@ -14,6 +14,8 @@ from onepass.tables.readers.options import ReadOptions
 
 if TYPE_CHECKING:
     from onepass.evaluation.prequential import Trial
+    from onepass.evaluation.test_split import TestSplit
+    from onepass.tables.inputs import Inputs
 
 __all__ = ["evaluate"]
 
@@ -25,6 +27,7 @@ __all__ = ["evaluate"]
         "onepass evaluate trips.csv --target price --html report.html",
         "onepass evaluate 'logs/*.parquet' --target clicked --compare",
         "onepass evaluate tonight.parquet --model price.onepass",
+        "onepass evaluate trips.csv --target price --test-split 20%",
     ),
 )
 @options.files
@@ -41,6 +44,13 @@ __all__ = ["evaluate"]
     is_flag=True,
     help="Score one-pass models of scikit-learn and River on the same rows, each with its best step size so far.",
 )
+@click.option(
+    "--test-split",
+    type=options.percentage,
+    metavar="SHARE%",
+    help="Hold out this share of the rows, such as 20%, drawn at random (--seed): they are not learned, and they alone "
+    "are scored, by the model that has learned all others.",
+)
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a report to this file.")
 @options.rejecting
 @options.reading
@@ -50,6 +60,7 @@ def evaluate(
     target: str | None,
     path: Path | None,
     compare: bool,
+    test_split: float | None,
     html: Path | None,
     rejecting: RejectOptions,
     reading: ReadOptions,
@@ -64,6 +75,8 @@ def evaluate(
     for classes: accuracy, log-loss, Brier score and the area under the ROC curve; for all the calibration error. Curves
     over time are in --json and --html.
 
+    With --test-split 20% a fifth of the rows is held out instead, and scored when all others have been learned.
+
     The model is the one that 'onepass fit' would make with the same options, or a saved one. The kinds of the columns,
     the mean and scale of numbers, and the scales of the prior, are taken from the first rows beforehand.
     """
@@ -75,11 +88,13 @@ def evaluate(
         if (target is None) == (path is None):
             raise click.UsageError("Give either --target, for a new model, or --model, for a saved one.")
         from onepass.evaluation.prequential import Trial
+        from onepass.evaluation.test_split import TestSplit
         from onepass.tables.inputs import Inputs, steps
         from onepass.tables.readers.paths import expand
         from onepass.tables.schema import check_columns, infer_model
 
-        inputs = Inputs(tuple(expand(files)), 1, reading)
+        split = None if test_split is None else TestSplit(test_split, shape["seed"])
+        inputs = Inputs(tuple(expand(files)), 1 if split is None else 2, reading)
         check_distinct_paths([*inputs.files, *([path] if path else [])], html=html, rejects=rejecting.rejects)
         if html is not None:
             check_writable(html, "--html")
@@ -95,14 +110,17 @@ def evaluate(
             console.fact("task", task_words(model, reason))
             for name, words in model.choices():
                 console.fact(name, words)
-        trial = Trial(model, compare=compare)
+        _check_split(split, inputs, compare, model.by)
+        trial = Trial(model, compare=compare, split=split)
         console.start()
         with stoppable() as stopping, Rejects(rejecting) as log:
             halt = sources[0].stop  # a stream that pauses; files end by themselves
             for step in steps(model, inputs, sources, meanwhile=lambda: stopping() and halt()):
-                trial.add(step.rows, step.file)
-                log.add(step.file, step.rows.rejects)
-                log.judge(step.rows.lines, step.share)
+                turn = step.position.turn
+                trial.add(step.rows, step.file, turn)
+                if turn == 0:
+                    log.add(step.file, step.rows.rejects)
+                    log.judge(step.rows.lines, inputs.passes * step.share)
                 console.advance(step.rows.lines, step.share, log.count)
                 if stopping():
                     break
@@ -121,6 +139,16 @@ def evaluate(
         return INTERRUPTED if stopping() else REJECTED if log.count else 0
 
 
+def _check_split(split: "TestSplit | None", inputs: "Inputs", compare: bool, by: str | None) -> None:
+    for given, reason in (
+        (inputs.is_stream, "needs files, which are read twice; standard input can't be"),
+        (compare, "can't be given with --compare, which scores every row before it is learned"),
+        (by is not None, "is not for a model per key; without it every row is scored before it is learned"),
+    ):
+        if split is not None and given:
+            raise click.UsageError(f"--test-split {reason}.")
+
+
 def _print_scores(console: Console, trial: "Trial", log: Rejects, html: Path | None) -> None:
     table = trial.table()
     facts: dict[str, Any] = {"rows": trial.rows, "rejected": log.count, "seconds": round(console.seconds, 3)}
@@ -131,8 +159,10 @@ def _print_scores(console: Console, trial: "Trial", log: Rejects, html: Path | N
     facts |= {"scores": trial.scores(), "settings": trial.settings(), "failed": trial.failed}
     facts["over_time"] = trial.over_time()
     speed = trial.rows / max(console.seconds, 1e-9)
+    what = "row" if trial.split is None else "test row"
     words = [
-        f"{counted(trial.rows, 'row')} in {console.seconds:.1f} s ({speed:,.0f} rows/s), {log.count:,} rejected",
+        f"{counted(trial.rows, what)} in {console.seconds:.1f} s ({speed:,.0f} rows/s), {log.count:,} rejected"
+        + ("" if trial.split is None else f"; learned from {counted(trial.model.n_rows, 'other row')}"),
         *_columns(table),
         *filter(None, (trial.coverage_words(), _worst(trial))),
         *([f"answers: {trial.model.verdict}"] if trial.model.verdict else []),

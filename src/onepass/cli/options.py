@@ -29,6 +29,7 @@ __all__ = [
     "model_argument",
     "names",
     "numbers",
+    "percentage",
     "rate",
     "reading",
     "rejecting",
@@ -178,6 +179,17 @@ def rate(value: str) -> float | str:
         found = -1.0
     if not 0.0 <= found <= 1.0:
         raise click.BadParameter(f"{value!r} is neither a rate from 0 to 1 nor 'auto'.")
+    return found
+
+
+def percentage(value: str) -> float:
+    """A part of all rows, in per cent or as a share of 1."""
+    try:
+        found = float(value[:-1]) / 100.0 if value.endswith("%") else float(value)
+    except ValueError:
+        found = 0.0
+    if not 0.0 < found < 1.0:
+        raise click.BadParameter(f"{value!r} is neither a percentage such as 20% nor a share such as 0.2.")
     return found
 
 

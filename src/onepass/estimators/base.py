@@ -210,6 +210,18 @@ class OnePassEstimator(SavableEstimator):
         self._n_rows += len(batch)
         return PredictedRows.joined(parts)
 
+    def predict_and_score_encoded(self, X: Any, targets: FloatArray) -> PredictedRows:
+        """What `predict_then_learn_encoded` says of rows, of which none is learned; not during a warm-up."""
+        parts = []
+        for part in self._standardized(Batch(X, targets.reshape(len(targets), -1)), _CHUNK):
+            pairs = list(zip(self._ensembles, part.targets.T, strict=True))
+            moments = self._predicted([ensemble.predict(part.rows, **part.options) for ensemble, _ in pairs])
+            scores = [ensemble._scores(part.rows, column, **part.options) for ensemble, column in pairs]
+            densities, outliers = (np.array(own) for own in zip(*scores, strict=True))
+            log_density = densities.sum(axis=0) - ~np.isnan(part.targets) @ self._log_scales
+            parts.append(PredictedRows(*moments, log_density, outliers.max(axis=0), np.zeros(len(part))))
+        return PredictedRows.joined(parts)
+
     def _outlier_probability(self, X: Any, y: Any) -> FloatArray:
         """Probability that each target is not to be trusted, ``(n,)``; of several numbers that of the worst."""
         check_is_fitted(self)

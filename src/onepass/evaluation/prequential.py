@@ -22,6 +22,7 @@ from onepass.evaluation.metrics import (
     RootMeanSquaredError,
     Task,
 )
+from onepass.evaluation.test_split import TestSplit
 from onepass.evaluation.worst_row import WorstRow
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.errors import StreamError
@@ -64,10 +65,12 @@ class Trial:
         Learns every row.
     compare : bool
         Have the baselines predict and learn the same rows, each with the setting that was best so far.
+    split : TestSplit, optional
+        Rows that are not learned, and alone are scored; without, every row is scored before it is learned.
     """
 
-    def __init__(self, model: TabularModel, *, compare: bool = False) -> None:
-        self.model = model
+    def __init__(self, model: TabularModel, *, compare: bool = False, split: TestSplit | None = None) -> None:
+        self.model, self.split = model, split
         self.rows = 0
         self.task: Task = _task_of(model)
         self.ours = Scores.of(self.task, with_std=True)
@@ -82,9 +85,27 @@ class Trial:
         self.failed: dict[str, str] = {}
         """Why baselines gave up, by name."""
 
-    def add(self, rows: Rows, file: str = "") -> None:
-        """Predict rows of a file, score the predictions, learn the rows."""
-        predicted = self.model.predict_then_learn(rows)
+    @property
+    def passes(self) -> int:
+        """How often the rows have to come: with a test split a second time, to be tested."""
+        return 1 if self.split is None else 2
+
+    def add(self, rows: Rows, file: str = "", turn: int = 0) -> None:
+        """Predict rows of a file, score the predictions, learn the rows.
+
+        With a test split rows are learned in the first pass, but for the test rows, which are scored in the second.
+        """
+        if self.split is None:
+            self._score(rows, file, self.model.predict_then_learn(rows))
+            return
+        tests = self.split.are_tests(len(rows.y), turn)
+        if turn == 0:
+            self.model.learn(rows.at(np.flatnonzero(~tests)))
+        elif self.model.n_rows:
+            held_out = rows.at(np.flatnonzero(tests))
+            self._score(held_out, file, self.model.predict_and_score(held_out))
+
+    def _score(self, rows: Rows, file: str, predicted: PredictedRows | None) -> None:
         if predicted is None:
             return
         self.rows += len(rows.y)

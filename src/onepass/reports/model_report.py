@@ -49,6 +49,9 @@ def evaluation_report(trial: Trial, files: Sequence[str]) -> Report:
     lead = (
         f"Every one of {trial.rows:,} rows was predicted by what had been learned from the rows before it, scored, and "
         "then learned."
+        if trial.split is None
+        else f"{trial.rows:,} rows, drawn at random, were predicted by a model that had learned all {model.n_rows:,} "
+        "others."
     )
     return Report(f"How well {model.target.name} can be predicted", lead, sections, facts)
 
@@ -85,10 +88,14 @@ def _quality(trial: Trial) -> Section:
         question=f"How close do predictions of {trial.model.target.name} come, and how fast do they improve?",
         setup=(),
         pictures=(Picture("learning", _learning_caption(trial, names), drawn),),
-        tables=(Table("Scores over the whole stream, each row predicted before it was learned", head, tuple(rows)),),
+        tables=(Table(f"Scores of all rows, {_how(trial)}", head, tuple(rows)),),
         reading=f"{verdict} {better}{_comparison(trial, main)}{_left_out(trial)}{_ruined(trial)}",
         verdict=verdict,
     )
+
+
+def _how(trial: Trial) -> str:
+    return "each predicted before it was learned" if trial.split is None else "none of which was learned"
 
 
 def _ruined(trial: Trial) -> str:

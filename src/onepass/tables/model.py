@@ -189,6 +189,10 @@ class TabularModel:
         self._count(rows)
         return predicted
 
+    def predict_and_score(self, rows: Rows) -> Any:
+        """Predict rows of which none is learned; None if there is no row."""
+        return self.estimator.predict_and_score_encoded(rows.X, rows.y) if len(rows.y) else None
+
     def _begin(self, method: str, rows: Rows) -> Any:
         """Show the estimator its first rows and classes."""
         classes = {"classes": np.arange(len(self.labels))} if self.labels else {}

@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from scipy.sparse import issparse
 
 from onepass._typing import FloatArray
+from onepass.estimators.batch import as_dense
 from onepass.tables.columns.boolean import Boolean
 from onepass.tables.columns.encoding import Column, Encoding
 from onepass.tables.columns.number import Number
@@ -50,11 +52,8 @@ def infer_prior(encoding: Encoding, target: Target, sample: Any) -> Prior | None
     encoding, target : what the columns of the rows mean
     sample : pyarrow.Table
     """
-    encoding, n_features = encoding.without_texts(), len(encoding.features)
-    if not encoding.columns:
-        return None
     groups = column_groups(encoding.columns)
-    most = int(min(_MOST_ROWS, np.sqrt(_MOST_NUMBERS / (max(groups) + 1)), _MOST_NUMBERS / len(groups)))
+    most = int(min(_MOST_ROWS, np.sqrt(_MOST_NUMBERS / (max(groups) + 1)), _MOST_NUMBERS / max(encoding.n_dense, 1)))
     places = np.unique(np.linspace(0, sample.num_rows - 1, min(most, sample.num_rows)).astype(np.int64))
     batch = sample.take(places).combine_chunks().to_batches()[0]
     encoded = encoding.encode(batch)
@@ -68,8 +67,7 @@ def infer_prior(encoding: Encoding, target: Target, sample: Any) -> Prior | None
     if isinstance(target, ClassTarget):
         found = found / max(noise, _LEAST_UNEXPLAINED)
     scales = np.minimum(found * units, _WIDEST)
-    of_texts = [1.0] * (n_features - len(groups))  # whose rows have a length that suits this
-    return Prior((*scales[groups].tolist(), *of_texts), noise)
+    return Prior(tuple(scales[groups].tolist()), noise)
 
 
 def column_groups(columns: tuple[Column, ...]) -> list[int]:
@@ -82,26 +80,28 @@ def column_groups(columns: tuple[Column, ...]) -> list[int]:
     return groups
 
 
-def evident_scales(X: FloatArray, Y: FloatArray, groups: Any) -> tuple[FloatArray, float]:
+def evident_scales(X: Any, Y: FloatArray, groups: Any) -> tuple[FloatArray, float]:
     """Standard deviations of the weights of each group of features, and the noise, for which targets are most probable.
 
     Parameters
     ----------
-    X : (n, d) array
+    X : (n, d) array, dense or sparse
     Y : (n, q) array
         Of unit variance; each column has weights of its own, and all have the same scales.
     groups : (d,) array of int
         The group of each feature.
     """
     n_groups = int(groups.max()) + 1
-    X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
-    n, rest = len(X), 0.0
-    if n > X.shape[1]:  # as many rows as features tell the same of the weights
-        Q, X = np.linalg.qr(X)
-        rest = float(np.mean(np.square(Y).sum(axis=0)))
-        Y = Q.T @ Y
-        rest = max(rest - float(np.mean(np.square(Y).sum(axis=0))), 0.0)
-    products = np.array([X[:, groups == g] @ X[:, groups == g].T for g in range(n_groups)])
+    Y = Y - Y.mean(axis=0)
+    n, rest = X.shape[0], 0.0
+    if not issparse(X):
+        X = X - X.mean(axis=0)
+        if n > X.shape[1]:  # as many rows as features tell the same of the weights
+            Q, X = np.linalg.qr(X)
+            rest = float(np.mean(np.square(Y).sum(axis=0)))
+            Y = Q.T @ Y
+            rest = max(rest - float(np.mean(np.square(Y).sum(axis=0))), 0.0)
+    products = np.array([_products(X[:, groups == g]) for g in range(n_groups)])
     # Before the data are asked, half of the targets' variance is from the weights, a like share from each.
     guess = 1.0 / max(float(np.trace(products.sum(axis=0))) / n, 1.0)
     variances, noise = np.full(n_groups, guess), 0.5
@@ -120,6 +120,15 @@ def evident_scales(X: FloatArray, Y: FloatArray, groups: Any) -> tuple[FloatArra
         if np.abs(np.log(variances / before)).max() < _CLOSE:
             break
     return np.sqrt(variances), noise
+
+
+def _products(X: Any) -> FloatArray:
+    """Products of all pairs of rows, which are centred if they are not yet: sparse ones have stayed so."""
+    found = X @ X.T
+    if not issparse(found):
+        return np.asarray(found)
+    dense = as_dense(found)
+    return np.asarray(dense - dense.mean(axis=0) - dense.mean(axis=1)[:, None] + dense.mean())
 
 
 def _as_responses(y: FloatArray, target: Target) -> tuple[FloatArray, float]:

@@ -42,6 +42,18 @@ class Rows:
         given = {"sample_weight": self.weights, "keys": self.keys}
         return {name: value for name, value in given.items() if value is not None}
 
+    def at(self, places: Any) -> "Rows":
+        """Some of the rows, without what was rejected."""
+        return Rows(
+            self.X[places],
+            self.y[places],
+            (),
+            len(places),
+            lambda: np.asarray(self.line_numbers())[places].tolist(),
+            None if self.weights is None else self.weights[places],
+            None if self.keys is None else tuple(self.keys[place] for place in places),
+        )
+
     @classmethod
     def joined(cls, parts: Sequence["Rows"]) -> "Rows":
         """Consecutive rows as one."""

@@ -5,7 +5,7 @@ file. A row with a value that its column can't have is named, with the reason.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -69,10 +69,6 @@ class Encoding:
     def texts(self) -> tuple[Text, ...]:
         """The columns that hold text: their features, the last of all, are many, and sparse."""
         return tuple(column for column in self.columns if isinstance(column, Text))
-
-    def without_texts(self) -> "Encoding":
-        """The same without the columns that hold text."""
-        return replace(self, columns=tuple(column for column in self.columns if not isinstance(column, Text)))
 
     @property
     def n_dense(self) -> int:

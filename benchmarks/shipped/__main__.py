@@ -90,9 +90,8 @@ of three settings by cross-validation. Both may look at the rows as often as the
 
 The first three losses are for 80/20: predictions of the last fifth of a series, or of a random fifth, the mean of
 {SPLITS} splits. The last three are row by row: ours predicts each row before it learns it, the others learn anew from
-all rows so far at every tenth of the table, and rows of the first tenth, by which onepass infers what the columns hold,
-are not scored. Losses within
-{100.0 * _CLOSE:.0f} % of the best are bold.
+all rows so far at every tenth of the table. Rows of the first tenth, by which onepass infers what the columns hold, are
+not scored. Losses within {100.0 * _CLOSE:.0f} % of the best are bold.
 
 {chr(10).join(f"- {words}." for words in _summaries(results))}
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import issparse
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
@@ -27,7 +28,7 @@ _TREES = [
 
 def linear(X: np.ndarray, y: np.ndarray, at: np.ndarray, *, classes: int) -> np.ndarray:
     """Means, or probabilities of all classes, at some rows."""
-    scaler = StandardScaler().fit(X)
+    scaler = StandardScaler(with_mean=not issparse(X)).fit(X)
     X, at = scaler.transform(X), scaler.transform(at)
     if not classes:
         return np.asarray(RidgeCV(np.logspace(-3, 4, 15)).fit(X, y).predict(at))

@@ -84,8 +84,7 @@ class _Encoded:
 
     def part(self, start: int, end: int) -> "_Encoded":
         """Some of the rows."""
-        rows = Rows(self.rows.X[start:end], self.rows.y[start:end], (), end - start)
-        return _Encoded(self.model, rows, self.columns.iloc[start:end])
+        return _Encoded(self.model, self.rows.at(np.arange(start, end)), self.columns.iloc[start:end])
 
 
 def _encoded(

@@ -84,9 +84,9 @@ def _page(results: Sequence[Result]) -> str:
 
 Written by `python -m benchmarks.shipped`: every table that comes with scikit-learn, River, statsmodels and
 vega_datasets and needs no download. Ours is the command line with every default, in one pass; only the target is named,
-and whether it is a class. Ridge and logistic regression get the features that onepass made of the columns, and the
-penalty that cross-validation finds best; gradient boosting is scikit-learn's, gets the columns themselves, and the best
-of three settings by cross-validation. Both may look at the rows as often as they like.
+and whether it is a class. Ridge and logistic regression get the features that onepass made of the columns, and
+gradient boosting, scikit-learn's, the columns themselves. Both may look at the rows as often as they like, and have the
+settings that cross-validation on the whole table finds best: a penalty of several, and one of three forms of trees.
 
 The first three losses are for 80/20: predictions of the last fifth of a series, or of a random fifth, the mean of
 {SPLITS} splits. The last three are row by row: ours predicts each row before it learns it, the others learn anew from

@@ -1,4 +1,4 @@
-"""The batch learners that ours is compared with, each at its best: settings by cross-validation on the training rows.
+"""The batch learners that ours is compared with, each at its best: settings by cross-validation on the whole table.
 
 Ridge and logistic regression get the features that `onepass fit` makes of the columns, standardised. Gradient boosting
 gets the columns themselves, as it likes them: numbers, dates as days, and categories as such.
@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-__all__ = ["BOOSTING", "LINEAR", "boosting", "columns_for_boosting", "linear"]
+__all__ = ["BOOSTING", "LINEAR", "columns_for_boosting", "predicted", "tuned_boosting", "tuned_linear"]
 
 LINEAR, BOOSTING = "ridge / logistic regression", "gradient boosting"
 _TREES = [
@@ -26,34 +28,45 @@ _TREES = [
 ]
 
 
-def linear(X: np.ndarray, y: np.ndarray, at: np.ndarray, *, classes: int) -> np.ndarray:
-    """Means, or probabilities of all classes, at some rows."""
-    scaler = StandardScaler(with_mean=not issparse(X)).fit(X)
-    X, at = scaler.transform(X), scaler.transform(at)
+def tuned_linear(X: Any, y: np.ndarray, *, classes: int) -> Any:
+    """Ridge or logistic regression with the penalty that cross-validation finds best."""
+    scaler = StandardScaler(with_mean=not issparse(X))
     if not classes:
-        return np.asarray(RidgeCV(np.logspace(-3, 4, 15)).fit(X, y).predict(at))
-    model: Any = LogisticRegression(max_iter=500)
-    folds = _folds(y, 5)
-    if folds is not None:
-        model = GridSearchCV(model, {"C": np.logspace(-3, 2, 6)}, cv=folds, scoring="neg_log_loss")
-    return _probabilities(model, X, y, at, classes)
+        return make_pipeline(scaler, RidgeCV(np.logspace(-3, 4, 15)))  # which looks for it whenever it learns
+    return _tuned(
+        make_pipeline(scaler, LogisticRegression(max_iter=300)),
+        [{"logisticregression__C": np.logspace(-3, 2, 6)}],
+        (X, y),
+        classes,
+    )
 
 
-def boosting(X: pd.DataFrame, y: np.ndarray, at: pd.DataFrame, *, classes: int) -> np.ndarray:
-    """Means, or probabilities of all classes, at some rows."""
+def tuned_boosting(X: pd.DataFrame, y: np.ndarray, *, classes: int) -> Any:
+    """Gradient boosting with the settings that cross-validation finds best."""
     kind = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
-    model: Any = kind(random_state=0, categorical_features="from_dtype")
-    folds = _folds(y, 3) if classes else KFold(3, shuffle=True, random_state=0)
-    if folds is not None and len(y) >= 6:
-        scoring = "neg_log_loss" if classes else "neg_root_mean_squared_error"
-        model = GridSearchCV(model, _TREES, cv=folds, scoring=scoring)
-    return _probabilities(model, X, y, at, classes) if classes else np.asarray(model.fit(X, y).predict(at))
+    return _tuned(kind(random_state=0, categorical_features="from_dtype"), _TREES, (X, y), classes)
 
 
-def _folds(y: np.ndarray, most: int) -> StratifiedKFold | None:
+def predicted(model: Any, X: Any, y: np.ndarray, at: Any, *, classes: int) -> np.ndarray:
+    """Means, or probabilities of all classes, at some rows, learned from others."""
+    fresh = clone(model)
+    return _probabilities(fresh, X, y, at, classes) if classes else np.asarray(fresh.fit(X, y).predict(at))
+
+
+def _tuned(model: Any, grid: list[dict[str, Any]], rows: tuple[Any, np.ndarray], classes: int) -> Any:
+    folds = _folds(rows[1]) if classes else KFold(3, shuffle=True, random_state=0)
+    if folds is None:
+        return model
+    scoring = "neg_log_loss" if classes else "neg_root_mean_squared_error"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return clone(GridSearchCV(model, grid, cv=folds, scoring=scoring, refit=True).fit(*rows).best_estimator_)
+
+
+def _folds(y: np.ndarray) -> StratifiedKFold | None:
     """Folds that all have every class, or None if a class is too rare."""
     rarest = int(np.unique(y, return_counts=True)[1].min())
-    return StratifiedKFold(min(most, rarest), shuffle=True, random_state=0) if rarest >= 2 else None
+    return StratifiedKFold(min(3, rarest), shuffle=True, random_state=0) if rarest >= 2 else None
 
 
 def _probabilities(model: Any, X: Any, y: np.ndarray, at: Any, classes: int) -> np.ndarray:

@@ -11,7 +11,14 @@ import pandas as pd
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 
 from benchmarks.shipped.catalogue import ShippedTable
-from benchmarks.shipped.peers import BOOSTING, LINEAR, boosting, columns_for_boosting, linear
+from benchmarks.shipped.peers import (
+    BOOSTING,
+    LINEAR,
+    columns_for_boosting,
+    predicted,
+    tuned_boosting,
+    tuned_linear,
+)
 from onepass.evaluation.prequential import OURS, Trial
 from onepass.tables.inputs import Inputs, steps
 from onepass.tables.model import TabularModel
@@ -44,7 +51,8 @@ def score(table: ShippedTable) -> Result:
     if not table.in_order:
         frame = frame.sample(frac=1.0, random_state=0)
     frame = frame.reset_index(drop=True)
-    found = [_after_split(table, frame, train, test) for train, test in _splits(table, frame)]
+    peers = _Peers.tuned(_encoded(table, frame))
+    found = [_after_split(table, frame, train, test, peers) for train, test in _splits(table, frame)]
     losses = {name: float(np.mean([one[name] for one, _ in found])) for name in found[0][0]}
     coverages = [coverage for _, coverage in found if coverage is not None]
     return Result(
@@ -54,7 +62,7 @@ def score(table: ShippedTable) -> Result:
         len(frame),
         losses,
         float(np.mean(coverages)) if coverages else None,
-        _row_by_row(table, frame),
+        _row_by_row(table, frame, peers),
     )
 
 
@@ -108,28 +116,28 @@ def _encoded(
 
 
 def _after_split(
-    table: ShippedTable, frame: pd.DataFrame, train: Any, test: Any
+    table: ShippedTable, frame: pd.DataFrame, train: Any, test: Any, peers: "_Peers"
 ) -> tuple[dict[str, float], float | None]:
     """Losses on the test rows, and the coverage of our intervals."""
     known = _encoded(table, frame.iloc[train])
     model = known.model
     model.learn(known.rows)
     asked = _encoded(table, frame.iloc[test], model)
-    predicted = model.predictions(asked.rows.X, 0.95)
+    ours_at = model.predictions(asked.rows.X, 0.95)
     y, coverage = asked.y, None
     if model.labels:
-        ours = np.column_stack([predicted[name] for name in model.prediction_names[1:]])
+        ours = np.column_stack([ours_at[name] for name in model.prediction_names[1:]])
     else:
-        ours = predicted["mean"]
-        coverage = float(np.mean((predicted["lower"] <= y) & (y <= predicted["upper"])))
-    guesses = {OURS: ours, **_guesses(known, asked)}
+        ours = ours_at["mean"]
+        coverage = float(np.mean((ours_at["lower"] <= y) & (y <= ours_at["upper"])))
+    guesses = {OURS: ours, **peers.guesses(known, asked)}
     if model.labels:
         return {name: _log_loss(y, guess) for name, guess in guesses.items()}, coverage
     mean = _error(y, np.full(len(y), known.y.mean()))
     return {name: _error(y, guess) / mean for name, guess in guesses.items()}, coverage
 
 
-def _row_by_row(table: ShippedTable, frame: pd.DataFrame) -> dict[str, float]:
+def _row_by_row(table: ShippedTable, frame: pd.DataFrame, peers: "_Peers") -> dict[str, float]:
     """Losses over the last nine tenths: ours predicts each row before it learns it, others learn anew at tenths."""
     # What is inferred, too, comes from the rows that are not scored.
     whole = _encoded(table, frame, sample=max(round(0.1 * len(frame)), 10))
@@ -137,7 +145,7 @@ def _row_by_row(table: ShippedTable, frame: pd.DataFrame) -> dict[str, float]:
     guesses: dict[str, list[np.ndarray]] = {LINEAR: [], BOOSTING: [], _MEAN: []}
     for start, end in pairwise(ends):
         seen, coming = whole.part(0, start), whole.part(start, end)
-        for name, guess in _guesses(seen, coming).items():
+        for name, guess in peers.guesses(seen, coming).items():
             guesses[name].append(guess)
         guesses[_MEAN].append(np.full(end - start, seen.y.mean()))
     whole.model.learn(whole.part(0, ends[0]).rows)
@@ -153,13 +161,25 @@ def _row_by_row(table: ShippedTable, frame: pd.DataFrame) -> dict[str, float]:
     return {name: error / _error(scored.y, mean) for name, error in errors.items()}
 
 
-def _guesses(known: _Encoded, asked: _Encoded) -> dict[str, np.ndarray]:
-    """Predictions of the others for some rows, from those that are known."""
-    n = len(known.model.labels)
-    return {
-        LINEAR: linear(known.rows.X, known.y, asked.rows.X, classes=n),
-        BOOSTING: boosting(known.columns, known.y, asked.columns, classes=n),
-    }
+@dataclass(frozen=True)
+class _Peers:
+    """The others, with the settings that suit the whole table best."""
+
+    linear: Any
+    boosting: Any
+
+    @classmethod
+    def tuned(cls, whole: _Encoded) -> "_Peers":
+        n = len(whole.model.labels)
+        return cls(tuned_linear(whole.rows.X, whole.y, classes=n), tuned_boosting(whole.columns, whole.y, classes=n))
+
+    def guesses(self, known: _Encoded, asked: _Encoded) -> dict[str, np.ndarray]:
+        """Predictions for some rows, from those that are known."""
+        n = len(known.model.labels)
+        return {
+            LINEAR: predicted(self.linear, known.rows.X, known.y, asked.rows.X, classes=n),
+            BOOSTING: predicted(self.boosting, known.columns, known.y, asked.columns, classes=n),
+        }
 
 
 def _log_loss(y: np.ndarray, guess: np.ndarray) -> float:

@@ -97,3 +97,12 @@ def test_a_wrong_file_is_refused_with_the_place_and_the_way_out(run: Run, config
 def test_options_of_other_commands_do_not_count(run: Run, config: Any) -> None:
     file = config('target = "price"', 'model = "p.onepass"', "[evaluate]", "hidden = [4]")
     assert choices(run("fit", "trips.csv", "--config", file, "--json"))["model"].startswith("perceptron")
+
+
+def test_files_alone_are_given_where_the_file_names_the_model(run: Run, config: Any) -> None:
+    file = config('model = "p.onepass"', "[fit]", 'target = "price"')
+    assert run("fit", "trips.csv", "--config", file, "-q").code == 0
+    done = run("predict", "--config", file, "trips.csv", "--out", "p.csv", "--json")
+    assert done.code == 0, done
+    assert done.events[-1]["rows"] > 0
+    assert run("learn", "--config", file, "trips.csv", "--again", "-q").code == 0

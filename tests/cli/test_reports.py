@@ -188,3 +188,15 @@ def test_what_can_not_be_held_out_is_said(run: Run, tmp_path: Path, options: lis
     assert done.code == 2
     assert words in done.err
     assert "neither a percentage such as 20%" in run("evaluate", file, "--target", "km", "--test-split", "0").err
+
+
+def test_weights_in_different_units_are_not_compared(run: Run, tmp_path: Path) -> None:
+    file = write_csv(tmp_path / "a.csv", trips(200))
+    for name, option in (("plain", "--no-log-target"), ("log", "--log-target")):
+        run("fit", file, "--target", "price", "--where", "price > 0", option, "--model", tmp_path / f"{name}.onepass")
+    found = run("show", "--diff", tmp_path / "plain.onepass", tmp_path / "log.onepass", "--json").events
+    assert not [event for event in found if event["event"] == "move"]
+    (told,) = [event["value"] for event in found if event["name"] == "weights"]
+    assert told == "changes of price -> the logarithm of price: not compared"
+    out = run("predict", tmp_path / "log.onepass", file, "--where", "id == 3", "--explain").out
+    assert "baseline" in out

@@ -11,6 +11,7 @@ from onepass.tables.inputs import Inputs, steps
 from onepass.tables.model import TabularModel
 from onepass.tables.schema import SchemaOptions, infer_model
 from onepass.tables.settings import Settings
+from onepass.tables.targets import LogTarget
 from tests.helpers.tables import clicks, trips, write_csv
 
 
@@ -142,3 +143,34 @@ def test_a_table_has_two_columns_for_each(tmp_path: Path) -> None:
     table = explain(model, rows.X[:4]).table()
     assert list(table)[:4] == ["baseline", "std_baseline", "add_age", "std_age"]
     assert all(len(values) == 4 for values in table.values())
+
+
+@pytest.mark.parametrize("settings", [{"covariance": "low_rank"}, {"activation": "relu"}, {"activation": "tanh"}])
+def test_every_perceptron_of_numbers_adds_up_to_its_mean(tmp_path: Path, settings: dict[str, Any]) -> None:
+    model, rows = learned(tmp_path, "price", trips(400), **settings)
+    found = explain(model, rows.X[:20])
+    np.testing.assert_allclose(found.total, model.predictions(rows.X[:20], 0.95)["mean"], rtol=1e-6)
+
+
+def test_low_rank_is_explained_as_its_covariance_says(tmp_path: Path) -> None:
+    model, rows = learned(tmp_path, "price", trips(400), covariance="low_rank")
+    found = explain(model, rows.X[:20])
+    # The same by a network's own moments: those of rows in which nothing but the column differs from 0.
+    member = model.estimator._ensembles[0].members[0]
+    column = np.zeros_like(rows.X[:20])
+    column[:, 0] = rows.X[:20, 0]
+    scale = model.target.scale  # type: ignore[union-attr]
+    bias = member.predict(np.zeros((1, column.shape[1])))
+    np.testing.assert_allclose(found.add[:, 0], (member.predict(column).mean - bias.mean) * scale, rtol=1e-9)
+    # var(b + a) + var(b - a) = 2 var(b) + 2 var(a), and the bias b is in every prediction.
+    both = member.predict(column).var + member.predict(-column).var
+    np.testing.assert_allclose(found.std[:, 0], np.sqrt(both / 2.0 - bias.var) * scale, rtol=1e-6)
+
+
+def test_a_logarithm_is_explained_as_such(tmp_path: Path) -> None:
+    rows = [{**row, "price": float(np.exp(row["price"] / 10.0))} for row in trips(500)]
+    model, encoded = learned(tmp_path, "price", rows)
+    assert isinstance(model.target, LogTarget)
+    found = explain(model, encoded.X[:20])
+    low, high = (model.predictions(encoded.X[:20], 1e-9)[name] for name in ("lower", "upper"))
+    np.testing.assert_allclose(found.total, np.log(0.5 * (low + high)), rtol=1e-6)

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-__all__ = ["config_option"]
+__all__ = ["config_option", "with_model"]
 
 
 def config_option(command: Any) -> Any:
@@ -29,16 +29,34 @@ def config_option(command: Any) -> Any:
     )(command)
 
 
+def with_model(command: click.Command, ctx: click.Context, arguments: list[str]) -> list[str]:
+    """The arguments of a command line with the model that the file names in its place before them.
+
+    Whoever names a model in the file gives only files on the command line; else the first would be taken for a model.
+    """
+    if not {"model", "files"} <= {one.name for one in command.params if isinstance(one, click.Argument)}:
+        return arguments
+    given, _, _ = command.make_parser(ctx).parse_args(list(arguments))
+    path = given.get("config")
+    if not path or not given.get("model") or not Path(path).is_file():
+        return arguments
+    named = dict(_given(_content(Path(path)), ctx, Path(path))).get("model")
+    return arguments if named is None else [str(named), *arguments]
+
+
+def _content(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"--config {path} is no sound TOML: {error}") from None
+
+
 def _take_config(ctx: click.Context, param: click.Parameter, path: Path | None) -> None:
     if path is None:
         return
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"--config {path} is no sound TOML: {error}") from None
     names = _names(ctx.command)
     taken: dict[str, Any] = {}
-    for key, value in _given(content, ctx, path):
+    for key, value in _given(_content(path), ctx, path):
         wanted = names.get(key.replace("_", "-"))
         if wanted is None:
             raise click.UsageError(f"--config {path}: {key!r} is no option of {_own_name(ctx)}{_hint(key, names)}.")

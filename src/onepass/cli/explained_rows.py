@@ -35,10 +35,13 @@ def _parts(model: "TabularModel", given: dict[str, Any], row: dict[str, Any]) ->
 
 
 def _baseline_words(model: "TabularModel", row: dict[str, Any]) -> str:
+    from onepass.tables.weights import unit_of_weights
+
     if model.labels:
         label = model.labels[1] if len(model.labels) == 2 else row["label"]
         return f"average row, log odds of {label}"
-    return "average row, log rate" if model.target.kind == "count" else "average row"
+    unit = unit_of_weights(model).removeprefix("the ")
+    return "average row" if unit == model.target.name else f"average row, {unit}"
 
 
 def _aligned(parts: Iterator[tuple[str, str, str]]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from onepass.cli.config import config_option
+from onepass.cli.config import config_option, with_model
 from onepass.cli.rejects import RejectLimit, RejectOptions
 from onepass.tables.readers.options import ReadOptions
 
@@ -49,6 +49,10 @@ class Command(click.Command):
     def __init__(self, *arguments: Any, examples: Sequence[str] = (), **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.examples = examples
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the command line, to which a file of options may add the model."""
+        return super().parse_args(ctx, with_model(self, ctx, args))
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples and the meaning of the exit codes."""

@@ -92,12 +92,13 @@ def show(model: Path, weights: int, old: Path | None, html: Path | None, as_json
 
 def _show_differences(console: Console, old: "TabularModel", new: "TabularModel", most: int) -> None:
     from onepass.tables.comparison import changed_facts, moves
+    from onepass.tables.weights import unit_of_weights
 
     if old.target.name != new.target.name:
         raise click.UsageError(
             f"--diff: the models predict different targets, {old.target.name!r} and {new.target.name!r}."
         )
-    differences = 0
+    differences, unit = 0, unit_of_weights(new).removeprefix("the ")
     for name, before, after in changed_facts(old, new):
         console.fact(name, f"{before or 'none'} -> {after or 'none'}", "difference", old=before, new=after)
         differences += 1
@@ -106,8 +107,12 @@ def _show_differences(console: Console, old: "TabularModel", new: "TabularModel"
         deviations = move.deviations if isfinite(move.deviations) else None
         far = "" if deviations is None else f", {deviations:+.1f} standard deviations"
         numbers = {side: asdict(one) if one else None for side, one in (("old", move.old), ("new", move.new))}
-        words = f"{parts[0]} -> {parts[1]}{far} ({move.of})"
+        words = f"{parts[0]} -> {parts[1]}{far} ({unit if not new.labels else move.of})"
         console.fact(f"weight {move.feature}", words, "move", of=move.of, deviations=deviations, **numbers)
+        differences += 1
+    if unit_of_weights(old) != unit_of_weights(new):
+        units = " -> ".join(unit_of_weights(model) for model in (old, new))
+        console.fact("weights", f"changes of {units}: not compared", "difference")
         differences += 1
     if not differences:
         console.fact("differences", "none", "difference")

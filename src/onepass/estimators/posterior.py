@@ -38,13 +38,19 @@ def linear_coefficients(
 def joint_belief(ensemble: Ensemble) -> tuple[FloatArray, FloatArray]:
     """Mean and covariance, or variances, of the weights of an ensemble of perceptrons, the bias first."""
     weights = ensemble.weights
-    means = np.array([member.mean for member in ensemble.members])
+    means, covs = (np.array(own) for own in zip(*map(_bias_first, ensemble.members), strict=True))
     mean = weights @ means
-    covs = np.array([member.cov for member in ensemble.members])
     gaps = means - mean
     if covs.ndim == 2:
         return mean, weights @ (covs + gaps**2)
     return mean, np.tensordot(weights, covs + gaps[:, :, None] * gaps[:, None, :], 1)
+
+
+def _bias_first(member: Any) -> tuple[FloatArray, FloatArray]:
+    """Mean and covariance of a perceptron, or of a network without hidden layers, which has its bias last."""
+    if isinstance(member.cov, list):
+        return np.roll(member.mean, 1), np.roll(member.cov[0], (1, 1), axis=(0, 1))
+    return member.mean, member.cov
 
 
 def draw_functions(ensembles: list[Ensemble], chunks: list[Any], n_samples: int, random_state: Any) -> list[FloatArray]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from onepass.tables.model import TabularModel
-from onepass.tables.weights import Weight
+from onepass.tables.weights import Weight, unit_of_weights
 
 __all__ = ["Move", "changed_facts", "moves"]
 
@@ -40,7 +40,9 @@ def changed_facts(old: TabularModel, new: TabularModel) -> Iterator[tuple[str, s
 
 
 def moves(old: TabularModel, new: TabularModel) -> list[Move]:
-    """Weights of both models, those first that have moved farthest."""
+    """Weights of both models, those first that have moved farthest; none if they are in different units."""
+    if unit_of_weights(old) != unit_of_weights(new):
+        return []
     before, after = (
         {(key, weight.feature): weight for key, weights in model.weights().items() for weight in weights}
         for model in (old, new)

@@ -67,11 +67,20 @@ def explain(model: "TabularModel", X: Any, keys: Sequence[str] | None = None) ->
     at false, and of hashed categories none.
     """
     columns = tuple(column.name for column in model.encoding.columns)
-    if model.is_network or len(model.labels) > 2:
+    if not _is_linear(model):
         parts = [_by_switching(model, part) for part in _bands(X, 2 * len(columns) + 2)]
         joined = [np.concatenate(found) for found in zip(*parts, strict=True)]
         return Explanation(columns, *joined)
     return Explanation(columns, *_exactly(model, X, keys))
+
+
+def _is_linear(model: "TabularModel") -> bool:
+    """Whether what is explained is linear in the features: the weights then tell all."""
+    if model.is_network or len(model.labels) > 2:
+        return False
+    linear = "exp" if isinstance(model.target, CountTarget) else "sigmoid" if model.labels else "linear"
+    # A network without hidden layers has an output of this kind whatever its activation.
+    return hasattr(model.estimator, "hidden_layer_sizes") or model.estimator.activation == linear
 
 
 def average_row(model: "TabularModel") -> FloatArray:

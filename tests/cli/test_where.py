@@ -122,3 +122,11 @@ def test_a_wrong_condition_is_refused_with_its_place(run: Run, file: Path) -> No
     assert done.code == 1
     assert "--where: " in done.err
     assert "(did you mean 'price'?)" in done.err
+
+
+def test_a_file_of_malformed_lines_says_so(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("a;b\n1;2,5\n2;3,5\n")
+    done = run("fit", file, "--target", "b", "--delimiter", ",")
+    assert done.code == 1
+    assert "a.csv has no rows: line 2 has 2 fields where the first line has 1, and so on" in done.err

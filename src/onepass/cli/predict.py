@@ -111,7 +111,10 @@ def predict(
         names = Explanation.names([column.name for column in known.encoding.columns]) if explain else []
         taken = sorted(set(keep) & {*known.prediction_names, *names})
         if taken:
-            raise click.UsageError(f"--keep {taken[0]} has the name of a column of the predictions.")
+            raise click.UsageError(
+                f"--keep {taken[0]} has the name of a column of the predictions; rename it in the input, or join it by "
+                "its place: the rows are in their order."
+            )
         types = known.types(target=False)
         types = dict.fromkeys(keep, pa.string()) | types
         if not reads_along:  # a progress bar would run into the lines

@@ -138,6 +138,9 @@ def _first_rows(sources: Sequence[Source], n: int) -> tuple[Source, list[RowBatc
         batches = source.head(n)
         if any(map(len, batches)):
             return source, batches
+    bad = next((record for batch in sources[0].batches(None, 0) for record in batch.malformed), None)
+    if bad is not None:
+        raise SchemaError(f"{sources[0].name} has no rows: line {bad.line} {bad.reason}, and so on")
     raise SchemaError(f"{sources[0].name} has no rows{left_out_words(sources)}")
 
 

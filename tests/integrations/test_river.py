@@ -14,6 +14,7 @@ import pytest
 from river import checks, datasets, evaluate, linear_model, metrics, optim, preprocessing
 
 import onepass
+import onepass.activations
 from onepass import BayesianPerceptron
 from onepass.beliefs import forgetting
 from onepass.river import PerceptronClassifier, PerceptronRegressor
@@ -311,3 +312,57 @@ def test_forgetting_does_not_mind_features_that_come_late() -> None:
     whole = BayesianPerceptron(12, "linear", noise=0.1, cov=variances, forgetting=0.95).learn(X, y)
     assert model.log_evidence == pytest.approx(whole.log_evidence, rel=1e-10)
     np.testing.assert_allclose(list(model.weights.values()), whole.mean[1:], atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("activation", "noise", "expected"),
+    [("relu", "learn", 1.0), ("leaky_relu", "learn", 1.0), ("exp", 0.04, math.e), ("tanh", "learn", math.tanh(1.0))],
+)
+def test_every_activation_learns_by_default(activation: str, noise: Any, expected: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    model = PerceptronRegressor(activation=activation, noise=noise)
+    function = onepass.activations.as_activation(activation)
+    for x in rng.normal(size=300).tolist():
+        model.learn_one({"x": x}, float(function(np.array(1.0 + 0.5 * x))) + 0.2 * rng.normal())
+    seen = model.predict_one({"x": 0.0}, with_dist=True)
+    assert seen.mu == pytest.approx(expected, abs=0.08)
+    assert seen.sigma == pytest.approx(0.2, abs=0.04)
+
+
+def test_the_exponential_is_for_counts_unless_a_noise_is_given() -> None:
+    rng = np.random.default_rng(2)
+    auto = PerceptronRegressor(activation="exp")
+    named = PerceptronRegressor(activation="exp", observation="negative_binomial")
+    assert auto.observation == "auto"
+    for x in rng.normal(size=200).tolist():
+        y = int(rng.poisson(math.exp(1.0 + 0.5 * x)))
+        auto.learn_one({"x": x}, y)
+        named.learn_one({"x": x}, y)
+    assert auto.log_evidence == named.log_evidence
+    assert auto.predict_one({"x": 0.0}) == pytest.approx(math.e, rel=0.15)
+    with pytest.raises(ValueError, match="y must hold counts"):
+        auto.learn_one({"x": 0.0}, 1.5)
+    gaussian = PerceptronRegressor(activation="exp", observation="gaussian")
+    for x in rng.normal(size=200).tolist():
+        gaussian.learn_one({"x": x}, math.exp(1.0 + 0.5 * x) + 0.2 * rng.normal())
+    assert gaussian.predict_one({"x": 0.0}) == pytest.approx(math.e, abs=0.1)
+
+
+@pytest.mark.parametrize("activation", ["exp", "relu"])
+def test_a_file_without_an_observation_is_of_numbers(activation: str) -> None:
+    model = PerceptronRegressor(activation=activation, observation="gaussian", intercept_scale=2.0)
+    model.learn_one({"x": 1.0}, 1.5)
+    parameters, arrays = model.export_state()
+    del parameters["arguments"]["observation"]
+    again = PerceptronRegressor.from_state(parameters, arrays)
+    for one in (model, again):
+        one.learn_one({"x": 0.5, "late": 1.0, "later": 2.0}, 2.5)
+    assert again.log_evidence == model.log_evidence
+
+
+@pytest.mark.parametrize("wrong", ["bernoulli", "foo"])
+def test_an_observation_that_is_not_for_numbers_is_refused(wrong: str) -> None:
+    words = f"observation must be one of 'auto', 'gaussian', 'poisson', 'negative_binomial', got {wrong!r}"
+    with pytest.raises(ValueError, match=words):
+        PerceptronRegressor(observation=wrong)

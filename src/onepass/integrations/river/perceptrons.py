@@ -6,17 +6,20 @@ whole.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from river import base
 from river.utils import dataframe
 
 from onepass._typing import FloatArray
-from onepass._validation import as_nonnegative, as_outliers, as_positive
+from onepass._validation import as_nonnegative, as_outliers, as_positive, one_of
+from onepass.activations import Exponential, as_activation
 from onepass.beliefs.prior import prior_variances
 from onepass.files.state import Arrays, Parameters, nested, under
 from onepass.integrations.river.features import Columns, as_label, as_target, gaussian
+from onepass.likelihoods import NegativeBinomial, Poisson
+from onepass.likelihoods.counts import COUNT_NAMES
 from onepass.models.drift import as_drift
 from onepass.models.drifting import DriftingPerceptron
 from onepass.models.mixing import mixed_prediction, stacked
@@ -25,12 +28,15 @@ from onepass.models.perceptron import BayesianPerceptron, Prediction
 __all__ = ["PerceptronClassifier", "PerceptronRegressor"]
 
 
-_NUMBERS, _LOG_RATES = 100.0, 4.0  # prior standard deviations of the intercept
+# Prior standard deviations of the intercept. A linear output finds targets far from zero by it. One with a kink or with
+# limits has no way back from where it is flat, and the exponential of a wide Gaussian has a mean beyond any target.
+_LINEAR, _BENT, _EXPONENTIAL = 100.0, 4.0, 1.0
 
 
 class _NamedFeatures:
     """A perceptron over named features, whose number grows."""
 
+    _former_arguments: ClassVar[Parameters] = {}  # what a file means that does not name them
     prior_scale: float
     intercept_scale: float | None
     covariance: str
@@ -147,7 +153,7 @@ class _NamedFeatures:
     @classmethod
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
         """Make the model that `export_state` described; it continues to learn exactly as that one would."""
-        model = cls(**parameters["arguments"])
+        model = cls(**{**cls._former_arguments, **parameters["arguments"]})
         perceptron = type(model._perceptron).from_state(parameters["core"], under("core", arrays))
         if perceptron.bias != 1:
             raise ValueError("feature names and weights do not match")
@@ -279,13 +285,14 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
     noise
         Variance of the targets' noise, or `"learn"`. Of negative binomial counts their dispersion.
     activation
-        As for `onepass.BayesianPerceptron`; `"exp"` for counts.
+        As for `onepass.BayesianPerceptron`; `"exp"` for counts. Targets of any but `"linear"` are not to be centred.
     covariance
         `"full"` keeps all correlations between weights, `"diagonal"` none: for very many features.
     forgetting
         In (0, 1]. Below 1 the past fades, for relations that drift.
     intercept_scale
-        Standard deviation of the intercept before the first row: by default 100, and 4 for the log rate of counts.
+        Standard deviation of the intercept before the first row. By default 100 for the linear perceptron, 4 for other
+        activations and for the log rate of counts, and 1 for the exponential with Gaussian noise.
     drift
         The rate at which the weights move, in [0, 1]: before each row by this share of the prior's variance. `"auto"`:
         six hypotheses side by side, five rates and a quick return to the prior, weighed row by row; about ten times the
@@ -295,7 +302,8 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
         row counts as far as its target is believed.
     observation
         `"gaussian"` for numbers; with `activation="exp"` also `"poisson"` or `"negative_binomial"` for counts, the
-        latter where they vary more than Poisson's. Counts are not scaled.
+        latter where they vary more than Poisson's. `"auto"` is `"negative_binomial"` with `activation="exp"` and
+        `noise="learn"`, and `"gaussian"` otherwise. Counts are not scaled.
 
     Examples
     --------
@@ -313,6 +321,8 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
     MAE: 0.670634
     """
 
+    _former_arguments: ClassVar[Parameters] = {"observation": "gaussian"}
+
     def __init__(
         self,
         prior_scale: float = 1.0,
@@ -323,11 +333,11 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
         intercept_scale: float | None = None,
         drift: float | str = 0.0,
         outliers: float = 0.0,
-        observation: str = "gaussian",
+        observation: str = "auto",
     ) -> None:
         self.prior_scale = as_nonnegative(prior_scale, "prior_scale")
         self.intercept_scale = None if intercept_scale is None else as_positive(intercept_scale, "intercept_scale")
-        self.observation = observation
+        self.observation = one_of(observation, ("auto", "gaussian", *COUNT_NAMES), "observation")
         self.noise = noise
         self.activation = activation
         self.covariance = covariance
@@ -337,19 +347,36 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
         self._start()
 
     def _new_perceptron(self, n_features: int) -> BayesianPerceptron:
-        scale = self.intercept_scale or (_NUMBERS if self.observation == "gaussian" else _LOG_RATES)
-        variances = prior_variances(n_features, 1, self.prior_scale, scale)
+        observation = self._observation
+        variances = prior_variances(n_features, 1, self.prior_scale, self.intercept_scale or self._usual_intercept)
         return BayesianPerceptron(
             n_features,
             self.activation,
             cov=variances,
-            observation=self.observation,
-            noise=None if self.observation == "poisson" and self.noise == "learn" else self.noise,
+            observation=observation,
+            noise=None if observation == Poisson.name and self.noise == "learn" else self.noise,
             covariance=self.covariance,
             forgetting=self.forgetting,
             drift=self.drift,
             outliers=self.outliers,
         )
+
+    @property
+    def _observation(self) -> str:
+        if self.observation != "auto":
+            return self.observation
+        return NegativeBinomial.name if self._is_exponential and self.noise == "learn" else "gaussian"
+
+    @property
+    def _is_exponential(self) -> bool:
+        return as_activation(self.activation) == Exponential()
+
+    @property
+    def _usual_intercept(self) -> float:
+        """Standard deviation that the intercept has before the first row, if the user names none."""
+        if self._observation == "gaussian" and self._is_exponential:
+            return _EXPONENTIAL
+        return _LINEAR if as_activation(self.activation) == as_activation("linear") else _BENT
 
     def _arguments(self) -> Parameters:
         own = {"noise": self.noise, "activation": self.activation, "observation": self.observation}

@@ -274,3 +274,25 @@ def test_networks_learn_what_linear_models_cannot() -> None:
     ]
     losses = [score(one, rows.ImageSegments().take(500), metric.CrossEntropy()) for one in others]
     assert losses[0] < min(losses[1:])
+
+
+@pytest.mark.parametrize("drift", [0.0, "auto"])
+def test_before_the_first_row_nothing_is_known_and_that_is_said(drift: Any) -> None:
+    models = [MLPRegressor((20,), seed=seed, drift=drift) for seed in range(8)]
+    blind = [model.predict_one(ROWS[0], with_dist=True) for model in models]
+    assert all(model.predict_one(ROWS[0]) == seen.mu == 0.0 for model, seen in zip(models, blind, strict=True))
+    assert all(1.0 < seen.sigma < 20.0 for seen in blind)
+    far = {name: 10.0 * value for name, value in ROWS[0].items()}
+    assert models[0].predict_one(far, with_dist=True).sigma > 2.0 * blind[0].sigma
+    assert models[0].features == ()
+    assert models[0].predict_one({}) == 0.0
+    models[0].learn_one(ROWS[0], 3.0)
+    assert models[0].predict_one(ROWS[0]) == pytest.approx(3.0, abs=0.2)
+    with pytest.raises(ValueError, match="feature 'a' must be a finite number, got None"):
+        models[1].predict_one({"a": None})
+
+
+def test_before_the_first_count_the_rate_is_that_of_the_prior() -> None:
+    rates = [MLPRegressor(observation="poisson", seed=seed).predict_one(ROWS[0]) for seed in range(3)]
+    assert rates == pytest.approx(3 * [rates[0]])
+    assert 0.0 < rates[0] < 10.0

@@ -118,9 +118,12 @@ class _NamedInputs:
             raise
 
     def _known_row(self, x: Mapping[Any, Any]) -> tuple[BayesianNetwork, FloatArray]:
-        """The network, and a row without the features that it has no inputs for."""
-        network = self._started()
-        return network, self._columns.load(x, network.n_features)[0]
+        """The network, and a row without the features that it has no inputs for; before the first, one for this row."""
+        columns, network = self._columns, self._network
+        if network is None:
+            columns = Columns(sorted(x, key=repr))
+            network = self._new_network(max(len(columns), 1))
+        return network, columns.load(x, network.n_features)[0]
 
     # Files: see onepass.files.checkpoint.
 
@@ -488,6 +491,9 @@ class MLPRegressor(_NamedInputs, base.Regressor):
         """Expected target, or with ``with_dist`` the distribution of a new one, as the Gaussian with its moments."""
         network, row = self._known_row(x)
         seen = network.predict(row)
+        if network.n_seen == 0 and self.observation == "gaussian":
+            # The means that weights start with are drawn, about zero: over all draws the output is zero too.
+            seen = seen._replace(mean=0.0, var=seen.var + seen.mean**2)
         return gaussian(seen) if with_dist else float(seen.mean)
 
     def outlier_probability_one(self, x: Mapping[Any, Any], y: Any) -> float:

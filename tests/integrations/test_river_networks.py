@@ -20,6 +20,7 @@ MODELS = [
     MLPRegressor((4,)),
     MLPRegressor((3,), noise="heteroscedastic", forgetting=0.99, covariance="diagonal"),
 ]
+STANDARDIZED = [MLPRegressor((4,), standardize=True)]
 DRIFTING = [SoftmaxClassifier(drift="auto"), MLPRegressor((2,), drift="auto")]
 
 
@@ -129,7 +130,9 @@ def test_true_and_false_are_two_classes_from_the_start() -> None:
     assert numbers.classes == (0, 1, 2)
 
 
-@pytest.mark.parametrize("model", [*MODELS, *DRIFTING], ids=lambda model: f"{type(model).__name__}-{model.covariance}")
+@pytest.mark.parametrize(
+    "model", [*MODELS, *STANDARDIZED, *DRIFTING], ids=lambda model: f"{type(model).__name__}-{model.covariance}"
+)
 def test_files_copies_and_pickles_go_on_bit_for_bit(model: Any, tmp_path: Path) -> None:
     model = taught(model.clone(), SOME[:60])
     onepass.save(model, tmp_path / "model")
@@ -296,3 +299,23 @@ def test_before_the_first_count_the_rate_is_that_of_the_prior() -> None:
     rates = [MLPRegressor(observation="poisson", seed=seed).predict_one(ROWS[0]) for seed in range(3)]
     assert rates == pytest.approx(3 * [rates[0]])
     assert 0.0 < rates[0] < 10.0
+
+
+def test_a_network_standardises_targets() -> None:
+    model = MLPRegressor((6,), standardize=True)
+    errors = []
+    for x, y in zip(SOME, (-4000.0 + 700.0 * SCORE).tolist(), strict=True):
+        x = {name: x[name] for name in NAMES[:3]}
+        errors.append(abs(y - model.predict_one(x)))
+        model.learn_one(x, y)
+    assert np.mean(errors[100:]) < 0.5 * 700.0 * np.std(SCORE)
+    assert 70.0 < model.predict_one(x, with_dist=True).sigma < 700.0
+    with pytest.raises(ValueError, match="standardize=True is for observation='gaussian', got 'poisson'"):
+        MLPRegressor(observation="poisson", standardize=True)
+
+
+@pytest.mark.parametrize("wrong", ["foo", "bernoulli", "categorical"])
+def test_an_observation_that_is_not_for_numbers_is_refused(wrong: str) -> None:
+    words = f"observation must be one of 'gaussian', 'poisson', 'negative_binomial', got {wrong!r}$"
+    with pytest.raises(ValueError, match=words):
+        MLPRegressor(observation=wrong)

@@ -17,10 +17,12 @@ import numpy as np
 from river import base
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count
+from onepass._validation import as_count, one_of
 from onepass.beliefs.structures import Covariance
 from onepass.files.state import Arrays, Parameters, nested, under
 from onepass.integrations.river.features import NO_TARGET, Columns, as_target, gaussian
+from onepass.integrations.river.targets import StandardizedTargets
+from onepass.likelihoods.counts import COUNT_NAMES
 from onepass.models.drift import as_drift
 from onepass.models.drifting import DriftingNetwork
 from onepass.models.network import BayesianNetwork
@@ -398,11 +400,11 @@ class MLPClassifier(_NetworkClassifier):
         return {name: getattr(self, name) for name in names}
 
 
-class MLPRegressor(_NamedInputs, base.Regressor):
+class MLPRegressor(StandardizedTargets, _NamedInputs, base.Regressor):
     """Network of Bayesian perceptrons for numbers or counts: no learning rate, no optimiser.
 
     Features may come and go. Features and numbers to predict should be of about unit scale: scale both, the targets by
-    River's `TargetStandardScaler` as below; counts stay as they are. A value must be a finite number; a feature that a
+    `standardize=True` as below; counts stay as they are. A value must be a finite number; a feature that a
     row leaves out counts as zero, as does one in predictions that no row has had so far.
 
     Parameters
@@ -437,16 +439,19 @@ class MLPRegressor(_NamedInputs, base.Regressor):
         row counts as far as its target is believed.
     seed
         Of the means that the weights start with.
+    standardize
+        Learn targets less their mean so far, and divided by their standard deviation so far: for targets in any units,
+        as River's `TargetStandardScaler` does, which has no `with_dist`. Predictions are in the targets' own units; the
+        scales of the prior, `noise` and `log_evidence` are those of standardised targets. Counts can't be standardised.
 
     Examples
     --------
     >>> from river import datasets, evaluate, metrics, preprocessing
     >>> from onepass.river import MLPRegressor
-    >>> scaled = preprocessing.TargetStandardScaler(MLPRegressor(hidden=(20,)))
-    >>> model = preprocessing.StandardScaler() | scaled
+    >>> model = preprocessing.StandardScaler() | MLPRegressor(hidden=(20,), standardize=True)
     >>> error = evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
     >>> print(f"{error.get():.2f}")
-    0.36
+    0.37
     """
 
     def __init__(
@@ -462,10 +467,11 @@ class MLPRegressor(_NamedInputs, base.Regressor):
         drift: float | str = 0.0,
         outliers: float = 0.0,
         seed: int = 0,
+        standardize: bool = False,
     ) -> None:
         self.hidden = hidden
         self.activation = activation
-        self.observation = observation
+        self.observation = one_of(observation, ("gaussian", *COUNT_NAMES), "observation")
         self.noise = noise
         self.prior_scale = prior_scale
         self.intercept_scale = intercept_scale
@@ -474,6 +480,11 @@ class MLPRegressor(_NamedInputs, base.Regressor):
         self.drift = as_drift(drift)
         self.outliers = outliers
         self.seed = seed
+        self._start_units(standardize)
+        if standardize and observation != "gaussian":
+            raise ValueError(
+                f"standardize=True is for observation='gaussian', got {observation!r}: leave counts as they are"
+            )
         self._start()
 
     def _options(self) -> Parameters:
@@ -483,9 +494,20 @@ class MLPRegressor(_NamedInputs, base.Regressor):
     def _outputs(self) -> Parameters:
         return {"n_outputs": 1, "observation": self.observation, "noise": self.noise}
 
+    def export_state(self) -> tuple[Parameters, Arrays]:
+        """Return the whole state of the model, as parameters for JSON and arrays: see `onepass.save`."""
+        parameters, arrays = super().export_state()
+        return ({**parameters, "units": self._units_to_plain()} if self.standardize else parameters), arrays
+
+    @classmethod
+    def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
+        """Make the model that `export_state` described; it continues to learn exactly as that one would."""
+        model = super().from_state(parameters, arrays)
+        return model._take_units(parameters["units"]) if model.standardize else model
+
     def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
         """Learn one row and its target."""
-        self._learn_row(x, as_target(y))
+        self._learn_target(x, as_target(y))
 
     def predict_one(self, x: Mapping[Any, Any], with_dist: bool = False) -> Any:
         """Expected target, or with ``with_dist`` the distribution of a new one, as the Gaussian with its moments."""
@@ -494,9 +516,10 @@ class MLPRegressor(_NamedInputs, base.Regressor):
         if network.n_seen == 0 and self.observation == "gaussian":
             # The means that weights start with are drawn, about zero: over all draws the output is zero too.
             seen = seen._replace(mean=0.0, var=seen.var + seen.mean**2)
+        seen = self._units.undo(seen)
         return gaussian(seen) if with_dist else float(seen.mean)
 
     def outlier_probability_one(self, x: Mapping[Any, Any], y: Any) -> float:
         """Probability that the target of a row is not to be trusted, by what is believed now; 0 with ``outliers=0``."""
         network, row = self._known_row(x)
-        return float(network.outlier_probability(row, as_target(y)))
+        return float(network.outlier_probability(row, self._units.standardized(as_target(y))))

@@ -18,6 +18,7 @@ from onepass.activations import Exponential, as_activation
 from onepass.beliefs.prior import prior_variances
 from onepass.files.state import Arrays, Parameters, nested, under
 from onepass.integrations.river.features import Columns, as_label, as_target, gaussian
+from onepass.integrations.river.targets import StandardizedTargets
 from onepass.likelihoods import NegativeBinomial, Poisson
 from onepass.likelihoods.counts import COUNT_NAMES
 from onepass.models.drift import as_drift
@@ -269,11 +270,11 @@ class PerceptronClassifier(_NamedFeatures, base.MiniBatchClassifier):
         return dataframe.to_native_series(self._predict_frame(frame) > 0.5, name=None, like=frame)
 
 
-class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
+class PerceptronRegressor(StandardizedTargets, _NamedFeatures, base.MiniBatchRegressor):
     """Bayesian linear regression, or a perceptron with another activation, that learns its noise on the way.
 
-    Features and targets should vary by about 1: scale both, the targets by River's `TargetStandardScaler` as below.
-    The mean of the targets matters less: the intercept's prior is wide.
+    Features and targets should vary by about 1: scale both, the targets by `standardize=True` as below. The mean of the
+    targets matters less: the intercept's prior is wide.
 
     A value must be a finite number: None and NaN are refused. A feature that a row leaves out counts as zero; one that
     no row has had so far adds what is not known of its weight to the variance of a prediction.
@@ -304,6 +305,11 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
         `"gaussian"` for numbers; with `activation="exp"` also `"poisson"` or `"negative_binomial"` for counts, the
         latter where they vary more than Poisson's. `"auto"` is `"negative_binomial"` with `activation="exp"` and
         `noise="learn"`, and `"gaussian"` otherwise. Counts are not scaled.
+    standardize
+        Learn targets less their mean so far, and divided by their standard deviation so far: for targets in any units,
+        as River's `TargetStandardScaler` does, which has no `with_dist`. Predictions are in the targets' own units; the
+        scales of the prior, `noise` and `log_evidence` are those of standardised targets. Targets of
+        `"relu"` and `"leaky_relu"` are divided by their size only; others, and counts, can't be standardised.
 
     Examples
     --------
@@ -315,8 +321,7 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
     𝒩(μ=14.992, σ=0.167)
 
     >>> from river import datasets, evaluate, metrics, preprocessing
-    >>> scaled = preprocessing.TargetStandardScaler(PerceptronRegressor())
-    >>> model = preprocessing.StandardScaler() | scaled
+    >>> model = preprocessing.StandardScaler() | PerceptronRegressor(standardize=True)
     >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
     MAE: 0.670634
     """
@@ -334,6 +339,7 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
         drift: float | str = 0.0,
         outliers: float = 0.0,
         observation: str = "auto",
+        standardize: bool = False,
     ) -> None:
         self.prior_scale = as_nonnegative(prior_scale, "prior_scale")
         self.intercept_scale = None if intercept_scale is None else as_positive(intercept_scale, "intercept_scale")
@@ -344,6 +350,12 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
         self.forgetting = forgetting
         self.drift = as_drift(drift)
         self.outliers = as_outliers(outliers)
+        self._start_units(standardize)
+        if standardize and not self._can_standardize:
+            raise ValueError(
+                "standardize=True is for observation='gaussian' with activation='linear', 'relu' or 'leaky_relu', got "
+                f"{self._observation!r} with {activation!r}: leave other targets as they are"
+            )
         self._start()
 
     def _new_perceptron(self, n_features: int) -> BayesianPerceptron:
@@ -376,30 +388,63 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
         """Standard deviation that the intercept has before the first row, if the user names none."""
         if self._observation == "gaussian" and self._is_exponential:
             return _EXPONENTIAL
-        return _LINEAR if as_activation(self.activation) == as_activation("linear") else _BENT
+        return _LINEAR if self._centres_targets else _BENT
+
+    @property
+    def _centres_targets(self) -> bool:
+        return as_activation(self.activation) == as_activation("linear")
+
+    @property
+    def _can_standardize(self) -> bool:
+        scaled = [as_activation(name) for name in ("linear", "relu", "leaky_relu")]
+        return self._observation == "gaussian" and as_activation(self.activation) in scaled
+
+    @property
+    def weights(self) -> dict[Any, float]:
+        """Mean weight of each feature, in the units of the targets."""
+        return {name: weight * self._units.scale for name, weight in super().weights.items()}
 
     def _arguments(self) -> Parameters:
         own = {"noise": self.noise, "activation": self.activation, "observation": self.observation}
-        return {**super()._arguments(), **own}
+        return {**super()._arguments(), **own, "standardize": self.standardize}
+
+    def export_state(self) -> tuple[Parameters, Arrays]:
+        """Return the whole state of the model, as parameters for JSON and arrays: see `onepass.save`."""
+        parameters, arrays = super().export_state()
+        return ({**parameters, "units": self._units_to_plain()} if self.standardize else parameters), arrays
+
+    @classmethod
+    def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
+        """Make the model that `export_state` described; it continues to learn exactly as that one would."""
+        model = super().from_state(parameters, arrays)
+        return model._take_units(parameters["units"]) if model.standardize else model
 
     def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
         """Learn one row and its target."""
-        self._learn_row(x, as_target(y))
+        self._learn_target(x, as_target(y))
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows of a data frame, in their order."""
-        self._learn_rows(X, y)
+        if not self.standardize:
+            self._learn_rows(X, y)
+            return
+        frame = dataframe.into_frame(X)
+        Columns.check_frame(frame)
+        targets = [as_target(target) for target in dataframe.into_series(y).to_numpy()]
+        for row, target in zip(dataframe.to_numpy(frame).tolist(), targets, strict=True):
+            self._learn_target(dict(zip(frame.columns, row, strict=True)), target)
 
     def outlier_probability_one(self, x: Mapping[Any, Any], y: Any) -> float:
         """Probability that the target of a row is not to be trusted, by what is believed now; 0 with ``outliers=0``."""
-        return self._distrust(x, as_target(y))
+        return self._distrust(x, self._units.standardized(as_target(y)))
 
     def predict_one(self, x: Mapping[Any, Any], with_dist: bool = False) -> Any:
         """Expected target, or with ``with_dist`` the distribution of a new one, as the Gaussian with its moments."""
-        seen = self._predict_row(x)
+        seen = self._units.undo(self._predict_row(x))
         return gaussian(seen) if with_dist else float(seen.mean)
 
     def predict_many(self, X: Any) -> Any:
         """Expected target, per row."""
         frame = dataframe.into_frame(X)
-        return dataframe.to_native_series(self._predict_frame(frame), name=None, like=frame)
+        mean = self._predict_frame(frame) * self._units.scale + self._units.centre
+        return dataframe.to_native_series(mean, name=None, like=frame)

@@ -370,7 +370,8 @@ def test_an_observation_that_is_not_for_numbers_is_refused(wrong: str) -> None:
 
 
 def test_standardised_targets_are_those_of_rivers_scaler_with_their_distribution() -> None:
-    ours, theirs = PerceptronRegressor(standardize=True), preprocessing.TargetStandardScaler(PerceptronRegressor())
+    ours: Any = PerceptronRegressor(standardize=True)
+    theirs: Any = preprocessing.TargetStandardScaler(PerceptronRegressor())
     targets = (5000.0 + 300.0 * SCORE).tolist()
     inside = []
     for x, y in zip(rows(NAMES[:3]), targets, strict=True):
@@ -429,3 +430,37 @@ def test_targets_that_have_their_own_units_are_not_standardised(arguments: Any) 
         PerceptronRegressor(standardize=True, **arguments)
     with pytest.raises(TypeError, match="standardize must be True or False, got 'yes'"):
         PerceptronRegressor(standardize="yes")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("model", MODELS[:-1])
+def test_a_row_of_weight_three_is_a_row_that_comes_three_times(model: Any) -> None:
+    weighed, repeated = model.clone(), model.clone()
+    for i, (x, y) in enumerate(zip(rows(), SCORE, strict=True)):
+        target = bool(y > 0) if isinstance(model, PerceptronClassifier) else float(y)
+        weighed.learn_one(x, target, w=i % 4)
+        for _ in range(i % 4):
+            repeated.learn_one(x, target)
+    assert weighed.weights == pytest.approx(repeated.weights, rel=1e-6, abs=1e-9)
+    assert weighed.n_seen == repeated.n_seen
+
+
+def test_a_row_of_half_a_weight_has_twice_the_noise() -> None:
+    half, noisy = PerceptronRegressor(noise=0.5), PerceptronRegressor(noise=1.0)
+    for x, y in zip(rows(), SCORE, strict=True):
+        (preprocessing.StandardScaler() | half).learn_one(x, y, w=0.5)
+        (preprocessing.StandardScaler() | noisy).learn_one(x, y)
+    assert half.weights == pytest.approx(noisy.weights, rel=1e-9)
+    twice, whole = PerceptronRegressor(noise=0.5), PerceptronRegressor(noise=0.2)
+    for x, y in zip(rows(), SCORE, strict=True):
+        twice.learn_one(x, y, w=2.5)
+        whole.learn_one(x, y)
+    assert twice.weights == pytest.approx(whole.weights, rel=1e-6)
+
+
+@pytest.mark.parametrize("wrong", [-1.0, math.nan, math.inf, "two", None, 1e9])
+def test_a_wrong_weight_is_refused(wrong: Any) -> None:
+    model = PerceptronRegressor()
+    with pytest.raises(ValueError, match=r"w must be a number from 0 to 10,000, got .*; divide large weights"):
+        model.learn_one({"x": 1.0}, 1.0, w=wrong)
+    model.learn_one({"x": 1.0}, 1.0, w=0)
+    assert (model.n_seen, model.weights) == (0, {})

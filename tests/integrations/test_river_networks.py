@@ -10,7 +10,7 @@ from river import checks, datasets, evaluate, linear_model, metrics, multiclass,
 
 import onepass
 from onepass import BayesianNetwork
-from onepass.river import MLPClassifier, MLPRegressor, SoftmaxClassifier
+from onepass.river import MLPClassifier, MLPRegressor, PerceptronClassifier, SoftmaxClassifier
 
 MODELS = [
     SoftmaxClassifier(),
@@ -319,3 +319,33 @@ def test_an_observation_that_is_not_for_numbers_is_refused(wrong: str) -> None:
     words = f"observation must be one of 'gaussian', 'poisson', 'negative_binomial', got {wrong!r}$"
     with pytest.raises(ValueError, match=words):
         MLPRegressor(observation=wrong)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: f"{type(model).__name__}-{model.covariance}")
+def test_a_row_of_weight_two_is_a_row_that_comes_twice(model: Any) -> None:
+    weighed, repeated = model.clone(), model.clone()
+    for i, x in enumerate(ROWS[:40]):
+        weighed.learn_one(x, target(model, i), w=i % 3)
+        for _ in range(i % 3):
+            repeated.learn_one(x, target(model, i))
+    assert weighed.log_evidence == pytest.approx(repeated.log_evidence, rel=1e-6)
+    weighed.learn_one({"new": 1.0}, target(model, 0), w=0.0)
+    assert "new" not in weighed.features
+
+
+def test_a_class_of_weight_zero_has_not_come() -> None:
+    model = SoftmaxClassifier()
+    model.learn_one({"a": 1.0}, "x", w=0.0)
+    assert list(model.classes) == []
+    model.learn_one({"a": 1.0}, "x", w=0.5)
+    assert list(model.classes) == ["x"]
+    assert model.n_seen == 1
+
+
+def test_labels_true_and_false_are_learned_as_by_the_perceptron() -> None:
+    softmax, perceptron = SoftmaxClassifier(), PerceptronClassifier()
+    for i, x in enumerate(ROWS):
+        softmax.learn_one(x, bool(SCORE[i] > 0.0))
+        perceptron.learn_one(x, bool(SCORE[i] > 0.0))
+    assert softmax.log_evidence == pytest.approx(perceptron.log_evidence, rel=1e-9)
+    assert softmax.predict_proba_one(ROWS[0]) == pytest.approx(perceptron.predict_proba_one(ROWS[0]), rel=1e-9)

@@ -17,7 +17,7 @@ from onepass._validation import as_nonnegative, as_outliers, as_positive, one_of
 from onepass.activations import Exponential, as_activation
 from onepass.beliefs.prior import prior_variances
 from onepass.files.state import Arrays, Parameters, nested, under
-from onepass.integrations.river.features import Columns, as_label, as_target, gaussian
+from onepass.integrations.river.features import Columns, as_label, as_target, as_weight, gaussian, repeated
 from onepass.integrations.river.targets import StandardizedTargets
 from onepass.likelihoods import NegativeBinomial, Poisson
 from onepass.likelihoods.counts import COUNT_NAMES
@@ -85,12 +85,16 @@ class _NamedFeatures:
         if needed > capacity:
             self._perceptron = _grown(self._perceptron, self._new_perceptron(max(2 * capacity, needed)))
 
-    def _learn_row(self, x: Mapping[Any, Any], y: float) -> None:
+    def _learn_row(self, x: Mapping[Any, Any], y: float, weight: float) -> None:
         row, n_new, _ = self._columns.load(x, self._perceptron.n_features)
         if n_new:  # of which nothing could be refused any more
             self._add_features(x)
             row = self._columns.load(x, self._perceptron.n_features)[0]
-        self._perceptron.learn(row, y)
+        if weight == 1.0:
+            self._perceptron.learn(row, y)
+            return
+        rows, targets, weights = repeated(row, y, weight)
+        self._perceptron.learn(rows, targets, sample_weight=weights)
 
     def _learn_rows(self, X: Any, y: Any) -> None:
         frame = dataframe.into_frame(X)
@@ -241,9 +245,15 @@ class PerceptronClassifier(_NamedFeatures, base.MiniBatchClassifier):
             outliers=self.outliers,
         )
 
-    def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
-        """Learn one row and its label."""
-        self._learn_row(x, as_label(y))
+    def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn one row and its label.
+
+        ``w`` is how often the row counts: as if it had come so many times, and of a fraction by its likelihood to that
+        power; 0 leaves it out.
+        """
+        label, weight = as_label(y), as_weight(w)
+        if weight:
+            self._learn_row(x, label, weight)
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows of a data frame, in their order."""
@@ -419,9 +429,13 @@ class PerceptronRegressor(StandardizedTargets, _NamedFeatures, base.MiniBatchReg
         model = super().from_state(parameters, arrays)
         return model._take_units(parameters["units"]) if model.standardize else model
 
-    def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
-        """Learn one row and its target."""
-        self._learn_target(x, as_target(y))
+    def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn one row and its target.
+
+        ``w`` is how often the row counts: as if it had come so many times, and of a fraction by its likelihood to that
+        power; 0 leaves it out.
+        """
+        self._learn_target(x, as_target(y), as_weight(w))
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows of a data frame, in their order."""
@@ -432,7 +446,7 @@ class PerceptronRegressor(StandardizedTargets, _NamedFeatures, base.MiniBatchReg
         Columns.check_frame(frame)
         targets = [as_target(target) for target in dataframe.into_series(y).to_numpy()]
         for row, target in zip(dataframe.to_numpy(frame).tolist(), targets, strict=True):
-            self._learn_target(dict(zip(frame.columns, row, strict=True)), target)
+            self._learn_target(dict(zip(frame.columns, row, strict=True)), target, 1.0)
 
     def outlier_probability_one(self, x: Mapping[Any, Any], y: Any) -> float:
         """Probability that the target of a row is not to be trusted, by what is believed now; 0 with ``outliers=0``."""

@@ -56,7 +56,7 @@ class Units:
 class StandardizedTargets:
     """A regressor that may learn its targets in `Units`; a model over named features is to be its base too."""
 
-    _learn_row: Callable[[Mapping[Any, Any], float], None]
+    _learn_row: Callable[[Mapping[Any, Any], float, float], None]
 
     def _start_units(self, standardize: bool) -> None:
         if not isinstance(standardize, (bool, np.bool_)):
@@ -68,12 +68,14 @@ class StandardizedTargets:
     def _centres_targets(self) -> bool:
         return True
 
-    def _learn_target(self, x: Mapping[Any, Any], target: float) -> None:
+    def _learn_target(self, x: Mapping[Any, Any], target: float, weight: float) -> None:
+        if weight == 0.0:
+            return
         if not self.standardize:
-            self._learn_row(x, target)
+            self._learn_row(x, target, weight)
             return
         units = self._units.centred_with(target) if self._centres_targets else self._units.scaled_with(target)
-        self._learn_row(x, units.standardized(target))
+        self._learn_row(x, units.standardized(target), weight)
         self._units = units  # only now: a row that can't be learned leaves nothing behind
 
     # Files: what `export_state` adds.

@@ -14,6 +14,7 @@ import pytest
 from river import checks, datasets, evaluate, linear_model, metrics, optim, preprocessing
 
 import onepass
+import onepass.activations
 from onepass import BayesianPerceptron
 from onepass.beliefs import forgetting
 from onepass.river import PerceptronClassifier, PerceptronRegressor
@@ -27,6 +28,7 @@ MODELS = [
     PerceptronRegressor(drift="auto"),
     PerceptronClassifier(outliers=0.1),
     PerceptronRegressor(outliers=0.05, covariance="diagonal"),
+    PerceptronRegressor(standardize=True),
 ]
 
 
@@ -311,3 +313,154 @@ def test_forgetting_does_not_mind_features_that_come_late() -> None:
     whole = BayesianPerceptron(12, "linear", noise=0.1, cov=variances, forgetting=0.95).learn(X, y)
     assert model.log_evidence == pytest.approx(whole.log_evidence, rel=1e-10)
     np.testing.assert_allclose(list(model.weights.values()), whole.mean[1:], atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("activation", "noise", "expected"),
+    [("relu", "learn", 1.0), ("leaky_relu", "learn", 1.0), ("exp", 0.04, math.e), ("tanh", "learn", math.tanh(1.0))],
+)
+def test_every_activation_learns_by_default(activation: str, noise: Any, expected: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    model = PerceptronRegressor(activation=activation, noise=noise)
+    function = onepass.activations.as_activation(activation)
+    for x in rng.normal(size=300).tolist():
+        model.learn_one({"x": x}, float(function(np.array(1.0 + 0.5 * x))) + 0.2 * rng.normal())
+    seen = model.predict_one({"x": 0.0}, with_dist=True)
+    assert seen.mu == pytest.approx(expected, abs=0.08)
+    assert seen.sigma == pytest.approx(0.2, abs=0.04)
+
+
+def test_the_exponential_is_for_counts_unless_a_noise_is_given() -> None:
+    rng = np.random.default_rng(2)
+    auto = PerceptronRegressor(activation="exp")
+    named = PerceptronRegressor(activation="exp", observation="negative_binomial")
+    assert auto.observation == "auto"
+    for x in rng.normal(size=200).tolist():
+        y = int(rng.poisson(math.exp(1.0 + 0.5 * x)))
+        auto.learn_one({"x": x}, y)
+        named.learn_one({"x": x}, y)
+    assert auto.log_evidence == named.log_evidence
+    assert auto.predict_one({"x": 0.0}) == pytest.approx(math.e, rel=0.15)
+    with pytest.raises(ValueError, match="y must hold counts"):
+        auto.learn_one({"x": 0.0}, 1.5)
+    gaussian = PerceptronRegressor(activation="exp", observation="gaussian")
+    for x in rng.normal(size=200).tolist():
+        gaussian.learn_one({"x": x}, math.exp(1.0 + 0.5 * x) + 0.2 * rng.normal())
+    assert gaussian.predict_one({"x": 0.0}) == pytest.approx(math.e, abs=0.1)
+
+
+@pytest.mark.parametrize("activation", ["exp", "relu"])
+def test_a_file_without_an_observation_is_of_numbers(activation: str) -> None:
+    model = PerceptronRegressor(activation=activation, observation="gaussian", intercept_scale=2.0)
+    model.learn_one({"x": 1.0}, 1.5)
+    parameters, arrays = model.export_state()
+    del parameters["arguments"]["observation"]
+    again = PerceptronRegressor.from_state(parameters, arrays)
+    for one in (model, again):
+        one.learn_one({"x": 0.5, "late": 1.0, "later": 2.0}, 2.5)
+    assert again.log_evidence == model.log_evidence
+
+
+@pytest.mark.parametrize("wrong", ["bernoulli", "foo"])
+def test_an_observation_that_is_not_for_numbers_is_refused(wrong: str) -> None:
+    words = f"observation must be one of 'auto', 'gaussian', 'poisson', 'negative_binomial', got {wrong!r}"
+    with pytest.raises(ValueError, match=words):
+        PerceptronRegressor(observation=wrong)
+
+
+def test_standardised_targets_are_those_of_rivers_scaler_with_their_distribution() -> None:
+    ours: Any = PerceptronRegressor(standardize=True)
+    theirs: Any = preprocessing.TargetStandardScaler(PerceptronRegressor())
+    targets = (5000.0 + 300.0 * SCORE).tolist()
+    inside = []
+    for x, y in zip(rows(NAMES[:3]), targets, strict=True):
+        seen = ours.predict_one(x, with_dist=True)
+        inside.append(abs(y - seen.mu) < 1.96 * seen.sigma)
+        for model in (ours, theirs):
+            model.learn_one(x, y)
+        assert ours.predict_one(x) == pytest.approx(theirs.predict_one(x), rel=1e-9)
+    assert np.mean(inside[20:]) > 0.85
+    assert seen.sigma == pytest.approx(300.0, rel=0.25)  # the noise has a standard deviation of 1
+    assert list(ours.weights.values()) == pytest.approx([300.0] * 3, abs=100.0)
+    pipeline = preprocessing.StandardScaler() | ours
+    assert pipeline.predict_one(rows()[0], with_dist=True).sigma > 100.0
+    assert ours.predict_many(pd.DataFrame(rows(NAMES[:3]))).tolist() == pytest.approx(
+        [ours.predict_one(x) for x in rows(NAMES[:3])]
+    )
+
+
+@pytest.mark.parametrize("activation", ["linear", "relu"])
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
+def test_standardised_targets_may_have_any_unit(activation: str, size: float) -> None:
+    small, large = (PerceptronRegressor(activation=activation, standardize=True, outliers=0.05) for _ in range(2))
+    for x, y in zip(rows(), np.maximum(2.0 + SCORE, 0.0).tolist(), strict=True):
+        small.learn_one(x, y)
+        large.learn_one(x, size * y)
+    one, other = (model.predict_one(rows()[0], with_dist=True) for model in (small, large))
+    assert (size * one.mu, size * one.sigma) == pytest.approx((other.mu, other.sigma), rel=1e-4)
+    assert large.outlier_probability_one(rows()[0], 1e3 * size) > 0.9 > large.outlier_probability_one(rows()[0], size)
+
+
+def test_one_target_or_some_that_are_the_same_have_a_scale() -> None:
+    for value in (0.0, 700.0):
+        model = PerceptronRegressor(standardize=True)
+        for _ in range(3):
+            model.learn_one({"x": 1.0}, value)
+            seen = model.predict_one({"x": 1.0}, with_dist=True)
+            assert seen.mu == pytest.approx(value)
+            assert 0.0 < seen.sigma < math.inf
+
+
+def test_standardised_rows_of_a_frame_are_one_row_after_the_other_and_a_refused_one_leaves_no_trace() -> None:
+    one, many = PerceptronRegressor(standardize=True), PerceptronRegressor(standardize=True)
+    for x, y in zip(rows(), SCORE, strict=True):
+        one.learn_one(x, 10.0 * y)
+    many.learn_many(pd.DataFrame(rows()), pd.Series(10.0 * SCORE))
+    assert many.weights == one.weights
+    before = one.predict_one(rows()[0])
+    with pytest.raises(ValueError, match="feature 'new' must be a finite number"):
+        one.learn_one({"new": math.nan}, 1e6)
+    assert one.predict_one(rows()[0]) == before
+
+
+@pytest.mark.parametrize("arguments", [{"activation": "exp"}, {"activation": "tanh"}])
+def test_targets_that_have_their_own_units_are_not_standardised(arguments: Any) -> None:
+    with pytest.raises(ValueError, match=r"standardize=True is for observation='gaussian' with activation='linear'"):
+        PerceptronRegressor(standardize=True, **arguments)
+    with pytest.raises(TypeError, match="standardize must be True or False, got 'yes'"):
+        PerceptronRegressor(standardize="yes")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("model", MODELS[:-1])
+def test_a_row_of_weight_three_is_a_row_that_comes_three_times(model: Any) -> None:
+    weighed, repeated = model.clone(), model.clone()
+    for i, (x, y) in enumerate(zip(rows(), SCORE, strict=True)):
+        target = bool(y > 0) if isinstance(model, PerceptronClassifier) else float(y)
+        weighed.learn_one(x, target, w=i % 4)
+        for _ in range(i % 4):
+            repeated.learn_one(x, target)
+    assert weighed.weights == pytest.approx(repeated.weights, rel=1e-6, abs=1e-9)
+    assert weighed.n_seen == repeated.n_seen
+
+
+def test_a_row_of_half_a_weight_has_twice_the_noise() -> None:
+    half, noisy = PerceptronRegressor(noise=0.5), PerceptronRegressor(noise=1.0)
+    for x, y in zip(rows(), SCORE, strict=True):
+        (preprocessing.StandardScaler() | half).learn_one(x, y, w=0.5)
+        (preprocessing.StandardScaler() | noisy).learn_one(x, y)
+    assert half.weights == pytest.approx(noisy.weights, rel=1e-9)
+    twice, whole = PerceptronRegressor(noise=0.5), PerceptronRegressor(noise=0.2)
+    for x, y in zip(rows(), SCORE, strict=True):
+        twice.learn_one(x, y, w=2.5)
+        whole.learn_one(x, y)
+    assert twice.weights == pytest.approx(whole.weights, rel=1e-6)
+
+
+@pytest.mark.parametrize("wrong", [-1.0, math.nan, math.inf, "two", None, 1e9])
+def test_a_wrong_weight_is_refused(wrong: Any) -> None:
+    model = PerceptronRegressor()
+    with pytest.raises(ValueError, match=r"w must be a number from 0 to 10,000, got .*; divide large weights"):
+        model.learn_one({"x": 1.0}, 1.0, w=wrong)
+    model.learn_one({"x": 1.0}, 1.0, w=0)
+    assert (model.n_seen, model.weights) == (0, {})

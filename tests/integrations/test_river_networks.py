@@ -10,7 +10,7 @@ from river import checks, datasets, evaluate, linear_model, metrics, multiclass,
 
 import onepass
 from onepass import BayesianNetwork
-from onepass.river import MLPClassifier, MLPRegressor, SoftmaxClassifier
+from onepass.river import MLPClassifier, MLPRegressor, PerceptronClassifier, SoftmaxClassifier
 
 MODELS = [
     SoftmaxClassifier(),
@@ -20,6 +20,7 @@ MODELS = [
     MLPRegressor((4,)),
     MLPRegressor((3,), noise="heteroscedastic", forgetting=0.99, covariance="diagonal"),
 ]
+STANDARDIZED = [MLPRegressor((4,), standardize=True)]
 DRIFTING = [SoftmaxClassifier(drift="auto"), MLPRegressor((2,), drift="auto")]
 
 
@@ -129,7 +130,9 @@ def test_true_and_false_are_two_classes_from_the_start() -> None:
     assert numbers.classes == (0, 1, 2)
 
 
-@pytest.mark.parametrize("model", [*MODELS, *DRIFTING], ids=lambda model: f"{type(model).__name__}-{model.covariance}")
+@pytest.mark.parametrize(
+    "model", [*MODELS, *STANDARDIZED, *DRIFTING], ids=lambda model: f"{type(model).__name__}-{model.covariance}"
+)
 def test_files_copies_and_pickles_go_on_bit_for_bit(model: Any, tmp_path: Path) -> None:
     model = taught(model.clone(), SOME[:60])
     onepass.save(model, tmp_path / "model")
@@ -274,3 +277,75 @@ def test_networks_learn_what_linear_models_cannot() -> None:
     ]
     losses = [score(one, rows.ImageSegments().take(500), metric.CrossEntropy()) for one in others]
     assert losses[0] < min(losses[1:])
+
+
+@pytest.mark.parametrize("drift", [0.0, "auto"])
+def test_before_the_first_row_nothing_is_known_and_that_is_said(drift: Any) -> None:
+    models = [MLPRegressor((20,), seed=seed, drift=drift) for seed in range(8)]
+    blind = [model.predict_one(ROWS[0], with_dist=True) for model in models]
+    assert all(model.predict_one(ROWS[0]) == seen.mu == 0.0 for model, seen in zip(models, blind, strict=True))
+    assert all(1.0 < seen.sigma < 20.0 for seen in blind)
+    far = {name: 10.0 * value for name, value in ROWS[0].items()}
+    assert models[0].predict_one(far, with_dist=True).sigma > 2.0 * blind[0].sigma
+    assert models[0].features == ()
+    assert models[0].predict_one({}) == 0.0
+    models[0].learn_one(ROWS[0], 3.0)
+    assert models[0].predict_one(ROWS[0]) == pytest.approx(3.0, abs=0.2)
+    with pytest.raises(ValueError, match="feature 'a' must be a finite number, got None"):
+        models[1].predict_one({"a": None})
+
+
+def test_before_the_first_count_the_rate_is_that_of_the_prior() -> None:
+    rates = [MLPRegressor(observation="poisson", seed=seed).predict_one(ROWS[0]) for seed in range(3)]
+    assert rates == pytest.approx(3 * [rates[0]])
+    assert 0.0 < rates[0] < 10.0
+
+
+def test_a_network_standardises_targets() -> None:
+    model = MLPRegressor((6,), standardize=True)
+    errors = []
+    for x, y in zip(SOME, (-4000.0 + 700.0 * SCORE).tolist(), strict=True):
+        x = {name: x[name] for name in NAMES[:3]}
+        errors.append(abs(y - model.predict_one(x)))
+        model.learn_one(x, y)
+    assert np.mean(errors[100:]) < 0.5 * 700.0 * np.std(SCORE)
+    assert 70.0 < model.predict_one(x, with_dist=True).sigma < 700.0
+    with pytest.raises(ValueError, match="standardize=True is for observation='gaussian', got 'poisson'"):
+        MLPRegressor(observation="poisson", standardize=True)
+
+
+@pytest.mark.parametrize("wrong", ["foo", "bernoulli", "categorical"])
+def test_an_observation_that_is_not_for_numbers_is_refused(wrong: str) -> None:
+    words = f"observation must be one of 'gaussian', 'poisson', 'negative_binomial', got {wrong!r}$"
+    with pytest.raises(ValueError, match=words):
+        MLPRegressor(observation=wrong)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: f"{type(model).__name__}-{model.covariance}")
+def test_a_row_of_weight_two_is_a_row_that_comes_twice(model: Any) -> None:
+    weighed, repeated = model.clone(), model.clone()
+    for i, x in enumerate(ROWS[:40]):
+        weighed.learn_one(x, target(model, i), w=i % 3)
+        for _ in range(i % 3):
+            repeated.learn_one(x, target(model, i))
+    assert weighed.log_evidence == pytest.approx(repeated.log_evidence, rel=1e-6)
+    weighed.learn_one({"new": 1.0}, target(model, 0), w=0.0)
+    assert "new" not in weighed.features
+
+
+def test_a_class_of_weight_zero_has_not_come() -> None:
+    model = SoftmaxClassifier()
+    model.learn_one({"a": 1.0}, "x", w=0.0)
+    assert list(model.classes) == []
+    model.learn_one({"a": 1.0}, "x", w=0.5)
+    assert list(model.classes) == ["x"]
+    assert model.n_seen == 1
+
+
+def test_labels_true_and_false_are_learned_as_by_the_perceptron() -> None:
+    softmax, perceptron = SoftmaxClassifier(), PerceptronClassifier()
+    for i, x in enumerate(ROWS):
+        softmax.learn_one(x, bool(SCORE[i] > 0.0))
+        perceptron.learn_one(x, bool(SCORE[i] > 0.0))
+    assert softmax.log_evidence == pytest.approx(perceptron.log_evidence, rel=1e-9)
+    assert softmax.predict_proba_one(ROWS[0]) == pytest.approx(perceptron.predict_proba_one(ROWS[0]), rel=1e-9)

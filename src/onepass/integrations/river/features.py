@@ -16,10 +16,21 @@ from onepass._typing import FloatArray
 from onepass.engine.named_rows import named_row
 from onepass.models.perceptron import Prediction
 
-__all__ = ["NO_TARGET", "Columns", "as_label", "as_target", "gaussian", "name_from_plain", "plain_name"]
+__all__ = [
+    "NO_TARGET",
+    "Columns",
+    "as_label",
+    "as_target",
+    "as_weight",
+    "gaussian",
+    "name_from_plain",
+    "plain_name",
+    "repeated",
+]
 
 _LARGEST = 1e150  # its square is finite
 _FILL = "leave it out, or fill gaps first (preprocessing.StatImputer, or fillna in a frame)"
+_MOST_WEIGHT = 10_000
 NO_TARGET = "learn a row once its target is known, and leave out rows that have none"
 
 
@@ -117,6 +128,26 @@ def as_label(y: Any) -> float:
     if y not in (False, True):
         raise ValueError(f"y must be True or False, got {y!r}; for more classes use onepass.river.SoftmaxClassifier")
     return float(y)
+
+
+def as_weight(w: Any) -> float:
+    """A row's weight, 0 for one that is not learned."""
+    try:
+        number = float(w)
+    except (TypeError, ValueError):
+        number = -1.0
+    if not 0.0 <= number <= _MOST_WEIGHT:
+        raise ValueError(
+            f"w must be a number from 0 to {_MOST_WEIGHT:,}, got {w!r}; divide large weights by their mean"
+        )
+    return number
+
+
+def repeated(row: FloatArray, target: float, weight: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """A row as often as its weight says, the last time by the fraction left: rows, targets and weights."""
+    whole = int(weight)
+    weights = np.append(np.ones(whole), [weight - whole] if weight > whole else [])
+    return np.tile(row, (len(weights), 1)), np.full(len(weights), target), weights
 
 
 def gaussian(seen: Prediction) -> Any:

@@ -17,10 +17,12 @@ import numpy as np
 from river import base
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count
+from onepass._validation import as_count, one_of
 from onepass.beliefs.structures import Covariance
 from onepass.files.state import Arrays, Parameters, nested, under
-from onepass.integrations.river.features import NO_TARGET, Columns, as_target, gaussian
+from onepass.integrations.river.features import NO_TARGET, Columns, as_target, as_weight, gaussian, repeated
+from onepass.integrations.river.targets import StandardizedTargets
+from onepass.likelihoods.counts import COUNT_NAMES
 from onepass.models.drift import as_drift
 from onepass.models.drifting import DriftingNetwork
 from onepass.models.network import BayesianNetwork
@@ -104,7 +106,7 @@ class _NamedInputs:
             larger = max(needed, int(_ROOM * self._network.n_features))
             self._network = self._network.with_inputs(larger, self.covariance)
 
-    def _learn_row(self, x: Mapping[Any, Any], target: float) -> None:
+    def _learn_row(self, x: Mapping[Any, Any], target: float, weight: float) -> None:
         n_inputs = 0 if self._network is None else self._network.n_features
         row, n_new, _ = self._columns.load(x, n_inputs)
         before = self._columns, self._network
@@ -112,15 +114,22 @@ class _NamedInputs:
             if n_new or self._network is None:
                 self._grow(x)
                 row = self._columns.load(x, self._started().n_features)[0]
-            self._started().learn(row, target)
+            if weight == 1.0:
+                self._started().learn(row, target)
+            else:
+                rows, targets, weights = repeated(row, target, weight)
+                self._started().learn(rows, targets, sample_weight=weights)
         except BaseException:  # a row that can't be learned leaves no inputs behind
             self._columns, self._network = before
             raise
 
     def _known_row(self, x: Mapping[Any, Any]) -> tuple[BayesianNetwork, FloatArray]:
-        """The network, and a row without the features that it has no inputs for."""
-        network = self._started()
-        return network, self._columns.load(x, network.n_features)[0]
+        """The network, and a row without the features that it has no inputs for; before the first, one for this row."""
+        columns, network = self._columns, self._network
+        if network is None:
+            columns = Columns(sorted(x, key=repr))
+            network = self._new_network(max(len(columns), 1))
+        return network, columns.load(x, network.n_features)[0]
 
     # Files: see onepass.files.checkpoint.
 
@@ -193,16 +202,22 @@ class _NetworkClassifier(_NamedInputs, base.Classifier):
             raise ValueError(f"y must be True or False, as the first label was, got {y!r}; labels must be of one kind")
         return self._places.get(y, len(self._classes))
 
-    def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
-        """Learn one row and its label; one that is new becomes a class."""
-        place = self._place(y)
+    def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn one row and its label; one that is new becomes a class.
+
+        ``w`` is how often the row counts: as if it had come so many times, and of a fraction by its likelihood to that
+        power; 0 leaves it out.
+        """
+        place, weight = self._place(y), as_weight(w)
+        if weight == 0.0:
+            return
         if place < len(self._classes):
-            self._learn_row(x, place)
+            self._learn_row(x, place, weight)
             return
         before = self._classes, self._network
         try:
             self._add_class(y)
-            self._learn_row(x, self._places[y])
+            self._learn_row(x, self._places[y], weight)
         except BaseException:  # a row that can't be learned leaves no class behind
             self._network = before[1]
             self._set_classes(before[0])
@@ -267,8 +282,8 @@ class SoftmaxClassifier(_NetworkClassifier):
     """Bayesian softmax perceptron for any number of classes, all learned jointly.
 
     A class may come at any time. Labels True and False are two classes from the start, for which `PerceptronClassifier`
-    is faster; other labels become classes when they first come. A value must be a finite number; a feature that a row
-    leaves out counts as zero, as does one in predictions that no row has had so far.
+    predicts the same, some 20 times as fast; other labels become classes when they first come. A value must be a finite
+    number; a feature that a row leaves out counts as zero, as does one in predictions that no row has had so far.
 
     Parameters
     ----------
@@ -395,11 +410,11 @@ class MLPClassifier(_NetworkClassifier):
         return {name: getattr(self, name) for name in names}
 
 
-class MLPRegressor(_NamedInputs, base.Regressor):
+class MLPRegressor(StandardizedTargets, _NamedInputs, base.Regressor):
     """Network of Bayesian perceptrons for numbers or counts: no learning rate, no optimiser.
 
     Features may come and go. Features and numbers to predict should be of about unit scale: scale both, the targets by
-    River's `TargetStandardScaler` as below; counts stay as they are. A value must be a finite number; a feature that a
+    `standardize=True` as below; counts stay as they are. A value must be a finite number; a feature that a
     row leaves out counts as zero, as does one in predictions that no row has had so far.
 
     Parameters
@@ -434,16 +449,19 @@ class MLPRegressor(_NamedInputs, base.Regressor):
         row counts as far as its target is believed.
     seed
         Of the means that the weights start with.
+    standardize
+        Learn targets less their mean so far, and divided by their standard deviation so far: for targets in any units,
+        as River's `TargetStandardScaler` does, which has no `with_dist`. Predictions are in the targets' own units; the
+        scales of the prior, `noise` and `log_evidence` are those of standardised targets. Counts can't be standardised.
 
     Examples
     --------
     >>> from river import datasets, evaluate, metrics, preprocessing
     >>> from onepass.river import MLPRegressor
-    >>> scaled = preprocessing.TargetStandardScaler(MLPRegressor(hidden=(20,)))
-    >>> model = preprocessing.StandardScaler() | scaled
+    >>> model = preprocessing.StandardScaler() | MLPRegressor(hidden=(20,), standardize=True)
     >>> error = evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
     >>> print(f"{error.get():.2f}")
-    0.36
+    0.37
     """
 
     def __init__(
@@ -459,10 +477,11 @@ class MLPRegressor(_NamedInputs, base.Regressor):
         drift: float | str = 0.0,
         outliers: float = 0.0,
         seed: int = 0,
+        standardize: bool = False,
     ) -> None:
         self.hidden = hidden
         self.activation = activation
-        self.observation = observation
+        self.observation = one_of(observation, ("gaussian", *COUNT_NAMES), "observation")
         self.noise = noise
         self.prior_scale = prior_scale
         self.intercept_scale = intercept_scale
@@ -471,6 +490,11 @@ class MLPRegressor(_NamedInputs, base.Regressor):
         self.drift = as_drift(drift)
         self.outliers = outliers
         self.seed = seed
+        self._start_units(standardize)
+        if standardize and observation != "gaussian":
+            raise ValueError(
+                f"standardize=True is for observation='gaussian', got {observation!r}: leave counts as they are"
+            )
         self._start()
 
     def _options(self) -> Parameters:
@@ -480,17 +504,36 @@ class MLPRegressor(_NamedInputs, base.Regressor):
     def _outputs(self) -> Parameters:
         return {"n_outputs": 1, "observation": self.observation, "noise": self.noise}
 
-    def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
-        """Learn one row and its target."""
-        self._learn_row(x, as_target(y))
+    def export_state(self) -> tuple[Parameters, Arrays]:
+        """Return the whole state of the model, as parameters for JSON and arrays: see `onepass.save`."""
+        parameters, arrays = super().export_state()
+        return ({**parameters, "units": self._units_to_plain()} if self.standardize else parameters), arrays
+
+    @classmethod
+    def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
+        """Make the model that `export_state` described; it continues to learn exactly as that one would."""
+        model = super().from_state(parameters, arrays)
+        return model._take_units(parameters["units"]) if model.standardize else model
+
+    def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn one row and its target.
+
+        ``w`` is how often the row counts: as if it had come so many times, and of a fraction by its likelihood to that
+        power; 0 leaves it out.
+        """
+        self._learn_target(x, as_target(y), as_weight(w))
 
     def predict_one(self, x: Mapping[Any, Any], with_dist: bool = False) -> Any:
         """Expected target, or with ``with_dist`` the distribution of a new one, as the Gaussian with its moments."""
         network, row = self._known_row(x)
         seen = network.predict(row)
+        if network.n_seen == 0 and self.observation == "gaussian":
+            # The means that weights start with are drawn, about zero: over all draws the output is zero too.
+            seen = seen._replace(mean=0.0, var=seen.var + seen.mean**2)
+        seen = self._units.undo(seen)
         return gaussian(seen) if with_dist else float(seen.mean)
 
     def outlier_probability_one(self, x: Mapping[Any, Any], y: Any) -> float:
         """Probability that the target of a row is not to be trusted, by what is believed now; 0 with ``outliers=0``."""
         network, row = self._known_row(x)
-        return float(network.outlier_probability(row, as_target(y)))
+        return float(network.outlier_probability(row, self._units.standardized(as_target(y))))

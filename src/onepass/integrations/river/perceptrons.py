@@ -6,17 +6,21 @@ whole.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from river import base
 from river.utils import dataframe
 
 from onepass._typing import FloatArray
-from onepass._validation import as_nonnegative, as_outliers, as_positive
+from onepass._validation import as_nonnegative, as_outliers, as_positive, one_of
+from onepass.activations import Exponential, as_activation
 from onepass.beliefs.prior import prior_variances
 from onepass.files.state import Arrays, Parameters, nested, under
-from onepass.integrations.river.features import Columns, as_label, as_target, gaussian
+from onepass.integrations.river.features import Columns, as_label, as_target, as_weight, gaussian, repeated
+from onepass.integrations.river.targets import StandardizedTargets
+from onepass.likelihoods import NegativeBinomial, Poisson
+from onepass.likelihoods.counts import COUNT_NAMES
 from onepass.models.drift import as_drift
 from onepass.models.drifting import DriftingPerceptron
 from onepass.models.mixing import mixed_prediction, stacked
@@ -25,12 +29,15 @@ from onepass.models.perceptron import BayesianPerceptron, Prediction
 __all__ = ["PerceptronClassifier", "PerceptronRegressor"]
 
 
-_NUMBERS, _LOG_RATES = 100.0, 4.0  # prior standard deviations of the intercept
+# Prior standard deviations of the intercept. A linear output finds targets far from zero by it. One with a kink or with
+# limits has no way back from where it is flat, and the exponential of a wide Gaussian has a mean beyond any target.
+_LINEAR, _BENT, _EXPONENTIAL = 100.0, 4.0, 1.0
 
 
 class _NamedFeatures:
     """A perceptron over named features, whose number grows."""
 
+    _former_arguments: ClassVar[Parameters] = {}  # what a file means that does not name them
     prior_scale: float
     intercept_scale: float | None
     covariance: str
@@ -78,12 +85,16 @@ class _NamedFeatures:
         if needed > capacity:
             self._perceptron = _grown(self._perceptron, self._new_perceptron(max(2 * capacity, needed)))
 
-    def _learn_row(self, x: Mapping[Any, Any], y: float) -> None:
+    def _learn_row(self, x: Mapping[Any, Any], y: float, weight: float) -> None:
         row, n_new, _ = self._columns.load(x, self._perceptron.n_features)
         if n_new:  # of which nothing could be refused any more
             self._add_features(x)
             row = self._columns.load(x, self._perceptron.n_features)[0]
-        self._perceptron.learn(row, y)
+        if weight == 1.0:
+            self._perceptron.learn(row, y)
+            return
+        rows, targets, weights = repeated(row, y, weight)
+        self._perceptron.learn(rows, targets, sample_weight=weights)
 
     def _learn_rows(self, X: Any, y: Any) -> None:
         frame = dataframe.into_frame(X)
@@ -147,7 +158,7 @@ class _NamedFeatures:
     @classmethod
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
         """Make the model that `export_state` described; it continues to learn exactly as that one would."""
-        model = cls(**parameters["arguments"])
+        model = cls(**{**cls._former_arguments, **parameters["arguments"]})
         perceptron = type(model._perceptron).from_state(parameters["core"], under("core", arrays))
         if perceptron.bias != 1:
             raise ValueError("feature names and weights do not match")
@@ -234,9 +245,15 @@ class PerceptronClassifier(_NamedFeatures, base.MiniBatchClassifier):
             outliers=self.outliers,
         )
 
-    def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
-        """Learn one row and its label."""
-        self._learn_row(x, as_label(y))
+    def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn one row and its label.
+
+        ``w`` is how often the row counts: as if it had come so many times, and of a fraction by its likelihood to that
+        power; 0 leaves it out.
+        """
+        label, weight = as_label(y), as_weight(w)
+        if weight:
+            self._learn_row(x, label, weight)
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows of a data frame, in their order."""
@@ -263,11 +280,11 @@ class PerceptronClassifier(_NamedFeatures, base.MiniBatchClassifier):
         return dataframe.to_native_series(self._predict_frame(frame) > 0.5, name=None, like=frame)
 
 
-class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
+class PerceptronRegressor(StandardizedTargets, _NamedFeatures, base.MiniBatchRegressor):
     """Bayesian linear regression, or a perceptron with another activation, that learns its noise on the way.
 
-    Features and targets should vary by about 1: scale both, the targets by River's `TargetStandardScaler` as below.
-    The mean of the targets matters less: the intercept's prior is wide.
+    Features and targets should vary by about 1: scale both, the targets by `standardize=True` as below. The mean of the
+    targets matters less: the intercept's prior is wide.
 
     A value must be a finite number: None and NaN are refused. A feature that a row leaves out counts as zero; one that
     no row has had so far adds what is not known of its weight to the variance of a prediction.
@@ -279,13 +296,14 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
     noise
         Variance of the targets' noise, or `"learn"`. Of negative binomial counts their dispersion.
     activation
-        As for `onepass.BayesianPerceptron`; `"exp"` for counts.
+        As for `onepass.BayesianPerceptron`; `"exp"` for counts. Targets of any but `"linear"` are not to be centred.
     covariance
         `"full"` keeps all correlations between weights, `"diagonal"` none: for very many features.
     forgetting
         In (0, 1]. Below 1 the past fades, for relations that drift.
     intercept_scale
-        Standard deviation of the intercept before the first row: by default 100, and 4 for the log rate of counts.
+        Standard deviation of the intercept before the first row. By default 100 for the linear perceptron, 4 for other
+        activations and for the log rate of counts, and 1 for the exponential with Gaussian noise.
     drift
         The rate at which the weights move, in [0, 1]: before each row by this share of the prior's variance. `"auto"`:
         six hypotheses side by side, five rates and a quick return to the prior, weighed row by row; about ten times the
@@ -295,7 +313,13 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
         row counts as far as its target is believed.
     observation
         `"gaussian"` for numbers; with `activation="exp"` also `"poisson"` or `"negative_binomial"` for counts, the
-        latter where they vary more than Poisson's. Counts are not scaled.
+        latter where they vary more than Poisson's. `"auto"` is `"negative_binomial"` with `activation="exp"` and
+        `noise="learn"`, and `"gaussian"` otherwise. Counts are not scaled.
+    standardize
+        Learn targets less their mean so far, and divided by their standard deviation so far: for targets in any units,
+        as River's `TargetStandardScaler` does, which has no `with_dist`. Predictions are in the targets' own units; the
+        scales of the prior, `noise` and `log_evidence` are those of standardised targets. Targets of
+        `"relu"` and `"leaky_relu"` are divided by their size only; others, and counts, can't be standardised.
 
     Examples
     --------
@@ -307,11 +331,12 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
     𝒩(μ=14.992, σ=0.167)
 
     >>> from river import datasets, evaluate, metrics, preprocessing
-    >>> scaled = preprocessing.TargetStandardScaler(PerceptronRegressor())
-    >>> model = preprocessing.StandardScaler() | scaled
+    >>> model = preprocessing.StandardScaler() | PerceptronRegressor(standardize=True)
     >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
     MAE: 0.670634
     """
+
+    _former_arguments: ClassVar[Parameters] = {"observation": "gaussian"}
 
     def __init__(
         self,
@@ -323,56 +348,117 @@ class PerceptronRegressor(_NamedFeatures, base.MiniBatchRegressor):
         intercept_scale: float | None = None,
         drift: float | str = 0.0,
         outliers: float = 0.0,
-        observation: str = "gaussian",
+        observation: str = "auto",
+        standardize: bool = False,
     ) -> None:
         self.prior_scale = as_nonnegative(prior_scale, "prior_scale")
         self.intercept_scale = None if intercept_scale is None else as_positive(intercept_scale, "intercept_scale")
-        self.observation = observation
+        self.observation = one_of(observation, ("auto", "gaussian", *COUNT_NAMES), "observation")
         self.noise = noise
         self.activation = activation
         self.covariance = covariance
         self.forgetting = forgetting
         self.drift = as_drift(drift)
         self.outliers = as_outliers(outliers)
+        self._start_units(standardize)
+        if standardize and not self._can_standardize:
+            raise ValueError(
+                "standardize=True is for observation='gaussian' with activation='linear', 'relu' or 'leaky_relu', got "
+                f"{self._observation!r} with {activation!r}: leave other targets as they are"
+            )
         self._start()
 
     def _new_perceptron(self, n_features: int) -> BayesianPerceptron:
-        scale = self.intercept_scale or (_NUMBERS if self.observation == "gaussian" else _LOG_RATES)
-        variances = prior_variances(n_features, 1, self.prior_scale, scale)
+        observation = self._observation
+        variances = prior_variances(n_features, 1, self.prior_scale, self.intercept_scale or self._usual_intercept)
         return BayesianPerceptron(
             n_features,
             self.activation,
             cov=variances,
-            observation=self.observation,
-            noise=None if self.observation == "poisson" and self.noise == "learn" else self.noise,
+            observation=observation,
+            noise=None if observation == Poisson.name and self.noise == "learn" else self.noise,
             covariance=self.covariance,
             forgetting=self.forgetting,
             drift=self.drift,
             outliers=self.outliers,
         )
 
+    @property
+    def _observation(self) -> str:
+        if self.observation != "auto":
+            return self.observation
+        return NegativeBinomial.name if self._is_exponential and self.noise == "learn" else "gaussian"
+
+    @property
+    def _is_exponential(self) -> bool:
+        return as_activation(self.activation) == Exponential()
+
+    @property
+    def _usual_intercept(self) -> float:
+        """Standard deviation that the intercept has before the first row, if the user names none."""
+        if self._observation == "gaussian" and self._is_exponential:
+            return _EXPONENTIAL
+        return _LINEAR if self._centres_targets else _BENT
+
+    @property
+    def _centres_targets(self) -> bool:
+        return as_activation(self.activation) == as_activation("linear")
+
+    @property
+    def _can_standardize(self) -> bool:
+        scaled = [as_activation(name) for name in ("linear", "relu", "leaky_relu")]
+        return self._observation == "gaussian" and as_activation(self.activation) in scaled
+
+    @property
+    def weights(self) -> dict[Any, float]:
+        """Mean weight of each feature, in the units of the targets."""
+        return {name: weight * self._units.scale for name, weight in super().weights.items()}
+
     def _arguments(self) -> Parameters:
         own = {"noise": self.noise, "activation": self.activation, "observation": self.observation}
-        return {**super()._arguments(), **own}
+        return {**super()._arguments(), **own, "standardize": self.standardize}
 
-    def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
-        """Learn one row and its target."""
-        self._learn_row(x, as_target(y))
+    def export_state(self) -> tuple[Parameters, Arrays]:
+        """Return the whole state of the model, as parameters for JSON and arrays: see `onepass.save`."""
+        parameters, arrays = super().export_state()
+        return ({**parameters, "units": self._units_to_plain()} if self.standardize else parameters), arrays
+
+    @classmethod
+    def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
+        """Make the model that `export_state` described; it continues to learn exactly as that one would."""
+        model = super().from_state(parameters, arrays)
+        return model._take_units(parameters["units"]) if model.standardize else model
+
+    def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn one row and its target.
+
+        ``w`` is how often the row counts: as if it had come so many times, and of a fraction by its likelihood to that
+        power; 0 leaves it out.
+        """
+        self._learn_target(x, as_target(y), as_weight(w))
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows of a data frame, in their order."""
-        self._learn_rows(X, y)
+        if not self.standardize:
+            self._learn_rows(X, y)
+            return
+        frame = dataframe.into_frame(X)
+        Columns.check_frame(frame)
+        targets = [as_target(target) for target in dataframe.into_series(y).to_numpy()]
+        for row, target in zip(dataframe.to_numpy(frame).tolist(), targets, strict=True):
+            self._learn_target(dict(zip(frame.columns, row, strict=True)), target, 1.0)
 
     def outlier_probability_one(self, x: Mapping[Any, Any], y: Any) -> float:
         """Probability that the target of a row is not to be trusted, by what is believed now; 0 with ``outliers=0``."""
-        return self._distrust(x, as_target(y))
+        return self._distrust(x, self._units.standardized(as_target(y)))
 
     def predict_one(self, x: Mapping[Any, Any], with_dist: bool = False) -> Any:
         """Expected target, or with ``with_dist`` the distribution of a new one, as the Gaussian with its moments."""
-        seen = self._predict_row(x)
+        seen = self._units.undo(self._predict_row(x))
         return gaussian(seen) if with_dist else float(seen.mean)
 
     def predict_many(self, X: Any) -> Any:
         """Expected target, per row."""
         frame = dataframe.into_frame(X)
-        return dataframe.to_native_series(self._predict_frame(frame), name=None, like=frame)
+        mean = self._predict_frame(frame) * self._units.scale + self._units.centre
+        return dataframe.to_native_series(mean, name=None, like=frame)

@@ -1,9 +1,11 @@
 """--where, from the user's side."""
 
 import csv
+from collections.abc import Iterator
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +17,12 @@ from onepass.files.versions import VersionedFile
 from onepass.tables.inputs import Inputs
 from onepass.tables.model import TabularModel
 from onepass.tables.progress import resume
+from onepass.tables.readers.batches import RowBatch
+from onepass.tables.readers.condition import Condition
+from onepass.tables.readers.filtering import FilteredTable
 from onepass.tables.readers.options import ReadOptions
 from onepass.tables.readers.registry import open_source
+from onepass.tables.readers.source import TableFile
 from onepass.tables.schema import SchemaOptions, infer_model
 from onepass.tables.settings import Settings
 from onepass.tables.training import Interrupted, TrainingRun, train
@@ -197,6 +203,36 @@ def test_a_date_column_does_not_compare_with_another_text(run: Run, tmp_path: Pa
     assert "'June' is no date" in done.err
     assert "'2024-01-31' or '31/01/2024'" in done.err
     assert "text(sold)" in done.err
+    done = run("fit", file, "--target", "b", "--where", "sold > 3", "--model", tmp_path / "m")
+    assert "column 'sold' holds dates, no numbers; they compare with a date in quotes, such as '2024-01-31'" in done.err
+
+
+def test_days_of_digits_alone_are_numbers_and_dates(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("id,day\n" + "".join(f"{i},202401{10 + i}\n" for i in range(8)))
+    assert _kept(file, "day >= '2024-01-15'") == _kept(file, "day >= 20240115") == ["5", "6", "7"]
+
+
+def test_a_column_without_values_is_missing_everywhere(tmp_path: Path) -> None:
+    table = pa.table({"id": [0], "sold": pa.nulls(1, pa.timestamp("us"))})
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert [_sold(tmp_path, where) for where in ("sold > '2024'", "sold is None")] == [[], [0]]
+
+
+def test_rows_that_come_singly_show_the_notation_too(tmp_path: Path) -> None:
+    class Singly(TableFile):
+        name = "singly"
+
+        def columns(self) -> list[str]:
+            return ["a"]
+
+        def batches(self, types: dict[str, Any] | None, skip: int) -> Iterator[RowBatch]:
+            for row, value in enumerate(["NA", "3,5", "1.000", "2.000", "x", "700"]):
+                yield RowBatch(pa.RecordBatch.from_pydict({"a": [value]}), row, lambda row=row: [row])
+
+    table = FilteredTable(Singly(), Condition.parse("a > 600"), rereadable=False)
+    kept = [value for batch in table.batches(None, 0) for value in batch.column("a").to_pylist()]
+    assert kept == ["1.000", "2.000", "700"]
 
 
 def test_dates_of_parquet_compare_as_dates(tmp_path: Path) -> None:

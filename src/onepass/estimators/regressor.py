@@ -16,7 +16,7 @@ from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.batch import Batch, PredictedRows
 from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS, WIDE_SCALES
 from onepass.estimators.posterior import Coefficients, draw_functions, linear_coefficients
-from onepass.estimators.scaling import Scaling, near, warn_of_targets, warn_of_unseen, zero_for_nan
+from onepass.estimators.scaling import Scaling, near, warn_of_constant, warn_of_targets, warn_of_unseen, zero_for_nan
 from onepass.files.state import Arrays, Parameters
 from onepass.likelihoods import NegativeBinomial, Poisson
 from onepass.likelihoods.counts import (
@@ -206,7 +206,8 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
             return self._target_scaling
         if len(targets) == self.warm_up:
             warn_of_unseen(targets)
-        return Scaling.of_near(targets, self.outliers)
+            warn_of_constant(targets, self.outliers)
+        return Scaling.of_targets(targets, self.outliers)
 
     @property
     def _scales_targets(self) -> bool:

@@ -17,7 +17,7 @@ from onepass.beliefs.structures import Covariance
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.batch import PredictedRows
 from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS
-from onepass.estimators.posterior import draw_functions, linear_coefficients
+from onepass.estimators.posterior import contrast_belief, draw_functions, linear_coefficients
 from onepass.files.state import Arrays, Parameters
 from onepass.likelihoods.mixtures import mixture_moments, mixture_quantile
 from onepass.models.network import BayesianNetwork
@@ -314,7 +314,8 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     ----------
     classes_ : (K,) array
     coef_ : (1, d) or (K, d) array
-        Mean weights, in the units of the data.
+        Mean weights, in the units of the data; for more than two classes less their mean over the classes, which
+        changes no probability.
     intercept_ : (1,) or (K,) array
     coef_std_ : (1, d) or (K, d) array
         Their standard deviations.
@@ -376,7 +377,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
 
     @property
     def coef_(self) -> FloatArray:
-        """Mean weights, in the units of the data."""
+        """Mean weights, in the units of the data; of more than two classes less their mean over these."""
         return self._linear_parts()[0]
 
     @property
@@ -403,9 +404,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         if self._binary:
             coef, intercept, cov = linear_coefficients(ensemble, inputs)
             return coef[None], np.array([intercept]), cov
-        means = np.array([member.weights[0] for member in ensemble.members])
-        variances = np.array([member.weight_variances[0] for member in ensemble.members])
-        mean, var = mixture_moments(ensemble.weights, means, variances)
+        mean, var = contrast_belief(ensemble)
         coef = mean[:, :-1] / inputs.scale
         return coef, mean[:, -1] - coef @ inputs.centre, var[:, :-1] / inputs.scale**2
 

@@ -36,7 +36,7 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
     """Checks of what comes in; a subclass says what its models can take."""
 
     prior_scale: Any  # a number, one per feature, or "auto"
-    intercept_scale: float | None
+    intercept_scale: Any  # a number, None for that of a weight, or "auto" where an estimator has several defaults
     covariance: Any  # a name, or the form of each layer of a network
     outliers: float
     standardize: bool
@@ -56,8 +56,8 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"prior_scale must be a positive number or 'auto', got {scale!r}; an array has one per feature"
             )
-        if self.intercept_scale is not None:
-            as_positive(self.intercept_scale, "intercept_scale", "or None for the prior of a weight")
+        if self._own_intercept_scale is not None:
+            as_positive(self._own_intercept_scale, "intercept_scale", "or None for the prior of a weight")
         as_outliers(self.outliers)
         one_of(self.missing, ("error", "mean"), "missing")
         for name in ("standardize", "fit_intercept"):
@@ -71,6 +71,12 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
         if isinstance(self.prior_scale, str):
             return self._auto_scales
         return (np.array(self.prior_scale, dtype=np.float64) if np.ndim(self.prior_scale) else float(self.prior_scale),)
+
+    @property
+    def _own_intercept_scale(self) -> float | None:
+        """Standard deviation of the intercept before the first row; None for that of a weight."""
+        own: float | None = self.intercept_scale
+        return own
 
     @property
     def _n_inputs(self) -> int:

@@ -70,7 +70,7 @@ def _contrast_variances(model: Any) -> FloatArray:
     # The covariances of the weights of one input between classes.
     by_input = np.einsum("kiji->ikj", joint.reshape(n_classes, width, n_classes, width))
     with_mean = by_input.mean(axis=2).T
-    return np.maximum(variances - 2.0 * with_mean + with_mean.mean(axis=0), 0.0)
+    return np.asarray(np.maximum(variances - 2.0 * with_mean + with_mean.mean(axis=0), 0.0))
 
 
 def draw_functions(ensembles: list[Ensemble], chunks: list[Any], n_samples: int, random_state: Any) -> list[FloatArray]:

@@ -246,9 +246,10 @@ def _check_labels(y: Any, *, are_all: bool) -> None:
             f"a regressor ({_REGRESSORS}), or make classes of the numbers, such as y > {np.median(y):.3g}"
         )
     if are_all and y.dtype.kind in "iuf" and (count := len(np.unique(y))) > _SOME_CLASSES and 2 * count > len(y):
+        fewer = f"put rare ones together, as at most {_MOST_CLASSES} are allowed, and " if count > _MOST_CLASSES else ""
         raise ValueError(
             f"y has {count} different numbers in {len(y)} rows, which look like numbers and not like classes: use a "
-            f"regressor ({_REGRESSORS}); if they are classes, pass them as texts"
+            f"regressor ({_REGRESSORS}); if they are classes, {fewer}pass them as texts"
         )
     check_classification_targets(y)
 
@@ -280,7 +281,8 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     covariance : {"auto", "full", "neuron", "diagonal"}
         All correlations between weights; those between the weights of each class, for more than ten classes or so:
         probabilities are nearly as good and a row costs far less; or none, for very many features. By default all with
-        two classes, and with more the richest whose rows are not too slow.
+        two classes, unless so many features are too large for memory, and none then; with more classes the richest
+        whose rows are not too slow. `covariance_` says what was chosen.
     outliers : float
         Share of the labels that are wrong, in [0, 0.5). 0 trusts all of them; above 0 the share is learned, from this
         start, and each row counts as far as its label is believed. After a jump of the truth, when one row after the
@@ -415,7 +417,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
 
     @property
     def _keeps_sparse(self) -> bool:
-        return super()._keeps_sparse and self._binary
+        return self._binary and self._form == "diagonal"
 
     @property
     def _link(self) -> Any:
@@ -431,8 +433,11 @@ class BayesianPerceptronClassifier(OnePassClassifier):
 
     @property
     def _form(self) -> Covariance:
+        if not self._binary:
+            return self.covariance
         # Two classes have one output, all of whose weights are a neuron's.
-        return ("diagonal" if self.covariance == "diagonal" else "full") if self._binary else self.covariance
+        too_large = self.covariance == "auto" and not self._fits("full")
+        return "diagonal" if self.covariance == "diagonal" or too_large else "full"
 
     def _new_member(self, scale: float, target_scale: float) -> Any:
         if self._binary:

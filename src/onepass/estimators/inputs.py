@@ -1,5 +1,7 @@
 """What users give an estimator, checked once: parameters that all estimators have, rows, targets and sample weights."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Real
 from typing import Any
 
@@ -15,7 +17,7 @@ from sklearn.utils.validation import (
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_flag, as_outliers, as_positive, one_of
-from onepass.estimators.categories import Categories
+from onepass.estimators.categories import Categories, text_column
 
 __all__ = ["INTERCEPT_SCALE", "OUTLIERS", "SCALES", "WIDE_SCALES", "CheckedInputs", "repeats"]
 
@@ -99,23 +101,45 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
         """Rows and targets to learn; at a restart they say how many features there are."""
         if restart:
             self._categories = Categories.of(X)
-        if self._categories is None:
-            X, y = validate_data(self, self._as_table(X), y, reset=restart, **self._row_checks, **self._target_checks)
-        else:
-            validate_data(self, X, reset=restart, skip_check_array=True)
-            X, y = check_X_y(self._categories.encoded(X), y, **self._row_checks, **self._target_checks)
+        with self._remedies(X):
+            if self._categories is None:
+                X, y = validate_data(
+                    self, self._as_table(X), y, reset=restart, **self._row_checks, **self._target_checks
+                )
+            else:
+                validate_data(self, X, reset=restart, skip_check_array=True)
+                X, y = check_X_y(self._categories.encoded(X), y, **self._row_checks, **self._target_checks)
         return X, y
 
     def _checked_rows(self, X: Any, *, restart: bool = False) -> Any:
         """Rows to predict, or to learn; at a restart they say how many features there are."""
         if restart:
             self._categories = Categories.of(X)
-        if self._categories is None:
-            X = validate_data(self, self._as_table(X), reset=restart, **self._row_checks)
-        else:
-            validate_data(self, X, reset=restart, skip_check_array=True)
-            X = check_array(self._categories.encoded(X), **self._row_checks)
+        with self._remedies(X):
+            if self._categories is None:
+                X = validate_data(self, self._as_table(X), reset=restart, **self._row_checks)
+            else:
+                validate_data(self, X, reset=restart, skip_check_array=True)
+                X = check_array(self._categories.encoded(X), **self._row_checks)
         return X
+
+    @contextmanager
+    def _remedies(self, X: Any) -> Iterator[None]:
+        """Say what estimators can do about missing numbers and columns of texts, where scikit-learn refuses them."""
+        try:
+            yield
+        except ValueError as error:
+            if "X contains NaN" in str(error):
+                raise ValueError(
+                    "Input X contains NaN: pass missing='mean', which learns rows by what is known of them, or fill in "
+                    "what is missing"
+                ) from error
+            if "could not convert" in str(error) and (name := text_column(X)) is not None:
+                raise ValueError(
+                    f"column {name!r} of X has texts, where numbers or categories are needed ({error}): make it one of "
+                    f"categories, X[{name!r}].astype('category'), or leave it out"
+                ) from error
+            raise
 
     @property
     def _row_checks(self) -> dict[str, Any]:

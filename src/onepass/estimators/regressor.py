@@ -491,6 +491,10 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         if not self._activation_is("exp"):  # of which the prior's standard deviation is that of the targets' logarithm
             super()._warn_of_targets(batch)
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        one_of(self.covariance, ("full", "diagonal"), "covariance")
+
     _takes_variances = True
 
     @property

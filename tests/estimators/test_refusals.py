@@ -52,7 +52,6 @@ def test_thousands_of_classes(model: Any) -> None:
     [
         (BayesianPerceptronRegressor(), "3.2"),
         (BayesianPerceptronClassifier(covariance="full"), "3.2"),
-        (BayesianPerceptronClassifier(covariance="full"), "3.2"),
         (BayesianMLPRegressor((5,), covariance="full"), "80"),
     ],
 )

@@ -434,7 +434,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     @property
     def _form(self) -> Covariance:
         if not self._binary:
-            return self.covariance
+            return super()._form
         # Two classes have one output, all of whose weights are a neuron's.
         too_large = self.covariance == "auto" and not self._fits("full")
         return "diagonal" if self.covariance == "diagonal" or too_large else "full"

@@ -520,6 +520,13 @@ class BayesianPerceptronRegressor(OnePassRegressor):
                 ensemble.learn(rows[start:end], column[start:end], **own)
         finally:
             _set_noise(ensemble, noise)
+        self._short_weights = self._short_weights.copy()
+        self._short_weights[k] += (1.0 - weights).sum()
+        if noise > 0.0:
+            # The power N(y | f, noise)^w of a likelihood is N(y | f, noise / w) times this, whatever f is.
+            self._unscored_evidence -= 0.5 * float(
+                ((1.0 - weights) * np.log(2.0 * np.pi * noise) - np.log(weights)).sum()
+            )
 
     def _stacked(self, part: str) -> Any:
         """A part of the coefficients, for all outputs."""

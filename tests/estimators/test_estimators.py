@@ -135,7 +135,7 @@ def test_a_regressor_is_bayesian_linear_regression() -> None:
 
 
 @pytest.mark.parametrize("model", [BayesianPerceptronClassifier, BayesianPerceptronRegressor, BayesianMLPClassifier])
-@pytest.mark.parametrize(("given", "error"), [(0.0, ValueError), (-1.0, ValueError), ("auto", ValueError)])
+@pytest.mark.parametrize(("given", "error"), [(0.0, ValueError), (-1.0, ValueError), ("wide", ValueError)])
 def test_an_intercept_scale_is_a_positive_number(model: Any, given: Any, error: Any) -> None:
     with pytest.raises(error, match="intercept_scale must"):
         model(intercept_scale=given).fit(X, LABELS if "Classifier" in model.__name__ else NUMBERS)

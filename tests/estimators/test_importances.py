@@ -3,9 +3,12 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.feature_selection import SelectFromModel
 
 from onepass import BayesianMLPClassifier, BayesianMLPRegressor, BayesianNetwork, Conv2D
+from onepass.estimators.categories import Categories
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(600, 4)) * [1.0, 100.0, 1.0, 1.0]
@@ -44,3 +47,18 @@ def test_importances_for_classes() -> None:
         model = BayesianMLPClassifier((10,)).fit(X, y)
         assert model.feature_importances_.argmax() == 0
         assert model.feature_importances_[0] > 0.6
+
+
+def test_a_column_of_categories_has_one_importance_so_that_columns_can_be_selected() -> None:
+    random = np.random.default_rng(1)
+    colour = random.choice(["red", "green", "blue"], 400)
+    table = pd.DataFrame({"noise": random.normal(size=400), "size": random.normal(size=400)})
+    table.insert(1, "colour", pd.Categorical(colour))
+    y = 2.0 * table["size"] + 3.0 * (colour == "red") - 2.0 * (colour == "blue")
+    selector = SelectFromModel(BayesianMLPRegressor((8,)), threshold=0.15).fit(table, y)
+    importances = selector.estimator_.feature_importances_
+    assert importances.shape == (selector.estimator_.n_features_in_,)
+    assert importances.sum() == pytest.approx(1.0)
+    assert selector.get_feature_names_out().tolist() == ["colour", "size"]
+    encoded = Categories(3, {1: ("blue", "green", "red")})
+    np.testing.assert_allclose(encoded.sizes_of_columns(np.array([1.0, 3.0, 0.0, 4.0, 2.0])), [1.0, 5.0, 2.0])

@@ -4,8 +4,10 @@ import tracemalloc
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array
+from sklearn.base import clone
 
 from onepass import (
     BayesianMLPClassifier,
@@ -50,7 +52,6 @@ def test_thousands_of_classes(model: Any) -> None:
     [
         (BayesianPerceptronRegressor(), "3.2"),
         (BayesianPerceptronClassifier(covariance="full"), "3.2"),
-        (BayesianPerceptronClassifier(), "3.2"),
         (BayesianMLPRegressor((5,), covariance="full"), "80"),
     ],
 )
@@ -65,3 +66,53 @@ def test_correlations_of_very_many_features(model: Any, gigabytes: str) -> None:
 def test_what_can_be_learned_is_not_refused() -> None:
     BayesianPerceptronClassifier(covariance="diagonal").fit(X[:300], np.arange(300) % 120)
     BayesianPerceptronClassifier().fit(X[:60], np.arange(60) // 2)
+
+
+@pytest.mark.parametrize("model", [BayesianPerceptronRegressor(), BayesianMLPRegressor((5,))])
+def test_missing_numbers_and_texts_have_a_remedy(model: Any) -> None:
+    holes = X[:50].copy()
+    holes[3, 1] = np.nan
+    refused(model, holes, X[:50, 0], "Input X contains NaN: pass missing='mean'")
+    table = pd.DataFrame(X[:50], columns=["a", "b", "c"])
+    table["kind"] = pd.Categorical(np.where(X[:50, 0] > 0.0, "x", "y"))
+    table.loc[2, "a"] = np.nan
+    refused(model, table, X[:50, 0], "Input X contains NaN: pass missing='mean'")
+    for categories in ([], ["kind"]):
+        texts = table[["b", *categories]].assign(colour="red")
+        refused(model, texts, X[:50, 0], r"column 'colour' of X has texts.*X\['colour'\]\.astype\('category'\)")
+    fitted = clone(model).fit(X[:50], X[:50, 0])
+    with pytest.raises(ValueError, match="pass missing='mean'"):
+        fitted.predict(holes)
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        fitted.fit(X[:50], holes[:, 1])
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS)
+def test_numbers_too_many_for_classes_are_told_the_limit_at_once(model: Any) -> None:
+    refused(model, X, np.arange(2500), "if they are classes, put rare ones together, as at most 1000 are allowed, and")
+    with pytest.raises(ValueError, match=r"if they are classes, pass them as texts"):
+        model.fit(X[:900], np.arange(900))
+
+
+@pytest.mark.parametrize(
+    ("model", "forms"),
+    [
+        (BayesianPerceptronRegressor, "'full', 'diagonal'"),
+        (BayesianPerceptronClassifier, "'auto', 'full', 'neuron', 'diagonal'"),
+        (BayesianMLPRegressor, "'auto', 'full', 'low_rank', 'layer', 'neuron', 'diagonal', 'kronecker'"),
+    ],
+)
+def test_an_unknown_covariance_is_told_the_forms_that_the_estimator_has(model: Any, forms: str) -> None:
+    refused(model(covariance="foo"), X, X[:, 0] > 0.0, f"covariance must be one of {forms}, got 'foo'")
+
+
+def test_auto_keeps_no_correlations_of_very_many_features_of_two_classes() -> None:
+    columns = np.arange(40) * 500
+    wide = csr_array((np.ones(40), (np.arange(40), columns)), shape=(40, 20_000))
+    labels = np.arange(40) % 2
+    model = BayesianPerceptronClassifier().fit(wide, labels)
+    assert model.covariance_ == "diagonal"
+    same = BayesianPerceptronClassifier(covariance="diagonal").fit(wide, labels)
+    np.testing.assert_array_equal(model.predict_proba(wide), same.predict_proba(wide))
+    assert model.coef_std_.shape == (1, 20_000)
+    refused(BayesianPerceptronClassifier(covariance="full"), wide, labels, "covariance='full' of 20001 weights")

@@ -11,6 +11,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import dsymm, dsymv
 
 from onepass._typing import FloatArray
 from onepass.beliefs.diagonal import DiagonalGaussian
@@ -68,8 +69,16 @@ class BlockGaussian:
         """``c = C J`` and ``S = J'C J`` for derivatives ``(..., K, p)``: ``(..., K, p)`` and ``(..., K, K)``."""
         gain = np.empty(jacobian.shape, dtype=np.float64)
         for part, block in self.blocks():
-            gain[..., part] = jacobian[..., part] @ _mirrored(block)
+            gain[..., part] = _product(jacobian[..., part], block)
         return gain, gain @ jacobian.swapaxes(-1, -2)
+
+    def quadratic_form(self, part: slice, rows: FloatArray) -> FloatArray:
+        """``x'C x`` with the covariance of some weights of one block, for rows ``(..., weights)``: ``(...)``."""
+        b = int(np.searchsorted(self.cuts, part.start, side="right")) - 1
+        begin, end = self.cuts[b], self.cuts[b + 1]
+        block = self.values[self.offsets[b] : self.offsets[b + 1]].reshape(end - begin, end - begin)
+        local = slice(part.start - begin, part.stop - begin)
+        return np.asarray((_product(rows, block[local, local]) * rows).sum(axis=-1))
 
     def step(self, gain: FloatArray, jacobian: FloatArray, score: FloatArray, information: FloatArray) -> None:
         """Take the rank-K step ``m += c score``, ``C -= c information c'``."""
@@ -138,6 +147,15 @@ class BlockGaussian:
             values, vectors = np.linalg.eigh(_mirrored(block).astype(np.float64))
             draws[:, part] = (draws[:, part] * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         return draws + self.mean
+
+
+def _product(rows: FloatArray, block: FloatArray) -> FloatArray:
+    """Rows ``(..., size)`` times a block whose lower triangle counts, without making it whole, which costs far more."""
+    flat = np.ascontiguousarray(rows, dtype=np.float64).reshape(-1, len(block))
+    # BLAS has columns where NumPy has rows: what is below the diagonal here is above it there.
+    if len(flat) == 1:
+        return np.asarray(dsymv(1.0, block.T, flat[0], lower=0)).reshape(rows.shape)
+    return np.asarray(dsymm(1.0, block.T, flat.T, lower=0).T).reshape(rows.shape)
 
 
 def _mirrored(block: FloatArray) -> FloatArray:

@@ -234,10 +234,12 @@ class BlockStructure(Structure):
     def own_variances(self, belief: BlockGaussian) -> list[Callable[[FloatArray], FloatArray]]:
         """``z'C z`` with the covariance of each unit's own weights."""
 
-        def quadratic(blocks: FloatArray) -> Callable[[FloatArray], FloatArray]:
-            return lambda z: np.stack([((z @ block) * z).sum(axis=-1) for block in blocks], axis=-1)
+        def quadratic(units: list[slice]) -> Callable[[FloatArray], FloatArray]:
+            return lambda z: np.stack([belief.quadratic_form(unit, z) for unit in units], axis=-1)
 
-        return [quadratic(blocks) for blocks in self.unit_blocks(belief)]
+        units = [slice(int(begin), int(end)) for begin, end in pairwise(self.layout.unit_starts)]
+        edges = np.concatenate([[0], np.cumsum(self.layout.widths[1:])])
+        return [quadratic(units[low:high]) for low, high in pairwise(edges)]
 
     def output_covariance(self, belief: BlockGaussian, signals: Any) -> FloatArray:
         """By the derivatives in all weights."""

@@ -271,13 +271,17 @@ class OnePassEstimator(SavableEstimator):
         """Raise a ValueError where covariances would take too much memory, before anything of their size is made."""
         if isinstance(self._form, str) and self._form == "auto":
             return
-        numbers = count_numbers(self._form, self._layout) * len(self._scales)
-        if numbers > _MOST_NUMBERS:
+        if not self._fits(self._form):
+            numbers = count_numbers(self._form, self._layout) * len(self._scales)
             raise ValueError(
                 f"covariance={self._form!r} of {self._layout.size} weights would take {8e-9 * numbers:.1f} GB for "
                 f"{self._n_inputs} features; at most {8e-9 * _MOST_NUMBERS:.1f} GB are allowed: pass "
                 "covariance='diagonal', or fewer features"
             )
+
+    def _fits(self, form: Covariance) -> bool:
+        """Whether covariances of this form are not too large for memory."""
+        return count_numbers(form, self._layout) * len(self._scales) <= _MOST_NUMBERS
 
     @property
     def _form(self) -> Covariance:

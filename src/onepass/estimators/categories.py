@@ -11,7 +11,7 @@ import numpy as np
 
 from onepass._typing import FloatArray
 
-__all__ = ["Categories"]
+__all__ = ["Categories", "text_column"]
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,15 @@ class Categories:
             found += [f"{name}={label}" for label in self.labels[i]] if i in self.labels else [name]
         return found
 
+    def sizes_of_columns(self, sizes: FloatArray) -> FloatArray:
+        """For sizes of the columns of numbers ``(n_inputs,)`` those of the columns they come from, ``(n_columns,)``.
+
+        Of categories the root of the sum of squares: as many more that hardly matter hardly add to it.
+        """
+        counts = [len(self.labels.get(i, ("",))) for i in range(self.n_columns)]
+        own = np.repeat(np.arange(self.n_columns), counts)
+        return np.sqrt(np.bincount(own, np.square(sizes), minlength=self.n_columns))
+
     def encoded(self, X: Any) -> FloatArray:
         """A data frame as numbers, ``(n, n_inputs)``."""
         if not hasattr(X, "iloc"):
@@ -76,6 +85,19 @@ class Categories:
             else:
                 parts.append(np.asarray(column, dtype=np.float64)[:, None])
         return np.hstack(parts)
+
+
+def text_column(X: Any) -> Any:
+    """Name of the first column of a pandas data frame that is neither of numbers nor of categories; None without."""
+    if not (hasattr(X, "iloc") and hasattr(X, "dtypes") and np.ndim(X) == 2):
+        return None
+    for i, name in enumerate(X.columns):
+        if not hasattr(X.dtypes.iloc[i], "categories"):
+            try:
+                np.asarray(X.iloc[:, i], dtype=np.float64)
+            except (TypeError, ValueError):
+                return name
+    return None
 
 
 def _zeros_and_ones(column: Any, labels: tuple[Any, ...]) -> FloatArray:

@@ -17,7 +17,7 @@ from onepass.beliefs.structures import Covariance
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.batch import PredictedRows
 from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS
-from onepass.estimators.posterior import draw_functions, linear_coefficients
+from onepass.estimators.posterior import contrast_belief, draw_functions, linear_coefficients
 from onepass.files.state import Arrays, Parameters
 from onepass.likelihoods.mixtures import mixture_moments, mixture_quantile
 from onepass.models.network import BayesianNetwork
@@ -246,9 +246,10 @@ def _check_labels(y: Any, *, are_all: bool) -> None:
             f"a regressor ({_REGRESSORS}), or make classes of the numbers, such as y > {np.median(y):.3g}"
         )
     if are_all and y.dtype.kind in "iuf" and (count := len(np.unique(y))) > _SOME_CLASSES and 2 * count > len(y):
+        fewer = f"put rare ones together, as at most {_MOST_CLASSES} are allowed, and " if count > _MOST_CLASSES else ""
         raise ValueError(
             f"y has {count} different numbers in {len(y)} rows, which look like numbers and not like classes: use a "
-            f"regressor ({_REGRESSORS}); if they are classes, pass them as texts"
+            f"regressor ({_REGRESSORS}); if they are classes, {fewer}pass them as texts"
         )
     check_classification_targets(y)
 
@@ -280,7 +281,8 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     covariance : {"auto", "full", "neuron", "diagonal"}
         All correlations between weights; those between the weights of each class, for more than ten classes or so:
         probabilities are nearly as good and a row costs far less; or none, for very many features. By default all with
-        two classes, and with more the richest whose rows are not too slow.
+        two classes, unless so many features are too large for memory, and none then; with more classes the richest
+        whose rows are not too slow. `covariance_` says what was chosen.
     outliers : float
         Share of the labels that are wrong, in [0, 0.5). 0 trusts all of them; above 0 the share is learned, from this
         start, and each row counts as far as its label is believed. After a jump of the truth, when one row after the
@@ -314,7 +316,8 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     ----------
     classes_ : (K,) array
     coef_ : (1, d) or (K, d) array
-        Mean weights, in the units of the data.
+        Mean weights, in the units of the data; for more than two classes less their mean over the classes, which
+        changes no probability.
     intercept_ : (1,) or (K,) array
     coef_std_ : (1, d) or (K, d) array
         Their standard deviations.
@@ -376,7 +379,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
 
     @property
     def coef_(self) -> FloatArray:
-        """Mean weights, in the units of the data."""
+        """Mean weights, in the units of the data; of more than two classes less their mean over these."""
         return self._linear_parts()[0]
 
     @property
@@ -403,9 +406,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         if self._binary:
             coef, intercept, cov = linear_coefficients(ensemble, inputs)
             return coef[None], np.array([intercept]), cov
-        means = np.array([member.weights[0] for member in ensemble.members])
-        variances = np.array([member.weight_variances[0] for member in ensemble.members])
-        mean, var = mixture_moments(ensemble.weights, means, variances)
+        mean, var = contrast_belief(ensemble)
         coef = mean[:, :-1] / inputs.scale
         return coef, mean[:, -1] - coef @ inputs.centre, var[:, :-1] / inputs.scale**2
 
@@ -416,7 +417,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
 
     @property
     def _keeps_sparse(self) -> bool:
-        return super()._keeps_sparse and self._binary
+        return self._binary and self._form == "diagonal"
 
     @property
     def _link(self) -> Any:
@@ -432,8 +433,11 @@ class BayesianPerceptronClassifier(OnePassClassifier):
 
     @property
     def _form(self) -> Covariance:
+        if not self._binary:
+            return super()._form
         # Two classes have one output, all of whose weights are a neuron's.
-        return ("diagonal" if self.covariance == "diagonal" else "full") if self._binary else self.covariance
+        too_large = self.covariance == "auto" and not self._fits("full")
+        return "diagonal" if self.covariance == "diagonal" or too_large else "full"
 
     def _new_member(self, scale: float, target_scale: float) -> Any:
         if self._binary:

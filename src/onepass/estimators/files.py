@@ -58,7 +58,7 @@ class SavableEstimator(CheckedInputs):
     _n_rows: int
     _unscored_rows: int
     _unscored_evidence: float
-    _short_weights: FloatArray  # by how much the weights of rows, up to 1, fall short of it, per number of a target
+    _short_weights: FloatArray  # by how much the weights of rows fall short of 1, per number of a target
 
     def export_state(self) -> tuple[Parameters, Arrays]:
         """Return the whole state of the estimator, as parameters for JSON and arrays: see `onepass.save`."""

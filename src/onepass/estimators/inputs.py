@@ -1,5 +1,7 @@
 """What users give an estimator, checked once: parameters that all estimators have, rows, targets and sample weights."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Real
 from typing import Any
 
@@ -15,7 +17,7 @@ from sklearn.utils.validation import (
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_flag, as_outliers, as_positive, one_of
-from onepass.estimators.categories import Categories
+from onepass.estimators.categories import Categories, text_column
 
 __all__ = ["INTERCEPT_SCALE", "OUTLIERS", "SCALES", "WIDE_SCALES", "CheckedInputs", "repeats"]
 
@@ -36,7 +38,7 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
     """Checks of what comes in; a subclass says what its models can take."""
 
     prior_scale: Any  # a number, one per feature, or "auto"
-    intercept_scale: float | None
+    intercept_scale: Any  # a number, None for that of a weight, or "auto" where an estimator has several defaults
     covariance: Any  # a name, or the form of each layer of a network
     outliers: float
     standardize: bool
@@ -56,8 +58,8 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"prior_scale must be a positive number or 'auto', got {scale!r}; an array has one per feature"
             )
-        if self.intercept_scale is not None:
-            as_positive(self.intercept_scale, "intercept_scale", "or None for the prior of a weight")
+        if self._own_intercept_scale is not None:
+            as_positive(self._own_intercept_scale, "intercept_scale", "or None for the prior of a weight")
         as_outliers(self.outliers)
         one_of(self.missing, ("error", "mean"), "missing")
         for name in ("standardize", "fit_intercept"):
@@ -71,6 +73,12 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
         if isinstance(self.prior_scale, str):
             return self._auto_scales
         return (np.array(self.prior_scale, dtype=np.float64) if np.ndim(self.prior_scale) else float(self.prior_scale),)
+
+    @property
+    def _own_intercept_scale(self) -> float | None:
+        """Standard deviation of the intercept before the first row; None for that of a weight."""
+        own: float | None = self.intercept_scale
+        return own
 
     @property
     def _n_inputs(self) -> int:
@@ -93,23 +101,45 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
         """Rows and targets to learn; at a restart they say how many features there are."""
         if restart:
             self._categories = Categories.of(X)
-        if self._categories is None:
-            X, y = validate_data(self, self._as_table(X), y, reset=restart, **self._row_checks, **self._target_checks)
-        else:
-            validate_data(self, X, reset=restart, skip_check_array=True)
-            X, y = check_X_y(self._categories.encoded(X), y, **self._row_checks, **self._target_checks)
+        with self._remedies(X):
+            if self._categories is None:
+                X, y = validate_data(
+                    self, self._as_table(X), y, reset=restart, **self._row_checks, **self._target_checks
+                )
+            else:
+                validate_data(self, X, reset=restart, skip_check_array=True)
+                X, y = check_X_y(self._categories.encoded(X), y, **self._row_checks, **self._target_checks)
         return X, y
 
     def _checked_rows(self, X: Any, *, restart: bool = False) -> Any:
         """Rows to predict, or to learn; at a restart they say how many features there are."""
         if restart:
             self._categories = Categories.of(X)
-        if self._categories is None:
-            X = validate_data(self, self._as_table(X), reset=restart, **self._row_checks)
-        else:
-            validate_data(self, X, reset=restart, skip_check_array=True)
-            X = check_array(self._categories.encoded(X), **self._row_checks)
+        with self._remedies(X):
+            if self._categories is None:
+                X = validate_data(self, self._as_table(X), reset=restart, **self._row_checks)
+            else:
+                validate_data(self, X, reset=restart, skip_check_array=True)
+                X = check_array(self._categories.encoded(X), **self._row_checks)
         return X
+
+    @contextmanager
+    def _remedies(self, X: Any) -> Iterator[None]:
+        """Say what estimators can do about missing numbers and columns of texts, where scikit-learn refuses them."""
+        try:
+            yield
+        except ValueError as error:
+            if "X contains NaN" in str(error):
+                raise ValueError(
+                    "Input X contains NaN: pass missing='mean', which learns rows by what is known of them, or fill in "
+                    "what is missing"
+                ) from error
+            if "could not convert" in str(error) and (name := text_column(X)) is not None:
+                raise ValueError(
+                    f"column {name!r} of X has texts, where numbers or categories are needed ({error}): make it one of "
+                    f"categories, X[{name!r}].astype('category'), or leave it out"
+                ) from error
+            raise
 
     @property
     def _row_checks(self) -> dict[str, Any]:

@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_nonnegative
+from onepass._validation import as_count, as_nonnegative, one_of
 from onepass.activations import as_activation
 from onepass.beliefs.layout import Conv2D, ImageShape, LayerSize, Layout, as_image_shape, flat_size
-from onepass.beliefs.structures import Covariance
+from onepass.beliefs.structures import STRUCTURES, Covariance
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.classifier import OnePassClassifier
 from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS
@@ -45,6 +45,8 @@ class _Networks(OnePassEstimator):
         super()._check_parameters()
         if as_count(self.members, "members") > 1 and isinstance(self.prior_scale, str):
             raise ValueError("several members have several priors already: pass prior_scale as a number, or members=1")
+        if not isinstance(self.covariance, (tuple, list)):
+            one_of(self.covariance, ("auto", *STRUCTURES), "covariance")
         if self.image_shape is not None:
             as_image_shape(self.image_shape, "image_shape")
             return
@@ -118,9 +120,10 @@ class _Networks(OnePassEstimator):
         The mean size of the expected derivative of an output in the input, times the input's standard deviation: at
         inputs drawn from independent Gaussians with the means and standard deviations of the first ``warm_up`` rows;
         without ``standardize`` of mean 0 and standard deviation 1. Of classes what changes all log odds alike does not
-        count. The inputs are those of `encoded_feature_names_`. An input may be important to the network and add
-        nothing to its predictions, where others say the same: for that use
-        `sklearn.inspection.permutation_importance`.
+        count. A column of categories is one input, with the root of the sum of the squares of what its categories have:
+        there is a number for each of ``n_features_in_``, as `sklearn.feature_selection.SelectFromModel` wants it.
+        An input may be important to the network and add nothing to its predictions, where others say the same: for
+        that use `sklearn.inspection.permutation_importance`.
         """
         check_is_fitted(self)
         rows = np.random.default_rng(0).normal(size=(_PROBES, self._n_inputs))
@@ -131,6 +134,8 @@ class _Networks(OnePassEstimator):
                 if slopes.shape[1] > 1:
                     slopes = slopes - slopes.mean(axis=1, keepdims=True)
                 sizes += weight * np.abs(slopes).mean(axis=(0, 1))
+        if self._categories is not None:
+            sizes = self._categories.sizes_of_columns(sizes)
         total = sizes.sum()
         return np.asarray(sizes / total if total > 0.0 else sizes)
 

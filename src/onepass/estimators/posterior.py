@@ -8,9 +8,10 @@ from sklearn.utils import check_random_state
 from onepass._typing import FloatArray
 from onepass._validation import as_count
 from onepass.estimators.scaling import Scaling
+from onepass.likelihoods.mixtures import mixture_moments
 from onepass.models.ensemble import Ensemble
 
-__all__ = ["Coefficients", "draw_functions", "joint_belief", "linear_coefficients"]
+__all__ = ["Coefficients", "contrast_belief", "draw_functions", "joint_belief", "linear_coefficients"]
 
 
 class Coefficients(NamedTuple):
@@ -51,6 +52,31 @@ def _bias_first(member: Any) -> tuple[FloatArray, FloatArray]:
     if isinstance(member.cov, list):
         return np.roll(member.mean, 1), np.roll(member.cov[0], (1, 1), axis=(0, 1))
     return member.mean, member.cov
+
+
+def contrast_belief(ensemble: Ensemble) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance ``(K, d + 1)`` of the weights of softmaxes, the bias last, less their mean over the classes.
+
+    What all classes have in common changes no probability, so that rows say nothing of it: it keeps the prior's
+    variance, which would hide how well the rest is known.
+    """
+    parts = [part for _, part in ensemble.components]
+    means = np.array([part.weights[0] - part.weights[0].mean(axis=0) for part in parts])
+    variances = np.array([_contrast_variances(part) for part in parts])
+    return mixture_moments(ensemble.component_weights, means, variances, ensemble.likely_weights)
+
+
+def _contrast_variances(model: Any) -> FloatArray:
+    """Variances ``(K, d + 1)`` of the weights of a softmax, less their mean over the classes."""
+    variances = model.weight_variances[0]
+    n_classes, width = variances.shape
+    if model.covariance in ("neuron", "diagonal"):  # classes are independent
+        return np.asarray(variances * (1.0 - 2.0 / n_classes) + variances.sum(axis=0) / n_classes**2)
+    (joint,) = model.cov
+    # The covariances of the weights of one input between classes.
+    by_input = np.einsum("kiji->ikj", joint.reshape(n_classes, width, n_classes, width))
+    with_mean = by_input.mean(axis=2).T
+    return np.asarray(np.maximum(variances - 2.0 * with_mean + with_mean.mean(axis=0), 0.0))
 
 
 def draw_functions(ensembles: list[Ensemble], chunks: list[Any], n_samples: int, random_state: Any) -> list[FloatArray]:

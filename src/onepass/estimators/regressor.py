@@ -16,7 +16,7 @@ from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.batch import Batch, PredictedRows
 from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS, WIDE_SCALES
 from onepass.estimators.posterior import Coefficients, draw_functions, linear_coefficients
-from onepass.estimators.scaling import Scaling, near, warn_of_targets, warn_of_unseen, zero_for_nan
+from onepass.estimators.scaling import Scaling, near, warn_of_constant, warn_of_targets, warn_of_unseen, zero_for_nan
 from onepass.files.state import Arrays, Parameters
 from onepass.likelihoods import NegativeBinomial, Poisson
 from onepass.likelihoods.counts import (
@@ -206,7 +206,8 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
             return self._target_scaling
         if len(targets) == self.warm_up:
             warn_of_unseen(targets)
-        return Scaling.of_near(targets, self.outliers)
+            warn_of_constant(targets, self.outliers)
+        return Scaling.of_targets(targets, self.outliers)
 
     @property
     def _scales_targets(self) -> bool:
@@ -223,7 +224,8 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
             return
         scale = max(float(np.max(scale)) for scale in self._scales)
         trusted = (near(batch.targets, self.outliers) | np.isnan(batch.targets)).all(axis=1)
-        warn_of_targets(batch.targets[trusted], zero_for_nan(batch.rows[trusted]), scale, self.intercept_scale or scale)
+        own = self._own_intercept_scale or scale
+        warn_of_targets(batch.targets[trusted], zero_for_nan(batch.rows[trusted]), scale, own)
 
     def _predicted(self, predictions: list[Prediction]) -> tuple[FloatArray, FloatArray, FloatArray]:
         mean, var, noise = (
@@ -279,9 +281,11 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         Standard deviation of the weights before the first row, of all of them or of each. ``"auto"`` has several learn
         side by side, weighted by how well each predicted the last rows; it needs ``passes=1``. Where targets are not
         standardised these reach up to 10⁸, with intercepts as wide, so that they may be in any unit.
-    intercept_scale : float, optional
+    intercept_scale : float, "auto" or None
         Standard deviation of the intercept before the first row, whatever ``prior_scale`` is; in the targets' units, or
-        in those of the standardised targets. None gives the intercept the prior of a weight.
+        in those of the standardised targets. None gives the intercept the prior of a weight. ``"auto"`` is 4, but 1 for
+        ``"exp"`` with Gaussian noise, where 4 would expect targets of e⁸, and for ``"relu"`` and ``"leaky_relu"`` of
+        standardised targets, whose size is 1 by then: a learned noise starts at a share of what the prior expects.
     fit_intercept : bool
     covariance : {"full", "diagonal"}
         All correlations between weights, or none: for very many features.
@@ -358,7 +362,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         noise: Any = "learn",
         noise_start: float | None = None,
         prior_scale: Any = 1.0,
-        intercept_scale: float | None = INTERCEPT_SCALE,
+        intercept_scale: float | str | None = "auto",
         fit_intercept: bool = True,
         covariance: str = "full",
         outliers: float = OUTLIERS,
@@ -438,9 +442,17 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     def _intercept_scale_of(self, scale: float) -> float | None:
         """The intercept's scale; beside weights so wide that the targets' units must be unknown, as wide as these."""
         unknown = isinstance(self.prior_scale, str) and scale > max(self._auto_scales)
-        return (
-            max(self.intercept_scale, scale) if unknown and self.intercept_scale is not None else self.intercept_scale
+        own = self._own_intercept_scale
+        return max(own, scale) if unknown and own is not None else own
+
+    @property
+    def _own_intercept_scale(self) -> float | None:
+        if not (isinstance(self.intercept_scale, str) and self.intercept_scale == "auto"):
+            return super()._own_intercept_scale
+        narrow = not self._learns_counts and (
+            self._activation_is("exp") or (self.standardize and self._activation_is("relu", "leaky_relu"))
         )
+        return 1.0 if narrow else INTERCEPT_SCALE
 
     @property
     def _observation(self) -> str:
@@ -475,6 +487,14 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     def _scales_targets(self) -> bool:
         return super()._scales_targets and self._activation_is("linear", "relu", "leaky_relu")
 
+    def _warn_of_targets(self, batch: Batch) -> None:
+        if not self._activation_is("exp"):  # of which the prior's standard deviation is that of the targets' logarithm
+            super()._warn_of_targets(batch)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        one_of(self.covariance, ("full", "diagonal"), "covariance")
+
     _takes_variances = True
 
     @property
@@ -500,6 +520,13 @@ class BayesianPerceptronRegressor(OnePassRegressor):
                 ensemble.learn(rows[start:end], column[start:end], **own)
         finally:
             _set_noise(ensemble, noise)
+        self._short_weights = self._short_weights.copy()
+        self._short_weights[k] += (1.0 - weights).sum()
+        if noise > 0.0:
+            # The power N(y | f, noise)^w of a likelihood is N(y | f, noise / w) times this, whatever f is.
+            self._unscored_evidence -= 0.5 * float(
+                ((1.0 - weights) * np.log(2.0 * np.pi * noise) - np.log(weights)).sum()
+            )
 
     def _stacked(self, part: str) -> Any:
         """A part of the coefficients, for all outputs."""

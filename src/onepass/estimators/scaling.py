@@ -13,7 +13,15 @@ from scipy.stats import norm
 from onepass._typing import FloatArray
 from onepass.files.state import Arrays, sized
 
-__all__ = ["Scaling", "near", "warn_of_scales", "warn_of_targets", "warn_of_unseen", "zero_for_nan"]
+__all__ = [
+    "Scaling",
+    "near",
+    "warn_of_constant",
+    "warn_of_scales",
+    "warn_of_targets",
+    "warn_of_unseen",
+    "zero_for_nan",
+]
 
 _LARGEST_RATIO = 1e3
 _LARGEST_SURPRISE = 10.0  # in standard deviations that the prior gives targets
@@ -29,7 +37,10 @@ class Scaling:
 
     @classmethod
     def of(cls, rows: FloatArray) -> "Scaling":
-        """Take the mean and standard deviation of every column; a constant column is only centred."""
+        """Take the mean and standard deviation of every column; a constant column is only centred.
+
+        Of a single row nothing is known to be constant: what is larger than 1 has its size as its scale.
+        """
         if len(rows) == 0:
             return cls.none(rows.shape[1])
         largest = np.abs(rows).max(axis=0, initial=0.0)
@@ -39,7 +50,8 @@ class Scaling:
         std = scaled.std(axis=0)
         constant = std <= 1e-12  # what rounding leaves of a constant column is not its standard deviation
         scale = np.maximum(std * unit, np.finfo(np.float64).tiny)
-        return cls(scaled.mean(axis=0) * unit, np.where(constant, 1.0, scale))
+        unknown = np.maximum(largest, 1.0) if len(rows) == 1 else 1.0
+        return cls(scaled.mean(axis=0) * unit, np.where(constant, unknown, scale))
 
     @classmethod
     def of_near(cls, rows: FloatArray, outliers: float) -> "Scaling":
@@ -52,6 +64,17 @@ class Scaling:
             part = cls.of(rows[kept[:, k], k, None])
             plain.centre[k], plain.scale[k] = part.centre[0], part.scale[0]
         return plain
+
+    @classmethod
+    def of_targets(cls, targets: FloatArray, outliers: float) -> "Scaling":
+        """Take the statistics of `of_near`; the scale of numbers that are all equal is their size, or 1 of zeros.
+
+        How much targets vary can't be told from one of them: of a price of 200,000 the next may be away by its size,
+        and hardly by 1.
+        """
+        found = cls.of_near(targets, outliers)
+        equal = constant_columns(targets, outliers) & (found.centre != 0.0)
+        return cls(found.centre, np.where(equal, np.abs(found.centre), found.scale))
 
     @classmethod
     def of_entries(cls, rows: Any) -> "Scaling":
@@ -118,6 +141,15 @@ class Scaling:
     def undo(self, rows: FloatArray) -> FloatArray:
         """Bring standardised rows back, ``(n, d)``."""
         return rows * self.scale + self.centre
+
+
+def constant_columns(values: FloatArray, outliers: float) -> NDArray[np.bool_]:
+    """Which columns ``(q,)`` have one value in all rows in which they are known and not wild, up to rounding."""
+    kept = near(values, outliers)
+    high = np.where(kept, values, -np.inf).max(axis=0, initial=-np.inf)
+    low = np.where(kept, values, np.inf).min(axis=0, initial=np.inf)
+    with np.errstate(over="ignore"):  # the difference of two numbers near the largest there are
+        return np.asarray(kept.any(axis=0) & (high - low <= 2e-12 * np.maximum(np.abs(high), np.abs(low))))
 
 
 def near(values: FloatArray, outliers: float) -> NDArray[np.bool_]:
@@ -197,6 +229,19 @@ def warn_of_unseen(targets: FloatArray) -> None:
         warnings.warn(
             f"output {k} was not observed in the first {len(targets)} rows, by which targets are standardised, so that "
             "it is learned as it comes: raise warm_up, or scale that output",
+            stacklevel=9,
+        )
+
+
+def warn_of_constant(targets: FloatArray, outliers: float) -> None:
+    """Warn of targets that are all equal in the rows by which they are standardised."""
+    for k in np.flatnonzero(constant_columns(targets, outliers)):
+        which = f"targets of output {k}" if targets.shape[1] > 1 else "targets"
+        value = targets[~np.isnan(targets[:, k]), k][0]
+        warnings.warn(
+            f"the {which} are all {value:g} in the first {len(targets)} rows, by which targets are standardised, so "
+            f"that their scale is taken as {abs(value) or 1.0:g}: raise warm_up, shuffle the rows, or scale the "
+            "targets and pass standardize=False",
             stacklevel=9,
         )
 

@@ -109,13 +109,13 @@ def _network(target: Target, settings: Settings) -> Any:
 
 
 def _perceptron(n_features: int, target: Target, settings: Settings) -> Any:
-    options, prior = _shared_options(target, settings), settings.prior_scale
+    options, prior = {"intercept_scale": INTERCEPT_SCALE, **_shared_options(target, settings)}, settings.prior_scale
     options["covariance"] = settings.covariance or _default_covariance(n_features, target, settings.activation)
     _check_covariance(options["covariance"], n_features, target)
     options["prior_scale"] = 1.0 if prior == SAMPLE_PRIOR else prior.scales if isinstance(prior, Prior) else prior
     classes = isinstance(target, ClassTarget)
     if options["covariance"] in ("low_rank", "auto"):  # which networks have, also those without hidden layers
-        options = {"intercept_scale": INTERCEPT_SCALE, **options, "hidden_layer_sizes": ()}
+        options = {**options, "hidden_layer_sizes": ()}
         return (BayesianMLPClassifier if classes else BayesianMLPRegressor)(**options)
     if isinstance(target, CountTarget):
         options.setdefault("activation", "exp")

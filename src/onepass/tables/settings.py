@@ -121,7 +121,9 @@ def _perceptron(n_features: int, target: Target, settings: Settings) -> Any:
         options.setdefault("activation", "exp")
     elif isinstance(target, NumberTarget) and isinstance(prior, Prior) and settings.noise is None:
         options["noise_start"] = prior.noise
-    return (BayesianPerceptronClassifier if classes else BayesianPerceptronRegressor)(**options)
+    estimator = (BayesianPerceptronClassifier if classes else BayesianPerceptronRegressor)(**options)
+    estimator.expect_scaled_targets()  # see onepass.tables.targets
+    return estimator
 
 
 def _shared_options(target: Target, settings: Settings) -> dict[str, Any]:

@@ -230,3 +230,23 @@ def test_one_member_that_fails_takes_all_others_back(method: str, monkeypatch: p
         one.learn(X, y)
     np.testing.assert_array_equal(ensemble.members[0].mean, other.members[0].mean)
     np.testing.assert_array_equal(ensemble.members[1].mean, other.members[1].mean)
+
+
+def test_rows_are_predicted_by_members_as_they_count_just_before_each_row() -> None:
+    X, y = problem()
+    whole, single = (perceptrons(0.1, 1.0, 1e8) for _ in range(2))
+    predicted = whole.predict_then_learn(X, y)
+    one_by_one = [single.predict_then_learn(X[i : i + 1], y[i : i + 1]) for i in range(len(y))]
+    for name in ("mean", "var", "noise_var"):
+        np.testing.assert_allclose(getattr(predicted, name), [getattr(row, name)[0] for row in one_by_one], rtol=1e-7)
+    assert predicted.var[20:].max() < 1.0  # not that of the widest prior
+
+
+def test_a_prediction_leaves_out_priors_that_are_unlikely_from_variances() -> None:
+    X, y = problem()
+    ensemble = perceptrons(0.1, 1.0, 1e8).learn(X[:30], y[:30])
+    assert 0.0 < ensemble.weights[2] < 0.02
+    assert ensemble.likely_weights[2] == 0.0
+    before = ensemble.predict(X[30:31])
+    row = ensemble.predict_then_learn(X[30:31], y[30:31])
+    np.testing.assert_allclose(row, before, rtol=1e-9)

@@ -14,9 +14,12 @@ from onepass import (
     BayesianPerceptronRegressor,
 )
 from onepass.files.versions import VersionedFile
+from onepass.tables.columns.encoding import Encoding
+from onepass.tables.columns.number import Number
 from onepass.tables.contest import CONTEST_ROWS, Contest
 from onepass.tables.inputs import Inputs, Position, steps
 from onepass.tables.model import TabularModel
+from onepass.tables.rows import Rows
 from onepass.tables.schema import SchemaOptions, infer_model
 from onepass.tables.settings import Settings, make_estimator, settle_kind
 from onepass.tables.targets import ClassTarget, NumberTarget
@@ -48,6 +51,19 @@ def fitted(folder: Path, y: Any, passes: int = 1, task: str | None = None, **set
     model, _ = infer_model(sources, options, rereadable=True)
     train(TrainingRun(model, VersionedFile(folder / "a.onepass"), inputs, sources))
     return model
+
+
+@pytest.mark.parametrize("kind", ["perceptron", "auto"])
+@pytest.mark.parametrize("n", [300, len(X)], ids=["undecided", "decided"])
+def test_the_evidence_of_weighted_rows_is_a_weighted_mean_in_own_units(kind: str, n: int) -> None:
+    target, weights = NumberTarget("y", 5.0, 20.0), np.random.default_rng(3).choice([0.1, 0.5, 1.0], size=n)
+    encoding = Encoding((Number("a", 0.0, 1.0, False), Number("b", 0.0, 1.0, False)), {})
+    model = TabularModel(encoding, target, Settings(kind, prior_scale=1.0, weight="w"))
+    predicted = model.predict_then_learn(Rows(X[:n], LINEAR[:n], (), n, weights=weights))
+    density = target.log_density(LINEAR[:n], predicted.log_density)
+    words = dict(model.facts())["evidence"]
+    assert float(words.split(",")[0]) == pytest.approx(np.average(density, weights=weights), abs=1e-3)
+    assert words.endswith("weighed by w")
 
 
 def test_a_network_answers_where_features_act_together(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from onepass.tables.columns.inference import infer
 from onepass.tables.inputs import Inputs, steps
 from onepass.tables.model import TabularModel
 from onepass.tables.prior_inference import column_groups, evident_scales, infer_prior
+from onepass.tables.readers.batches import RowBatch
 from onepass.tables.schema import SchemaOptions, infer_model
 from onepass.tables.settings import Settings
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget
@@ -195,3 +196,17 @@ def test_thousands_of_features_keep_the_correlations_known_best(tmp_path: Path) 
     assert errors[0] < 0.8 * errors[1]
     (weights,) = model.weights().values()
     assert len(weights) == 200
+
+
+def test_scales_side_by_side_are_those_of_standardised_targets(tmp_path: Path) -> None:
+    x = np.random.default_rng(1).normal(size=400)
+    y = 5e4 + 1e3 * x + np.random.default_rng(2).normal(0.0, 100.0, 400)
+    model = learned(tmp_path, table_of(y, x=x), model_kind="perceptron", prior_scale="auto")
+    assert len(model.estimator.prior_weights_) == 4
+    fresh = TabularModel(model.encoding, model.target, Settings("perceptron", prior_scale="auto"))
+    (batch,) = table_of(y, x=x).to_batches()
+    rows = fresh.rows([RowBatch(batch, 0, lambda: range(400))])
+    predicted = fresh.predict_then_learn(rows)
+    gaps = np.abs(rows.y - predicted.mean) / np.sqrt(predicted.var + predicted.noise_var)
+    assert 0.4 < np.mean(gaps < 0.674) < 0.6
+    assert predicted.log_density.sum() == pytest.approx(fresh.estimator.log_evidence_, abs=3.0)

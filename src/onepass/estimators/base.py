@@ -497,6 +497,12 @@ class OnePassEstimator(SavableEstimator):
         return float(self._evidence - self._unscored_evidence - self._log_scales @ n_scored)
 
     @property
+    def weight_sum_(self) -> float:
+        """Sum of the weights of all rows that were learned; of rows without weights their number."""
+        check_is_fitted(self)
+        return float(np.max(self._n_observed))
+
+    @property
     def _evidence(self) -> float:
         """Log evidence of all rows, standardised."""
         return float(sum(ensemble.log_evidence for ensemble in self._ensembles))

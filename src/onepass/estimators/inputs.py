@@ -47,8 +47,13 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
 
     _categories: Categories | None = None
     _auto_scales: tuple[float, ...] = SCALES
+    _wide_scales: tuple[float, ...] = ()  # more of them, for targets in units of their own
     _target_checks: dict[str, Any] = {}  # noqa: RUF012 (what scikit-learn is told of the targets)
     _sparse_models = True  # whether the models can take sparse rows
+
+    def expect_scaled_targets(self) -> None:
+        """Be told that targets come in units of their scale: ``prior_scale="auto"`` has no priors for others then."""
+        self._wide_scales = ()
 
     def _check_parameters(self) -> None:
         scale = self.prior_scale

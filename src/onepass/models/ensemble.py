@@ -24,7 +24,7 @@ from onepass.files.registry import savable
 from onepass.files.state import Arrays, Parameters, as_number
 from onepass.likelihoods.counts import COUNT_NAMES, count_interval
 from onepass.likelihoods.mixtures import likely_weights, mixture_moments, mixture_quantile
-from onepass.models.mixing import WORTH_THREADS, log_mixture, mixed_scores, snapshot, stacked
+from onepass.models.mixing import WORTH_THREADS, log_mixture, mixed_prediction, mixed_scores, snapshot, stacked
 from onepass.models.network import BayesianNetwork
 from onepass.models.network.priors import NetworkPrior
 from onepass.models.perceptron import Prediction, RowScores
@@ -74,8 +74,8 @@ class Ensemble:
 
     @property
     def likely_weights(self) -> FloatArray:
-        """The same for variances, without hypotheses that are unlikely."""
-        pairs = zip(self._weighting.weights, self.members, strict=True)
+        """The same for variances, without members and hypotheses that are unlikely."""
+        pairs = zip(self._weighting.likely, self.members, strict=True)
         return np.concatenate(
             [weight * likely_weights(np.array([own for own, _ in member.hypotheses])) for weight, member in pairs]
         )
@@ -116,7 +116,7 @@ class Ensemble:
         return self
 
     def predict_then_learn(self, X: Any, y: Any, *, return_outlier_probability: bool = False) -> Any:
-        """Predict every row just before learning it; members count as they did before the first of them.
+        """Predict every row just before learning it; how members count then is for the weighting to say.
 
         Returns the `Prediction` or, with ``return_outlier_probability``, a pair: the prediction, and for each row the
         probability that its target was not to be trusted, ``(n,)``.
@@ -135,9 +135,11 @@ class Ensemble:
             if len(self.members) == 1:
                 return predictions[0], scores[0]
             log_densities = np.array([own.log_densities for own in scores])
-            mixture = self._mixture(self._weighting.weights, stacked(predictions))
-            mixed = self._mixed_scores(scores, log_densities)
-            self._weigh(log_densities * _powers(options))
+            evident = log_densities * _powers(options)
+            weights = self._weighting.before_rows(evident)
+            mixture = mixed_prediction(weights, stacked(predictions))
+            mixed = _mixed_scores(weights, scores, log_densities)
+            self._weigh(evident)
         return mixture, mixed
 
     def predict(self, X: Any, **options: Any) -> Prediction:
@@ -162,13 +164,6 @@ class Ensemble:
     @property
     def _evidences(self) -> list[float]:
         return [member.log_evidence for member in self.members]
-
-    def _mixed_scores(self, scores: Sequence[RowScores], log_densities: FloatArray) -> RowScores:
-        """The mixture's scores from those of its members, and the log densities ``(members, n)`` that they had."""
-        mixture = log_mixture(self._weighting.weights, log_densities)
-        after = np.exp(log_densities - mixture) * self.weights[:, None]  # weights given each row
-        outliers = (after * [own.outliers for own in scores]).sum(axis=0)
-        return RowScores(mixture, outliers, (after * [own.changes for own in scores]).sum(axis=0))
 
     def _weigh(self, log_densities: FloatArray) -> None:
         """Update the weights by the log densities ``(members, n)`` of new rows."""
@@ -297,7 +292,7 @@ class BayesianCommittee(Ensemble):
             logs = [
                 member._densities_of(part, y, own) for member, part, own in zip(self.members, each, scores, strict=True)
             ]
-            mixed = self._mixed_scores(scores, np.array(logs))
+            mixed = _mixed_scores(self._weighting.before_rows(np.array(logs)), scores, np.array(logs))
             self._weigh_by_scores(scores, _powers(options))
         return mixture, mixed
 
@@ -412,6 +407,14 @@ class BayesianCommittee(Ensemble):
         if self.members[0].observation in ("gaussian", *COUNT_NAMES):
             return super()._mixture_noise(weights, parts, mean, var)
         return np.maximum(mean * (1.0 - mean) - var, 0.0)
+
+
+def _mixed_scores(weights: FloatArray, scores: Sequence[RowScores], log_densities: FloatArray) -> RowScores:
+    """A mixture's scores from those of its members, their weights ``(k, n)`` and the log densities that they had."""
+    mixture = log_mixture(weights, log_densities)
+    after = np.exp(log_densities - mixture) * weights  # weights given each row
+    outliers = (after * [own.outliers for own in scores]).sum(axis=0)
+    return RowScores(mixture, outliers, (after * [own.changes for own in scores]).sum(axis=0))
 
 
 def _powers(options: Any) -> Any:

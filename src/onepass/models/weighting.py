@@ -17,6 +17,7 @@ from onepass._typing import FloatArray
 from onepass._validation import one_of
 from onepass.engine.vector_matches import SCALE_CLIP
 from onepass.files.state import Arrays, sized
+from onepass.likelihoods.mixtures import likely_weights
 
 __all__ = ["WEIGHTINGS", "FadingWeights", "RuleWeights", "Weighting"]
 
@@ -39,6 +40,13 @@ class Weighting(Protocol):
     @property
     def arrays(self) -> Arrays:
         """What the weights follow from, by the names that files have for it."""
+
+    @property
+    def likely(self) -> FloatArray:
+        """The same for variances, ``(k,)``."""
+
+    def before_rows(self, log_densities: FloatArray) -> FloatArray:
+        """Weights ``(k, n)`` just before each of new rows, of which the members gave these log densities ``(k, n)``."""
 
     def updated(self, log_densities: FloatArray, evidences: Sequence[float]) -> Self:
         """Weigh by the log densities ``(k, n)`` of new rows; ``evidences`` are the members' sums over all rows."""
@@ -70,6 +78,20 @@ class FadingWeights:
     def arrays(self) -> Arrays:
         """The faded evidence."""
         return {"evidence": self.evidence}
+
+    @property
+    def likely(self) -> FloatArray:
+        """Without members that are unlikely, as one of a far too wide prior soon is."""
+        return likely_weights(self.weights)
+
+    def before_rows(self, log_densities: FloatArray) -> FloatArray:
+        """Each row is weighed by those before it, so that it does not matter in which blocks rows come."""
+        fading, evidence = np.exp(-1.0 / _MEMORY), self.evidence
+        found = np.empty(log_densities.T.shape)
+        for i, row in enumerate(log_densities.T):
+            found[i] = evidence
+            evidence = fading * evidence + row
+        return np.asarray(softmax(found, axis=1).T)
 
     def updated(self, log_densities: FloatArray, evidences: Sequence[float]) -> Self:
         """Fade what is known and add new rows, the last one in full."""
@@ -164,6 +186,15 @@ class RuleWeights:
             "recent": self.recent.copy(),
             "noise": np.stack([self.noise_scale, self.noise_weight]),
         }
+
+    @property
+    def likely(self) -> FloatArray:
+        """All members: of many each may have little weight."""
+        return self.weights
+
+    def before_rows(self, log_densities: FloatArray) -> FloatArray:
+        """Those before the first row: the mixture's noise too is that of then."""
+        return np.repeat(self.weights[:, None], log_densities.shape[1], axis=1)
 
     def updated(self, log_densities: FloatArray, evidences: Sequence[float], errors: Errors | None = None) -> Self:
         """Weigh by the log densities of new rows, as the rule says; with ``errors`` learn the mixture's noise too."""

@@ -68,7 +68,7 @@ class Contest:
 
     @property
     def log_evidence_(self) -> float:
-        """Sum of the log densities of all rows, each by the one that answered then, before it was learned."""
+        """Sum of the log densities of all rows, weighted, each by the one that answered before it was learned."""
         return self._evidence + (float(self.leader.log_evidence_) if self.is_decided else 0.0)
 
     def settle(self) -> None:
@@ -122,7 +122,7 @@ class Contest:
         self.n_judged += len(ahead)
         pairs = zip(first, second, strict=True)
         answers = PredictedRows(*(np.where(np.reshape(ahead, (-1, *[1] * (a.ndim - 1))), b, a) for a, b in pairs))
-        self._evidence += float(answers.log_density.sum())
+        self._evidence += float((weights * answers.log_density).sum())
         return answers
 
     # Files: the model of a table keeps it.

@@ -47,11 +47,13 @@ def facts(model: "TabularModel") -> Iterator[tuple[str, str]]:
         yield "outliers now", f"{model.estimator.outliers_:.2%} of the targets are not to be trusted"
     if model.estimator.drift == "auto":
         yield "drift now", _drift_believed(model.estimator.drift_)
-    evidence = model.estimator.log_evidence_ / max(model.n_rows, 1)
+    counted = model.n_rows if model.weight is None or not model.n_rows else model.estimator.weight_sum_
+    evidence = model.estimator.log_evidence_ / max(counted, 1e-300)
     if isinstance(model.target, NumberTarget):
         evidence -= float(np.log(model.target.scale))
     of = f" of the logarithm of {model.target.name}" if isinstance(model.target, LogTarget) else ""
-    yield "evidence", f"{evidence:.4f}, the mean log density{of} of a row before it was learned"
+    weighed = "" if model.weight is None else f", weighed by {model.weight}"
+    yield "evidence", f"{evidence:.4f}, the mean log density{of} of a row before it was learned{weighed}"
     if model.estimator.prior_scale == "auto":
         shares = np.atleast_2d(model.estimator.prior_weights_)[0]
         yield "prior weights", ", ".join(f"{share:.2f}" for share in shares)

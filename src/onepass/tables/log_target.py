@@ -67,7 +67,7 @@ def log_target(
     if asked:
         _check_positive(values, target.name)
         return _as_logarithm(target, values, settings.outliers, "as asked")
-    is_plain = settings.noise is None and (settings.hidden or settings.activation in (None, "linear"))
+    is_plain = settings.noise is None and (settings.is_network or settings.activation in (None, "linear"))
     if not is_plain or len(values) < _FEWEST or not (values > 0.0).all() or not _is_skewed(values):
         return target
     gain = _gain(target, _as_logarithm(target, values, settings.outliers, ""), sample, encoding, settings)

@@ -17,13 +17,13 @@ from onepass.tables.columns.inference import BUCKETS, ONE_HOT, infer, notation_o
 from onepass.tables.columns.notation import AS_WRITTEN, Notation
 from onepass.tables.columns.roles import check_weights
 from onepass.tables.columns.text import TextSize
-from onepass.tables.columns.wording import no_such_column
+from onepass.tables.columns.wording import listed, no_such_column
 from onepass.tables.log_target import log_target
 from onepass.tables.model import TabularModel
 from onepass.tables.prior_inference import infer_prior
 from onepass.tables.readers.batches import RowBatch
 from onepass.tables.readers.source import Source
-from onepass.tables.settings import SAMPLE_PRIOR, Settings, settle_kind
+from onepass.tables.settings import MOST_PER_KEY, SAMPLE_PRIOR, Settings, settle_kind
 from onepass.tables.target_inference import infer_target
 from onepass.tables.targets import ClassTarget, NumberTarget, Target
 
@@ -88,7 +88,9 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
         reasons = "; ".join(f"{name}: {why}" for name, why in encoding.ignored.items())
         raise SchemaError(f"{first.name} has no column to learn from{f' ({reasons})' if reasons else ''}")
     settings = options.settings
-    if encoding.texts and settings.covariance is None and not settings.hidden:
+    if by is not None:
+        _check_by(encoding)
+    elif encoding.texts and settings.covariance is None and not settings.is_network:
         settings = replace(settings, covariance="diagonal")  # see onepass.tables.columns.text
     if isinstance(target, NumberTarget) and options.log_target is not False:
         asked = bool(options.log_target)
@@ -102,6 +104,20 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
     for source in sources:
         check_columns(model, source, target=True)
     return model, reason
+
+
+def _check_by(encoding: Encoding) -> None:
+    """Refuse texts: their words are too many for a model per key."""
+    if not encoding.texts:
+        return
+    names = [column.name for column in encoding.texts]
+    are = f"{listed(names, 3)} {'is a text' if len(names) == 1 else 'are texts'}"
+    raise SchemaError(
+        f"{are}, and a model per key has {MOST_PER_KEY} features at most, too few for words; leave "
+        f"{'it' if len(names) == 1 else 'them'} out",
+        setting="by",
+        suggestions={"ignore": ",".join(names)},
+    )
 
 
 def _expected_rows(batches: Sequence[RowBatch], n_files: int) -> float | None:
@@ -125,7 +141,7 @@ def _text_size(target: Target, options: SchemaOptions) -> TextSize:
     """
     settings = options.settings
     n_classes = len(target.labels) if isinstance(target, ClassTarget) else 0
-    if settings.hidden or settings.covariance not in (None, "diagonal"):
+    if settings.is_network or settings.covariance not in (None, "diagonal"):
         buckets = 2**10
     else:
         buckets = 2**14 if n_classes > 2 else 2**16  # only a single output takes sparse rows as they are

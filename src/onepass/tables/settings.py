@@ -18,7 +18,7 @@ from onepass.tables.contest import Contest
 from onepass.tables.prior_inference import Prior
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
 
-__all__ = ["SAMPLE_PRIOR", "Settings", "make_estimator", "settle_kind"]
+__all__ = ["MOST_PER_KEY", "SAMPLE_PRIOR", "Settings", "make_estimator", "settle_kind"]
 
 _MOST_FULL = 10_000  # features up to which all correlations between weights may be asked for
 SAMPLE_PRIOR = "sample"  # the scales of the prior are to be inferred from the first rows
@@ -26,7 +26,8 @@ HIDDEN = (50,)  # units of a network that nobody gave any
 # Multiply-adds up to which a network is tried, some 1.2 ms per row (any full covariance) and 20 s for all rows.
 _MOST_PER_ROW, _MOST_IN_ALL = 6_100_000, 100_000_000_000
 _PER_SECOND = 5e9
-_MOST_PER_KEY = 200  # features of a model per key: each key has all of their correlations
+MOST_PER_KEY = 200
+"""Features of a model per key: each key has all of their correlations."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,11 @@ class Settings:
     seed: int = 0
     weight: str | None = None  # the column that says how often a row counts
     by: str | None = None  # the column with a model per value
+
+    @property
+    def is_network(self) -> bool:
+        """Whether a network is asked for: where nobody has, the first rows may still choose one."""
+        return bool(self.hidden) or self.model_kind == "network"
 
 
 def settle_kind(settings: Settings, n_features: int, target: Target, n_rows: float | None) -> tuple[Settings, str]:
@@ -90,7 +96,7 @@ def make_estimator(n_features: int, target: Target, settings: Settings) -> Any:
     """An estimator of encoded rows that has learned nothing."""
     if settings.by is not None:
         return _fleet(n_features, target, settings)
-    if settings.hidden or settings.model_kind == "network":
+    if settings.is_network:
         return _network(target, settings)
     if settings.model_kind == "auto" and settings.activation is None and settings.covariance is None:
         return Contest([_perceptron(n_features, target, settings), _network(target, settings)])
@@ -121,7 +127,9 @@ def _perceptron(n_features: int, target: Target, settings: Settings) -> Any:
         options.setdefault("activation", "exp")
     elif isinstance(target, NumberTarget) and isinstance(prior, Prior) and settings.noise is None:
         options["noise_start"] = prior.noise
-    return (BayesianPerceptronClassifier if classes else BayesianPerceptronRegressor)(**options)
+    estimator = (BayesianPerceptronClassifier if classes else BayesianPerceptronRegressor)(**options)
+    estimator.expect_scaled_targets()  # see onepass.tables.targets
+    return estimator
 
 
 def _shared_options(target: Target, settings: Settings) -> dict[str, Any]:
@@ -179,7 +187,7 @@ def _fleet(n_features: int, target: Target, settings: Settings) -> FleetEstimato
     for refused, reason in (
         (isinstance(target, CountTarget), "counts"),
         (n_classes > 2, f"{n_classes} classes"),
-        (settings.hidden != () or settings.model_kind == "network", "hidden layers"),
+        (settings.is_network, "hidden layers"),
         (settings.covariance not in (None, "full"), f"covariance={settings.covariance!r}"),
         (settings.drift != 0.0, "drift"),
         (settings.prior_scale == "auto", "prior_scale='auto': the prior is learned from all keys"),
@@ -190,9 +198,9 @@ def _fleet(n_features: int, target: Target, settings: Settings) -> FleetEstimato
             raise SchemaError(
                 f"a model per key is linear for numbers, or sigmoid for two classes; not with {reason}", setting="by"
             )
-    if n_features > _MOST_PER_KEY:
+    if n_features > MOST_PER_KEY:
         raise SchemaError(
-            f"a model per key has {_MOST_PER_KEY} features at most, got {n_features:,}; leave columns out, or hash "
+            f"a model per key has {MOST_PER_KEY} features at most, got {n_features:,}; leave columns out, or hash "
             "them into fewer buckets",
             setting="by",
             suggestions={"ignore": "a,b", "buckets": "8"},

@@ -527,3 +527,17 @@ def test_a_stream_is_a_run_of_its_own(run: Run, model: Path, tmp_path: Path, mon
     last = onepass.load(model).ledger.runs[-1]
     assert (last.rows, last.files) == (10, ())
     assert abs(time.time() - calendar.timegm(time.strptime(last.when, "%Y-%m-%dT%H:%M:%SZ"))) < 600
+
+
+def test_a_run_that_ends_with_too_many_rejects_leaves_no_progress_behind(
+    run: Run, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, small = tmp_path / "a.csv", ["--checkpoint-every", "10"]
+    rows = [f"{i / 10},van,{12 + i / 10}" for i in range(3000)] + [f"{i},van,none" for i in range(3000)]
+    file.write_text("\n".join(["km,car,price", *rows, ""]))
+    small_blocks(monkeypatch)
+    for _ in range(2):
+        done = run("learn", model, file, *small, "-q")
+        assert (done.code, names(tmp_path)) == (1, {"m", "a.csv"}), done
+        assert "more than --max-rejects" in done.err
+    assert n_rows(model) == 1000

@@ -205,8 +205,8 @@ def run(
         console.aside(f"interrupted after {counted(stop.rows, 'row')}; go on with: {_again()}")
         return INTERRUPTED
     except TooManyRejectsError:
-        if training.start is None:  # the progress is this run's own, and worth nothing
-            partial_path(training.path).unlink(missing_ok=True)
+        if training.progress is None:  # what was saved is this run's own, and worth nothing
+            partial_path(training.target.path).unlink(missing_ok=True)
         raise
     except OSError as error:
         raise click.ClickException(

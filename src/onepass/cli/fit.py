@@ -241,11 +241,10 @@ def _fit_on_dask(
     from onepass.cli.training_run import report
     from onepass.files.checkpoint import to_bytes
     from onepass.tables.ledger import LearnedRun, now
-    from onepass.tables.readers.paths import is_url
 
     names = tuple(file for number, file in enumerate(inputs.files) if inputs.first_row(number) is not None)
     inputs = replace(inputs, files=names, starts=())
-    files = tuple(_whole(file, inputs.reading.part) for file in names if not is_url(file))
+    files = tuple(_whole(file, inputs.reading.part) for file in names)
     try:
         from onepass.integrations.dask.training import cluster, fit_files
     except ImportError as error:
@@ -267,5 +266,8 @@ def _whole(file: str, part: str) -> "LearnedFile":
     """A file that workers learn as a whole; its rows are not counted."""
     from onepass.tables.ledger import LearnedFile
     from onepass.tables.readers.content import content_of
+    from onepass.tables.readers.paths import is_url
 
+    if is_url(file):
+        return LearnedFile.remote(file, None, part)
     return LearnedFile.of(Path(file).name, content_of(file, Path(file).stat().st_size), None, part)

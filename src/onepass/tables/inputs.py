@@ -9,13 +9,14 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 from onepass.tables.ledger import LearnedFile
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.batches import row_blocks
 from onepass.tables.readers.content import Content, ContentReader, head_digest
+from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.options import AS_FOUND, ReadOptions
 from onepass.tables.readers.paths import STDIN, is_url
 from onepass.tables.readers.prefetch import prefetch
@@ -113,12 +114,15 @@ class ContentLog:
         self._reader: ContentReader | None = None
         self._hasher: Executor | None = None
         self._coming: Future[Content] | None = None
+        self._remote: LearnedFile | None = None  # what was at an address when it was begun
 
     @contextmanager
     def reading(self, number: int) -> Iterator[None]:
         """Take along the file of this number for the length of the block."""
         extent, self._number = self._extents[number], number
         if extent is None:
+            file = self._files[number]
+            self._remote = LearnedFile.remote(file, None, self._part) if is_url(file) else None
             yield
             return
         if number not in self._known:
@@ -147,7 +151,9 @@ class ContentLog:
     def end(self, rows: int) -> LearnedFile | None:
         """The file that has been read to its end, with so many rows, if that was for the first time."""
         extent, known = self._extents[self._number], self._known.get(self._number)
-        if extent is None or self._reader is None:
+        if extent is None:
+            return self._end_of_remote(rows)
+        if self._reader is None:
             return None
         if self._coming is not None:
             self._coming.result()
@@ -156,6 +162,15 @@ class ContentLog:
         if known is not None:
             return None
         return LearnedFile.of(os.path.basename(self._files[self._number]), content, rows, self._part)
+
+    def _end_of_remote(self, rows: int) -> LearnedFile | None:
+        if self._remote is None:
+            return None
+        file = LearnedFile.remote(self._files[self._number], None, self._part)
+        if file != self._remote:
+            raise StreamError(f"{file.name} was changed while it was read; let the run begin anew")
+        known = self._known.setdefault(self._number, content := Content(file.size, file.head, ""))
+        return replace(file, rows=rows) if known is content else None
 
 
 def steps(

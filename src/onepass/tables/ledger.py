@@ -1,7 +1,8 @@
 """What a model has learned, run by run: the files by their content, so that none is learned twice under any name.
 
 A file is known by the digest of all of it, whatever it is called now. One that has grown since begins with a content
-that is known, and is learned from there on. The ledger is part of the model and stays small: the oldest of more than
+that is known, and is learned from there on. A file in the net is known by its address, its size and the version that
+its server tells (an ETag, or the time of its last change), so that it need not be fetched to be recognised. The ledger is part of the model and stays small: the oldest of more than
 20,000 files are forgotten.
 """
 
@@ -23,10 +24,10 @@ _MOST_FILES = 20_000
 class LearnedFile:
     """A file that was learned to its end, or as many bytes of it as there were."""
 
-    name: str
+    name: str  # or its address in the net
     size: int
-    head: str  # digest of its first MiB
-    digest: str | None  # of all of it; None: not known, in models of earlier versions
+    head: str  # digest of its first MiB; of a file in the net its version, empty if that is not told
+    digest: str | None  # of all of it; None: not known, in models of earlier versions and of a file in the net
     rows: int | None  # of the file, good or bad; None: not counted
     part: str = ""  # of the file, see `ReadOptions.part`; empty: all of it
 
@@ -34,6 +35,14 @@ class LearnedFile:
     def of(cls, name: str, content: Content, rows: int | None, part: str) -> "LearnedFile":
         """A part of a content under its name."""
         return cls(name, content.size, content.head, content.digest, rows, part)
+
+    @classmethod
+    def remote(cls, url: str, rows: int | None, part: str) -> "LearnedFile":
+        """A part of the file that is at an address now."""
+        from onepass.tables.readers.remote import remote_address, remote_fingerprint  # what few need takes long to load
+
+        found = remote_fingerprint(url)
+        return cls(remote_address(url), found["size"], found["digest"], None, rows, part)
 
     def state(self) -> list[Any]:
         """All of it as data that JSON can hold; short, since there may be thousands."""

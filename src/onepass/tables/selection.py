@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from onepass.tables.ledger import LearnedFile, Ledger
 from onepass.tables.readers.content import HEAD, ContentReader, head_digest, head_digests
 from onepass.tables.readers.errors import StreamError
+from onepass.tables.readers.paths import is_url
 from onepass.tables.readers.source import Source
 
 __all__ = ["KnownContentError", "Selected", "distinct", "select"]
@@ -67,7 +68,7 @@ def select(files: Sequence[str], sources: Sequence[Source], ledger: Ledger, part
     chosen = []
     for file, source in zip(files, sources, strict=True):
         if source.extent is None:
-            chosen.append(Selected(file, 0))
+            chosen.append(_of_address(file, source, known, ledger) if is_url(file) else Selected(file, 0))
             continue
         size = source.extent.size
         found = _learned_before(file, source, known)
@@ -81,6 +82,27 @@ def select(files: Sequence[str], sources: Sequence[Source], ledger: Ledger, part
         here.setdefault(size, []).append(file)
         chosen.append(Selected(file, 0))
     return chosen
+
+
+def _of_address(url: str, source: Source, known: Sequence[LearnedFile], ledger: Ledger) -> Selected:
+    """What is done with a file in the net: it is known by its address and its version."""
+    at_address = [file for file in known if file.name == source.name]
+    if not at_address:
+        return Selected(source.name, 0)
+    now = LearnedFile.remote(url, None, "")
+    same = [file for file in at_address if (file.size, file.head) == (now.size, now.head)]
+    before = _before((same or at_address)[0], source.name, ledger)
+    if same and now.head:
+        return Selected(source.name, None, f"was {before}")
+    if same:
+        return Selected(source.name, 0, f"was {before}; its server does not tell whether it has changed: learned whole")
+    return Selected(source.name, 0, f"has changed since it was {before}; learned whole, with all rows that it had then")
+
+
+def _before(known: LearnedFile, name: str, ledger: Ledger) -> str:
+    """When a file was learned, and under which name if it was another."""
+    when = ledger.run_of(known).when
+    return f"learned{f' on {when}' if when else ''}{'' if known.name == name else f' as {known.name}'}"
 
 
 def _learned_before(file: str, source: Source, known: Sequence[LearnedFile]) -> LearnedFile | None:
@@ -113,9 +135,7 @@ def _candidates(file: str, size: int, known: Sequence[LearnedFile]) -> Iterator[
 def _continued(file: str, source: Source, known: LearnedFile, ledger: Ledger) -> Selected:
     extent = source.extent
     assert extent is not None
-    when = ledger.run_of(known).when
-    under = "" if known.name == os.path.basename(file) else f" as {known.name}"
-    before = f"learned{f' on {when}' if when else ''}{under}"
+    before = _before(known, os.path.basename(file), ledger)
     if known.size == extent.size:
         return Selected(file, None, f"was {before}")
     with open(file, "rb", buffering=0) as opened:

@@ -6,9 +6,11 @@ import hashlib
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -541,3 +543,59 @@ def test_a_run_that_ends_with_too_many_rejects_leaves_no_progress_behind(
         assert (done.code, names(tmp_path)) == (1, {"m", "a.csv"}), done
         assert "more than --max-rejects" in done.err
     assert n_rows(model) == 1000
+
+
+# Parts of files.
+
+
+def notes(done: Done) -> list[str]:
+    return [event["text"] for event in done.events if event["event"] == "note"]
+
+
+def test_rows_that_may_count_twice_are_told(run: Run, model: Path, tmp_path: Path) -> None:
+    file = write_csv(tmp_path / "a.csv", ROWS[1000:1200])
+    some = learned(run("learn", model, file, "--where", "km > 10", "--json"))
+    assert 0 < some < 200
+    assert learned(run("learn", model, file, "--where", "km > 10", "--json")) == 0
+    for more, new in ((["--where", "km > 10.0"], some), ([], 200), (["--where", "km < 5"], 0), ([], 0)):
+        done = run("learn", model, file, *more, "--json")
+        assert learned(done) == new
+        told = "was learned on 2023-11-14T22:13:20Z" + (", with where km > 10" if new else " and is left out")
+        assert told in notes(done)[0]
+        assert ("count twice" in notes(done)[0]) == (new > 0)
+
+
+def test_a_file_that_was_learned_whole_and_has_grown_is_not_learned_by_a_condition(
+    run: Run, model: Path, tmp_path: Path
+) -> None:
+    file = write_csv(tmp_path / "a.csv", ROWS[1000:1200])
+    assert learned(run("learn", model, file, "--json")) == 200
+    write_csv(file, ROWS[1000:1300])
+    done = run("learn", model, file, "--where", "km > 10", "-q")
+    assert done.code == 1
+    assert "with all rows, so that it can't be told which of those that a condition keeps are new; " in done.err
+    assert learned(run("learn", model, file, "--json")) == 100
+
+
+def test_a_table_of_a_database_is_the_same_named_or_not(run: Run, model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "data.db"
+
+    def insert(table: str, begin: int, end: int) -> None:
+        with closing(sqlite3.connect(file)) as opened:
+            opened.execute(f"create table if not exists {table} (km, car, price)")
+            opened.executemany(f"insert into {table} values (:km, :car, :price)", ROWS[begin:end])
+            opened.commit()
+
+    insert("t", 1000, 1100)
+    assert learned(run("learn", model, file, "--json")) == 100
+    for more in (["--table", "t"], [], ["--where", "km > 10"]):
+        assert learned(run("learn", model, file, *more, "--json")) == 0
+    done = run("learn", model, file, "--sql", "select * from t limit 10", "--json")
+    assert learned(done) == 10
+    assert "with table t; rows that were learned then and are read now as well count twice" in notes(done)[0]
+    insert("u", 1100, 1110)
+    done = run("learn", model, file, "--table", "u", "--json")
+    assert (learned(done), notes(done)) == (10, [])
+    done = run("learn", model, file, "--table", "t", "--json")
+    assert learned(done) == 100
+    assert "data.db has another content than what was learned on" in notes(done)[0]

@@ -244,7 +244,8 @@ def _fit_on_dask(
 
     names = tuple(file for number, file in enumerate(inputs.files) if inputs.first_row(number) is not None)
     inputs = replace(inputs, files=names, starts=())
-    files = tuple(_whole(file, inputs.reading.part) for file in names)
+    sources = inputs.sources()
+    files = tuple(_whole(file, inputs.reading.part(source.table)) for file, source in zip(names, sources, strict=True))
     try:
         from onepass.integrations.dask.training import cluster, fit_files
     except ImportError as error:

@@ -85,14 +85,14 @@ def only_writer(path: Path, wait: float) -> "Iterator[VersionedFile]":
 
 def given_files(files: tuple[str, ...], again: bool, console: Console) -> tuple[str, ...]:
     """The files that are meant, each once unless it is to be learned again; those named before are told."""
-    from onepass.tables.readers.paths import expand
+    from onepass.tables.readers.paths import expand, shown
     from onepass.tables.selection import distinct
 
     found = tuple(expand(files))
     if again:
         return found
     found, named_before = distinct(found)
-    for file in dict.fromkeys(named_before):
+    for file in dict.fromkeys(map(shown, named_before)):
         console.aside(f"{file} is given several times and counts once; --again learns it as often")
     return found
 
@@ -106,7 +106,7 @@ def without_known(
     if again or inputs.is_stream:
         return inputs
     try:
-        selected = select(inputs.files, sources, ledger, inputs.reading.part)
+        selected = select(inputs.files, sources, ledger, inputs.reading)
     except KnownContentError as error:
         raise click.ClickException(f"{error}; --again learns all of it once more.") from None
     for one in selected:

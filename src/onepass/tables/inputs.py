@@ -105,7 +105,8 @@ class ContentLog:
     def __init__(
         self, inputs: Inputs, sources: Sequence[Source], learned: Mapping[int, LearnedFile] | None = None
     ) -> None:
-        self._files, self._part = inputs.files, inputs.reading.part
+        self._files = inputs.files
+        self._parts = [inputs.reading.part(source.table) for source in sources]
         self._extents = [source.extent for source in sources]
         self._known = {
             number: Content(file.size, file.head, file.digest or "") for number, file in (learned or {}).items()
@@ -122,7 +123,7 @@ class ContentLog:
         extent, self._number = self._extents[number], number
         if extent is None:
             file = self._files[number]
-            self._remote = LearnedFile.remote(file, None, self._part) if is_url(file) else None
+            self._remote = LearnedFile.remote(file, None, self._parts[number]) if is_url(file) else None
             yield
             return
         if number not in self._known:
@@ -161,12 +162,12 @@ class ContentLog:
         self._known[self._number] = content
         if known is not None:
             return None
-        return LearnedFile.of(os.path.basename(self._files[self._number]), content, rows, self._part)
+        return LearnedFile.of(os.path.basename(self._files[self._number]), content, rows, self._parts[self._number])
 
     def _end_of_remote(self, rows: int) -> LearnedFile | None:
         if self._remote is None:
             return None
-        file = LearnedFile.remote(self._files[self._number], None, self._part)
+        file = LearnedFile.remote(self._files[self._number], None, self._parts[self._number])
         if file != self._remote:
             raise StreamError(f"{file.name} was changed while it was read; let the run begin anew")
         known = self._known.setdefault(self._number, content := Content(file.size, file.head, ""))

@@ -2,8 +2,8 @@
 
 A file is known by the digest of all of it, whatever it is called now. One that has grown since begins with a content
 that is known, and is learned from there on. A file in the net is known by its address, its size and the version that
-its server tells (an ETag, or the time of its last change), so that it need not be fetched to be recognised. The ledger is part of the model and stays small: the oldest of more than
-20,000 files are forgotten.
+its server tells (an ETag, or the time of its last change), so that it need not be fetched to be recognised. The
+ledger is part of the model and stays small: the oldest of more than 20,000 files are forgotten.
 """
 
 import os

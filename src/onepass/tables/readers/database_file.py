@@ -40,7 +40,8 @@ class _DatabaseFile(TableFile):
             )
         self._chosen = ""
         with self._told():
-            self._query = options.sql or f"select * from {_quoted(self._table(options.table))}"
+            self.table = "" if options.sql else self._table(options.table)
+            self._query = options.sql or f"select * from {_quoted(self.table)}"
             self._total = 0 if options.sql else self._count()
             self._names = self._columns()
         twice = sorted({name for name in self._names if self._names.count(name) > 1})

@@ -60,7 +60,7 @@ class FilteredTable(TableFile):
 
     def __init__(self, table: TableFile, condition: Condition) -> None:
         self.name = table.name
-        self.extent = table.extent
+        self.extent, self.table = table.extent, table.table
         self._table, self._condition, self._kinds = table, condition, condition.kinds()
         names = table.columns()
         missing = [] if names is None else [column for column in self._kinds if column not in names]

@@ -599,3 +599,23 @@ def test_a_table_of_a_database_is_the_same_named_or_not(run: Run, model: Path, t
     done = run("learn", model, file, "--table", "t", "--json")
     assert learned(done) == 100
     assert "data.db has another content than what was learned on" in notes(done)[0]
+
+
+def test_a_model_that_has_nothing_to_learn_is_written_elsewhere_all_the_same(
+    run: Run, model: Path, tmp_path: Path
+) -> None:
+    file = write_csv(tmp_path / "start.csv", ROWS[:1000])
+    done = run("learn", model, file, "--out", tmp_path / "new", "--json")
+    assert (learned(done), done.events[-1]["model"]) == (0, str(tmp_path / "new"))
+    assert (tmp_path / "new").read_bytes() == model.read_bytes()
+
+
+def test_copies_are_no_other_files_when_a_model_is_made_anew(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(write_csv(tmp_path / "a.csv", ROWS[:100]), "b.csv")
+    for _ in range(2):
+        assert run("fit", "a.csv", "b.csv", "--target", "price", "-q").code == 0
+    write_csv(tmp_path / "b.csv", ROWS[:200])
+    assert "is not a model of 'price' learned from these files" in run("fit", "a.csv", "b.csv", "--target", "price").err

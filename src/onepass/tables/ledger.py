@@ -116,11 +116,13 @@ class Ledger:
         return next(run for run in reversed(self.runs) if file in run.files)
 
     def is_one_run_of(self, files: Sequence[Content], passes: int) -> bool:
-        """Whether nothing was learned but these files, in one run; of their contents the beginning is looked at."""
+        """Whether nothing was learned but these files, in one run; of their contents the beginning is looked at.
+
+        A content that is given several times may have been learned once.
+        """
         if len(self.runs) != 1 or self.runs[0].passes != passes:
             return False
-        known = [(file.size, file.head) for file in self.runs[0].files]
-        return known == [(file.size, file.head) for file in files]
+        return {(file.size, file.head) for file in self.runs[0].files} == {(file.size, file.head) for file in files}
 
     def state(self) -> Parameters:
         """All of it as data that JSON can hold."""

@@ -484,6 +484,9 @@ def test_a_fit_that_replaced_a_model_can_be_undone(run: Run, model: Path, tmp_pa
     assert n_rows(model) == 100
     assert run("undo", model, "-q").code == 0
     assert model.read_bytes() == before
+    same = write_csv(tmp_path / "b.csv", ROWS[1000:2000])
+    assert run("fit", same, "--target", "price", "--model", model, "-q").code == 0
+    assert run("undo", model).out.endswith("it has seen 1,000 rows, as before\n")
 
 
 def test_learning_into_another_file_leaves_the_model_alone(
@@ -619,3 +622,19 @@ def test_copies_are_no_other_files_when_a_model_is_made_anew(
         assert run("fit", "a.csv", "b.csv", "--target", "price", "-q").code == 0
     write_csv(tmp_path / "b.csv", ROWS[:200])
     assert "is not a model of 'price' learned from these files" in run("fit", "a.csv", "b.csv", "--target", "price").err
+
+
+@pytest.mark.parametrize("cut", ["2.5,va", "2.5,van,1e"])
+def test_a_last_line_that_was_rejected_is_learned_once_it_is_whole(
+    run: Run, model: Path, tmp_path: Path, cut: str
+) -> None:
+    file = tmp_path / "log.csv"
+    file.write_text(f"km,car,price\n1.5,van,12.1\n{cut}")
+    assert run("learn", model, file, "-q", "--max-rejects", "100%").code == 3
+    assert learned(run("learn", model, file, "--json")) == 0
+    file.write_text(
+        "km,car,price\n1.5,van,12.1\n" + {"2.5,va": "2.5,van,13"}.get(cut, "2.5,van,1e1") + "\n3,van,15.5\n"
+    )
+    assert learned(run("learn", model, file, "--json")) == 2
+    assert n_rows(model) == 1003
+    assert learned(run("learn", model, file, "--json")) == 0

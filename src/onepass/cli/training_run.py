@@ -108,7 +108,9 @@ def without_known(
     try:
         selected = select(inputs.files, sources, ledger, inputs.reading)
     except KnownContentError as error:
-        raise click.ClickException(f"{error}; --again learns all of it once more.") from None
+        raise click.ClickException(
+            f"{error}; --again learns all of it once more, and 'onepass undo' takes back the last run first."
+        ) from None
     for one in selected:
         if one.start is None:
             console.aside(f"{one.file} {one.reason} and is left out; --again learns it once more")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from onepass.tables.ledger import LearnedFile
 from onepass.tables.model import TabularModel
-from onepass.tables.readers.batches import row_blocks
+from onepass.tables.readers.batches import RowBlock, row_blocks
 from onepass.tables.readers.content import Content, ContentReader, head_digest
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.options import AS_FOUND, ReadOptions
@@ -220,10 +220,21 @@ def _steps_of_file(
             position = Position(turn, number + 1) if last else Position(turn, number, block.end)
             step = Step(model.rows(block.batches), source.name, position, block.share)
             if log is not None and last:
-                step = step._replace(learned=log.end(block.end))
+                step = step._replace(learned=_with_open_end(log.end(block.end), block, step.rows))
             elif log is not None:
                 step = step._replace(content=log.so_far(block.share))
             yield step
+
+
+def _with_open_end(file: LearnedFile | None, block: RowBlock, rows: Rows) -> LearnedFile | None:
+    """A file whose last record, if it was rejected, may still be completed: nothing was learned of it."""
+    batch = block.batches[-1]
+    if file is None or not rows.rejects:
+        return file
+    if any(one.before >= block.end for one in batch.malformed):
+        return replace(file, goes_on=block.end)
+    rejected = len(batch) and max(one.line for one in rows.rejects) == batch.lines[-1]
+    return replace(file, goes_on=block.end - 1) if rejected else file
 
 
 def _with_end(items: Iterable[T], *, wait: bool) -> Iterator[tuple[T, bool]]:

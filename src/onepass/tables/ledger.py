@@ -30,6 +30,8 @@ class LearnedFile:
     digest: str | None  # of all of it; None: not known, in models of earlier versions and of a file in the net
     rows: int | None  # of the file, good or bad; None: not counted
     part: str = ""  # of the file, see `ReadOptions.part`; empty: all of it
+    goes_on: int | None = None
+    """The first row of what may be added, if the last line was not whole and was rejected; None: all rows stay."""
 
     @classmethod
     def of(cls, name: str, content: Content, rows: int | None, part: str) -> "LearnedFile":
@@ -46,15 +48,25 @@ class LearnedFile:
 
     def state(self) -> list[Any]:
         """All of it as data that JSON can hold; short, since there may be thousands."""
-        return [self.name, self.size, self.head, self.digest, self.rows, *([self.part] if self.part else [])]
+        more = [self.part, self.goes_on] if self.goes_on is not None else [self.part] if self.part else []
+        return [self.name, self.size, self.head, self.digest, self.rows, *more]
 
     @classmethod
     def from_state(cls, state: Any) -> "LearnedFile":
         """Make the file that `state` described."""
-        name, size, head, digest, rows, *part = state
+        name, size, head, digest, rows, *more = state
+        part, goes_on = more[:1], [as_tally(row, "goes_on") for row in more[1:]]
         if not all(isinstance(one, str) for one in (name, head, *part)) or not isinstance(digest, str | None):
             raise ValueError("a file of the ledger must have a name and digests")
-        return cls(name, as_tally(size, "size"), head, digest, None if rows is None else as_tally(rows, "rows"), *part)
+        return cls(
+            name,
+            as_tally(size, "size"),
+            head,
+            digest,
+            None if rows is None else as_tally(rows, "rows"),
+            *part,
+            *goes_on,
+        )
 
 
 @dataclass(frozen=True)

@@ -192,6 +192,8 @@ def _continued(file: str, source: Source, part: _Part, known: LearnedFile, ledge
         why = "and such a file can't be learned from there on"
     elif known.part != part.words:
         why = "with all rows, so that it can't be told which of those that a condition keeps are new"
+    elif b"\n" not in (last, following) and following != b"\r" and known.goes_on is not None:
+        return Selected(file, known.goes_on, f"has grown since it was {before}; learned from its last line then on")
     elif b"\n" not in (last, following) and following != b"\r":
         why = "when its last line was not whole, so that one row would be learned twice"
     else:

@@ -238,6 +238,7 @@ def _fit_on_dask(
     scheduler: str | None,
     rounds: int,
 ) -> int:
+    from onepass.cli.left_out import tell_left_out
     from onepass.cli.training_run import report
     from onepass.files.checkpoint import to_bytes
     from onepass.tables.ledger import LearnedRun, now
@@ -254,12 +255,14 @@ def _fit_on_dask(
         sizes = {"worker": len(client.nthreads()), "file": len(inputs.files), "round": rounds}
         console.fact("cluster", ", ".join(counted(n, what) for what, n in sizes.items()))
         console.start()
-        for one in fit_files(model, inputs, client, rounds, lambda done, total: console.advance(0, done / total, 0)):
+        found = fit_files(model, inputs, client, rounds, lambda done, total: console.advance(0, done / total, 0))
+        for one in found:
             logs.rejects.add(one.file, one.rejects, one.total - len(one.rejects))
     logs.rejects.judge(model.n_rows + logs.rejects.count, 1.0)
     logs.rejects.judge_all()
     model.ledger = model.ledger.with_run(LearnedRun(now(), model.n_rows, model.n_rejected, 1, files))
     written.write(to_bytes(model))
+    tell_left_out(console, inputs.reading.where, found)
     return report(model, written.path, logs, console, 0)
 
 

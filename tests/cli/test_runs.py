@@ -6,9 +6,11 @@ import hashlib
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -482,6 +484,9 @@ def test_a_fit_that_replaced_a_model_can_be_undone(run: Run, model: Path, tmp_pa
     assert n_rows(model) == 100
     assert run("undo", model, "-q").code == 0
     assert model.read_bytes() == before
+    same = write_csv(tmp_path / "b.csv", ROWS[1000:2000])
+    assert run("fit", same, "--target", "price", "--model", model, "-q").code == 0
+    assert run("undo", model).out.endswith("it has seen 1,000 rows, as before\n")
 
 
 def test_learning_into_another_file_leaves_the_model_alone(
@@ -527,3 +532,109 @@ def test_a_stream_is_a_run_of_its_own(run: Run, model: Path, tmp_path: Path, mon
     last = onepass.load(model).ledger.runs[-1]
     assert (last.rows, last.files) == (10, ())
     assert abs(time.time() - calendar.timegm(time.strptime(last.when, "%Y-%m-%dT%H:%M:%SZ"))) < 600
+
+
+def test_a_run_that_ends_with_too_many_rejects_leaves_no_progress_behind(
+    run: Run, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, small = tmp_path / "a.csv", ["--checkpoint-every", "10"]
+    rows = [f"{i / 10},van,{12 + i / 10}" for i in range(3000)] + [f"{i},van,none" for i in range(3000)]
+    file.write_text("\n".join(["km,car,price", *rows, ""]))
+    small_blocks(monkeypatch)
+    for _ in range(2):
+        done = run("learn", model, file, *small, "-q")
+        assert (done.code, names(tmp_path)) == (1, {"m", "a.csv"}), done
+        assert "more than --max-rejects" in done.err
+    assert n_rows(model) == 1000
+
+
+# Parts of files.
+
+
+def notes(done: Done) -> list[str]:
+    return [event["text"] for event in done.events if event["event"] == "note"]
+
+
+def test_rows_that_may_count_twice_are_told(run: Run, model: Path, tmp_path: Path) -> None:
+    file = write_csv(tmp_path / "a.csv", ROWS[1000:1200])
+    some = learned(run("learn", model, file, "--where", "km > 10", "--json"))
+    assert 0 < some < 200
+    assert learned(run("learn", model, file, "--where", "km > 10", "--json")) == 0
+    for more, new in ((["--where", "km > 10.0"], some), ([], 200), (["--where", "km < 5"], 0), ([], 0)):
+        done = run("learn", model, file, *more, "--json")
+        assert learned(done) == new
+        told = "was learned on 2023-11-14T22:13:20Z" + (", with where km > 10" if new else " and is left out")
+        assert told in notes(done)[0]
+        assert ("count twice" in notes(done)[0]) == (new > 0)
+
+
+def test_a_file_that_was_learned_whole_and_has_grown_is_not_learned_by_a_condition(
+    run: Run, model: Path, tmp_path: Path
+) -> None:
+    file = write_csv(tmp_path / "a.csv", ROWS[1000:1200])
+    assert learned(run("learn", model, file, "--json")) == 200
+    write_csv(file, ROWS[1000:1300])
+    done = run("learn", model, file, "--where", "km > 10", "-q")
+    assert done.code == 1
+    assert "with all rows, so that it can't be told which of those that a condition keeps are new; " in done.err
+    assert learned(run("learn", model, file, "--json")) == 100
+
+
+def test_a_table_of_a_database_is_the_same_named_or_not(run: Run, model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "data.db"
+
+    def insert(table: str, begin: int, end: int) -> None:
+        with closing(sqlite3.connect(file)) as opened:
+            opened.execute(f"create table if not exists {table} (km, car, price)")
+            opened.executemany(f"insert into {table} values (:km, :car, :price)", ROWS[begin:end])
+            opened.commit()
+
+    insert("t", 1000, 1100)
+    assert learned(run("learn", model, file, "--json")) == 100
+    for more in (["--table", "t"], [], ["--where", "km > 10"]):
+        assert learned(run("learn", model, file, *more, "--json")) == 0
+    done = run("learn", model, file, "--sql", "select * from t limit 10", "--json")
+    assert learned(done) == 10
+    assert "with table t; rows that were learned then and are read now as well count twice" in notes(done)[0]
+    insert("u", 1100, 1110)
+    done = run("learn", model, file, "--table", "u", "--json")
+    assert (learned(done), notes(done)) == (10, [])
+    done = run("learn", model, file, "--table", "t", "--json")
+    assert learned(done) == 100
+    assert "data.db has another content than what was learned on" in notes(done)[0]
+
+
+def test_a_model_that_has_nothing_to_learn_is_written_elsewhere_all_the_same(
+    run: Run, model: Path, tmp_path: Path
+) -> None:
+    file = write_csv(tmp_path / "start.csv", ROWS[:1000])
+    done = run("learn", model, file, "--out", tmp_path / "new", "--json")
+    assert (learned(done), done.events[-1]["model"]) == (0, str(tmp_path / "new"))
+    assert (tmp_path / "new").read_bytes() == model.read_bytes()
+
+
+def test_copies_are_no_other_files_when_a_model_is_made_anew(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(write_csv(tmp_path / "a.csv", ROWS[:100]), "b.csv")
+    for _ in range(2):
+        assert run("fit", "a.csv", "b.csv", "--target", "price", "-q").code == 0
+    write_csv(tmp_path / "b.csv", ROWS[:200])
+    assert "is not a model of 'price' learned from these files" in run("fit", "a.csv", "b.csv", "--target", "price").err
+
+
+@pytest.mark.parametrize("cut", ["2.5,va", "2.5,van,1e"])
+def test_a_last_line_that_was_rejected_is_learned_once_it_is_whole(
+    run: Run, model: Path, tmp_path: Path, cut: str
+) -> None:
+    file = tmp_path / "log.csv"
+    file.write_text(f"km,car,price\n1.5,van,12.1\n{cut}")
+    assert run("learn", model, file, "-q", "--max-rejects", "100%").code == 3
+    assert learned(run("learn", model, file, "--json")) == 0
+    file.write_text(
+        "km,car,price\n1.5,van,12.1\n" + {"2.5,va": "2.5,van,13"}.get(cut, "2.5,van,1e1") + "\n3,van,15.5\n"
+    )
+    assert learned(run("learn", model, file, "--json")) == 2
+    assert n_rows(model) == 1003
+    assert learned(run("learn", model, file, "--json")) == 0

@@ -238,14 +238,15 @@ def _fit_on_dask(
     scheduler: str | None,
     rounds: int,
 ) -> int:
+    from onepass.cli.left_out import tell_left_out
     from onepass.cli.training_run import report
     from onepass.files.checkpoint import to_bytes
     from onepass.tables.ledger import LearnedRun, now
-    from onepass.tables.readers.paths import is_url
 
     names = tuple(file for number, file in enumerate(inputs.files) if inputs.first_row(number) is not None)
     inputs = replace(inputs, files=names, starts=())
-    files = tuple(_whole(file, inputs.reading.part) for file in names if not is_url(file))
+    sources = inputs.sources()
+    files = tuple(_whole(file, inputs.reading.part(source.table)) for file, source in zip(names, sources, strict=True))
     try:
         from onepass.integrations.dask.training import cluster, fit_files
     except ImportError as error:
@@ -254,12 +255,14 @@ def _fit_on_dask(
         sizes = {"worker": len(client.nthreads()), "file": len(inputs.files), "round": rounds}
         console.fact("cluster", ", ".join(counted(n, what) for what, n in sizes.items()))
         console.start()
-        for one in fit_files(model, inputs, client, rounds, lambda done, total: console.advance(0, done / total, 0)):
+        found = fit_files(model, inputs, client, rounds, lambda done, total: console.advance(0, done / total, 0))
+        for one in found:
             logs.rejects.add(one.file, one.rejects, one.total - len(one.rejects))
     logs.rejects.judge(model.n_rows + logs.rejects.count, 1.0)
     logs.rejects.judge_all()
     model.ledger = model.ledger.with_run(LearnedRun(now(), model.n_rows, model.n_rejected, 1, files))
     written.write(to_bytes(model))
+    tell_left_out(console, inputs.reading.where, found)
     return report(model, written.path, logs, console, 0)
 
 
@@ -267,5 +270,8 @@ def _whole(file: str, part: str) -> "LearnedFile":
     """A file that workers learn as a whole; its rows are not counted."""
     from onepass.tables.ledger import LearnedFile
     from onepass.tables.readers.content import content_of
+    from onepass.tables.readers.paths import is_url
 
+    if is_url(file):
+        return LearnedFile.remote(file, None, part)
     return LearnedFile.of(Path(file).name, content_of(file, Path(file).stat().st_size), None, part)

@@ -107,8 +107,11 @@ def learn(
             else:
                 learned, inputs = resumed.model, resumed.goes_on_with(inputs)
             if inputs.starts and not any(start is not None for start in inputs.starts):
-                facts = {"model": str(model), "rows": 0, "rejected": 0}
-                console.done(facts, f"{model} has learned these files already")
+                if out is not None:
+                    target.write(model.read_bytes())
+                facts = {"model": str(out or model), "rows": 0, "rejected": 0}
+                where = "" if out is None else f"; {out} is a copy of it"
+                console.done(facts, f"{model} has learned these files already{where}")
                 return 0
             for source in sources:
                 check_columns(learned, source, target=True)

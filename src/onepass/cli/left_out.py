@@ -1,17 +1,24 @@
 """Rows that --where left out: counted and told, for they are no rejects."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from onepass.cli.console import Console, counted
-
-if TYPE_CHECKING:
-    from onepass.tables.readers.source import Source
 
 __all__ = ["tell_left_out"]
 
 
-def tell_left_out(console: Console, where: str | None, sources: "Sequence[Source]") -> None:
+class _Filtered(Protocol):
+    """A file that was read with a condition, here or by a worker."""
+
+    @property
+    def left_out(self) -> int: ...
+
+    @property
+    def unreadable(self) -> str: ...
+
+
+def tell_left_out(console: Console, where: str | None, sources: Sequence[_Filtered]) -> None:
     """Say how many rows --where left out, and show a value by which it could not be told."""
     if where is None:
         return

@@ -85,14 +85,14 @@ def only_writer(path: Path, wait: float) -> "Iterator[VersionedFile]":
 
 def given_files(files: tuple[str, ...], again: bool, console: Console) -> tuple[str, ...]:
     """The files that are meant, each once unless it is to be learned again; those named before are told."""
-    from onepass.tables.readers.paths import expand
+    from onepass.tables.readers.paths import expand, shown
     from onepass.tables.selection import distinct
 
     found = tuple(expand(files))
     if again:
         return found
     found, named_before = distinct(found)
-    for file in dict.fromkeys(named_before):
+    for file in dict.fromkeys(map(shown, named_before)):
         console.aside(f"{file} is given several times and counts once; --again learns it as often")
     return found
 
@@ -106,9 +106,11 @@ def without_known(
     if again or inputs.is_stream:
         return inputs
     try:
-        selected = select(inputs.files, sources, ledger, inputs.reading.part)
+        selected = select(inputs.files, sources, ledger, inputs.reading)
     except KnownContentError as error:
-        raise click.ClickException(f"{error}; --again learns all of it once more.") from None
+        raise click.ClickException(
+            f"{error}; --again learns all of it once more, and 'onepass undo' takes back the last run first."
+        ) from None
     for one in selected:
         if one.start is None:
             console.aside(f"{one.file} {one.reason} and is left out; --again learns it once more")
@@ -205,8 +207,8 @@ def run(
         console.aside(f"interrupted after {counted(stop.rows, 'row')}; go on with: {_again()}")
         return INTERRUPTED
     except TooManyRejectsError:
-        if training.start is None:  # the progress is this run's own, and worth nothing
-            partial_path(training.path).unlink(missing_ok=True)
+        if training.progress is None:  # what was saved is this run's own, and worth nothing
+            partial_path(training.target.path).unlink(missing_ok=True)
         raise
     except OSError as error:
         raise click.ClickException(

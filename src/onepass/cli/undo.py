@@ -45,8 +45,6 @@ def undo(model: Path, wait: float, as_json: bool, quiet: bool) -> None:
             go_back(model)
             now = load_model(model)
         facts = {"model": str(model), "rows_before": before.n_rows, "rows_in_all": now.n_rows}
-        console.done(
-            facts,
-            f"{model} is what it was before its last run: it has seen {counted(now.n_rows, 'row')}, "
-            f"no longer {before.n_rows:,}",
-        )
+        instead = "as before" if now.n_rows == before.n_rows else f"no longer {before.n_rows:,}"
+        seen = counted(now.n_rows, "row")
+        console.done(facts, f"{model} is what it was before its last run: it has seen {seen}, {instead}")

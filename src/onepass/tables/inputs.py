@@ -9,13 +9,14 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 from onepass.tables.ledger import LearnedFile
 from onepass.tables.model import TabularModel
-from onepass.tables.readers.batches import row_blocks
+from onepass.tables.readers.batches import RowBlock, row_blocks
 from onepass.tables.readers.content import Content, ContentReader, head_digest
+from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.options import AS_FOUND, ReadOptions
 from onepass.tables.readers.paths import STDIN, is_url
 from onepass.tables.readers.prefetch import prefetch
@@ -104,7 +105,8 @@ class ContentLog:
     def __init__(
         self, inputs: Inputs, sources: Sequence[Source], learned: Mapping[int, LearnedFile] | None = None
     ) -> None:
-        self._files, self._part = inputs.files, inputs.reading.part
+        self._files = inputs.files
+        self._parts = [inputs.reading.part(source.table) for source in sources]
         self._extents = [source.extent for source in sources]
         self._known = {
             number: Content(file.size, file.head, file.digest or "") for number, file in (learned or {}).items()
@@ -113,12 +115,15 @@ class ContentLog:
         self._reader: ContentReader | None = None
         self._hasher: Executor | None = None
         self._coming: Future[Content] | None = None
+        self._remote: LearnedFile | None = None  # what was at an address when it was begun
 
     @contextmanager
     def reading(self, number: int) -> Iterator[None]:
         """Take along the file of this number for the length of the block."""
         extent, self._number = self._extents[number], number
         if extent is None:
+            file = self._files[number]
+            self._remote = LearnedFile.remote(file, None, self._parts[number]) if is_url(file) else None
             yield
             return
         if number not in self._known:
@@ -147,7 +152,9 @@ class ContentLog:
     def end(self, rows: int) -> LearnedFile | None:
         """The file that has been read to its end, with so many rows, if that was for the first time."""
         extent, known = self._extents[self._number], self._known.get(self._number)
-        if extent is None or self._reader is None:
+        if extent is None:
+            return self._end_of_remote(rows)
+        if self._reader is None:
             return None
         if self._coming is not None:
             self._coming.result()
@@ -155,7 +162,16 @@ class ContentLog:
         self._known[self._number] = content
         if known is not None:
             return None
-        return LearnedFile.of(os.path.basename(self._files[self._number]), content, rows, self._part)
+        return LearnedFile.of(os.path.basename(self._files[self._number]), content, rows, self._parts[self._number])
+
+    def _end_of_remote(self, rows: int) -> LearnedFile | None:
+        if self._remote is None:
+            return None
+        file = LearnedFile.remote(self._files[self._number], None, self._parts[self._number])
+        if file != self._remote:
+            raise StreamError(f"{file.name} was changed while it was read; let the run begin anew")
+        known = self._known.setdefault(self._number, content := Content(file.size, file.head, ""))
+        return replace(file, rows=rows) if known is content else None
 
 
 def steps(
@@ -204,10 +220,21 @@ def _steps_of_file(
             position = Position(turn, number + 1) if last else Position(turn, number, block.end)
             step = Step(model.rows(block.batches), source.name, position, block.share)
             if log is not None and last:
-                step = step._replace(learned=log.end(block.end))
+                step = step._replace(learned=_with_open_end(log.end(block.end), block, step.rows))
             elif log is not None:
                 step = step._replace(content=log.so_far(block.share))
             yield step
+
+
+def _with_open_end(file: LearnedFile | None, block: RowBlock, rows: Rows) -> LearnedFile | None:
+    """A file whose last record, if it was rejected, may still be completed: nothing was learned of it."""
+    batch = block.batches[-1]
+    if file is None or not rows.rejects:
+        return file
+    if any(one.before >= block.end for one in batch.malformed):
+        return replace(file, goes_on=block.end)
+    rejected = len(batch) and max(one.line for one in rows.rejects) == batch.lines[-1]
+    return replace(file, goes_on=block.end - 1) if rejected else file
 
 
 def _with_end(items: Iterable[T], *, wait: bool) -> Iterator[tuple[T, bool]]:

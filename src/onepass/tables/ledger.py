@@ -1,8 +1,9 @@
 """What a model has learned, run by run: the files by their content, so that none is learned twice under any name.
 
 A file is known by the digest of all of it, whatever it is called now. One that has grown since begins with a content
-that is known, and is learned from there on. The ledger is part of the model and stays small: the oldest of more than
-20,000 files are forgotten.
+that is known, and is learned from there on. A file in the net is known by its address, its size and the version that
+its server tells (an ETag, or the time of its last change), so that it need not be fetched to be recognised. The
+ledger is part of the model and stays small: the oldest of more than 20,000 files are forgotten.
 """
 
 import os
@@ -23,29 +24,49 @@ _MOST_FILES = 20_000
 class LearnedFile:
     """A file that was learned to its end, or as many bytes of it as there were."""
 
-    name: str
+    name: str  # or its address in the net
     size: int
-    head: str  # digest of its first MiB
-    digest: str | None  # of all of it; None: not known, in models of earlier versions
+    head: str  # digest of its first MiB; of a file in the net its version, empty if that is not told
+    digest: str | None  # of all of it; None: not known, in models of earlier versions and of a file in the net
     rows: int | None  # of the file, good or bad; None: not counted
     part: str = ""  # of the file, see `ReadOptions.part`; empty: all of it
+    goes_on: int | None = None
+    """The first row of what may be added, if the last line was not whole and was rejected; None: all rows stay."""
 
     @classmethod
     def of(cls, name: str, content: Content, rows: int | None, part: str) -> "LearnedFile":
         """A part of a content under its name."""
         return cls(name, content.size, content.head, content.digest, rows, part)
 
+    @classmethod
+    def remote(cls, url: str, rows: int | None, part: str) -> "LearnedFile":
+        """A part of the file that is at an address now."""
+        from onepass.tables.readers.remote import remote_address, remote_fingerprint  # what few need takes long to load
+
+        found = remote_fingerprint(url)
+        return cls(remote_address(url), found["size"], found["digest"], None, rows, part)
+
     def state(self) -> list[Any]:
         """All of it as data that JSON can hold; short, since there may be thousands."""
-        return [self.name, self.size, self.head, self.digest, self.rows, *([self.part] if self.part else [])]
+        more = [self.part, self.goes_on] if self.goes_on is not None else [self.part] if self.part else []
+        return [self.name, self.size, self.head, self.digest, self.rows, *more]
 
     @classmethod
     def from_state(cls, state: Any) -> "LearnedFile":
         """Make the file that `state` described."""
-        name, size, head, digest, rows, *part = state
+        name, size, head, digest, rows, *more = state
+        part, goes_on = more[:1], [as_tally(row, "goes_on") for row in more[1:]]
         if not all(isinstance(one, str) for one in (name, head, *part)) or not isinstance(digest, str | None):
             raise ValueError("a file of the ledger must have a name and digests")
-        return cls(name, as_tally(size, "size"), head, digest, None if rows is None else as_tally(rows, "rows"), *part)
+        return cls(
+            name,
+            as_tally(size, "size"),
+            head,
+            digest,
+            None if rows is None else as_tally(rows, "rows"),
+            *part,
+            *goes_on,
+        )
 
 
 @dataclass(frozen=True)
@@ -107,11 +128,13 @@ class Ledger:
         return next(run for run in reversed(self.runs) if file in run.files)
 
     def is_one_run_of(self, files: Sequence[Content], passes: int) -> bool:
-        """Whether nothing was learned but these files, in one run; of their contents the beginning is looked at."""
+        """Whether nothing was learned but these files, in one run; of their contents the beginning is looked at.
+
+        A content that is given several times may have been learned once.
+        """
         if len(self.runs) != 1 or self.runs[0].passes != passes:
             return False
-        known = [(file.size, file.head) for file in self.runs[0].files]
-        return known == [(file.size, file.head) for file in files]
+        return {(file.size, file.head) for file in self.runs[0].files} == {(file.size, file.head) for file in files}
 
     def state(self) -> Parameters:
         """All of it as data that JSON can hold."""

@@ -17,6 +17,7 @@ from onepass.tables.ledger import LearnedFile
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.content import Content, content_of
 from onepass.tables.readers.errors import StreamError
+from onepass.tables.readers.paths import is_url
 from onepass.tables.readers.source import Source
 
 __all__ = [
@@ -224,11 +225,14 @@ def _check_base(progress: Progress, path: Path, base: str | None) -> None:
 
 
 def _check_contents(progress: Progress, inputs: Inputs, partial: Path) -> None:
-    """Refuse to go on if what was learned of a file is not in it any more, and would be read again or skipped."""
+    """Refuse to go on if what was learned of a file is not in it any more, and would be read again or skipped.
+
+    Files in the net have been compared by their versions, see `Inputs.identity`.
+    """
     again = {
         number: Content(file.size, file.head, file.digest or "")
         for number, file in progress.learned.items()
-        if inputs.passes > 1
+        if inputs.passes > 1 and not is_url(inputs.files[number])
     }
     if progress.content is not None:
         again[progress.position.file] = progress.content

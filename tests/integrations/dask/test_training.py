@@ -1,6 +1,7 @@
 """Files learned on a cluster by the command, beside the same files in one process."""
 
 import csv
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,15 @@ import pytest
 import onepass
 from onepass.merging import Merging
 from onepass.tables.inputs import Inputs
+from onepass.tables.readers.errors import StreamError
 from onepass.tables.schema import SchemaOptions, infer_model
 from onepass.tables.settings import Settings
 from tests.helpers.commands import run_command as command
 from tests.helpers.tables import clicks, trips, write_csv, write_parquet
 
 pytest.importorskip("distributed")
+
+from onepass.integrations.dask.training import fit_files
 
 
 def weights(path: Path) -> tuple[Any, Any]:
@@ -54,6 +58,24 @@ def test_what_workers_reject_is_written_down_once(tmp_path: Path) -> None:
     assert found == [("c1.csv", 302), ("c1.csv", 303)]
     learned = onepass.load(model)
     assert (learned.n_rows, learned.n_rejected, learned.labels) == (600, 2, ("ad", "news", "none"))
+
+
+def test_rows_that_a_condition_leaves_out_on_workers_are_told(tmp_path: Path) -> None:
+    files = [write_csv(tmp_path / f"{k}.csv", trips(300, seed=k)) for k in range(2)]
+    shared = ["--target", "price", "--model", str(tmp_path / "m"), "--where", "id < 100", "--json"]
+    done = command("fit", *map(str, files), *shared, "--engine", "dask", "--workers", "1")
+    assert done.returncode == 0, done.stderr
+    (told,) = [json.loads(line) for line in done.stdout.splitlines() if '"left out"' in line]
+    assert told["left_out"] == 400
+
+
+@pytest.mark.parametrize("settings", [Settings(weight="km"), Settings(by="car")])
+def test_weights_and_keys_are_refused_before_anything_is_read(tmp_path: Path, settings: Settings) -> None:
+    inputs = Inputs((str(write_csv(tmp_path / "a.csv", trips(300))),))
+    options = SchemaOptions("price", settings=settings)
+    model, _ = infer_model(inputs.sources(), options, rereadable=True)
+    with pytest.raises(StreamError, match="only by one process"):
+        fit_files(model, inputs, None, 1, lambda done, total: None)  # type: ignore[arg-type]
 
 
 def test_a_cluster_learns_a_covariance_that_adds_up(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 import sqlite3
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -97,3 +98,37 @@ def test_a_package_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(StreamError, match=r"needs a package: pip install 'onepass\[duckdb\]'"):
         open_source(str(tmp_path / "a"))
+
+
+@pytest.mark.parametrize("where", [None, "b >= 0"])
+def test_sqlite_columns_of_several_types_are_texts_from_their_first_row_on(tmp_path: Path, where: str | None) -> None:
+    with closing(sqlite3.connect(tmp_path / "a.db")) as opened:
+        opened.execute('create table t (a, b, "c ""d""", e)')
+        rows = ((i, i, i if i < 8192 else i + 0.5, "x" if i < 9000 else b"y") for i in range(10_000))
+        opened.executemany("insert into t values (?, ?, ?, ?)", rows)
+        opened.execute("update t set a = 'n' || a where a >= 8192")
+        opened.commit()
+    found = open_source(str(tmp_path / "a.db"), ReadOptions(where=where)).head(10_000)
+    table = pa.concat_tables([pa.table(one.record_batch) for one in found], promote_options="permissive")
+    assert table.schema.types == [pa.string(), pa.int64(), pa.float64(), pa.string()]
+    assert (table["a"][0].as_py(), table["a"][9_999].as_py()) == ("0", "n9999")
+
+
+def test_rows_of_sqlite_can_be_closed_by_another_thread(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "a.db")) as opened:
+        opened.execute("create table t (a)")
+        opened.executemany("insert into t values (?)", ((i,) for i in range(9000)))
+        opened.commit()
+    coming: Any = open_source(str(tmp_path / "a.db")).batches(None, 0)
+    with ThreadPoolExecutor(1) as other:
+        other.submit(next, coming).result()
+    coming.close()
+
+
+@pytest.mark.parametrize("query", ["select a from t;", "select a from t -- all", "pragma table_info(t)"])
+def test_any_query_of_sqlite_that_gives_rows_is_read(tmp_path: Path, query: str) -> None:
+    with closing(sqlite3.connect(tmp_path / "a.db")) as opened:
+        opened.execute("create table t (a)")
+        opened.execute("insert into t values (1)")
+        opened.commit()
+    assert len(rows_of(tmp_path / "a.db", sql=query)) == 1

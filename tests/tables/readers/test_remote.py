@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from onepass import load
 from onepass.cli.main import main
+from onepass.tables.inputs import ContentLog, Inputs
 from onepass.tables.readers import remote
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.paths import expand, is_url
@@ -129,3 +131,38 @@ def test_what_is_in_the_net_is_learned_and_predicted(server: WebServer, tmp_path
             main(arguments)
         assert end.value.code == 0
     assert len(out.read_text().splitlines()) == 2 * len(ROWS) + 1
+
+
+def test_a_file_in_the_net_is_learned_once_until_it_changes(
+    server: WebServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, secret = tmp_path / "m", server.url("b/d/a.csv").replace("http://", "http://me:secret@") + "?signed=x"
+
+    def run(*arguments: object) -> str:
+        with pytest.raises(SystemExit) as end:
+            main([str(argument) for argument in arguments])
+        told = capsys.readouterr()
+        assert end.value.code == 0, told
+        assert "secret" not in told.out + told.err
+        return told.out + told.err
+
+    run("fit", secret, "--target", "price", "--model", model)
+    address = server.url("b/d/a.csv")
+    assert f"8,000 rows, 0 rejected, from {address}\n" in run("history", model)
+    assert f"{address} was learned on 20" in run("learn", model, server.url("b/d/a.csv"))
+    assert "learned 8,000 rows" in run("learn", model, server.url("b/d/b.csv"))  # a version is that of one address
+    server.tag = "2"
+    told = run("learn", model, address, "--passes", "2")
+    assert f"{address} has changed since it was learned on 20" in told
+    assert "learned 16,000 rows" in told
+    assert "is left out" in run("learn", model, address)
+    assert load(model).n_rows == 32_000
+
+
+def test_a_file_in_the_net_that_changes_during_a_run_is_an_error(server: WebServer, tmp_path: Path) -> None:
+    url = server.url("b/d/a.csv")
+    log = ContentLog(Inputs((url,)), [open_source(url)])
+    with log.reading(0):
+        server.tag = "2"
+        with pytest.raises(StreamError, match="was changed while it was read"):
+            log.end(8_000)

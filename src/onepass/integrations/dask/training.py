@@ -25,6 +25,7 @@ from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.options import ReadOptions
 from onepass.tables.readers.paths import size_of
 from onepass.tables.readers.registry import open_source
+from onepass.tables.readers.source import Source
 from onepass.tables.rows import Reject, Rows
 
 __all__ = ["Rejected", "cluster", "fit_files"]
@@ -35,11 +36,13 @@ _MEMORY_PER_BYTE = 10  # bytes of memory for a byte of a file, at most, once it 
 
 
 class Rejected(NamedTuple):
-    """The records of a file that could not be learned: how many, and the first of them."""
+    """The records of a file that were not learned: how many could not be, the first of them, and those left out."""
 
     file: str
     total: int
     rejects: tuple[Reject, ...]
+    left_out: int = 0  # by the condition on rows
+    unreadable: str = ""  # see `Source`
 
 
 @contextmanager
@@ -71,7 +74,15 @@ def fit_files(
     client : of the cluster
     rounds : how often each file is learned, see `onepass.integrations.dask.fitting.fit`
     progress : called with the number of shards learned so far and the total
+
+    Raises
+    ------
+    StreamError
+        If rows of the model have weights or keys, which workers don't take along.
     """
+    for column, what in ((model.weight, "weights"), (model.by, "a model per key")):
+        if column is not None:
+            raise StreamError(f"{what} (column {column!r}) can be learned only by one process, not on a cluster")
     model.end_contest()
     reader = _learn_first_rows(model, inputs)
     learned = fit(
@@ -91,7 +102,7 @@ def fit_files(
 
 def _learn_first_rows(model: TabularModel, inputs: Inputs) -> "_Reader":
     """Learn the first rows; returns the reader that skips them."""
-    batches = ((file, rows) for file in inputs.files for rows in _batches(model, file, inputs.reading))
+    batches = ((file, rows) for file in inputs.files for rows in _batches(model, open_source(file, inputs.reading)))
     first, rows = next(((file, rows) for file, rows in batches if len(rows.y)), (None, None))
     if first is None or rows is None:
         raise StreamError("there is no row to learn")
@@ -115,11 +126,11 @@ def _fit_in_memory(inputs: Inputs, client: Client) -> bool:
 def _reported(client: Client, file: str, topic: str) -> Rejected:
     """Collect what a worker reported of a file; if it was read several times, all reports are equal."""
     _, event = client.get_events(topic)[-1]
-    return Rejected(file, event["total"], tuple(Reject(*one) for one in event["rejects"]))
+    return Rejected(file, event["total"], tuple(Reject(*one) for one in event["rejects"]), *event["filter"])
 
 
-def _batches(model: TabularModel, file: str, reading: ReadOptions) -> Iterator[Rows]:
-    batches = open_source(file, reading).batches(model.types(target=True), 0)
+def _batches(model: TabularModel, source: Source) -> Iterator[Rows]:
+    batches = source.batches(model.types(target=True), 0)
     return (model.rows(block.batches) for block in row_blocks(batches, model.rows_per_block, aligned=True))
 
 
@@ -136,10 +147,12 @@ class _Reader:
     def __call__(self, path: str) -> Iterator[Batch]:
         left = self.first_rows if path == self.first_file else 0
         rejects: list[Reject] = []
-        for rows in _batches(self.model, path, self.reading):
+        source = open_source(path, self.reading)
+        for rows in _batches(self.model, source):
             rejects += rows.rejects
             if len(rows.y) > left:
                 yield rows.X[left:], rows.y[left:]
             left = max(left - len(rows.y), 0)
         first = [tuple(one) for one in rejects[:_MOST_REJECTS]]
-        get_worker().log_event(self.topics[path], {"total": len(rejects), "rejects": first})
+        found = {"total": len(rejects), "rejects": first, "filter": (source.left_out, source.unreadable)}
+        get_worker().log_event(self.topics[path], found)

@@ -24,6 +24,7 @@ from onepass.tables.readers.source import FileFormat, TableFile
 __all__ = ["DUCKDB", "SQLITE", "DuckDBFile", "SQLiteFile"]
 
 _ROWS = 8192  # read at a time
+_LOOKED_AT = 2**20  # rows by which columns of several types are found
 
 
 class _DatabaseFile(TableFile):
@@ -40,7 +41,8 @@ class _DatabaseFile(TableFile):
             )
         self._chosen = ""
         with self._told():
-            self._query = options.sql or f"select * from {_quoted(self._table(options.table))}"
+            self.table = "" if options.sql else self._table(options.table)
+            self._query = options.sql or f"select * from {_quoted(self.table)}"
             self._total = 0 if options.sql else self._count()
             self._names = self._columns()
         twice = sorted({name for name in self._names if self._names.count(name) > 1})
@@ -109,7 +111,9 @@ class SQLiteFile(_DatabaseFile):
     errors = (sqlite3.Error, sqlite3.Warning)
 
     def _opened(self) -> Any:
-        return closing(sqlite3.connect(f"{Path(self.name).absolute().as_uri()}?mode=ro", uri=True))
+        # Rows may be read in one thread, and be closed by another if a run is stopped; never both at a time.
+        address = f"{Path(self.name).absolute().as_uri()}?mode=ro"
+        return closing(sqlite3.connect(address, uri=True, check_same_thread=False))
 
     def _tables(self) -> list[str]:
         query = (
@@ -133,10 +137,23 @@ class SQLiteFile(_DatabaseFile):
         places = [i for i, name in enumerate(self._names) if types is None or name in types]
         names = [self._names[i] for i in places]
         with self._opened() as opened:
+            wanted = self._types(opened) if types is None else types
             cursor = opened.execute(self._query)
             while rows := cursor.fetchmany(_ROWS):
-                columns = [_column([row[i] for row in rows], (types or {}).get(self._names[i])) for i in places]
+                columns = [_column([row[i] for row in rows], wanted.get(self._names[i])) for i in places]
                 yield pa.RecordBatch.from_arrays(columns, names=names)
+
+    def _types(self, opened: Any) -> dict[str, Any]:
+        """The types of columns that have values of several, which must not change from batch to batch: texts."""
+        kind = "case typeof({0}) when 'null' then null when 'integer' then 'real' else typeof({0}) end"
+        kinds = [kind.format(_quoted(name)) for name in self._names]
+        mixed = ", ".join(f"min({one}) <> max({one})" for one in kinds)
+        query = self._query.strip().rstrip(";")
+        try:
+            (found,) = opened.execute(f"select {mixed} from (select * from ({query}\n) limit {_LOOKED_AT})")
+        except sqlite3.Error:  # not every query can be part of another; if it is wrong, that is told when it is read
+            return {}
+        return {name: pa.string() for name, several in zip(self._names, found, strict=True) if several}
 
 
 def _column(values: Sequence[Any], wanted: Any) -> Any:

@@ -16,10 +16,9 @@ class ReadOptions:
     sql: str | None = None  # a query of a database, in place of a table
     where: str | None = None  # the condition on rows to be read: see `onepass.tables.readers.condition`
 
-    @property
-    def part(self) -> str:
-        """Which part of a file is read, in words; empty: all of it."""
-        given = {"table": self.table, "query": self.sql, "where": self.where}
+    def part(self, table: str) -> str:
+        """Which part of a file is read, of a database the given table, in words; empty: all of it."""
+        given = {"table": table or None, "query": self.sql, "where": self.where}
         return ", ".join(f"{name} {value}" for name, value in given.items() if value is not None)
 
 

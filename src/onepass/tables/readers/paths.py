@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from onepass.tables.readers.errors import StreamError
 
-__all__ = ["STDIN", "expand", "is_url", "size_of"]
+__all__ = ["STDIN", "expand", "is_url", "shown", "size_of"]
 
 STDIN = "-"
 _LOCAL = "file://"
@@ -24,6 +24,21 @@ def is_url(file: str) -> bool:
     (True, False)
     """
     return bool(_URL.match(file))
+
+
+def shown(file: str) -> str:
+    """A file for messages: an address in the net without what may be secret in it.
+
+    Examples
+    --------
+    >>> shown("https://me:secret@example.org/a.csv?key=1"), shown("data/a.csv")
+    ('https://example.org/a.csv', 'data/a.csv')
+    """
+    if not is_url(file):
+        return file
+    from onepass.tables.readers.remote import remote_address
+
+    return remote_address(file)
 
 
 def size_of(file: str) -> int:

@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.origins import OpenedOrigin, Origin
 
-__all__ = ["remote_file", "remote_fingerprint", "remote_matches"]
+__all__ = ["remote_address", "remote_file", "remote_fingerprint", "remote_matches"]
 
 _SECONDS = 30.0  # without a byte until a connection counts as broken
 _PAUSES = (0.5, 2.0, 5.0)  # seconds before a broken connection is opened again
@@ -45,6 +45,11 @@ def remote_file(url: str) -> _Remote:
     if scheme in _BY_ARROW:
         return _ArrowFile(url)
     return _FsspecFile(url)
+
+
+def remote_address(url: str) -> str:
+    """An address to be shown and kept, without what may be secret in it."""
+    return _shown(url)
 
 
 def remote_fingerprint(url: str) -> dict[str, Any]:

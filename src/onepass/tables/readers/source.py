@@ -23,6 +23,8 @@ class Source(Protocol):
     name: str
     extent: Extent | None
     """How much of the file is read; None where it can't be read again."""
+    table: str
+    """The table of a database that is read, said or found; empty: it has none, or a query is read."""
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -65,6 +67,7 @@ class TableFile:
 
     name: str
     extent: Extent | None = None
+    table: str = ""
     grows_by_lines: bool = False
     """Whether rows may be added at the end of a file, all others staying as they are."""
 
@@ -102,6 +105,7 @@ class StandardInput:
     def __init__(self, table: TableFile, stream: ByteStream) -> None:
         self.name = table.name
         self.extent: Extent | None = None
+        self.table = table.table
         self._table, self._stream = table, stream
         self._coming = table.batches(None, 0)
         self._kept: list[RowBatch] = []

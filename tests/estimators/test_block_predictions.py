@@ -8,7 +8,7 @@ from onepass import BayesianPerceptronClassifier
 from onepass.beliefs.block import BlockGaussian
 
 
-def test_a_prediction_makes_no_copy_of_a_block():
+def test_a_prediction_makes_no_copy_of_a_block() -> None:
     random = np.random.default_rng(0)
     X, y = random.normal(size=(20, 300)), np.arange(20) % 4
     model = BayesianPerceptronClassifier(covariance="neuron").fit(X, y)
@@ -22,7 +22,7 @@ def test_a_prediction_makes_no_copy_of_a_block():
     assert peak < 8 * 301**2 / 2
 
 
-def test_only_the_lower_triangle_counts():
+def test_only_the_lower_triangle_counts() -> None:
     random = np.random.default_rng(1)
     belief = BlockGaussian(np.zeros(7), np.ones(7), np.array([0, 3, 7]))
     dense = np.zeros((7, 7))

@@ -1,5 +1,7 @@
 """Coefficients of three or more classes are told less their mean over the classes, and so are their deviations."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.linalg import block_diag
@@ -11,21 +13,21 @@ K, D = 4, 3
 
 
 @pytest.fixture(scope="module")
-def rows():
+def rows() -> Any:
     random = np.random.default_rng(3)
     X = random.normal(size=(2000, D)) * [1.0, 20.0, 0.1] + [0.0, 3.0, 1.0]
     logits = (X - X.mean(axis=0)) / X.std(axis=0) @ random.normal(size=(D, K))
     return X, np.array([random.choice(K, p=p) for p in softmax(logits, axis=1)])
 
 
-def dense(model):
+def dense(model: Any) -> Any:
     """The covariance of the weights, those of a class after those of the one before."""
     return np.diag(model.weight_variances[0].ravel()) if model.covariance == "diagonal" else block_diag(*model.cov)
 
 
 @pytest.mark.parametrize("covariance", ["full", "neuron", "diagonal"])
 @pytest.mark.parametrize("options", [{}, {"prior_scale": "auto"}], ids=str)
-def test_deviations_are_those_of_dense_algebra(covariance, options, rows):
+def test_deviations_are_those_of_dense_algebra(covariance: Any, options: Any, rows: Any) -> None:
     model = BayesianPerceptronClassifier(covariance=covariance, standardize=True, **options).fit(
         rows[0][:300], rows[1][:300]
     )
@@ -44,7 +46,7 @@ def test_deviations_are_those_of_dense_algebra(covariance, options, rows):
     np.testing.assert_allclose(model.intercept_.sum(), 0.0, atol=1e-9)
 
 
-def test_more_rows_make_the_weights_known(rows):
+def test_more_rows_make_the_weights_known(rows: Any) -> None:
     X = (rows[0] - rows[0].mean(axis=0)) / rows[0].std(axis=0)
     few, many = (BayesianPerceptronClassifier(covariance="full").fit(X[:n], rows[1][:n]) for n in (500, 2000))
     assert many.coef_std_.max() < 0.15  # where what the classes have in common stays at 1 / sqrt(4)

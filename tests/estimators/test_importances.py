@@ -53,7 +53,7 @@ def test_a_column_of_categories_has_one_importance_so_that_columns_can_be_select
     random = np.random.default_rng(1)
     colour = random.choice(["red", "green", "blue"], 400)
     table = pd.DataFrame({"noise": random.normal(size=400), "size": random.normal(size=400)})
-    table.insert(1, "colour", pd.Categorical(colour))
+    table.insert(1, "colour", pd.Series(colour, index=table.index).astype("category"))
     y = 2.0 * table["size"] + 3.0 * (colour == "red") - 2.0 * (colour == "blue")
     selector = SelectFromModel(BayesianMLPRegressor((8,)), threshold=0.15).fit(table, y)
     importances = selector.estimator_.feature_importances_

@@ -1,5 +1,7 @@
 """The intercept's default prior suits the activation: one too wide predicts targets, or a noise, of any size."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from onepass import BayesianPerceptronRegressor
 
 @pytest.mark.parametrize("offset", [-2.0, 0.0, 3.0])
 @pytest.mark.parametrize("options", [{"noise": 0.01}, {"observation": "gaussian", "noise": 0.01}], ids=str)
-def test_an_exponential_of_gaussian_targets_is_learned(offset, options):
+def test_an_exponential_of_gaussian_targets_is_learned(offset: Any, options: Any) -> None:
     random = np.random.default_rng(5)
     X, size = random.normal(size=(600, 3)), np.exp(offset)
     y = np.exp(X @ [0.4, -0.3, 0.2] + offset) + 0.1 * size * random.normal(size=600)
@@ -18,7 +20,7 @@ def test_an_exponential_of_gaussian_targets_is_learned(offset, options):
 
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
 @pytest.mark.parametrize("offset", [0.0, 2.0, 3.0])
-def test_intervals_of_relu_are_as_wide_as_the_noise_wherever_targets_lie(activation, offset):
+def test_intervals_of_relu_are_as_wide_as_the_noise_wherever_targets_lie(activation: Any, offset: Any) -> None:
     random = np.random.default_rng(6)
     X = random.normal(size=(900, 4)) * 3.0 + 1.0
     y = 50.0 * (np.maximum((X - 1.0) / 3.0 @ [0.6, -0.5, 0.3, 0.2] + offset, 0.0) + 0.3 * random.normal(size=900))
@@ -28,7 +30,7 @@ def test_intervals_of_relu_are_as_wide_as_the_noise_wherever_targets_lie(activat
     assert 0.91 < np.mean((y[500:] > low) & (y[500:] < high)) < 0.98
 
 
-def test_the_others_and_numbers_stay_as_they_are():
+def test_the_others_and_numbers_stay_as_they_are() -> None:
     narrow = BayesianPerceptronRegressor("relu", intercept_scale=4.0)
     assert narrow._own_intercept_scale == 4.0
     for options in ({}, {"activation": "exp"}, {"activation": "relu", "standardize": False}):

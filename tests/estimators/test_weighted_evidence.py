@@ -1,5 +1,7 @@
 """Whole weights are rows learned as often, in the evidence too, however a weight is learned."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -15,7 +17,7 @@ WEIGHTS = random.integers(0, 4, 60).astype(float)
 
 @pytest.mark.parametrize("outputs", [0, [0, 1]], ids=["one", "two"])
 @pytest.mark.parametrize("noise", [0.25, "learn"])
-def test_whole_weights_are_repeated_rows(noise, outputs, tmp_path):
+def test_whole_weights_are_repeated_rows(noise: Any, outputs: Any, tmp_path: Any) -> None:
     y = Y[:, outputs]
     options = {"noise": noise, "standardize": False}
     index = np.repeat(np.arange(60), WEIGHTS.astype(int))
@@ -31,17 +33,17 @@ def test_whole_weights_are_repeated_rows(noise, outputs, tmp_path):
 
 
 @pytest.mark.parametrize("weight", [0.3, 2.5])
-def test_of_a_fraction_the_likelihood_is_taken_to_its_power(weight):
+def test_of_a_fraction_the_likelihood_is_taken_to_its_power(weight: Any) -> None:
     model = BayesianPerceptronRegressor(noise=0.25, standardize=False, fit_intercept=False)
     model.fit(np.array([[2.0]]), np.array([1.0]), np.array([weight]))
     expected, _ = quad(lambda w: norm.pdf(w) * norm.pdf(1.0, 2.0 * w, 0.5) ** weight, -10.0, 10.0, points=[0.5])
     assert model.log_evidence_ == pytest.approx(np.log(expected), rel=1e-6)
 
 
-def test_the_scale_of_targets_counts_as_often_as_rows_do():
+def test_the_scale_of_targets_counts_as_often_as_rows_do() -> None:
     later, weights = slice(20, 60), np.where(np.arange(60) < 20, 1.0, WEIGHTS)
     index = np.repeat(np.arange(60), weights.astype(int))
-    options = {"noise": 0.25, "warm_up": 20}
+    options: dict[str, Any] = {"noise": 0.25, "warm_up": 20}
     found = BayesianPerceptronRegressor(**options).fit(X, 7.0 * Y[:, 0], weights)
     expected = BayesianPerceptronRegressor(**options).fit(X[index], 7.0 * Y[index, 0])
     assert weights[later].sum() != 40.0

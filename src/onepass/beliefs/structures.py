@@ -287,7 +287,8 @@ class FullCovariance(BlockStructure):
         if layout.n_layers < 2:
             return None
         n_in, n_hidden, n_out = layout.widths[-3] + 1, layout.widths[-2], layout.widths[-1]
-        cov = belief.cov[0][layout.starts[-2] :, layout.starts[-3] : layout.starts[-2]]
+        _, block = next(belief.blocks())  # what is wanted lies below its diagonal: there is no need to mirror it
+        cov = block[layout.starts[-2] :, layout.starts[-3] : layout.starts[-2]]
         whole = cov.reshape(n_out, n_hidden + 1, n_hidden, n_in)
         units = np.arange(n_hidden)
         return np.asarray(whole[:, units, units])

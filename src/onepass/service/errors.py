@@ -1,12 +1,12 @@
-"""What a request can be told instead of an answer: one exception, which becomes problem details as RFC 9457 has them."""
+"""What a request can be told instead of an answer: an exception that becomes problem details as of RFC 9457."""
 
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["Problem"]
+__all__ = ["ProblemError"]
 
 
-class Problem(Exception):
+class ProblemError(Exception):
     """A request that was refused, with nothing changed.
 
     Parameters
@@ -20,7 +20,7 @@ class Problem(Exception):
 
     Examples
     --------
-    >>> Problem(422, "bad value", "km must be a number, got 'far'", field="x.km").body()
+    >>> ProblemError(422, "bad value", "km must be a number, got 'far'", field="x.km").body()
     {'title': 'bad value', 'status': 422, 'detail': "km must be a number, got 'far'", 'field': 'x.km'}
     """
 

@@ -4,9 +4,9 @@ Everything that is needed to go on is in the event store: the latest snapshot, t
 predictions still wait for their labels.
 """
 
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 from onepass.files.events import Event, EventStore
@@ -150,19 +150,17 @@ class Journal:
         """Delete the features of predictions that no label has come for, and labels without prediction."""
         found = 0
         for kind, waiting in (("prediction", self.pending), ("label", self.waiting)):
-            late = []
-            for key, since in waiting.items():
-                if since >= older_than or found + len(late) == most:
-                    break
-                late.append(key)
-            if late:
-                with self.store.transaction():
-                    for key in late:
-                        self.store.erase(self.stream, "prediction", key) if kind == "prediction" else self.store.forget(
-                            self.stream, key
-                        )
+            late = [key for key, since in islice(waiting.items(), most) if since < older_than]
+            if not late:
+                continue
+            with self.store.transaction():
                 for key in late:
-                    del waiting[key]
+                    if kind == "prediction":
+                        self.store.erase(self.stream, kind, key)  # its answer stays
+                    else:
+                        self.store.forget(self.stream, key)
+            for key in late:
+                del waiting[key]
             found += len(late)
         return found
 
@@ -193,8 +191,3 @@ class Journal:
             self.store.prune(self.stream, last + 1)
         self.pending.clear()
         self.waiting.clear()
-
-
-def now() -> float:
-    """The time, as events have it."""
-    return time.time()

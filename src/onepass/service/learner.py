@@ -77,7 +77,7 @@ class Learner:
         else:
             problem = getattr(self, f"_apply_{event.kind}")(event, history, prepared)
         self.version = event.number
-        return problem  # type: ignore[no-any-return]
+        return problem
 
     # Rows.
 

@@ -90,7 +90,10 @@ class Scores:
         ends = self.curve.rows
         first = int(np.searchsorted(ends, 0.9 * ends[-1]))
         before = int(ends[first - 1]) if first else 0
-        return {"rows": float(ends[-1] - before), **self._named(self.curve.sums[first:].sum(axis=0) / (ends[-1] - before))}
+        return {
+            "rows": float(ends[-1] - before),
+            **self._named(self.curve.sums[first:].sum(axis=0) / (ends[-1] - before)),
+        }
 
     def _named(self, means: Any) -> dict[str, float]:
         found = dict(zip(self.names, np.asarray(means).tolist(), strict=True))
@@ -103,7 +106,9 @@ class Scores:
         means = self.curve.means
         over_time: dict[str, Any] = {"rows": self.curve.rows.tolist()}
         for i, name in enumerate(self.names):
-            over_time["rmse" if name == "mse" else name] = (np.sqrt(means[:, i]) if name == "mse" else means[:, i]).tolist()
+            over_time["rmse" if name == "mse" else name] = (
+                np.sqrt(means[:, i]) if name == "mse" else means[:, i]
+            ).tolist()
         return {
             "rows": self.n,
             "scores": self.total(),

@@ -260,6 +260,10 @@ class EventStore:
         """Number of the last event of a stream, 0 if it has had none."""
         return self._database.number(statements.LAST, {"stream": as_name(stream, "stream")})
 
+    def first(self, stream: str) -> int:
+        """Number of the first event of a stream that was not pruned, or of the one to come."""
+        return self._database.number(statements.PRUNED, {"stream": as_name(stream, "stream")}) + 1
+
     def streams(self) -> list[str]:
         """Names of all streams, sorted."""
         return [stream for (stream,) in self._database.rows(statements.STREAMS)]

@@ -9,12 +9,11 @@ from typing import Any
 from onepass.service.errors import ProblemError
 from onepass.service.served.bandit import BanditModel
 from onepass.service.served.base import RowModel, RowNumbers, Served
-from onepass.service.served.plain import FleetRows, PlainRows
 from onepass.service.served.table import TableRows
 
-__all__ = ["BanditModel", "FleetRows", "PlainRows", "RowModel", "RowNumbers", "Served", "TableRows", "serve"]
+__all__ = ["BanditModel", "RowModel", "RowNumbers", "Served", "TableRows", "serve"]
 
-_KINDS: tuple[type[Served], ...] = (TableRows, BanditModel, FleetRows, PlainRows)
+_KINDS: tuple[type[Served], ...] = (TableRows, BanditModel)
 
 
 def serve(model: Any) -> Served:

@@ -48,7 +48,9 @@ class BanditModel(Served):
             "policy": repr(self.model.policy),
         }
 
-    def keep_in(self, append: Callable[[str, str, dict[str, Any], bytes], None], next_number: Callable[[], int]) -> None:
+    def keep_in(
+        self, append: Callable[[str, str, dict[str, Any], bytes], None], next_number: Callable[[], int]
+    ) -> None:
         """Have every change appended as an event before it counts."""
         self.model.keep_in(_Journal(append, next_number))
 

@@ -136,6 +136,4 @@ def answers(model: RowModel, columns: Mapping[str, Any]) -> list[dict[str, Any]]
             for label, row in zip(columns["label"], table, strict=True)
         ]
     names = ("mean", "std", "lower", "upper")
-    return [
-        dict(zip(names, row, strict=True)) for row in zip(*(columns[name].tolist() for name in names), strict=True)
-    ]
+    return [dict(zip(names, row, strict=True)) for row in zip(*(columns[name].tolist() for name in names), strict=True)]

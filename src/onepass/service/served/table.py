@@ -63,7 +63,7 @@ class TableRows(RowModel):
     @classmethod
     def accepts(cls, model: Any) -> bool:
         """Whether it is the model of a table, or an estimator."""
-        return isinstance(model, TabularModel | _ESTIMATORS)
+        return isinstance(model, (TabularModel, *_ESTIMATORS))
 
     @classmethod
     def of(cls, model: Any) -> Self:
@@ -81,7 +81,9 @@ class TableRows(RowModel):
         """Columns and target, each with what it may hold."""
         table = self._table
         columns = [{"name": column.name, **_column_words(column)} for column in table.encoding.columns]
-        columns += [{"name": name, "kind": role} for role, name in (("key", table.by), ("weight", table.weight)) if name]
+        columns += [
+            {"name": name, "kind": role} for role, name in (("key", table.by), ("weight", table.weight)) if name
+        ]
         return {"columns": columns, "target": _target_words(table.target), "ignored": sorted(table.encoding.ignored)}
 
     # Reading.
@@ -206,7 +208,9 @@ class TableRows(RowModel):
         """What each column adds to the prediction."""
         table = self._table
         if not table.n_rows:
-            raise ProblemError(409, "nothing learned yet", "there is nothing to explain before the first row is learned")
+            raise ProblemError(
+                409, "nothing learned yet", "there is nothing to explain before the first row is learned"
+            )
         if table.by is not None:
             raise ProblemError(409, "not for this model", f"a model per value of {table.by} can't explain predictions")
         return self._unit(rows), explain(table, rows.X)
@@ -298,7 +302,7 @@ def _table_of(estimator: Any) -> TabularModel:
         raise ProblemError(
             422,
             "nothing learned yet",
-            f"a {type(estimator).__name__} that has learned nothing does not know its inputs: fit it on some rows first",
+            f"a {type(estimator).__name__} that has learned nothing does not know its inputs: fit it on rows first",
         )
     names = getattr(estimator, "feature_names_in_", [f"x{i}" for i in range(estimator.n_features_in_)])
     encoding = Encoding(tuple(Number(str(name), 0.0, 1.0, missing=False) for name in names), {})
@@ -307,7 +311,9 @@ def _table_of(estimator: Any) -> TabularModel:
         numeric = np.issubdtype(np.asarray(classes).dtype, np.number)
         return TabularModel.around(estimator, encoding, ClassTarget("y", tuple(map(str, classes)), bool(numeric)))
     if getattr(estimator, "n_outputs_", 1) > 1 or estimator._n_targets > 1:
-        raise ProblemError(422, "not a model to serve", "an estimator of several targets can't be served: serve one each")
+        raise ProblemError(
+            422, "not a model to serve", "an estimator of several targets can't be served: serve one each"
+        )
     counts = estimator._learns_counts
     return TabularModel.around(estimator, encoding, CountTarget("y") if counts else NumberTarget("y", 0.0, 1.0))
 
@@ -343,4 +349,6 @@ def _target_words(target: Any) -> dict[str, Any]:
     if isinstance(target, ClassTarget):
         return {"name": target.name, "kind": "class", "labels": list(target.labels)}
     words = {"name": target.name, "kind": target.kind}
-    return words if isinstance(target, CountTarget | LogTarget) else words | {"mean": target.centre, "std": target.scale}
+    return (
+        words if isinstance(target, CountTarget | LogTarget) else words | {"mean": target.centre, "std": target.scale}
+    )

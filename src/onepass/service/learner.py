@@ -71,6 +71,8 @@ class Learner:
 
     def apply(self, event: Event, history: History, prepared: Prepared | None = None) -> ProblemError | None:
         """Let an event happen; returns why its rows could not be learned, if they could not."""
+        if event.forgotten:  # nobody knows whether anything was learned from it
+            raise _lost(event)
         if isinstance(self.champion, BanditModel) and event.kind in CHANGES:
             self.champion.replay(event)
             problem = None

@@ -22,7 +22,7 @@ from onepass.service.scores import Scores
 from onepass.service.served import BanditModel, RowModel, RowNumbers, Served, serve
 from onepass.service.served.bandit import CHANGES
 
-__all__ = ["History", "Learner", "Prepared", "read_inputs", "table_bytes"]
+__all__ = ["History", "Learner", "Prepared", "read_inputs", "read_label", "table_bytes"]
 
 _log = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ class Learner:
         if prediction is None or not prediction.blob:
             raise _lost(event)
         x, key = read_inputs(prediction)
-        return self._learn(event, [x], [key], [event.payload["y"]], prepared)
+        return self._learn(event, [x], [key], [read_label(event)], prepared)
 
     def _apply_rows(self, event: Event, history: History, prepared: Prepared | None) -> ProblemError | None:
         if not event.blob:
@@ -218,6 +218,13 @@ def read_inputs(event: Event) -> tuple[Any, str | None]:
         raise _lost(event)
     found = msgspec.json.decode(event.blob)
     return found["x"], found.get("key")
+
+
+def read_label(event: Event) -> Any:
+    """The target in the event of a label."""
+    if event.erased:
+        raise _lost(event)
+    return msgspec.json.decode(event.blob)
 
 
 def table_bytes(table: Any) -> bytes:

@@ -75,7 +75,7 @@ class Client:
         self.sent: dict[tuple[str, str, str], Any] = {}
         self.later: list[tuple[str, str, dict[str, Any]]] = []
         self.count = 0
-        self.resent = 0
+        self.answers = self.resent = 0
         self._stream: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def run(self, until: asyncio.Event) -> None:
@@ -134,6 +134,7 @@ class Client:
             self.resent += 1
             await asyncio.sleep(0.005)
         status, answer = found
+        self.answers += 1
         assert status == 200, (name, found)
         if what == "reward":  # it says how many rewards there are by now
             answer = answer["status"]
@@ -154,13 +155,16 @@ class Client:
 
 
 async def under_fire(server: Lives, kills: int, seed: int) -> list[Client]:
-    """Clients at work while the service is killed, at moments that have nothing to do with what it is doing."""
+    """Clients at work while the service is killed: while it begins, or after some answers, at any moment of the next."""
     moments, ends = random.Random(seed), asyncio.Event()
     clients = [Client(f"client{i}", server.port) for i in range(CLIENTS)]
     at_work = asyncio.gather(*(client.run(ends) for client in clients))
     for _ in range(kills):
-        done, _ = await asyncio.wait([at_work], timeout=moments.uniform(0.0, 0.15))
-        if done:
+        enough = sum(client.answers for client in clients) + moments.choice((0, 1, 8, 25))
+        while not at_work.done() and sum(client.answers for client in clients) < enough:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(moments.uniform(0.0, 0.02))
+        if at_work.done():
             break
         await asyncio.to_thread(server.kill)
     ends.set()

@@ -155,7 +155,7 @@ class Client:
 
 
 async def under_fire(server: Lives, kills: int, seed: int) -> list[Client]:
-    """Clients at work while the service is killed: while it begins, or after some answers, at any moment of the next."""
+    """Clients at work while the service is killed: as it begins, or after some answers, at any moment of the next."""
     moments, ends = random.Random(seed), asyncio.Event()
     clients = [Client(f"client{i}", server.port) for i in range(CLIENTS)]
     at_work = asyncio.gather(*(client.run(ends) for client in clients))

@@ -21,7 +21,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from onepass.files.events import ConflictError, Event, EventStore, EventStoreError
+from onepass.files.events import ConflictError, Event, EventStore, EventStoreError, Snapshot
 from onepass.files.events.database import Database
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -233,10 +233,11 @@ def test_an_append_never_slips_into_the_transaction_of_another_thread(
     """It waits, and then has one of its own: between looking for the last number and using it nobody else writes."""
     number, within = Database.number, []
 
-    def watched(database: Database, statement: str, values: Mapping[str, Any]) -> int:
+    def watched(database: Database, statement: str, *values: Mapping[str, Any]) -> int:
         assert database._connection is not None
-        within.append(database._connection.in_transaction)
-        return number(database, statement, values)
+        if values:  # of a stream
+            within.append(database._connection.in_transaction)
+        return number(database, statement, *values)
 
     monkeypatch.setattr(Database, "number", watched)
     other = threading.Thread(target=store.append, args=("s", "k", "b"))
@@ -438,12 +439,13 @@ def test_what_is_no_event_store_is_refused_and_left_as_it_is(tmp_path: Path) -> 
     assert sorted(os.listdir(tmp_path)) == ["database", "short", "text"]
 
 
-def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("version", "which"), [(3, "a newer onepass"), (1, "the onepass that wrote it")])
+def test_a_file_of_another_version_is_refused(tmp_path: Path, version: int, which: str) -> None:
     EventStore(tmp_path / "e").close()
     with sqlite3.connect(tmp_path / "e") as other:
-        other.execute("PRAGMA user_version = 2")
+        other.execute(f"PRAGMA user_version = {version}")
     other.close()
-    with pytest.raises(EventStoreError, match="of version 2, and this onepass reads up to 1; use a newer onepass"):
+    with pytest.raises(EventStoreError, match=f"of version {version}, and this onepass reads version 2; use {which}"):
         EventStore(tmp_path / "e")
 
 
@@ -471,29 +473,109 @@ def replayed(path: Path) -> list[Event] | None:
         return None
 
 
-def test_damage_anywhere_is_refused_or_harmless(tmp_path: Path) -> None:
-    """Flips a byte all along the file, and cuts it at many lengths: never other events than those written."""
+def copied(store: EventStore) -> dict[str, bytes]:
+    """The files of a store as a crash leaves them, by the ends of their names."""
+    return {
+        end: Path(store.path + end).read_bytes() for end in ("", "-wal", "-tail") if os.path.exists(store.path + end)
+    }
+
+
+def replayed_files(folder: Path, files: Mapping[str, bytes]) -> list[Event] | None:
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        for end, content in files.items():
+            Path(place, f"e{end}").write_bytes(content)
+        return replayed(Path(place, "e"))
+
+
+@pytest.mark.parametrize(("end", "step", "at_least"), [("", 1000, 100), ("-wal", 1000, 140), ("-tail", 100, 0)])
+def test_damage_anywhere_is_refused_or_harmless(tmp_path: Path, end: str, step: int, at_least: int) -> None:
+    """Flips a byte all along each file, and cuts it at many lengths: never other events than those written.
+
+    SQLite itself reads its log up to the first damage and drops what was acknowledged later without a word.
+    """
     with EventStore(tmp_path / "e", clock=lambda: 1.0) as store:
-        fill(store, 40)
-        store.save_snapshot("s", 40, b"model" * 100)
-        written = list(store.events("s"))
-    sound = (tmp_path / "e").read_bytes()
-    refused = 0
+        for i in range(4):
+            fill(store, 10 * i + 10)
+            store.save_snapshot("s", store.last("s"), b"model" * 100)
+        written, sound = list(store.events("s")), copied(store)
+    if not end:
+        sound = copied(store)  # the log is in the file now
+    assert replayed_files(tmp_path, sound) == written
     generator = np.random.default_rng(0)
-    used = np.flatnonzero(np.frombuffer(sound, np.uint8))  # the rest is padding
-    for place in [*range(0, 100, 7), *generator.choice(used, 150, replace=False)]:
-        changed = bytearray(sound)
-        changed[place] ^= 1 << int(generator.integers(8))
-        (tmp_path / "e").write_bytes(changed)
-        found = replayed(tmp_path / "e")
+    used = np.flatnonzero(np.frombuffer(sound[end], np.uint8))  # the rest is padding
+    refused = 0
+    for place in [*range(0, 100, 7), *generator.choice(used, min(150, len(used)), replace=False)]:
+        content = bytearray(sound[end])
+        content[place] ^= 1 << int(generator.integers(8))
+        found = replayed_files(tmp_path, {**sound, end: bytes(content)})
         assert found is None or found == written
         refused += found is None
-        for rest in ("-wal", "-shm"):
-            (tmp_path / f"e{rest}").unlink(missing_ok=True)
-    assert refused > 100
-    for length in range(2, len(sound), 1000):  # SQLite takes a file of one byte for a new one
-        (tmp_path / "e").write_bytes(sound[:length])
-        assert replayed(tmp_path / "e") in (None, written)  # the last page may end with padding
+    assert refused >= at_least
+    for length in [1, *range(0, len(sound[end]), step)]:
+        found = replayed_files(tmp_path, {**sound, end: sound[end][:length]})
+        assert found in (None, written)  # the last page may end with padding
+
+
+def test_what_is_gone_from_the_end_is_counted_and_the_way_out_is_named(tmp_path: Path) -> None:
+    with EventStore(tmp_path / "e") as store:
+        fill(store, 2)
+        early = copied(store)
+        store.append("s", "row", "new")
+        assert store.forget("s", "0") == 1  # would come back with the lost end
+    for end in ("", "-wal"):
+        Path(store.path + end).write_bytes(early[end])
+    words = r"2 transactions that were acknowledged are gone .* opens once e-tail is deleted"
+    for _ in range(2):  # the first refusal makes nothing worse
+        with pytest.raises(EventStoreError, match=words):
+            EventStore(tmp_path / "e")
+    (tmp_path / "e-tail").unlink()
+    with EventStore(tmp_path / "e") as older:
+        assert numbers(older) == [1, 2]
+
+
+def test_a_deleted_store_can_begin_anew(tmp_path: Path) -> None:
+    for _ in range(2):
+        with EventStore(tmp_path / "e") as store:
+            fill(store, 2)
+        (tmp_path / "e").unlink()
+
+
+def test_with_relaxed_durability_nothing_is_noted_that_a_power_cut_may_take(tmp_path: Path) -> None:
+    with EventStore(tmp_path / "e") as store:
+        fill(store, 2)
+        early = copied(store)
+        with EventStore(tmp_path / "e", durability="relaxed") as relaxed:
+            relaxed.append("s", "row", "new")
+    assert replayed_files(tmp_path, early) is not None
+    assert (tmp_path / "e-tail").read_bytes() == early["-tail"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows keeps open files")
+@pytest.mark.parametrize("end", ["", "-wal"])
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_was_deleted_or_replaced_takes_nothing_more(store: EventStore, end: str, replaced: bool) -> None:
+    fill(store, 2)
+    content = Path(store.path + end).read_bytes()
+    os.rename(store.path + end, store.path + "-moved")
+    if replaced:
+        Path(store.path + end).write_bytes(content)
+    with pytest.raises(EventStoreError, match="deleted or replaced while it was open; nothing was written") as caught:
+        store.append("s", "row", "new")
+    assert caught.value.errno == errno.ESTALE
+    os.rename(store.path + "-moved", store.path + end)
+    assert store.append("s", "row", "new").number == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs permissions of POSIX")
+def test_a_tail_of_another_user_is_named() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "e"
+        EventStore(path).close()
+        os.chmod(folder, 0o777)
+        os.chmod(path, 0o666)
+        os.chmod(f"{path}-tail", 0o444)
+        with without_rights(), pytest.raises(EventStoreError, match=r"readable and writable: .*e-tail"):
+            EventStore(path)
 
 
 def changed(store: EventStore, statement: str) -> None:
@@ -529,13 +611,13 @@ def test_snapshots_stand_at_an_event_and_three_are_kept(store: EventStore) -> No
     for after in (1, 2, 4):
         store.save_snapshot("s", after, b"state %d" % after)
     latest = store.latest_snapshot("s")
-    assert latest == ("s", 4, b"state 4", 1.5)
+    assert latest == Snapshot("s", 4, b"state 4", 1.5)
     assert numbers(store, after=latest.after) == [5]
     with sqlite3.connect(store.path) as connection:
         assert connection.execute("SELECT after FROM snapshots").fetchall() == [(1,), (2,), (4,)]
     connection.close()
     store.save_snapshot("s", 4, b"again")
-    assert store.latest_snapshot("s") == ("s", 4, b"again", 1.5)
+    assert store.latest_snapshot("s") == Snapshot("s", 4, b"again", 1.5)
     for wrong in (3, 6):
         with pytest.raises(ValueError, match=f"from 4, .* to 5, the last event, got {wrong}"):
             store.save_snapshot("s", wrong, b"")
@@ -547,7 +629,7 @@ def test_a_damaged_snapshot_gives_way_to_the_one_before(store: EventStore) -> No
         store.save_snapshot("s", after, b"state %d" % after)
     changed(store, "UPDATE snapshots SET content = x'00' WHERE after = 3")
     with pytest.warns(RuntimeWarning, match="stream 's' after event 3 is damaged; using the one before"):
-        assert store.latest_snapshot("s") == ("s", 2, b"state 2", 1.5)
+        assert store.latest_snapshot("s") == Snapshot("s", 2, b"state 2", 1.5)
     assert store.check() == ["stream 's': the snapshot after event 3 is not what was written"]
     changed(store, "UPDATE snapshots SET content = x'00'")
     with pytest.warns(RuntimeWarning, match="damaged"):
@@ -563,7 +645,99 @@ def test_a_snapshot_shows_that_the_last_events_are_lost(store: EventStore) -> No
     assert store.check() == ["stream 's': a snapshot stands at event 3, but the last event is 1"]
 
 
+def kept(store: EventStore) -> list[int]:
+    with sqlite3.connect(store.path) as connection:
+        rows = connection.execute("SELECT after FROM snapshots ORDER BY after").fetchall()
+    connection.close()
+    return [after for (after,) in rows]
+
+
+def test_a_pinned_snapshot_is_kept_until_it_is_deleted(store: EventStore) -> None:
+    fill(store, 10)
+    store.save_snapshot("s", 1, b"one", pinned=True)
+    for after in (2, 3, 4, 5):
+        store.save_snapshot("s", after, b"state")
+    assert kept(store) == [1, 3, 4, 5]
+    store.save_snapshot("s", 5, b"five", pinned=True)
+    store.save_snapshot("s", 5, b"again")
+    assert store.latest_snapshot("s") == Snapshot("s", 5, b"again", 1.5, pinned=True)
+    store.save_snapshot("s", 6, b"six")
+    assert kept(store) == [1, 3, 4, 5, 6]
+    store.prune("s", before=7)
+    assert kept(store) == [1, 5, 6]
+    assert store.delete_snapshot("s", 1)
+    assert not store.delete_snapshot("s", 1)
+    with pytest.raises(ValueError, match="events 1 to 6 of stream 's' were pruned, and no other snapshot"):
+        store.delete_snapshot("s", 6)
+    assert kept(store) == [5, 6]
+    assert store.check() == []
+    changed(store, "UPDATE snapshots SET pinned = 0 WHERE after = 5")
+    assert store.check() == ["stream 's': the snapshot after event 5 is not what was written"]
+
+
+def test_the_way_back_to_an_earlier_version(store: EventStore) -> None:
+    fill(store, 10)
+    for after in (2, 5, 9):
+        store.save_snapshot("s", after, b"state %d" % after, pinned=after == 2)
+    standing = [store.snapshot_before("s", number) for number in (1, 2, 4, 5, 8, 9, 10)]
+    assert [found and found.after for found in standing] == [None, 2, 2, 5, 5, 9, 9]
+    assert [event.number for event in store.events("s", 2, until=4)] == [3, 4]
+    assert [event.number for event in store.events("s", 2, ["none"], until=4)] == []
+    assert list(store.events("s", 4, until=4)) == list(store.events("s", 4, until=2)) == []
+    with pytest.raises(EventStoreError, match="ends with event 10, and those up to 11 are missing"):
+        store.events("s", 2, until=11)
+    store.prune("s", before=8)
+    assert list(store.events("s", 2, until=2)) == []  # a pinned snapshot needs no events
+    with pytest.raises(EventStoreError, match="events 1 to 7 of stream 's' were pruned"):
+        store.events("s", 2, until=3)
+    changed(store, "UPDATE snapshots SET content = x'00' WHERE after = 9")
+    with pytest.warns(RuntimeWarning, match="after event 9 is damaged"):
+        assert store.snapshot_before("s", 10) == Snapshot("s", 2, b"state 2", 1.5, pinned=True)
+
+
+# Waiting for others
+
+
+def test_open_keys_are_those_without_a_counterpart(store: EventStore) -> None:
+    for i in range(250):  # more than are read at once
+        store.append("s", "prediction", f"p{i}", {"mean": i}, b"x", time=i)
+    for i in range(0, 250, 2):
+        store.append("s", "label", f"p{i}", {"y": 1})
+    store.append("s", "label", "early", {"y": 1}, time=7)
+    store.append("t", "label", "p1", {"y": 1})  # of another stream
+    store.erase("s", "prediction", "p3")
+    store.forget("s", "p5")
+    waiting = list(store.open_keys("s", "prediction", without="label"))
+    assert waiting == [(f"p{i}", float(i)) for i in range(1, 250, 2) if i not in (3, 5)]
+    assert list(store.open_keys("s", "label", without="prediction")) == [("early", 7.0)]
+
+
 # Deleting
+
+
+def test_erasing_deletes_the_blob_and_keeps_the_payload(store: EventStore) -> None:
+    fill(store, 3)
+    store.append("s", "prediction", "a", {"mean": 0.1}, b"SECRET" * 2000)
+    assert store.erase("s", "prediction", "a")
+    assert not store.erase("s", "prediction", "a")
+    assert not store.erase("s", "label", "a")
+    gone = Event(4, "s", "prediction", "a", {"mean": 0.1}, b"", 1.5, erased=True)
+    assert store.find("s", "prediction", "a") == gone
+    assert store.append("s", "prediction", "a", {"mean": 0.2}, b"other") == gone
+    assert store.check() == []
+    changed(store, "UPDATE events SET blob = x'' WHERE number = 4")
+    assert store.check() == ["stream 's': event 4 is not what was written"]
+    changed(store, "UPDATE events SET blob = NULL WHERE number = 4")
+    assert store.forget("s", "a") == 1
+    assert store.check() == []
+
+
+def test_what_was_erased_is_in_no_file_once_the_log_is_emptied(store: EventStore) -> None:
+    store.append("s", "prediction", "a", {}, b"SECRET" * 2000)
+    store.erase("s", "prediction", "a")
+    store.close()
+    for file in Path(store.path).parent.iterdir():
+        assert b"SECRET" not in file.read_bytes()
 
 
 def test_forgetting_leaves_no_trace_of_the_content_in_any_file(store: EventStore) -> None:
@@ -576,7 +750,7 @@ def test_forgetting_leaves_no_trace_of_the_content_in_any_file(store: EventStore
     assert store.forget("s", "a") == store.forget("s", "none") == 0
     for file in Path(store.path).parent.iterdir():
         assert b"SECRET" not in file.read_bytes()
-    assert store.append("s", "label", "a", {"name": "SECRET"}) == (52, "s", "label", "a", {}, b"", 1.5, True)
+    assert store.append("s", "label", "a", {"name": "SECRET"}) == (52, "s", "label", "a", {}, b"", 1.5, True, True)
     assert [event.number for event in store.events("s") if event.forgotten] == [51, 52]
     found = store.find("t", "label", "a")
     assert found is not None
@@ -610,6 +784,7 @@ class StoreAgainstLists(RuleBasedStateMachine):
     """Random calls, also with reopening, against a list of events per stream."""
 
     streams = st.sampled_from("st")
+    kinds = st.sampled_from("kl")
     keys = st.sampled_from("abcde")
 
     def __init__(self) -> None:
@@ -625,19 +800,19 @@ class StoreAgainstLists(RuleBasedStateMachine):
         """What appending has to return, with the model brought up to date; None for a conflict."""
         for event in self.model[stream][self.first[stream] :]:
             if (event.kind, event.key) == (kind, key):
-                return event if event.forgotten or event.payload == {"y": y} else None
-        event = Event(len(self.model[stream]) + 1, stream, kind, key, {"y": y}, b"", 0.0)
+                return event if event.erased or event.payload == {"y": y} else None
+        event = Event(len(self.model[stream]) + 1, stream, kind, key, {"y": y}, b"x", 0.0)
         self.model[stream].append(event)
         return event
 
-    @rule(stream=streams, kind=st.sampled_from("kl"), key=keys, y=st.integers(0, 1))
+    @rule(stream=streams, kind=kinds, key=keys, y=st.integers(0, 1))
     def append(self, stream: str, kind: str, key: str, y: int) -> None:
         expected = self.expect(stream, kind, key, y)
         if expected is not None:
-            assert self.store.append(stream, kind, key, {"y": y}, time=0.0) == expected
+            assert self.store.append(stream, kind, key, {"y": y}, b"x", time=0.0) == expected
         else:
             with pytest.raises(ConflictError):
-                self.store.append(stream, kind, key, {"y": y}, time=0.0)
+                self.store.append(stream, kind, key, {"y": y}, b"x", time=0.0)
 
     @rule(stream=streams, key=keys)
     def begin_and_fail(self, stream: str, key: str) -> None:
@@ -650,8 +825,25 @@ class StoreAgainstLists(RuleBasedStateMachine):
         events, first = self.model[stream], self.first[stream]
         found = [i for i, event in enumerate(events) if i >= first and event.key == key and not event.forgotten]
         for i in found:
-            events[i] = events[i]._replace(payload={}, forgotten=True)
+            events[i] = events[i]._replace(payload={}, blob=b"", forgotten=True, erased=True)
         assert self.store.forget(stream, key) == len(found)
+
+    @rule(stream=streams, kind=kinds, key=keys)
+    def erase(self, stream: str, kind: str, key: str) -> None:
+        events, first = self.model[stream], self.first[stream]
+        names = [(event.kind, event.key) if i >= first and not event.erased else None for i, event in enumerate(events)]
+        if self.store.erase(stream, kind, key):
+            place = names.index((kind, key))
+            events[place] = events[place]._replace(blob=b"", erased=True)
+        else:
+            assert (kind, key) not in names
+
+    @rule(stream=streams)
+    def open_keys(self, stream: str) -> None:
+        events = self.model[stream][self.first[stream] :]
+        labels = {event.key for event in events if event.kind == "l"}
+        waiting = [event.key for event in events if event.kind == "k" and not event.erased and event.key not in labels]
+        assert [key for key, _ in self.store.open_keys(stream, "k", without="l")] == waiting
 
     @rule(stream=streams, content=st.binary(max_size=3))
     def save_snapshot(self, stream: str, content: bytes) -> None:

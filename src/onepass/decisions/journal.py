@@ -18,7 +18,7 @@ from onepass.decisions.choice import Pending
 from onepass.files.checkpoint import from_bytes, to_bytes
 from onepass.files.events import Event, EventStore, EventStoreError
 
-__all__ = ["find_decision", "open_bandit"]
+__all__ = ["change_of", "data_of", "find_decision", "open_bandit"]
 
 _SNAPSHOT_EVERY = 1000  # changes: applying so many again takes well below a second for most models
 _SNAPSHOT_SECONDS = 0.05  # of applying changes again, which whoever opens a bandit for one decision has to wait for
@@ -81,7 +81,7 @@ def find_decision(store: EventStore, name: str, decision_id: str) -> Pending | N
     By it whoever has not heard the answer can ask again, and needs no second decision.
     """
     event = store.find(name, "decision", decision_id)
-    return None if event is None or event.forgotten else Pending.of(_change_of(event))
+    return None if event is None or event.forgotten else Pending.of(change_of(event))
 
 
 def _check_unused(store: EventStore, name: str) -> None:
@@ -118,7 +118,7 @@ class _StoredJournal:
         for event in self._store.events(self._stream, self._at):
             if event.forgotten:
                 raise self._refusal(f"event {event.number} was forgotten, and no snapshot includes what came of it")
-            change = _change_of(event)
+            change = change_of(event)
             self._is_sound = False
             replay(change)
             self._at, self._is_sound = event.number, True
@@ -132,9 +132,8 @@ class _StoredJournal:
             self.catch_up(replay)
             changes, last = make(), self._at
             for change in changes:
-                context = b"" if change.context is None else np.ascontiguousarray(change.context).tobytes()
                 key = change.key or f"{change.kind} {last + 1}"  # not the number alone, which ids of decisions are
-                last = self._store.append(self._stream, change.kind, key, _data_of(change), context).number
+                last = self._store.append(self._stream, change.kind, key, *data_of(change)).number
         self._at, self._is_sound = last, not changes
         return changes
 
@@ -154,12 +153,15 @@ class _StoredJournal:
         return EventStoreError(EINVAL, f"the bandit {self._stream!r} can't go on: {reason}", self._store.path)
 
 
-def _data_of(change: Change) -> dict[str, object]:
-    shape = None if change.context is None else list(change.context.shape)
-    return {**change.data, "shape": shape}
+def data_of(change: Change) -> tuple[dict[str, object], bytes]:
+    """What an event has of a change: its payload, and the context as bytes."""
+    if change.context is None:
+        return {**change.data, "shape": None}, b""
+    return {**change.data, "shape": list(change.context.shape)}, np.ascontiguousarray(change.context).tobytes()
 
 
-def _change_of(event: Event) -> Change:
+def change_of(event: Event) -> Change:
+    """The change in an event."""
     data = dict(event.payload)
     shape = data.pop("shape")
     context = None if shape is None else np.frombuffer(event.blob, dtype="<f8").reshape(shape)

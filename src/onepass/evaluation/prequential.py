@@ -29,7 +29,7 @@ from onepass.tables.readers.errors import StreamError
 from onepass.tables.rows import Rows
 from onepass.tables.targets import CountTarget, LogTarget, NumberTarget
 
-__all__ = ["BELIEVED", "OURS", "Scores", "Trial"]
+__all__ = ["BELIEVED", "OURS", "Scores", "Trial", "own_predictions", "task_of"]
 
 OURS = "onepass"
 _FEW = 200  # rows, of which a quarter says little
@@ -72,7 +72,7 @@ class Trial:
     def __init__(self, model: TabularModel, *, compare: bool = False, split: TestSplit | None = None) -> None:
         self.model, self.split = model, split
         self.rows = 0
-        self.task: Task = _task_of(model)
+        self.task: Task = task_of(model)
         self.ours = Scores.of(self.task, with_std=True)
         self.believed = Scores.of(self.task, with_std=True)
         """Scores of the rows whose target is believed; others, which may be of any size, say little."""
@@ -109,7 +109,7 @@ class Trial:
         if predicted is None:
             return
         self.rows += len(rows.y)
-        ours = self._our_predictions(rows.y, predicted)
+        ours = own_predictions(self.model, rows.y, predicted)
         self.ours.update(ours)
         self.worst.update(ours, file, rows.line_numbers)
         if self.model.estimator.outliers:
@@ -128,7 +128,7 @@ class Trial:
         self.n_outliers += int((~believed).sum())
         if believed.any():
             part = PredictedRows(*(column[believed] for column in predicted))
-            self.believed.update(self._our_predictions(y[believed], part))
+            self.believed.update(own_predictions(self.model, y[believed], part))
 
     def check(self) -> None:
         """Raise an error if no row was scored."""
@@ -173,25 +173,6 @@ class Trial:
     def _text(self, name: str, found: dict[str, Any]) -> str:
         return REGISTRY[self.task][name].text(found[name]) if name in found else "-"
 
-    def _our_predictions(self, y: FloatArray, predicted: PredictedRows) -> NumberPredictions | ClassPredictions:
-        if self.task == "classes":
-            best = predicted.mean.argmax(axis=1)
-            std = np.sqrt(predicted.var[np.arange(len(best)), best])
-            observed = predicted.log_density if self.model.estimator.outliers else None  # else that of the mean
-            return ClassPredictions(y, predicted.mean, std, observed)
-        std = np.sqrt(predicted.var + predicted.noise_var)
-        if self.task == "counts":
-            moments = {"mean": predicted.mean, "var": predicted.var, "noise_var": predicted.noise_var}
-            return CountPredictions(y=y, std=std, log_densities=predicted.log_density, **moments)
-        target = self.model.target
-        assert isinstance(target, NumberTarget)
-        own_mean, own_std = target.moments(predicted.mean, std, predicted.noise_var)
-        density = target.log_density(y, predicted.log_density)
-        if isinstance(target, LogTarget):
-            logs = {"log_mean": predicted.mean * target.scale + target.centre, "log_std": std * target.scale}
-            return LogNormalPredictions(target.decode(y), own_mean, own_std, density, **logs)
-        return NumberPredictions(target.decode(y), own_mean, own_std, density)
-
     def _their_predictions(self, y: FloatArray, guess: FloatArray) -> NumberPredictions | ClassPredictions:
         """Means, or probabilities, of a baseline with their targets; numbers in the target's own units."""
         target = self.model.target
@@ -200,7 +181,32 @@ class Trial:
         return NumberPredictions(target.decode(y), target.decode(guess))
 
 
-def _task_of(model: TabularModel) -> Task:
+def own_predictions(
+    model: TabularModel, y: FloatArray, predicted: PredictedRows
+) -> NumberPredictions | ClassPredictions:
+    """What a model predicted just before it learned targets ``y``, and these, in the target's own units."""
+    task = task_of(model)
+    if task == "classes":
+        best = predicted.mean.argmax(axis=1)
+        std = np.sqrt(predicted.var[np.arange(len(best)), best])
+        observed = predicted.log_density if model.estimator.outliers else None  # else that of the mean
+        return ClassPredictions(y, predicted.mean, std, observed)
+    std = np.sqrt(predicted.var + predicted.noise_var)
+    if task == "counts":
+        moments = {"mean": predicted.mean, "var": predicted.var, "noise_var": predicted.noise_var}
+        return CountPredictions(y=y, std=std, log_densities=predicted.log_density, **moments)
+    target = model.target
+    assert isinstance(target, NumberTarget)
+    own_mean, own_std = target.moments(predicted.mean, std, predicted.noise_var)
+    density = target.log_density(y, predicted.log_density)
+    if isinstance(target, LogTarget):
+        logs = {"log_mean": predicted.mean * target.scale + target.centre, "log_std": std * target.scale}
+        return LogNormalPredictions(target.decode(y), own_mean, own_std, density, **logs)
+    return NumberPredictions(target.decode(y), own_mean, own_std, density)
+
+
+def task_of(model: TabularModel) -> Task:
+    """What kind of target a model predicts."""
     if model.labels:
         return "classes"
     return "counts" if isinstance(model.target, CountTarget) else "numbers"

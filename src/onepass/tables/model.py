@@ -62,6 +62,16 @@ class TabularModel:
         self.kind_reason = ""
         """Why no network was tried, where that was left open."""
 
+    @classmethod
+    def around(cls, estimator: Any, encoding: Encoding, target: Target) -> Self:
+        """The model of a table whose estimator has learned elsewhere, from rows encoded in this way."""
+        model = cls.__new__(cls)
+        model.encoding, model.target, model.estimator = encoding, target, estimator
+        model.weight = model.by = None
+        model.n_rows, model.n_rejected = int(estimator.n_seen_), 0
+        model.ledger, model.kind_reason = Ledger(), ""
+        return model
+
     def __repr__(self) -> str:
         answers = self.estimator.leader if isinstance(self.estimator, Contest) else self.estimator
         return f"TabularModel(target={self.target.name!r}, model={type(answers).__name__}, n_rows={self.n_rows})"

@@ -1,7 +1,7 @@
 """Metrics along a stream: over segments of equal length, at most 256 of them however long the stream."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -43,6 +43,18 @@ class Curve:
         if len(numbers):
             self._sums[first : last + 1] += np.add.reduceat(numbers, starts, axis=0)
         self._n = end
+
+    def state(self) -> dict[str, Any]:
+        """All of it as data that JSON can hold; a float comes back from JSON as it was."""
+        return {"n": self._n, "width": self._width, "sums": self.sums.tolist()}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any], size: int) -> Self:
+        """Make the curve that `state` described, with so many numbers per row."""
+        curve = cls(size)
+        curve._n, curve._width = int(state["n"]), int(state["width"])
+        curve._sums[: len(state["sums"])] = state["sums"]
+        return curve
 
     @property
     def rows(self) -> FloatArray:

@@ -3,12 +3,11 @@
 from onepass.files.events import statements
 from onepass.files.events.database import Database
 from onepass.files.events.errors import EventStoreError
+from onepass.files.events.reading import event_rows
 from onepass.files.events.records import decoded
 from onepass.files.events.snapshots import snapshots
 
 __all__ = ["problems"]
-
-_ROWS_AT_ONCE = 100
 
 
 def problems(database: Database) -> list[str]:
@@ -26,15 +25,13 @@ def problems(database: Database) -> list[str]:
 
 def _in_events(database: Database, stream: str) -> list[str]:
     found = []
-    number, after = database.number(statements.PRUNED, {"stream": stream}), 0
-    while rows := database.rows(statements.READ, {"stream": stream, "after": after, "limit": _ROWS_AT_ONCE}):
-        for row in rows:
-            after = row[1]
-            if after != number + 1:
-                found.append(f"stream {stream!r}: event {after} comes after event {number}")
-            if decoded(row) is None:
-                found.append(f"stream {stream!r}: event {after} is not what was written")
-            number = after
+    before = database.number(statements.PRUNED, {"stream": stream})
+    for number, row in event_rows(database, stream):
+        if number != before + 1:
+            found.append(f"stream {stream!r}: event {number} comes after event {before}")
+        if decoded(row) is None:
+            found.append(f"stream {stream!r}: event {number} is not what was written")
+        before = number
     return found
 
 

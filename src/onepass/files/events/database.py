@@ -12,12 +12,13 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from errno import EAGAIN, EBADF, EINVAL, EISDIR, ENOENT, ENOTSUP
+from errno import EAGAIN, EBADF, EINVAL, EISDIR, ENOENT, ENOTSUP, ESTALE
 from pathlib import Path
 from typing import Any
 
 from onepass.files.events import statements
 from onepass.files.events.errors import EventStoreError, damaged, in_plain_words
+from onepass.files.events.tail import Tail, acknowledged, tail_path
 
 __all__ = ["DURABILITIES", "Database"]
 
@@ -37,7 +38,10 @@ class Database:
         self._process = os.getpid()
         self._depth = 0
         self._erased = False
+        self._tail: Tail | None = None
         _check_path(Path(self.path))
+        if not os.path.exists(self.path):  # what is noted there belongs to a file that was deleted
+            tail_path(self.path).unlink(missing_ok=True)
         try:
             self._connection: sqlite3.Connection | None = sqlite3.connect(
                 self.path, timeout=timeout, isolation_level=None, check_same_thread=False
@@ -57,6 +61,8 @@ class Database:
             if self._connection is not None and os.getpid() == self._process:
                 self._connection.close()
                 self._connection = None
+                if self._tail is not None:
+                    self._tail.close()
 
     def rows(self, statement: str, values: Mapping[str, Any] = _NO_VALUES) -> list[tuple[Any, ...]]:
         """Run one statement and return all its rows."""
@@ -65,7 +71,7 @@ class Database:
                 raise EventStoreError(EINVAL, "an earlier error has undone this transaction; begin another", self.path)
             return self._run(statement, values)
 
-    def number(self, statement: str, values: Mapping[str, Any]) -> int:
+    def number(self, statement: str, values: Mapping[str, Any] = _NO_VALUES) -> int:
         """Run a statement that gives one whole number."""
         ((number,),) = self.rows(statement, values)
         if not isinstance(number, int):
@@ -76,12 +82,16 @@ class Database:
     def transaction(self) -> Iterator[None]:
         """Everything in the block is written when it ends, or nothing if it raises; within another, as a part of it."""
         with self._lock:
-            begin, end, undo = _OUTER if self._depth == 0 else _INNER
-            connection = self._opened()
+            outermost = self._depth == 0
+            begin, end, undo = _OUTER if outermost else _INNER
+            connection, change = self._opened(), 0
             self._depth += 1
             try:
                 self._run(begin)
+                before = connection.total_changes
                 yield
+                if outermost and connection.total_changes != before:
+                    change = self._counted()
                 self.rows(end)
             except BaseException:  # also Ctrl-C
                 if connection.in_transaction:  # SQLite itself ends it when the disk is full
@@ -91,7 +101,9 @@ class Database:
                 raise
             finally:
                 self._depth -= 1
-            if self._erased and self._depth == 0:
+            if change and self._tail is not None:
+                self._tail.note(change)
+            if self._erased and outermost:
                 self._empty_log(connection)
 
     @contextmanager
@@ -107,6 +119,23 @@ class Database:
     def erased(self) -> None:
         """Note that something was deleted, which must not survive in the log after this transaction either."""
         self._erased = True
+
+    def _counted(self) -> int:
+        """The number of this transaction, as the last thing before it is written."""
+        if self._files() != self._identity:
+            raise EventStoreError(
+                ESTALE,
+                "the file was deleted or replaced while it was open; nothing was written; open it again",
+                self.path,
+            )
+        self.rows(statements.COUNT_CHANGE)
+        return self.number(statements.CHANGES)
+
+    def _files(self) -> list[tuple[int, int]]:
+        """What the operating system calls the file and its log, whatever becomes of their names."""
+        with suppress(FileNotFoundError):
+            return [(found.st_dev, found.st_ino) for found in map(os.stat, (self.path, f"{self.path}-wal"))]
+        return []
 
     def _empty_log(self, connection: sqlite3.Connection) -> None:
         with suppress(sqlite3.Error):  # what can't be done while another process reads is done with the next deletion
@@ -129,11 +158,19 @@ class Database:
         return self._connection
 
     def _prepare(self, durability: str, timeout: float) -> None:
+        noted = acknowledged(self.path)  # first, or another process may add to it after the look at the file
         try:
             self._run("BEGIN")  # one look at the file, which another process may be creating
             is_new = self._is_new()
+            lost = noted - (0 if is_new else self.number(statements.CHANGES))
         finally:
             self._opened().rollback()
+        if lost > 0:
+            raise damaged(
+                self.path,
+                f"{lost} transactions that were acknowledged are gone from the end (an older backup opens once "
+                f"{tail_path(self.path).name} is deleted)",
+            )
         self._use_log(timeout)
         for setting in (
             f"synchronous = {_SYNCHRONOUS[durability]}",
@@ -143,10 +180,14 @@ class Database:
             f"journal_size_limit = {_LARGEST_LOG_KEPT}",
         ):
             self.rows(f"PRAGMA {setting}")
+        self._run(statements.TABLES)  # from its first use on, the log stays until the last process closes the file
+        self._identity = self._files()
         if is_new:
             with self.transaction():
                 if self._is_new():  # another process may have been faster
                     self._create_tables()
+        if durability == "full":  # otherwise a power cut may take what was noted, which is no damage
+            self._tail = Tail(self.path)
 
     def _is_new(self) -> bool:
         """Whether the file is empty; raises for one that is not an event store of this version."""
@@ -157,14 +198,15 @@ class Database:
             return True
         if application != statements.APPLICATION_ID:
             raise EventStoreError(EINVAL, "the file is a database of another program", self.path)
-        if version > statements.VERSION:
+        if version != statements.VERSION:
+            which = "a newer onepass" if version > statements.VERSION else "the onepass that wrote it"
             raise EventStoreError(
                 ENOTSUP,
-                f"the file is an event store of version {version}, and this onepass reads up to {statements.VERSION}; "
-                "use a newer onepass",
+                f"the file is an event store of version {version}, and this onepass reads version "
+                f"{statements.VERSION}; use {which}",
                 self.path,
             )
-        if version < 1 or any(tables.get(name) != table for name, table in statements.SCHEMA.items()):
+        if any(tables.get(name) != table for name, table in statements.SCHEMA.items()):
             raise damaged(self.path, "the tables are not those of an event store")
         return False
 
@@ -185,6 +227,7 @@ class Database:
     def _create_tables(self) -> None:
         for table in statements.SCHEMA.values():
             self.rows(table)
+        self.rows(statements.START_CHANGES)
         self.rows(f"PRAGMA application_id = {statements.APPLICATION_ID}")
         self.rows(f"PRAGMA user_version = {statements.VERSION}")
 

@@ -20,9 +20,10 @@ class Event(NamedTuple):
     number : its place in the stream, from 1
     stream, kind, key : its name
     payload : what was given as JSON; empty if forgotten
-    blob : what was given as bytes; empty if forgotten
+    blob : what was given as bytes; empty if erased or forgotten
     time : when it happened, in seconds since 1970 unless the caller has another clock
     forgotten : whether payload and blob were deleted on request
+    erased : whether the blob was deleted on request, alone or with the payload
     """
 
     number: int
@@ -33,6 +34,7 @@ class Event(NamedTuple):
     blob: bytes
     time: float
     forgotten: bool = False
+    erased: bool = False
 
 
 class Snapshot(NamedTuple):
@@ -44,12 +46,14 @@ class Snapshot(NamedTuple):
     after : number of the last event that it includes, 0 for none
     content : the bytes that were saved
     time : when it was saved
+    pinned : whether it is kept until it is deleted on request
     """
 
     stream: str
     after: int
     content: bytes
     time: float
+    pinned: bool = False
 
 
 def as_name(value: object, name: str) -> str:
@@ -112,12 +116,12 @@ def decoded(row: tuple[Any, ...]) -> Event | None:
     if not types_as_written or checksum((stream, number, kind, key, time), payload, blob) != digest:
         return None
     if payload is None:
-        return Event(number, stream, kind, key, {}, b"", time, forgotten=True)
-    return Event(number, stream, kind, key, json.loads(payload), blob, time)
+        return Event(number, stream, kind, key, {}, b"", time, forgotten=True, erased=True)
+    return Event(number, stream, kind, key, json.loads(payload), blob or b"", time, erased=blob is None)
 
 
 def checksum(name: tuple[Any, ...], payload: str | None, blob: bytes | None) -> bytes:
-    """A checksum of a row: of what identifies it, and of its content, which is None for a forgotten event."""
+    """A checksum of a row: of what identifies it, and of its content, of which None was deleted."""
     text = b"" if payload is None else payload.encode()
     lengths = (None if payload is None else len(text), None if blob is None else len(blob))
     header = "\0".join(map(str, name + lengths))  # names have no NUL, so nothing else gives the same bytes

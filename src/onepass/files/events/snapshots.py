@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from onepass.files.events import statements
 from onepass.files.events.database import Database
 from onepass.files.events.errors import damaged
+from onepass.files.events.reading import LAST_POSSIBLE
 from onepass.files.events.records import Snapshot, checksum
 
-__all__ = ["latest", "save", "snapshots"]
+__all__ = ["delete", "save", "snapshots", "sound_snapshot"]
 
 _KEPT = 3  # a damaged one leaves two to fall back on
 
@@ -16,21 +17,24 @@ _KEPT = 3  # a damaged one leaves two to fall back on
 def save(database: Database, snapshot: Snapshot) -> None:
     """Write a snapshot, and delete those that are too many."""
     stream, after = snapshot.stream, snapshot.after
-    row = {**snapshot._asdict(), "checksum": checksum((stream, after, snapshot.time), None, snapshot.content)}
     with database.transaction():
-        last = database.number(statements.LAST, row)
-        first = max([database.number(statements.PRUNED, row), *(number for number, _ in snapshots(database, stream))])
+        name = {"stream": stream}
+        last, pruned = database.number(statements.LAST, name), database.number(statements.PRUNED, name)
+        latest, present = next(snapshots(database, stream), (0, None))
+        first = max(pruned, latest)
         if not first <= after <= last:
             allowed = f"from {first}, where the latest snapshot stands, to {last}, the last event"
             raise ValueError(f"after must be the number of an event of stream {stream!r} {allowed}, got {after}")
-        database.rows(statements.INSERT_SNAPSHOT, row)
+        if present is not None and present.after == after and present.pinned:
+            snapshot = snapshot._replace(pinned=True)
+        database.rows(statements.INSERT_SNAPSHOT, {**snapshot._asdict(), "checksum": _checksum(snapshot)})
         database.rows(statements.KEEP_SNAPSHOTS, {"stream": stream, "keep": _KEPT})
 
 
-def latest(database: Database, stream: str) -> Snapshot | None:
-    """The last sound snapshot of a stream; warns of damaged ones after it."""
+def sound_snapshot(database: Database, stream: str, number: int = LAST_POSSIBLE) -> Snapshot | None:
+    """The last sound snapshot of a stream that stands at an event or before it; warns of damaged ones after it."""
     last = database.number(statements.LAST, {"stream": stream})
-    for after, snapshot in snapshots(database, stream):
+    for after, snapshot in snapshots(database, stream, number):
         if after > last:
             raise damaged(database.path, f"stream {stream!r} ends with event {last}, its snapshot stands at {after}")
         if snapshot is not None:
@@ -43,10 +47,32 @@ def latest(database: Database, stream: str) -> Snapshot | None:
     return None
 
 
-def snapshots(database: Database, stream: str) -> Iterator[tuple[int, Snapshot | None]]:
+def delete(database: Database, stream: str, after: int) -> bool:
+    """Delete one snapshot, but not the last sound one from which a pruned stream can be rebuilt."""
+    with database.transaction():
+        numbers = {number: snapshot is not None for number, snapshot in snapshots(database, stream)}
+        if after not in numbers:
+            return False
+        pruned = database.number(statements.PRUNED, {"stream": stream})
+        others = [number for number, sound in numbers.items() if sound and number != after]
+        if pruned and max(others, default=0) < pruned:
+            raise ValueError(
+                f"after must not be {after}: events 1 to {pruned} of stream {stream!r} were pruned, and no other "
+                "snapshot stands after them; save another first"
+            )
+        database.rows(statements.DELETE_SNAPSHOT, {"stream": stream, "after": after})
+        database.erased()
+    return True
+
+
+def snapshots(database: Database, stream: str, until: int = LAST_POSSIBLE) -> Iterator[tuple[int, Snapshot | None]]:
     """Numbers of the events at which snapshots stand, latest first, and the snapshots; None for a damaged one."""
-    below = 2**63 - 1
-    while rows := database.rows(statements.SNAPSHOT_BEFORE, {"stream": stream, "below": below}):
-        ((below, time, content, digest),) = rows
-        sound = isinstance(content, bytes) and checksum((stream, below, time), None, content) == digest
-        yield below, Snapshot(stream, below, content, time) if sound else None
+    while rows := database.rows(statements.SNAPSHOT_UNTIL, {"stream": stream, "until": until}):
+        ((after, time, content, pinned, digest),) = rows
+        snapshot = Snapshot(stream, after, content, time, bool(pinned))
+        yield after, snapshot if isinstance(content, bytes) and _checksum(snapshot) == digest else None
+        until = after - 1
+
+
+def _checksum(snapshot: Snapshot) -> bytes:
+    return checksum((snapshot.stream, snapshot.after, snapshot.time, snapshot.pinned), None, snapshot.content)

@@ -8,16 +8,16 @@ from errno import EINVAL
 from types import TracebackType
 from typing import Any, Self
 
-from onepass._validation import as_positive, as_seed, one_of
+from onepass._validation import as_flag, as_positive, as_seed, one_of
 from onepass.files.events import snapshots, statements
 from onepass.files.events.checking import problems
 from onepass.files.events.database import DURABILITIES, Database
 from onepass.files.events.errors import ConflictError, EventStoreError, damaged
+from onepass.files.events.reading import LAST_POSSIBLE, event_rows, open_rows
 from onepass.files.events.records import Event, Snapshot, as_blob, as_name, as_time, checksum, decoded, encoded
 
 __all__ = ["EventStore"]
 
-_ROWS_AT_ONCE = 100  # events in memory while a stream is read
 _NO_PAYLOAD: Mapping[str, Any] = {}
 
 
@@ -26,7 +26,8 @@ class EventStore:
 
     Parameters
     ----------
-    path : path of the file, which is created if there is none; beside it SQLite keeps two more, ``-wal`` and ``-shm``
+    path : path of the file, which is created if there is none; beside it are ``-wal`` and ``-shm``, which SQLite
+        keeps while it is open, and ``-tail``, by which a loss at the end is noticed
     durability : "full": what has been appended survives a power cut. "relaxed": several times faster; a power cut or a
         crash of the operating system may lose the last transactions, whole ones and never one from the middle. A
         process that is killed loses nothing either way.
@@ -111,7 +112,7 @@ class EventStore:
 
         The same stream, kind and key with the same content again: the first event is returned, with its number and
         time, and nothing is written. Whoever has applied the events up to a number knows by it whether this is new. An
-        event that was forgotten has no content to compare: it counts as the same.
+        event that was erased or forgotten can't be compared: it counts as the same.
 
         Parameters
         ----------
@@ -147,12 +148,12 @@ class EventStore:
                 event = Event(number, name["stream"], name["kind"], name["key"], content, data, moment)
                 self._insert(event, text)
                 return event
-        if not present.forgotten and (encoded(present.payload)[0] != text or present.blob != data):
+        if not present.erased and (encoded(present.payload)[0] != text or present.blob != data):
             raise ConflictError(**name, number=present.number)
         return present
 
     def _insert(self, event: Event, payload: str) -> None:
-        digest = checksum((event.stream, event.number, event.kind, event.key, event.time), payload, event.blob)
+        digest = _checksum(event, payload, event.blob)
         self._database.rows(statements.INSERT, {**event._asdict(), "payload": payload, "checksum": digest})
 
     def transaction(self) -> AbstractContextManager[None]:
@@ -179,7 +180,9 @@ class EventStore:
         """The event of that name, or None."""
         return self._found(_event_name(stream, kind, key))
 
-    def events(self, stream: str, after: int = 0, kinds: Collection[str] | None = None) -> Iterator[Event]:
+    def events(
+        self, stream: str, after: int = 0, kinds: Collection[str] | None = None, *, until: int | None = None
+    ) -> Iterator[Event]:
         """The events of a stream with numbers above ``after``, in their order.
 
         Events that are appended while they are read come at the end. Reading locks nothing.
@@ -189,44 +192,88 @@ class EventStore:
         stream : name of the stream
         after : number of the last event already known, e.g. `Snapshot.after`
         kinds : kinds of events wanted, by default all
+        until : number of the last event wanted, by default the last one there is
 
         Raises
         ------
         EventStoreError
             If an event is damaged or missing, or if those after ``after`` were pruned: none is left out in silence.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> store = EventStore(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
+        >>> for key in "abcd":
+        ...     _ = store.append("price", "label", key)
+        >>> [event.key for event in store.events("price", after=1, until=3)]
+        ['b', 'c']
+        >>> store.close()
         """
         if isinstance(kinds, str):
             raise TypeError(f"kinds must be a list of kinds, got the text {kinds!r}")
         wanted = None if kinds is None else {as_name(kind, "kinds") for kind in kinds}
         name, after = {"stream": as_name(stream, "stream")}, as_seed(after, "after")
         pruned, last = (self._database.number(statement, name) for statement in (statements.PRUNED, statements.LAST))
-        if after < pruned:
+        end = LAST_POSSIBLE if until is None else as_seed(until, "until")
+        if after < min(pruned, end):
             raise EventStoreError(
                 EINVAL, f"events 1 to {pruned} of stream {stream!r} were pruned; begin with a later snapshot", self.path
             )
-        if after > last:
-            raise damaged(self.path, f"stream {stream!r} ends with event {last}, and those up to {after} are missing")
-        return (event for event in self._walk(name["stream"], after) if wanted is None or event.kind in wanted)
+        if (known := max(after, until or 0)) > last:
+            raise damaged(self.path, f"stream {stream!r} ends with event {last}, and those up to {known} are missing")
+        return (event for event in self._walk(name["stream"], after, end) if wanted is None or event.kind in wanted)
 
-    def _walk(self, stream: str, after: int) -> Iterator[Event]:
-        while rows := self._database.rows(statements.READ, {"stream": stream, "after": after, "limit": _ROWS_AT_ONCE}):
-            for row in rows:
-                event = self._checked(row)
-                if event.number != after + 1:
-                    raise damaged(self.path, f"event {after + 1} of stream {stream!r} is missing")
-                after = event.number
-                yield event
+    def _walk(self, stream: str, after: int, until: int) -> Iterator[Event]:
+        for number, row in event_rows(self._database, stream, after, until):
+            if number != after + 1:
+                raise damaged(self.path, f"event {after + 1} of stream {stream!r} is missing")
+            after = number
+            yield self._checked(row)
+
+    def open_keys(self, stream: str, kind: str, without: str) -> Iterator[tuple[str, float]]:
+        """Key and time of the events of one kind that wait for one of another kind with the same key.
+
+        They come in the order of their numbers. An event that was erased or forgotten does not wait any more.
+
+        Parameters
+        ----------
+        stream : name of the stream
+        kind : kind of the events that wait
+        without : kind of the events they wait for
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> store = EventStore(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
+        >>> for kind, key in (("prediction", "a"), ("prediction", "b"), ("label", "b"), ("label", "c")):
+        ...     _ = store.append("price", kind, key, time=0.0)
+        >>> list(store.open_keys("price", "prediction", without="label"))
+        [('a', 0.0)]
+        >>> list(store.open_keys("price", "label", without="prediction"))
+        [('c', 0.0)]
+        >>> store.close()
+        """
+        stream, kind, without = as_name(stream, "stream"), as_name(kind, "kind"), as_name(without, "without")
+        return open_rows(self._database, stream, kind, without)
 
     def last(self, stream: str) -> int:
         """Number of the last event of a stream, 0 if it has had none."""
         return self._database.number(statements.LAST, {"stream": as_name(stream, "stream")})
 
+    def first(self, stream: str) -> int:
+        """Number of the first event of a stream that was not pruned, or of the one to come."""
+        return self._database.number(statements.PRUNED, {"stream": as_name(stream, "stream")}) + 1
+
     def streams(self) -> list[str]:
         """Names of all streams, sorted."""
         return [stream for (stream,) in self._database.rows(statements.STREAMS)]
 
-    def save_snapshot(self, stream: str, after: int, content: bytes | bytearray | memoryview) -> None:
-        """Save what a stream has led to after one of its events; durable on return. The last three are kept.
+    def save_snapshot(
+        self, stream: str, after: int, content: bytes | bytearray | memoryview, *, pinned: bool = False
+    ) -> None:
+        """Save what a stream has led to after one of its events; durable on return.
+
+        The last three are kept, and beside them all that are pinned.
 
         A snapshot can't stand before the latest one: going back to an earlier state is an event, too.
 
@@ -235,6 +282,8 @@ class EventStore:
         stream : name of the stream
         after : number of the last event that ``content`` includes; 0 before the first
         content : e.g. a model as bytes
+        pinned : whether to keep it until `delete_snapshot`, also where the events before it are pruned; a pinned one
+            that is saved again at the same event stays pinned
 
         Examples
         --------
@@ -249,11 +298,64 @@ class EventStore:
         >>> store.close()
         """
         stream, after, content = as_name(stream, "stream"), as_seed(after, "after"), as_blob(content, "content")
-        snapshots.save(self._database, Snapshot(stream, after, content, as_time(self._clock())))
+        snapshot = Snapshot(stream, after, content, as_time(self._clock()), as_flag(pinned, "pinned"))
+        snapshots.save(self._database, snapshot)
 
     def latest_snapshot(self, stream: str) -> Snapshot | None:
         """The last snapshot of a stream, or None; a damaged one is passed over, with a warning, for the one before."""
-        return snapshots.latest(self._database, as_name(stream, "stream"))
+        return snapshots.sound_snapshot(self._database, as_name(stream, "stream"))
+
+    def snapshot_before(self, stream: str, number: int) -> Snapshot | None:
+        """The last sound snapshot that stands at an event or before it, or None: the way back to an earlier version.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> store = EventStore(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
+        >>> for i in range(5):
+        ...     _ = store.append("sum", "number", str(i), {"x": 2.0})
+        >>> store.save_snapshot("sum", 1, b"2.0", pinned=True)
+        >>> store.save_snapshot("sum", 5, b"10.0")
+        >>> snapshot = store.snapshot_before("sum", 3)
+        >>> float(snapshot.content) + sum(event.payload["x"] for event in store.events("sum", snapshot.after, until=3))
+        6.0
+        >>> store.close()
+        """
+        return snapshots.sound_snapshot(self._database, as_name(stream, "stream"), as_seed(number, "number"))
+
+    def delete_snapshot(self, stream: str, after: int) -> bool:
+        """Delete the snapshot that stands at an event, pinned or not, and return whether there was one.
+
+        The one that a pruned stream begins with stays: without it the stream can't be rebuilt.
+        """
+        return snapshots.delete(self._database, as_name(stream, "stream"), as_seed(after, "after"))
+
+    def erase(self, stream: str, kind: str, key: str) -> bool:
+        """Delete the blob of one event and keep its payload; returns whether there was such an event with a blob.
+
+        The blob counts as deleted on return, and nobody gets it from the store again. Its bytes are overwritten in the
+        file, but a copy may stay in the ``-wal`` file until that is emptied: by the next `forget` or `prune`, or when
+        the last process closes the store. This makes it as cheap as an append.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> store = EventStore(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
+        >>> _ = store.append("price", "prediction", "order 17", {"mean": 2.5}, b"features")
+        >>> store.erase("price", "prediction", "order 17")
+        True
+        >>> event = store.find("price", "prediction", "order 17")
+        >>> event.erased, event.blob, event.payload
+        (True, b'', {'mean': 2.5})
+        >>> store.close()
+        """
+        name = _event_name(stream, kind, key)
+        with self._database.one_change():
+            event = self._found(name)
+            if event is None or event.erased:
+                return False
+            self._delete_content(event, encoded(event.payload)[0])
+        return True
 
     def forget(self, stream: str, key: str) -> int:
         """Delete the content of all events with a key, and return how many there were.
@@ -278,13 +380,16 @@ class EventStore:
         with self._database.transaction():
             found = [self._checked(row) for row in self._database.rows(statements.FIND_KEY, name)]
             for event in found:
-                digest = checksum((event.stream, event.number, event.kind, event.key, event.time), None, None)
-                self._database.rows(statements.ERASE, {**name, "number": event.number, "checksum": digest})
+                self._delete_content(event, None)
             self._database.erased()
         return len(found)
 
+    def _delete_content(self, event: Event, kept: str | None) -> None:
+        row = {"stream": event.stream, "number": event.number, "payload": kept}
+        self._database.rows(statements.ERASE, {**row, "checksum": _checksum(event, kept, None)})
+
     def prune(self, stream: str, before: int) -> int:
-        """Delete all events with numbers below ``before``, and the snapshots they would be needed for.
+        """Delete all events with numbers below ``before``, and the snapshots they would be needed for, but pinned ones.
 
         Returns the number of events deleted. A sound snapshot has to stand at the last of them or later, so that the
         stream can still be rebuilt. Their numbers are not used again, but their keys are free: an event of that name
@@ -297,7 +402,7 @@ class EventStore:
             if number <= pruned:
                 return 0
             sound = (after for after, found in snapshots.snapshots(self._database, stream) if found is not None)
-            if number > max(sound, default=0):
+            if number > next(sound, 0):
                 raise ValueError(
                     f"before must be at most one above the latest snapshot of {stream!r}, or the stream can't be "
                     f"rebuilt, got {before}; save a snapshot first"
@@ -333,3 +438,7 @@ class EventStore:
 
 def _event_name(stream: object, kind: object, key: object) -> dict[str, str]:
     return {"stream": as_name(stream, "stream"), "kind": as_name(kind, "kind"), "key": as_name(key, "key")}
+
+
+def _checksum(event: Event, payload: str | None, blob: bytes | None) -> bytes:
+    return checksum((event.stream, event.number, event.kind, event.key, event.time), payload, blob)

@@ -1,0 +1,358 @@
+"""One model in production: requests go to its writer or are predicted at once, answers come back to the event loop."""
+
+import asyncio
+import time
+from typing import Any
+
+from onepass.files.events import EventStore
+from onepass.service.errors import ProblemError
+from onepass.service.journal import Journal
+from onepass.service.learner import Learner
+from onepass.service.operations import (
+    Call,
+    Decide,
+    DropShadow,
+    Label,
+    Learn,
+    LearnRows,
+    Operation,
+    Predict,
+    Promote,
+    Reward,
+    Rollback,
+    Shadow,
+)
+from onepass.service.predictor import Predictor, Published
+from onepass.service.rows import Rows
+from onepass.service.served import BanditModel, RowModel
+from onepass.service.served.base import not_for
+from onepass.service.settings import ServiceSettings
+from onepass.service.wire import (
+    DecideRequest,
+    Decision,
+    Explained,
+    ExplainRequest,
+    LabelRequest,
+    Learned,
+    LearnRequest,
+    Prediction,
+    PredictRequest,
+    RewardRequest,
+    RollbackRequest,
+)
+from onepass.service.writer import Ticket, Writer
+
+__all__ = ["HostedModel"]
+
+_HOUSEKEEPING = 60.0  # seconds between looks for what has expired
+
+
+class HostedModel:
+    """A model, its writer, and the belief that predictions are made with.
+
+    Parameters
+    ----------
+    name : of the model
+    store : an event store of its own, used by the writer's thread alone
+    settings : of the service
+    loop : the event loop that answers are given to
+    """
+
+    def __init__(
+        self, name: str, store: EventStore, settings: ServiceSettings, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self.name, self._settings, self._loop = name, settings, loop
+        self.journal = Journal(store, name)
+        learner, begin = self.journal.recover()
+        self.published = Published(0, None)
+        self._learner = learner
+        self._publish(learner)
+        self.predictor = Predictor(self)
+        self.label_lag_sum, self.labels = 0.0, 0
+        self._writer = Writer(
+            self.journal, learner, self._publish, self._answer, self._keep_house, queue=settings.queue, begin=begin
+        )
+        self._writer.keep_bandit()
+        self._next_look = time.monotonic() + _HOUSEKEEPING
+        if not settings.follow:
+            self._writer.start()
+
+    # What there is.
+
+    @property
+    def kind(self) -> str:
+        """What kind of model it is."""
+        return str(self.published.model.kind)
+
+    @property
+    def origin_digest(self) -> str:
+        """What tells the request that made it from others."""
+        return str(self._learner.origin["digest"])
+
+    @property
+    def queue_length(self) -> int:
+        """Requests that wait for the writer."""
+        return len(self._writer)
+
+    @property
+    def counters(self) -> dict[str, float]:
+        """Numbers for monitoring."""
+        scores = self._learner.scores
+        return {
+            "learned": float(self.published.model.n_seen),
+            "predicted": float(self.predictor.predicted),
+            "refused": float(self._learner.n_refused),
+            "pending": float(self.n_pending),
+            "waiting": float(len(self.journal.waiting)),
+            "labels": float(self.labels),
+            "label_lag_seconds_sum": self.label_lag_sum,
+            "commits": float(self._writer.commits),
+            "commit_seconds_sum": self._writer.commit_seconds,
+            "queue": float(self.queue_length),
+            "outlier_alarms": 0.0 if scores is None else float(scores.outliers),
+            "change_alarms": 0.0 if scores is None else float(scores.changes),
+        }
+
+    @property
+    def n_pending(self) -> int:
+        """Predictions that wait for a label, or decisions for a reward."""
+        model = self.published.model
+        return model.n_pending if isinstance(model, BanditModel) else len(self.journal.pending)
+
+    def status(self) -> dict[str, Any]:
+        """What there is to know about the model at a glance."""
+        model, candidate, learner = self.published.model, self._learner.candidate, self._learner
+        return {
+            "name": self.name,
+            "kind": model.kind,
+            "n_seen": model.n_seen,
+            "version": self.published.version,
+            "pending": self.n_pending,
+            "waiting": len(self.journal.waiting),
+            "created": learner.origin["time"],
+            "first_version": learner.origin["version"],
+            "writable": self._writer.failure is None and not self._settings.follow,
+            "why_not_writable": self._writer.failure,
+            "shadow": None if candidate is None else {"kind": candidate.kind, "n_seen": candidate.n_seen},
+            "schema": model.schema(),
+        }
+
+    def metrics(self) -> dict[str, Any]:
+        """How well every row was predicted before it was learned; the candidate's scores beside."""
+        learner = self._learner
+        if learner.scores is None:
+            return {"version": learner.version, "rows": 0, "n_seen": learner.champion.n_seen}
+        report = {"version": learner.version, **learner.scores.report()}
+        if learner.candidate_scores is not None:
+            report["shadow"] = learner.candidate_scores.report()
+        return report
+
+    def weights(self) -> dict[str, Any]:
+        """What each feature does, with error bars, and what the model is in words."""
+        model = self.published.model
+        if not isinstance(model, RowModel):
+            return {"weights": {}, "facts": {"model": repr(model.model)}}
+        found = {
+            label: [{"feature": one.feature, "mean": one.mean, "std": one.std} for one in weights]
+            for label, weights in model.weights().items()
+        }
+        return {"version": self.published.version, "weights": found, "facts": model.facts()}
+
+    # Predicting.
+
+    async def predict(self, request: PredictRequest) -> Prediction:
+        """Predict a row; one with an id is kept until its label comes."""
+        if request.id is None:
+            return await self.predictor.predict(request)
+        found: Prediction = await self._ask(Predict(request))
+        return found
+
+    async def predict_rows(self, rows: Rows, level: float = 0.95) -> dict[str, Any]:
+        """Columns of answers to a batch of rows, with the version of the model that gave them."""
+        published = self.published
+        found: dict[str, Any] = await asyncio.to_thread(_predict_rows, published, rows, level)
+        return found
+
+    async def explain(self, request: ExplainRequest) -> Explained:
+        """What each column adds to the prediction of a row."""
+        published = self.published
+        return await asyncio.to_thread(_explain, published, request)
+
+    # Learning.
+
+    async def learn(self, request: LearnRequest) -> Learned:
+        """Learn a row."""
+        found: Learned = await self._ask(Learn(request))
+        return found
+
+    async def learn_rows(self, rows: Rows, id: str | None = None) -> Learned:
+        """Learn several rows: all of them or, with a problem, none."""
+        found: Learned = await self._ask(LearnRows(rows, id))
+        return found
+
+    async def label(self, request: LabelRequest) -> Learned:
+        """Learn the target of an earlier prediction."""
+        since = self.journal.pending.get(request.id)
+        found: Learned = await self._ask(Label(request))
+        if since is not None:
+            self.labels += 1
+            self.label_lag_sum += max(time.time() - since, 0.0)
+        return found
+
+    async def label_many(self, requests: list[LabelRequest]) -> list[Learned | ProblemError]:
+        """Learn the targets of earlier predictions, each with an answer of its own."""
+        found = await asyncio.gather(*(self.label(request) for request in requests), return_exceptions=True)
+        for one in found:
+            if isinstance(one, BaseException) and not isinstance(one, ProblemError):
+                raise one
+        return found  # type: ignore[return-value]
+
+    async def decide(self, request: DecideRequest) -> Decision:
+        """Let a bandit choose."""
+        found: Decision = await self._ask(Decide(request))
+        return found
+
+    async def reward(self, request: RewardRequest) -> Learned:
+        """Tell a bandit what came of a decision."""
+        found: Learned = await self._ask(Reward(request))
+        return found
+
+    # The model as a whole.
+
+    async def snapshot(self) -> dict[str, Any]:
+        """Save a snapshot that is kept for good."""
+
+        def save() -> dict[str, Any]:
+            self.journal.save(self._writer.learner, pinned=True)
+            return {"version": self._writer.learner.version}
+
+        found: dict[str, Any] = await self._ask(Call(save))
+        return found
+
+    async def rollback(self, request: RollbackRequest) -> dict[str, Any]:
+        """Go back to an earlier version."""
+
+        def check() -> None:
+            if request.version < self._writer.learner.version:
+                self.journal.at(request.version)  # a problem, before anything is written, if it can't be had
+
+        await self._ask(Call(check))
+        found: dict[str, Any] = await self._ask(Rollback(request.version))
+        return found
+
+    async def set_shadow(self, content: bytes) -> dict[str, Any]:
+        """Let a candidate learn the same stream."""
+        found: dict[str, Any] = await self._ask(Shadow(content))
+        return found
+
+    async def drop_shadow(self) -> None:
+        """End the shadow of a candidate."""
+        await self._ask(DropShadow())
+
+    async def promote(self) -> dict[str, Any]:
+        """Let the candidate answer from now on."""
+        found: dict[str, Any] = await self._ask(Promote())
+        return found
+
+    async def forget(self, id: str) -> int:
+        """Delete what was kept under an id; the model keeps what it has learned from it."""
+        found: int = await self._ask(Call(lambda: self.journal.forget(id, self._writer.learner)))
+        return found
+
+    async def file(self) -> bytes:
+        """The model as `onepass.save` writes it."""
+        found: bytes = await self._ask(Call(lambda: self._writer.learner.champion.content()))
+        return found
+
+    async def delete(self) -> None:
+        """Delete the model and all its events."""
+        await self._ask(Call(self.journal.delete))
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Finish what is queued, save a snapshot, and close the store."""
+        if self._settings.follow:
+            self.journal.store.close()
+            return
+        self._writer.end()
+        await asyncio.to_thread(self._writer.join)
+
+    def follow(self) -> None:
+        """Apply what a learner elsewhere has written; for the thread of a replica."""
+        if self.journal.follow(self._learner):
+            self._publish(self._learner)
+
+    # Between the threads.
+
+    async def _ask(self, operation: Operation) -> Any:
+        if self._settings.follow:
+            raise ProblemError(
+                409, "a replica", "this service follows a learner elsewhere and only predicts; ask the learner"
+            )
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._writer.submit(Ticket(operation, time.monotonic() + self._settings.deadline, future.set_result))
+        result = await future
+        if isinstance(result, ProblemError):
+            raise result
+        return result
+
+    def _answer(self, tickets: list[Ticket]) -> None:
+        """Called by the writer: hand all results of a group over at once."""
+        self._loop.call_soon_threadsafe(_resolve, tickets)
+
+    def _publish(self, learner: Learner) -> None:
+        """Called by the writer: what predictions are made with from now on."""
+        model = learner.champion.published() if isinstance(learner.champion, RowModel) else learner.champion
+        self.published, self._learner = Published(learner.version, model), learner
+
+    def _keep_house(self) -> None:
+        """Called by the writer: delete what has been kept for long enough."""
+        if time.monotonic() < self._next_look:
+            return
+        self._next_look = time.monotonic() + _HOUSEKEEPING
+        now = time.time()
+        self.journal.expire(now - self._settings.keep_pending)
+        if self._settings.keep_events is not None:
+            self.journal.prune(now - self._settings.keep_events)
+
+
+def _resolve(tickets: list[Ticket]) -> None:
+    for ticket in tickets:
+        future = ticket.resolve.__self__  # type: ignore[attr-defined]
+        if not future.done():  # its client has gone
+            ticket.resolve(ticket.result)
+
+
+def _predict_rows(published: Published, rows: Rows, level: float) -> dict[str, Any]:
+    model = published.model
+    if not isinstance(model, RowModel):
+        raise not_for(model.kind, "predict")
+    if not len(rows):
+        raise ProblemError(422, "bad value", "there are no rows")
+    if rows.records is None:
+        numbers, _ = model.read_table(rows.table, learn=False)
+    else:
+        numbers, bad = model.read([one["x"] for one in rows.records], [one.get("key") for one in rows.records])
+        if bad:
+            first = min(bad)
+            raise ProblemError(
+                422, bad[first].title, f"row {first}: {bad[first].detail}", field=f"rows[{first}].{bad[first].field}"
+            )
+    return {**model.predict(numbers, level), "version": published.version}
+
+
+def _explain(published: Published, request: ExplainRequest) -> Explained:
+    model = published.model
+    if not isinstance(model, RowModel):
+        raise not_for(model.kind, "explain")
+    rows, bad = model.read([request.x], [request.key])
+    if bad:
+        raise bad[0]
+    unit, found = model.explain(rows)
+    values = request.x if isinstance(request.x, dict) else dict(zip(found.columns, request.x, strict=False))
+    columns = [
+        {"column": name, "value": values.get(name), "add": float(add), "std": float(std)}
+        for name, add, std in zip(found.columns, found.add[0], found.std[0], strict=True)
+    ]
+    columns.sort(key=lambda one: -abs(one["add"]))
+    return Explained(unit, float(found.baseline[0]), float(found.total[0]), columns, published.version)

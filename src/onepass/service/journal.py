@@ -1,0 +1,193 @@
+"""The events of one model: written before they count, found again by their keys, and replayed after a crash.
+
+Everything that is needed to go on is in the event store: the latest snapshot, the events after it, and which
+predictions still wait for their labels.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+from onepass.files.events import Event, EventStore
+from onepass.service.errors import ProblemError
+from onepass.service.learner import Learner
+
+__all__ = ["Journal", "stream_of"]
+
+_PREFIX = "model/"
+_DELETED = b""  # content of the snapshot that stands for a model that was deleted
+
+
+def stream_of(name: str) -> str:
+    """Name of the stream of a model."""
+    return _PREFIX + name
+
+
+class Journal:
+    """The stream of one model in an event store.
+
+    Parameters
+    ----------
+    store : used by one thread alone
+    name : of the model
+
+    Attributes
+    ----------
+    pending : time of each prediction that waits for its label, by id, the oldest first
+    waiting : time of each label that waits for its prediction
+    """
+
+    def __init__(self, store: EventStore, name: str) -> None:
+        self.store, self.name, self.stream = store, name, stream_of(name)
+        self.pending: dict[str, float] = {}
+        self.waiting: dict[str, float] = {}
+        self.last = 0
+        """Number of the last event."""
+
+    @staticmethod
+    def names(store: EventStore) -> list[str]:
+        """Names of all models in a store, without those that were deleted."""
+        found = [stream.removeprefix(_PREFIX) for stream in store.streams() if stream.startswith(_PREFIX)]
+        return [name for name in found if Journal(store, name).exists()]
+
+    def exists(self) -> bool:
+        """Whether there is a model of this name."""
+        snapshot = self.store.latest_snapshot(self.stream)
+        after = 0 if snapshot is None else snapshot.after
+        if snapshot is not None and snapshot.content != _DELETED:
+            return True
+        return self.store.last(self.stream) > after
+
+    # Reading.
+
+    def find(self, kind: str, key: str) -> Event | None:
+        """The event of this name, or None."""
+        return self.store.find(self.stream, kind, key)
+
+    def recover(self) -> tuple[Learner, int]:
+        """What the events have led to, and the number of the event at which the snapshot it began with stands."""
+        learner, begin = self._replayed(None)
+        self.last = learner.version
+        self.pending = dict(self.store.open_keys(self.stream, "prediction", "label"))
+        self.waiting = dict(self.store.open_keys(self.stream, "label", "prediction"))
+        return learner, begin
+
+    def at(self, version: int) -> Learner:
+        """What the events up to a version had led to."""
+        learner, _ = self._replayed(version)
+        if learner.version != version:
+            raise ProblemError(404, "no such version", f"the last version of {self.name} is {learner.version}")
+        return learner
+
+    def _replayed(self, until: int | None) -> tuple[Learner, int]:
+        store, stream = self.store, self.stream
+        snapshot = store.latest_snapshot(stream) if until is None else store.snapshot_before(stream, until)
+        learner, after = None, 0
+        if snapshot is not None:
+            after = snapshot.after
+            learner = None if snapshot.content == _DELETED else Learner.from_content(snapshot.content)
+        begin = after
+        for event in store.events(stream, after, until=until):
+            learner = self._step(learner, event)
+        if learner is None:
+            raise ProblemError(404, "no such model", f"there is no model {self.name!r} at this version")
+        return learner, begin
+
+    def _step(self, learner: Learner | None, event: Event) -> Learner:
+        if learner is None:
+            if event.kind != "create" or not event.blob:
+                raise ProblemError(
+                    410, "content deleted", f"the beginning of {self.name} was deleted; the versions before it are gone"
+                )
+            return Learner.created(event)
+        learner.apply(event, self)
+        return learner
+
+    def follow(self, learner: Learner) -> bool:
+        """Apply what others have written since; whether there was anything."""
+        before = learner.version
+        for event in self.store.events(self.stream, learner.version):
+            learner.apply(event, self)
+        self.last = learner.version
+        return learner.version > before
+
+    # Writing.
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Events that are written together, or not at all: then numbers are free again."""
+        last = self.last
+        try:
+            with self.store.transaction():
+                yield
+        except BaseException:
+            self.last = last
+            raise
+
+    def append(self, kind: str, key: str, payload: Mapping[str, Any], blob: bytes = b"") -> Event:
+        """Write an event; it counts once its transaction has ended."""
+        event = self.store.append(self.stream, kind, key, payload, blob)
+        self.last = event.number
+        return event
+
+    def note(self, event: Event) -> None:
+        """Keep account of a durable event: which predictions and labels wait."""
+        if event.kind == "prediction" and "y" not in event.payload:
+            self.pending[event.key] = event.time
+        elif event.kind == "prediction":
+            self.waiting.pop(event.key, None)
+        elif event.kind == "label" and event.payload["answer"]["status"] == "waiting":
+            self.waiting[event.key] = event.time
+        elif event.kind == "label":
+            self.pending.pop(event.key, None)
+
+    def save(self, learner: Learner, *, pinned: bool = False) -> None:
+        """Save a snapshot: recovery begins there."""
+        self.store.save_snapshot(self.stream, learner.version, learner.content(), pinned=pinned)
+
+    def expire(self, older_than: float, most: int = 1000) -> int:
+        """Delete the features of predictions that no label has come for, and labels without prediction."""
+        found = 0
+        for kind, waiting in (("prediction", self.pending), ("label", self.waiting)):
+            late = [key for key, since in islice(waiting.items(), most) if since < older_than]
+            if not late:
+                continue
+            with self.store.transaction():
+                for key in late:
+                    if kind == "prediction":
+                        self.store.erase(self.stream, kind, key)  # its answer stays
+                    else:
+                        self.store.forget(self.stream, key)
+            for key in late:
+                del waiting[key]
+            found += len(late)
+        return found
+
+    def forget(self, key: str, learner: Learner) -> int:
+        """Delete everything that was kept under an id; the model keeps what it has learned from it."""
+        self.save(learner)  # without their content, the events before it can't be replayed
+        self.pending.pop(key, None)
+        self.waiting.pop(key, None)
+        return self.store.forget(self.stream, key)
+
+    def prune(self, older_than: float) -> int:
+        """Delete old events that the snapshots do without; their keys can be used again."""
+        snapshot = self.store.latest_snapshot(self.stream)
+        if snapshot is None:
+            return 0
+        before = 0
+        for event in self.store.events(self.stream, self.store.first(self.stream) - 1, until=snapshot.after):
+            if event.time >= older_than or event.key in self.pending or event.key in self.waiting:
+                break
+            before = event.number + 1
+        return self.store.prune(self.stream, before) if before else 0
+
+    def delete(self) -> None:
+        """Delete the model and all its events; a new model of this name begins with the next number."""
+        with self.store.transaction():
+            last = self.store.last(self.stream)
+            self.store.save_snapshot(self.stream, last, _DELETED)
+            self.store.prune(self.stream, last + 1)
+        self.pending.clear()
+        self.waiting.clear()

@@ -1,0 +1,158 @@
+"""How well a model has predicted the rows that it then learned: so far, over time, and how well calibrated.
+
+Every row is scored by what was predicted just before it was learned. All of it fits into a few kilobytes however many
+rows there were, and goes into snapshots, so that it survives the service.
+"""
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from onepass.estimators.batch import PredictedRows
+from onepass.evaluation.metrics import ClassPredictions, Curve, NumberPredictions, Task
+
+__all__ = ["Scores"]
+
+_NUMBERS = ("log_likelihood", "mse", "mae", "coverage_95", "std")
+_CLASSES = ("log_loss", "accuracy", "brier", "confidence")
+_BINS = 20
+_ALARMS = 100  # that are kept
+_SURE, _CALM = 0.5, 0.1  # probability from which on an alarm is raised, and below which a change is over
+
+
+class Scores:
+    """Scores of one model.
+
+    Parameters
+    ----------
+    task : what kind of target the model predicts
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.names = _CLASSES if task == "classes" else _NUMBERS
+        self.curve = Curve(len(self.names))
+        self._bins = np.zeros((_BINS, 3))  # rows, sum of what was predicted, sum of what was observed
+        self.outliers = self.changes = 0
+        self.alarms: deque[dict[str, Any]] = deque(maxlen=_ALARMS)
+        self._changing = False
+
+    def update(self, rows: NumberPredictions | ClassPredictions) -> None:
+        """Score rows that have been learned; those of a warm-up, which have no prediction, don't count."""
+        if isinstance(rows, ClassPredictions):
+            numbers = np.column_stack([rows.surprise, rows.is_right, rows.squared_error, rows.of_best])
+            predicted, observed = rows.of_best, np.asarray(rows.is_right, dtype=np.float64)
+        else:
+            std = rows.z * 0.0 if rows.std is None else rows.std
+            numbers = np.column_stack([rows.log_density, rows.error**2, np.abs(rows.error), rows.inside(0.95), std])
+            predicted = observed = ndtr(rows.z)
+        sound = np.isfinite(numbers).all(axis=1)
+        if not sound.all():
+            numbers, predicted, observed = numbers[sound], predicted[sound], observed[sound]
+        self.curve.add(numbers)
+        place = np.minimum((predicted * _BINS).astype(int), _BINS - 1)
+        np.add.at(self._bins, place, np.column_stack([np.ones(len(place)), predicted, observed]))
+
+    def watch(self, predicted: PredictedRows, number: int, time: float, target: str) -> None:
+        """Note a row whose target is not believed, or at which the truth has changed."""
+        outlier = float(predicted.outlier_probability.max(initial=0.0))
+        change = float(predicted.change_probability.max(initial=0.0))
+        if outlier > _SURE:
+            self.outliers += 1
+            self._alarm("outlier", outlier, number, time, target)
+        if change > _SURE and not self._changing:
+            self.changes += 1
+            self._alarm("change", change, number, time, target)
+        if change > _SURE or change < _CALM:
+            self._changing = change > _SURE
+
+    def _alarm(self, kind: str, probability: float, number: int, time: float, target: str) -> None:
+        self.alarms.append(
+            {"kind": kind, "probability": probability, "version": number, "time": time, "target": target}
+        )
+
+    @property
+    def n(self) -> int:
+        """Rows scored."""
+        return int(self.curve.rows[-1]) if len(self.curve.rows) else 0
+
+    def total(self) -> dict[str, float]:
+        """Scores over all rows."""
+        if not self.n:
+            return {}
+        return self._named(self.curve.sums.sum(axis=0) / self.n)
+
+    def recent(self) -> dict[str, float]:
+        """Scores over the last of the segments that make up at least a tenth of the rows."""
+        if not self.n:
+            return {}
+        ends = self.curve.rows
+        first = int(np.searchsorted(ends, 0.9 * ends[-1]))
+        before = int(ends[first - 1]) if first else 0
+        return {
+            "rows": float(ends[-1] - before),
+            **self._named(self.curve.sums[first:].sum(axis=0) / (ends[-1] - before)),
+        }
+
+    def _named(self, means: Any) -> dict[str, float]:
+        found = dict(zip(self.names, np.asarray(means).tolist(), strict=True))
+        if "mse" in found:
+            found["rmse"] = float(np.sqrt(found.pop("mse")))
+        return found
+
+    def report(self) -> dict[str, Any]:
+        """Everything, for people and programs."""
+        means = self.curve.means
+        over_time: dict[str, Any] = {"rows": self.curve.rows.tolist()}
+        for i, name in enumerate(self.names):
+            over_time["rmse" if name == "mse" else name] = (
+                np.sqrt(means[:, i]) if name == "mse" else means[:, i]
+            ).tolist()
+        return {
+            "rows": self.n,
+            "scores": self.total(),
+            "recent": self.recent(),
+            "over_time": over_time,
+            "calibration": self.calibration(),
+            "alarms": {"outliers": self.outliers, "changes": self.changes, "last": list(self.alarms)},
+        }
+
+    def calibration(self) -> dict[str, Any]:
+        """Of classes how often the most probable one was right, by its probability; of numbers where they fell.
+
+        The place of a number in its predicted distribution is between 0 and 1, and all places are as frequent if the
+        distributions are right.
+        """
+        rows, predicted, observed = self._bins.T
+        if self.names is _NUMBERS:
+            return {"kind": "places", "rows": rows.tolist(), "share": (rows / max(rows.sum(), 1.0)).tolist()}
+        some = np.maximum(rows, 1.0)
+        return {
+            "kind": "reliability",
+            "rows": rows.tolist(),
+            "predicted": (predicted / some).tolist(),
+            "observed": (observed / some).tolist(),
+        }
+
+    def state(self) -> dict[str, Any]:
+        """All of it as data that JSON can hold."""
+        return {
+            "curve": self.curve.state(),
+            "bins": self._bins.tolist(),
+            "outliers": self.outliers,
+            "changes": self.changes,
+            "alarms": list(self.alarms),
+            "changing": self._changing,
+        }
+
+    @classmethod
+    def from_state(cls, task: Task, state: dict[str, Any]) -> "Scores":
+        """Make the scores that `state` described."""
+        scores = cls(task)
+        scores.curve = Curve.from_state(state["curve"], len(scores.names))
+        scores._bins[:] = state["bins"]
+        scores.outliers, scores.changes = int(state["outliers"]), int(state["changes"])
+        scores.alarms.extend(state["alarms"])
+        scores._changing = bool(state["changing"])
+        return scores

@@ -1,0 +1,29 @@
+"""What a served model can be asked, whatever it is: rows of a table, plain features, keys of a fleet, a bandit's arms.
+
+A `RowModel` turns requests into numbers, predicts, and learns rows; a `BanditModel` decides and is rewarded. The rest
+of the service knows nothing else about models.
+"""
+
+from typing import Any
+
+from onepass.service.errors import ProblemError
+from onepass.service.served.bandit import BanditModel
+from onepass.service.served.base import RowModel, RowNumbers, Served
+from onepass.service.served.table import TableRows
+
+__all__ = ["BanditModel", "RowModel", "RowNumbers", "Served", "TableRows", "serve"]
+
+_KINDS: tuple[type[Served], ...] = (TableRows, BanditModel)
+
+
+def serve(model: Any) -> Served:
+    """Put a model of the library behind the questions that the service asks."""
+    for kind in _KINDS:
+        if kind.accepts(model):
+            return kind.of(model)
+    raise ProblemError(
+        422,
+        "not a model to serve",
+        f"a {type(model).__name__} can't be served; serve the model of a table (onepass fit), an estimator, a "
+        "perceptron, a network, a fleet of perceptrons or a bandit",
+    )

@@ -1,0 +1,77 @@
+"""A contextual bandit behind the service: it decides, waits for rewards, and writes every change down first."""
+
+from collections.abc import Callable
+from typing import Any
+
+from onepass.decisions.bandit import ContextualBandit
+from onepass.decisions.changes import Change
+from onepass.decisions.journal import change_of, data_of
+from onepass.files.events import Event
+from onepass.service.served.base import Served
+
+__all__ = ["CHANGES", "BanditModel"]
+
+CHANGES = frozenset({"decision", "reward", "learn", "expiry", "arm"})
+"""Kinds of events that are changes of a bandit."""
+
+
+class BanditModel(Served):
+    """A bandit; between `writing` and `written` its changes go to a list of events."""
+
+    kind = "bandit"
+    model: ContextualBandit
+
+    @classmethod
+    def accepts(cls, model: Any) -> bool:
+        """Whether it is a bandit."""
+        return isinstance(model, ContextualBandit)
+
+    @property
+    def n_seen(self) -> int:
+        """Rewards learned."""
+        return self.model.n_rewards
+
+    @property
+    def n_pending(self) -> int:
+        """Decisions that wait for a reward."""
+        return self.model.n_pending
+
+    def schema(self) -> dict[str, Any]:
+        """The length of a context, the arms, and what rewards are."""
+        params = self.model.get_params()
+        low, high = params["reward_range"]
+        return {
+            "context": {"kind": "numbers", "length": self.model.n_features},
+            "arms": [str(name) for name in self.model.arms],
+            "paused": [str(name) for name in self.model.paused],
+            "reward": {"kind": params["observation"], "from": low, "to": high},
+            "policy": repr(self.model.policy),
+        }
+
+    def keep_in(
+        self, append: Callable[[str, str, dict[str, Any], bytes], None], next_number: Callable[[], int]
+    ) -> None:
+        """Have every change appended as an event before it counts."""
+        self.model.keep_in(_Journal(append, next_number))
+
+    def replay(self, event: Event) -> None:
+        """Let a change happen again."""
+        self.model.replay(change_of(event))
+
+
+class _Journal:
+    def __init__(
+        self, append: Callable[[str, str, dict[str, Any], bytes], None], next_number: Callable[[], int]
+    ) -> None:
+        self._append, self._next = append, next_number
+
+    def write(self, make: Callable[[], list[Change]], replay: Callable[[Change], None]) -> list[Change]:
+        changes = make()
+        for change in changes:
+            # Not the number alone, which ids of decisions may be.
+            key = change.key or f"{change.kind} {self._next()}"
+            self._append(change.kind, key, *data_of(change))
+        return changes
+
+    def applied(self) -> None:
+        """The service saves snapshots by itself."""

@@ -1,0 +1,139 @@
+"""The questions that the service asks of a model, and the form of the answers."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from onepass._typing import FloatArray
+from onepass.estimators.batch import PredictedRows
+from onepass.evaluation.metrics import ClassPredictions, NumberPredictions, Task
+from onepass.files.checkpoint import to_bytes
+from onepass.service.errors import ProblemError
+from onepass.service.wire import Inputs, Scalar
+
+__all__ = ["RowModel", "RowNumbers", "Served", "not_for"]
+
+Bad = dict[int, ProblemError]
+"""Rows that a model can't take, and what they are told."""
+
+
+class RowNumbers(NamedTuple):
+    """Rows as a model takes them."""
+
+    X: Any  # (n, d), dense or sparse
+    keys: tuple[str, ...] | None = None  # of a fleet
+    weights: FloatArray | None = None  # of rows that are learned
+
+    def at(self, places: Any) -> "RowNumbers":
+        """Some of the rows."""
+        keys = None if self.keys is None else tuple(self.keys[place] for place in places)
+        return RowNumbers(self.X[places], keys, None if self.weights is None else self.weights[places])
+
+
+def not_for(kind: str, what: str) -> ProblemError:
+    """The answer to a request that this kind of model does not know."""
+    return ProblemError(409, "not for this model", f"{what} is not for a model of kind {kind!r}")
+
+
+class Served(ABC):
+    """A model behind the service: what it is, and how it is kept."""
+
+    kind: ClassVar[str]
+    model: Any
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    @classmethod
+    @abstractmethod
+    def accepts(cls, model: Any) -> bool:
+        """Whether it is for this model."""
+
+    @classmethod
+    def of(cls, model: Any) -> Self:
+        """Put a model behind the questions."""
+        return cls(model)
+
+    @property
+    @abstractmethod
+    def n_seen(self) -> int:
+        """Rows, or rewards, that were learned."""
+
+    @abstractmethod
+    def schema(self) -> dict[str, Any]:
+        """What requests to it must look like, for people and for programs."""
+
+    def content(self) -> bytes:
+        """The model as a file."""
+        return to_bytes(self.model)
+
+
+class RowModel(Served):
+    """A model that predicts rows and learns them with their targets."""
+
+    task: Task
+    labels: tuple[str, ...] = ()
+
+    @abstractmethod
+    def read(self, rows: Sequence[Inputs], keys: Sequence[str | None]) -> tuple[RowNumbers, Bad]:
+        """Rows of single requests as numbers, and what is wrong with some; bad rows are all zeros."""
+
+    @abstractmethod
+    def read_targets(self, targets: Sequence[Scalar]) -> tuple[FloatArray, Bad]:
+        """Targets of single requests as numbers ``(n,)``, and what is wrong with some."""
+
+    @abstractmethod
+    def read_table(self, table: Any, *, learn: bool) -> tuple[RowNumbers, FloatArray | None]:
+        """All rows of an Arrow batch, with their targets if they are to be learned; a bad row is a problem of all."""
+
+    @abstractmethod
+    def predict(self, rows: RowNumbers, level: float) -> dict[str, Any]:
+        """Columns of answers: mean, std, lower and upper, or label and one for each class."""
+
+    @abstractmethod
+    def learn(self, rows: RowNumbers, y: FloatArray) -> PredictedRows:
+        """Learn rows in their order; what was predicted for each just before."""
+
+    @abstractmethod
+    def scored(self, y: FloatArray, predicted: PredictedRows) -> NumberPredictions | ClassPredictions:
+        """Predictions with their targets in the target's own units, for the scores."""
+
+    def target_text(self, y: float) -> str:
+        """A target as people write it."""
+        return self.labels[int(y)] if self.labels else f"{y:.10g}"
+
+    def explain(self, rows: RowNumbers) -> tuple[str, Any]:
+        """What is explained in words, and the `onepass.tables.explanation.Explanation`."""
+        raise not_for(self.kind, "explain")
+
+    def weights(self) -> dict[str, list[Any]]:
+        """What each feature does, for the target or each class, the largest first; none where that can't be said."""
+        return {}
+
+    def facts(self) -> dict[str, str]:
+        """What the model is and has learned, in words."""
+        return {"model": repr(self.model)}
+
+    def published(self) -> Self:
+        """A copy that nobody changes, for predictions."""
+        return type(self)(deepcopy(self.model))
+
+    def columns_of_answer(self, label: Any, probabilities: FloatArray) -> dict[str, Any]:
+        """Columns of answers for classes."""
+        names = [f"p_{name}" for name in self.labels]
+        return {"label": label, **dict(zip(names, probabilities.T, strict=True))}
+
+
+def answers(model: RowModel, columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Answers row by row, as the fields of a `onepass.service.wire.Prediction`."""
+    if model.labels:
+        table = np.column_stack([columns[f"p_{name}"] for name in model.labels]).tolist()
+        return [
+            {"label": label, "probabilities": dict(zip(model.labels, row, strict=True))}
+            for label, row in zip(columns["label"], table, strict=True)
+        ]
+    names = ("mean", "std", "lower", "upper")
+    return [dict(zip(names, row, strict=True)) for row in zip(*(columns[name].tolist() for name in names), strict=True)]

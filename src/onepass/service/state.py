@@ -1,0 +1,180 @@
+"""The folder with all models: opened, recovered model by model, and closed with nothing lost."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from onepass.files.events import EventStore, EventStoreError
+from onepass.files.lock import locked
+from onepass.service.declared import declared_content
+from onepass.service.errors import ProblemError
+from onepass.service.host import HostedModel
+from onepass.service.journal import Journal
+from onepass.service.operations import checked_content, digest
+from onepass.service.settings import ServiceSettings
+from onepass.service.wire import Declared
+
+__all__ = ["EVENTS", "ServiceState", "open_store"]
+
+_log = logging.getLogger(__name__)
+EVENTS = "events.sqlite"
+_FOLLOWING = 1.0  # seconds between two looks of a replica where nobody tells it
+
+
+def open_store(settings: ServiceSettings) -> EventStore:
+    """Open the event store of a service: each thread has one of its own."""
+    return EventStore(settings.data / EVENTS, durability=settings.durability, timeout=30.0)
+
+
+class ServiceState:
+    """All models of a service.
+
+    Parameters
+    ----------
+    settings : ServiceSettings
+    """
+
+    def __init__(self, settings: ServiceSettings) -> None:
+        self.settings = settings
+        self._models: dict[str, HostedModel] = {}
+        self._replaying: set[str] = set()
+        self._broken: dict[str, str] = {}
+        self._is_ready = False
+        self._closing = ExitStack()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._making = asyncio.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    # Begin and end.
+
+    async def start(self) -> None:
+        """Open the folder and begin to recover its models, each in a thread; returns at once."""
+        settings = self.settings
+        settings.data.mkdir(parents=True, exist_ok=True)
+        self._loop = asyncio.get_running_loop()
+        if not settings.follow:
+            self._closing.enter_context(locked(settings.data / "service"))
+        store = self._closing.enter_context(open_store(settings))
+        self._names = store
+        self._replaying = set(Journal.names(store))
+        self._tasks = [asyncio.create_task(self._recover(name)) for name in sorted(self._replaying)]
+        self._tasks.append(asyncio.create_task(self._note_ready(list(self._tasks))))
+        if settings.follow:
+            self._tasks.append(asyncio.create_task(self._follow()))
+
+    async def stop(self) -> None:
+        """Finish what is queued, save snapshots, and close the folder."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(model.stop() for model in self._models.values()))
+        self._models.clear()
+        self._closing.close()
+
+    async def _recover(self, name: str) -> None:
+        try:
+            self._models[name] = await asyncio.to_thread(self._host, name)
+        except (EventStoreError, ProblemError, ValueError) as error:
+            self._broken[name] = str(error)
+            _log.error("model %s can't be recovered: %s", name, error)
+        finally:
+            self._replaying.discard(name)
+
+    def _host(self, name: str) -> HostedModel:
+        assert self._loop is not None
+        return HostedModel(name, open_store(self.settings), self.settings, self._loop)
+
+    async def _note_ready(self, tasks: list[asyncio.Task[None]]) -> None:
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._is_ready = True
+
+    async def _follow(self) -> None:
+        """Keep up with a learner elsewhere."""
+        while True:
+            await asyncio.sleep(_FOLLOWING)
+            for name in await asyncio.to_thread(Journal.names, self._names):
+                if name not in self._models:
+                    await self._recover(name)
+                else:
+                    await asyncio.to_thread(self._models[name].follow)
+
+    # Models.
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all models have been recovered."""
+        return self._is_ready and not self._broken
+
+    @property
+    def broken(self) -> dict[str, str]:
+        """Why some models can't be served, by name."""
+        return dict(self._broken)
+
+    def models(self) -> list[HostedModel]:
+        """All models, by name."""
+        return [self._models[name] for name in sorted(self._models)]
+
+    def model(self, name: str) -> HostedModel:
+        """The model of a name."""
+        if name in self._models:
+            return self._models[name]
+        if name in self._replaying:
+            raise ProblemError(503, "not ready", f"{name!r} is being recovered", retry_after=1.0)
+        if name in self._broken:
+            raise ProblemError(503, "damaged", f"{name!r} can't be recovered: {self._broken[name]}")
+        there = ", ".join(map(repr, sorted(self._models))) or "none"
+        raise ProblemError(404, "no such model", f"there is no model {name!r}; there are {there}")
+
+    async def create(self, name: str, content: bytes | Declared) -> tuple[HostedModel, bool]:
+        """Make a model from a file or a description; whether it is new: the same again changes nothing."""
+        if self.settings.follow:
+            raise ProblemError(409, "a replica", "this service follows a learner elsewhere; ask the learner")
+        async with self._making:
+            request = digest(name, content if isinstance(content, Declared) else content.hex())
+            if name in self._replaying or name in self._broken:
+                self.model(name)
+            if name in self._models:
+                model = self._models[name]
+                if model.origin_digest != request:
+                    raise ProblemError(
+                        409, "name taken", f"there is another model {name!r}: delete it first, or take another name"
+                    )
+                return model, False
+            made = await asyncio.to_thread(_content_of, content)
+            await asyncio.to_thread(self._write_new, name, request, made)
+            self._models[name] = await asyncio.to_thread(self._host, name)
+            return self._models[name], True
+
+    def _write_new(self, name: str, request: str, content: bytes) -> None:
+        with _stored(), open_store(self.settings) as store:
+            journal = Journal(store, name)
+            number = store.last(journal.stream) + 1
+            journal.append("create", f"create {number}", {"request": request}, content)
+
+    async def import_file(self, name: str, path: Path) -> bool:
+        """Make a model from a file unless there is one of this name; whether it was made."""
+        if name in self._models or name in self._replaying or name in self._broken:
+            return False
+        content = await asyncio.to_thread(path.read_bytes)
+        return (await self.create(name, content))[1]
+
+    async def delete(self, name: str) -> None:
+        """Delete a model and all its events."""
+        model = self.model(name)
+        async with self._making:
+            await model.delete()
+            self._models.pop(name, None)
+
+
+def _content_of(content: bytes | Declared) -> bytes:
+    return declared_content(content) if isinstance(content, Declared) else checked_content(content)
+
+
+@contextmanager
+def _stored() -> Iterator[None]:
+    try:
+        yield
+    except EventStoreError as error:
+        raise ProblemError(507, "can't be stored", str(error.strerror), retry_after=5.0) from None

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from onepass.service.web.audit import AuditLog
 from onepass.service.web.docs import routes as docs_routes
 from onepass.service.web.endpoint import Endpoint
 from onepass.service.web.middleware import KnownHosts, Observed, WithHeaders
+from onepass.service.web.operations import Operation
 from onepass.service.web.problems import Problems, from_http, send_problem
 from onepass.service.web.prometheus import Metrics
 from onepass.service.web.security import Security
@@ -80,13 +80,10 @@ async def running(state: "ServiceState") -> AsyncIterator[None]:
 
 
 def _operation_routes(services: Services) -> list[Route]:
-    by_path = groupby(sorted(OPERATIONS, key=_place), lambda one: one.path)
-    return [Route(path, Endpoint(list(operations), services)) for path, operations in by_path]
-
-
-def _place(operation: object) -> int:
-    """Where a path is first met in the table."""
-    return [one.path for one in OPERATIONS].index(operation.path)  # type: ignore[attr-defined]
+    by_path: dict[str, list[Operation]] = {}
+    for one in OPERATIONS:
+        by_path.setdefault(one.path, []).append(one)
+    return [Route(path, Endpoint(operations, services)) for path, operations in by_path.items()]
 
 
 def _page_routes() -> Sequence[BaseRoute]:

@@ -6,7 +6,7 @@ only up to a limit, and offsets are checked before anybody follows them.
 """
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -57,9 +57,11 @@ def read_batch(body: bytes, limit: int) -> Any:
     return batch
 
 
-def write_batch(columns: Mapping[str, Sequence[Any]]) -> bytes:
-    """Columns as an Arrow stream with one batch."""
-    batch = pa.RecordBatch.from_arrays([pa.array(values) for values in columns.values()], names=list(columns))
+def write_batch(columns: Mapping[str, Any]) -> bytes:
+    """Columns as an Arrow stream with one batch; what is a number, and no column, is the same for all rows."""
+    n = max(len(values) for values in columns.values() if not isinstance(values, int))
+    arrays = [pa.repeat(values, n) if isinstance(values, int) else pa.array(values) for values in columns.values()]
+    batch = pa.RecordBatch.from_arrays(arrays, names=list(columns))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
@@ -103,9 +105,8 @@ def _decoded_size(column: Any) -> int:
     kind, size = column.type.value_type, 0
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     for chunk in column.chunks:
-        lengths = pc.binary_length(chunk.dictionary) if is_text else None
-        content = pc.sum(lengths.take(chunk.indices)).as_py() if is_text else 0
-        size += int(content or 0) + 16 * len(chunk)  # 16: the widest of the other kinds
+        content = pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() if is_text else 0
+        size += int(content or 0) + 32 * len(chunk)  # 32: the widest of the other kinds
     return size
 
 

@@ -45,7 +45,7 @@ _ENCODERS: dict[str | None, Callable[[Any], bytes]] = {
 class _Asked:
     """A form with its decoder and encoder, and the headers of its answer."""
 
-    __slots__ = ("decode", "encode", "handler", "headers", "_query")
+    __slots__ = ("_query", "decode", "encode", "handler", "headers")
 
     def __init__(self, form: Form, max_body: int) -> None:
         self.handler = form.handler

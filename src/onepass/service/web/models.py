@@ -4,9 +4,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-from onepass.service.wire import Id
 from onepass.service.web.bodies import from_text
 from onepass.service.web.operations import Answer, Call
+from onepass.service.wire import Id
 
 __all__ = [
     "ModelName",
@@ -35,10 +35,8 @@ async def list_models(call: Call) -> dict[str, Any]:
 
 async def create(call: Call) -> Any:
     """A new model, described or uploaded."""
-    state, name = call.services.state, from_text(call.name, ModelName, "name")
-    was_there = any(model.name == name for model in state.models())
-    model = await state.create(name, call.body)
-    return Answer(model.status(), 200 if was_there else 201)
+    model, is_new = await call.services.state.create(from_text(call.name, ModelName, "name"), call.body)
+    return Answer(model.status(), 201 if is_new else 200)
 
 
 async def status(call: Call) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from typing import Any
 
 from onepass.service.errors import ProblemError
 from onepass.service.rows import Rows
-from onepass.service.wire import LearnRequest, Prediction, PredictRequest
 from onepass.service.web.operations import Call
+from onepass.service.wire import LearnRequest, Prediction, PredictRequest
 
 __all__ = [
     "decide",
@@ -35,14 +35,6 @@ async def predict_lines(call: Call) -> list[Any]:
     requests: list[PredictRequest] = call.body
     if any(one.id is not None for one in requests):
         call.principal.require("learn")
-    level = requests[0].level
-    if all(one.id is None and one.key is None and one.level == level for one in requests):
-        try:
-            return _lines(await call.model.predict_rows(Rows(records=[{"x": one.x} for one in requests]), level))
-        except ProblemError as problem:
-            if problem.status != 422:
-                raise
-            # A row is wrong: the others get their predictions nevertheless, one by one.
     return await asyncio.gather(*(_or_problem(call, one) for one in requests))
 
 
@@ -51,12 +43,6 @@ async def _or_problem(call: Call, request: PredictRequest) -> Prediction | Probl
         return await call.model.predict(request)
     except ProblemError as problem:
         return problem
-
-
-def _lines(columns: dict[str, Any]) -> list[dict[str, Any]]:
-    """Columns as a record per row."""
-    plain = [column.tolist() if hasattr(column, "tolist") else column for column in columns.values()]
-    return [dict(zip(columns, row, strict=True)) for row in zip(*plain, strict=True)]
 
 
 async def predict_arrow(call: Call) -> dict[str, Any]:

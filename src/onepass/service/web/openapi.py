@@ -1,7 +1,11 @@
 """The OpenAPI 3.1 document, made from the table of operations and the types of requests and answers."""
 
+import ast
+import inspect
 import re
+import textwrap
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -38,7 +42,12 @@ _PROBLEMS = {
     504: "It waited too long in the queue, and was not done.",
     507: "The disk can't be written; predictions go on.",
 }
-_WORDS = {"name": "Name of the model, or of the token.", "id": "Id of the prediction."}
+_WORDS = {
+    "/v1/models/{name}": "Name of the model: up to 64 letters, digits, '_', '.' and '-'.",
+    "/v1/tokens/{name}": "Name of the token.",
+    "/v1/models/{name}/predictions/{id}": "Id of the prediction.",
+}
+"""What a parameter in an address is, by the beginning of the address."""
 
 
 class Problem(msgspec.Struct):
@@ -62,6 +71,9 @@ def openapi_document(operations: Sequence[Operation]) -> dict[str, Any]:
     kinds = [kind for one in operations for form in one.forms for kind in (form.takes, form.gives)]
     named = [Problem, *dict.fromkeys(kind for kind in kinds if isinstance(kind, type))]
     _, components = msgspec.json.schema_components(named, ref_template=_REFERENCE)
+    for kind in named:
+        for field, words in _field_words(kind).items():
+            components[kind.__name__]["properties"][field]["description"] = words
     paths: dict[str, dict[str, Any]] = {}
     for one in operations:
         paths.setdefault(_path(one), {})[one.method.lower()] = _operation(one)
@@ -84,6 +96,23 @@ def openapi_document(operations: Sequence[Operation]) -> dict[str, Any]:
                 "session": {"type": "apiKey", "in": "cookie", "name": "onepass_session"},
             },
         },
+    }
+
+
+def _field_words(kind: type) -> dict[str, str]:
+    """What the strings below the fields of a type say, which only its source knows."""
+    if not issubclass(kind, msgspec.Struct):
+        return {}
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    assert isinstance(definition, ast.ClassDef)
+    return {
+        field.target.id: inspect.cleandoc(words.value.value).replace("``", "`")
+        for field, words in pairwise(definition.body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(words, ast.Expr)
+        and isinstance(words.value, ast.Constant)
+        and isinstance(words.value.value, str)
     }
 
 
@@ -111,10 +140,16 @@ def _operation(operation: Operation) -> dict[str, Any]:
 
 
 def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
-    names = re.findall(r"\{(\w+)\}", _path(operation))
+    path = _path(operation)
     return [
-        {"name": name, "in": "path", "required": True, "description": _WORDS[name], "schema": {"type": "string"}}
-        for name in names
+        {
+            "name": found[1],
+            "in": "path",
+            "required": True,
+            "description": _WORDS[path[: found.end()]],
+            "schema": {"type": "string"},
+        }
+        for found in re.finditer(r"\{(\w+)\}", path)
     ]
 
 

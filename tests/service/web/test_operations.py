@@ -126,7 +126,12 @@ def test_a_path_in_a_name_reaches_nothing(served: Served) -> None:
 
 def test_models_are_looked_at_and_changed(served: Served) -> None:
     ask = served.ask
-    assert ask("GET", "/v1/models/price", "read").json() == {"name": "price", "kind": "table", "n_seen": 3, "version": 3}
+    assert ask("GET", "/v1/models/price", "read").json() == {
+        "name": "price",
+        "kind": "table",
+        "n_seen": 3,
+        "version": 3,
+    }
     assert ask("GET", "/v1/models/price/metrics", "read").json()["nothing"] is None
     assert ask("GET", "/v1/models/price/weights", "read").json() == {"weights": {"km": [1.0, 2.0]}}
     file = ask("GET", "/v1/models/price/file", "read")

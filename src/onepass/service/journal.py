@@ -6,7 +6,7 @@ predictions still wait for their labels.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any
 
 from onepass.files.events import Event, EventStore
@@ -88,27 +88,27 @@ class Journal:
             after = snapshot.after
             learner = None if snapshot.content == _DELETED else Learner.from_content(snapshot.content)
         begin = after
-        for event in store.events(stream, after, until=until):
-            learner = self._step(learner, event)
+        for group in _groups(store.events(stream, after, until=until)):
+            if learner is None:
+                learner, group = self._begun(group[0]), group[1:]
+            if group:
+                learner.apply([(event, None) for event in group], self)
         if learner is None:
             raise ProblemError(404, "no such model", f"there is no model {self.name!r} at this version")
         return learner, begin
 
-    def _step(self, learner: Learner | None, event: Event) -> Learner:
-        if learner is None:
-            if event.kind != "create" or not event.blob:
-                raise ProblemError(
-                    410, "content deleted", f"the beginning of {self.name} was deleted; the versions before it are gone"
-                )
-            return Learner.created(event)
-        learner.apply(event, self)
-        return learner
+    def _begun(self, event: Event) -> Learner:
+        if event.kind != "create" or not event.blob:
+            raise ProblemError(
+                410, "content deleted", f"the beginning of {self.name} was deleted; the versions before it are gone"
+            )
+        return Learner.created(event)
 
     def follow(self, learner: Learner) -> bool:
         """Apply what others have written since; whether there was anything."""
         before = learner.version
-        for event in self.store.events(self.stream, learner.version):
-            learner.apply(event, self)
+        for group in _groups(self.store.events(self.stream, learner.version)):
+            learner.apply([(event, None) for event in group], self)
         self.last = learner.version
         return learner.version > before
 
@@ -191,3 +191,9 @@ class Journal:
             self.store.prune(self.stream, last + 1)
         self.pending.clear()
         self.waiting.clear()
+
+
+def _groups(events: Iterator[Event]) -> Iterator[list[Event]]:
+    """Events that were written together, as they were."""
+    for _, group in groupby(events, lambda event: event.payload.get("group", -event.number)):
+        yield list(group)

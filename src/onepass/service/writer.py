@@ -19,6 +19,8 @@ from onepass.service.journal import Journal
 from onepass.service.learner import Learner, Prepared
 from onepass.service.operations import Call, Operation, prepare
 from onepass.service.served import BanditModel, RowModel
+from onepass.service.served.bandit import CHANGES
+from onepass.service.wire import Learned
 
 __all__ = ["Ticket", "Writer"]
 
@@ -174,17 +176,16 @@ class Writer(threading.Thread):
 
     def _learn(self, tickets: list[Ticket]) -> None:
         begin = time.perf_counter()
-        problems = {}
-        for event, prepared in self._events:
+        for event, _ in self._events:
             self.journal.note(event)
-            if not isinstance(self.learner.champion, BanditModel) or event.kind in ("rollback", "shadow"):
-                problems[event.key] = self.learner.apply(event, self.journal, prepared)
+        done = CHANGES if isinstance(self.learner.champion, BanditModel) else ()  # a bandit has applied them itself
+        problems = self.learner.apply([pair for pair in self._events if pair[0].kind not in done], self.journal)
         self.learner.version = self.journal.last
         self._learning += time.perf_counter() - begin
         for ticket in tickets:
-            problem = problems.get(getattr(ticket.operation, "id", ""))
-            if problem is not None:
-                ticket.operation.problem = problem
+            number = getattr(ticket.result, "version", None)
+            if number in problems and isinstance(ticket.result, Learned):
+                ticket.operation.problem = problems[number]
         self.keep_bandit()
         self._stale = True
         if self._copying.allows():
@@ -253,7 +254,8 @@ class Writer(threading.Thread):
         self, kind: str, key: str, payload: dict[str, Any], blob: bytes = b"", prepared: Prepared | None = None
     ) -> Event:
         """Append an event, to be applied after the transaction."""
-        event = self.journal.append(kind, key, payload, blob)
+        first = self._events[0][0].number if self._events else self.next_number()
+        event = self.journal.append(kind, key, {**payload, "group": first}, blob)
         self._events.append((event, prepared))
         return event
 

@@ -89,6 +89,9 @@ class Learner:
         Events say to which group they belong, so that they are learned in the same way whenever they are replayed.
         """
         problems: dict[int, ProblemError] = {}
+        for event, _ in events:
+            if event.forgotten:  # nobody knows whether anything was learned from it
+                raise _lost(event)
         loud = [pair for pair in events if not _is_quiet(pair[0])]
         for is_row, run in groupby(loud, lambda pair: self._is_row(pair[0])):
             if is_row:

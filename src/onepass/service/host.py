@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import Any
 
 from onepass.files.events import EventStore
@@ -266,7 +267,7 @@ class HostedModel:
 
     async def delete(self) -> None:
         """Delete the model and all its events."""
-        await self._ask(Call(self.journal.delete))
+        await self._ask(Call(self._writer.delete))
         await self.stop()
 
     async def stop(self) -> None:
@@ -298,7 +299,8 @@ class HostedModel:
 
     def _answer(self, tickets: list[Ticket]) -> None:
         """Called by the writer: hand all results of a group over at once."""
-        self._loop.call_soon_threadsafe(_resolve, tickets)
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(_resolve, tickets)
 
     def _publish(self, learner: Learner) -> None:
         """Called by the writer: what predictions are made with from now on."""
@@ -311,9 +313,9 @@ class HostedModel:
             return
         self._next_look = time.monotonic() + _HOUSEKEEPING
         now = time.time()
-        self.journal.expire(now - self._settings.keep_pending)
+        self.journal.expire(self._writer.learner, now - self._settings.keep_pending)
         if self._settings.keep_events is not None:
-            self.journal.prune(now - self._settings.keep_events)
+            self.journal.prune(self._writer.learner, now - self._settings.keep_events)
 
 
 def _resolve(tickets: list[Ticket]) -> None:

@@ -6,14 +6,14 @@ predictions still wait for their labels.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any
 
-from onepass.files.events import Event, EventStore
+from onepass.files.events import Event, EventStore, EventStoreError
 from onepass.service.errors import ProblemError
 from onepass.service.learner import Learner
 
-__all__ = ["Journal", "stream_of"]
+__all__ = ["Journal", "own_key", "stream_of"]
 
 _PREFIX = "model/"
 _DELETED = b""  # content of the snapshot that stands for a model that was deleted
@@ -22,6 +22,11 @@ _DELETED = b""  # content of the snapshot that stands for a model that was delet
 def stream_of(name: str) -> str:
     """Name of the stream of a model."""
     return _PREFIX + name
+
+
+def own_key(kind: str, number: int) -> str:
+    """Key of an event that no client has named: ids of clients have no control characters, so none can mean it."""
+    return f"{kind}\n{number}"
 
 
 class Journal:
@@ -49,7 +54,7 @@ class Journal:
     def names(store: EventStore) -> list[str]:
         """Names of all models in a store, without those that were deleted."""
         found = [stream.removeprefix(_PREFIX) for stream in store.streams() if stream.startswith(_PREFIX)]
-        return [name for name in found if Journal(store, name).exists()]
+        return [name for name in found if Journal(store, name)._may_exist()]
 
     def exists(self) -> bool:
         """Whether there is a model of this name."""
@@ -58,6 +63,13 @@ class Journal:
         if snapshot is not None and snapshot.content != _DELETED:
             return True
         return self.store.last(self.stream) > after
+
+    def _may_exist(self) -> bool:
+        """Whether there is a model of this name, or what is left of one: whoever recovers it hears what is wrong."""
+        try:
+            return self.exists()
+        except EventStoreError:
+            return True
 
     # Reading.
 
@@ -70,8 +82,14 @@ class Journal:
         learner, begin = self._replayed(None)
         self.last = learner.version
         self.pending = dict(self.store.open_keys(self.stream, "prediction", "label"))
-        self.waiting = dict(self.store.open_keys(self.stream, "label", "prediction"))
+        labels = self.store.open_keys(self.stream, "label", "prediction")
+        self.waiting = {key: time for key, time in labels if self._waits(key)}
         return learner, begin
+
+    def _waits(self, key: str) -> bool:
+        """Whether a label without prediction waits for it; otherwise the prediction was there and is pruned."""
+        label = self.find("label", key)
+        return label is not None and not label.forgotten and label.payload["answer"]["status"] == "waiting"
 
     def at(self, version: int) -> Learner:
         """What the events up to a version had led to."""
@@ -88,27 +106,27 @@ class Journal:
             after = snapshot.after
             learner = None if snapshot.content == _DELETED else Learner.from_content(snapshot.content)
         begin = after
-        for event in store.events(stream, after, until=until):
-            learner = self._step(learner, event)
+        for group in _groups(store.events(stream, after, until=until)):
+            if learner is None:
+                learner, group = self._begun(group[0]), group[1:]
+            if group:
+                learner.apply([(event, None) for event in group], self)
         if learner is None:
             raise ProblemError(404, "no such model", f"there is no model {self.name!r} at this version")
         return learner, begin
 
-    def _step(self, learner: Learner | None, event: Event) -> Learner:
-        if learner is None:
-            if event.kind != "create" or not event.blob:
-                raise ProblemError(
-                    410, "content deleted", f"the beginning of {self.name} was deleted; the versions before it are gone"
-                )
-            return Learner.created(event)
-        learner.apply(event, self)
-        return learner
+    def _begun(self, event: Event) -> Learner:
+        if event.kind != "create" or not event.blob:
+            raise ProblemError(
+                410, "content deleted", f"the beginning of {self.name} was deleted; the versions before it are gone"
+            )
+        return Learner.created(event)
 
     def follow(self, learner: Learner) -> bool:
         """Apply what others have written since; whether there was anything."""
         before = learner.version
-        for event in self.store.events(self.stream, learner.version):
-            learner.apply(event, self)
+        for group in _groups(self.store.events(self.stream, learner.version)):
+            learner.apply([(event, None) for event in group], self)
         self.last = learner.version
         return learner.version > before
 
@@ -146,42 +164,46 @@ class Journal:
         """Save a snapshot: recovery begins there."""
         self.store.save_snapshot(self.stream, learner.version, learner.content(), pinned=pinned)
 
-    def expire(self, older_than: float, most: int = 1000) -> int:
+    def expire(self, learner: Learner, older_than: float, most: int = 1000) -> int:
         """Delete the features of predictions that no label has come for, and labels without prediction."""
-        found = 0
-        for kind, waiting in (("prediction", self.pending), ("label", self.waiting)):
-            late = [key for key, since in islice(waiting.items(), most) if since < older_than]
-            if not late:
-                continue
+        predictions, labels = (
+            [key for key, since in islice(waiting.items(), most) if since < older_than]
+            for waiting in (self.pending, self.waiting)
+        )
+        if predictions:
             with self.store.transaction():
-                for key in late:
-                    if kind == "prediction":
-                        self.store.erase(self.stream, kind, key)  # its answer stays
-                    else:
-                        self.store.forget(self.stream, key)
-            for key in late:
-                del waiting[key]
-            found += len(late)
-        return found
+                for key in predictions:
+                    self.store.erase(self.stream, "prediction", key)  # its answer stays
+            for key in predictions:
+                del self.pending[key]
+        if labels:
+            self.save(learner)  # it is not known of an event without content whether anything was learned from it
+            with self.store.transaction():
+                for key in labels:
+                    self.store.forget(self.stream, key)
+            for key in labels:
+                del self.waiting[key]
+        return len(predictions) + len(labels)
 
     def forget(self, key: str, learner: Learner) -> int:
         """Delete everything that was kept under an id; the model keeps what it has learned from it."""
         self.save(learner)  # without their content, the events before it can't be replayed
+        found = self.store.forget(self.stream, key)
         self.pending.pop(key, None)
         self.waiting.pop(key, None)
-        return self.store.forget(self.stream, key)
+        return found
 
-    def prune(self, older_than: float) -> int:
-        """Delete old events that the snapshots do without; their keys can be used again."""
-        snapshot = self.store.latest_snapshot(self.stream)
-        if snapshot is None:
-            return 0
+    def prune(self, learner: Learner, older_than: float) -> int:
+        """Delete old events; their keys can be used again."""
         before = 0
-        for event in self.store.events(self.stream, self.store.first(self.stream) - 1, until=snapshot.after):
+        for event in self.store.events(self.stream, self.store.first(self.stream) - 1):
             if event.time >= older_than or event.key in self.pending or event.key in self.waiting:
                 break
             before = event.number + 1
-        return self.store.prune(self.stream, before) if before else 0
+        if not before:
+            return 0
+        self.save(learner)  # also labels that came after an earlier snapshot may need their old predictions
+        return self.store.prune(self.stream, before)
 
     def delete(self) -> None:
         """Delete the model and all its events; a new model of this name begins with the next number."""
@@ -189,5 +211,13 @@ class Journal:
             last = self.store.last(self.stream)
             self.store.save_snapshot(self.stream, last, _DELETED)
             self.store.prune(self.stream, last + 1)
+            while (pinned := self.store.snapshot_before(self.stream, last - 1)) is not None:
+                self.store.delete_snapshot(self.stream, pinned.after)
         self.pending.clear()
         self.waiting.clear()
+
+
+def _groups(events: Iterator[Event]) -> Iterator[list[Event]]:
+    """Events that were written together, as they were."""
+    for _, group in groupby(events, lambda event: event.payload.get("group", -event.number)):
+        yield list(group)

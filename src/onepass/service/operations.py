@@ -8,11 +8,10 @@ applied after the transaction: what is learned is durable already.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 from uuid import uuid4
 
 import msgspec
-import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.decisions.choice import Pending
@@ -20,6 +19,7 @@ from onepass.decisions.journal import change_of
 from onepass.decisions.ledger import UnknownDecision
 from onepass.files.events import Event
 from onepass.service.errors import ProblemError
+from onepass.service.journal import own_key
 from onepass.service.learner import Learner, Prepared, read_inputs, table_bytes
 from onepass.service.rows import Rows
 from onepass.service.served import BanditModel, RowModel, RowNumbers, serve
@@ -78,12 +78,14 @@ class Desk(Protocol):
         """Number of the next event."""
 
     def n_seen(self, more: int) -> int:
-        """Rows that the model will have learned with this event, which has ``more``."""
+        """Rows that the model will have learned with an event of ``more`` rows that is written next."""
 
 
 class Operation(ABC):
     """One request; ``problem`` is set if it is found to be wrong before the transaction."""
 
+    alone: ClassVar[bool] = False
+    """Whether no other may share its group: what others are prepared for would not be the model any more."""
     problem: ProblemError | None = None
 
     @abstractmethod
@@ -93,8 +95,7 @@ class Operation(ABC):
 
 def earlier_answer(event: Event, request: str) -> Any:
     """The answer to a request that was made before; another one of the same id is refused."""
-    if event.forgotten:
-        raise ProblemError(410, "content deleted", f"what was kept under the id {event.key!r} was deleted", field="id")
+    _check_kept(event)
     if event.payload["request"] != request:
         raise ProblemError(
             422,
@@ -103,6 +104,11 @@ def earlier_answer(event: Event, request: str) -> Any:
             field="id",
         )
     return event.payload["answer"]
+
+
+def _check_kept(event: Event) -> None:
+    if event.forgotten:
+        raise ProblemError(410, "content deleted", f"what was kept under the id {event.key!r} was deleted", field="id")
 
 
 class RowOperation(Operation):
@@ -142,7 +148,12 @@ class Predict(RowOperation):
         answer = Prediction(desk.learner.version, self.id, **self.answer)
         payload: dict[str, Any] = {"request": request}
         prepared = None
-        if label is not None and not label.forgotten:
+        if label is not None:
+            _check_kept(label)
+            if label.payload["answer"]["status"] != "waiting":
+                raise ProblemError(
+                    410, "prediction expired", f"the prediction {self.id!r} was labelled and then deleted", field="id"
+                )
             answer.learned = True
             payload["y"] = label.payload["y"]
             y, _ = _rows_of(desk).read_targets([label.payload["y"]])
@@ -247,9 +258,6 @@ class Label(Operation):
                 f"the features of prediction {self.id!r} were deleted before its label came; learn it with its row",
                 field="id",
             )
-        there = prediction is not None
-        answer = Learned(self.id, "learned" if there else "waiting", desk.next_number(), desk.n_seen(1 if there else 0))
-        payload = {"y": self.given_y, "request": request, "answer": msgspec.to_builtins(answer)}
         prepared = None
         if prediction is not None:
             x, key = read_inputs(prediction)
@@ -258,6 +266,9 @@ class Label(Operation):
                 raise bad[0]
             assert self.y is not None
             prepared = Prepared(rows, self.y)
+        status, more = ("waiting", 0) if prepared is None else ("learned", 1)
+        answer = Learned(self.id, status, desk.next_number(), desk.n_seen(more))
+        payload = {"y": self.given_y, "request": request, "answer": msgspec.to_builtins(answer)}
         desk.write("label", self.id, payload, b"", prepared)
         return answer
 
@@ -273,6 +284,7 @@ class Decide(Operation):
         bandit, asked = _bandit_of(desk), self.request
         event = None if asked.id is None else desk.find("decision", asked.id)
         if event is not None:
+            _check_kept(event)
             made = Pending.of(change_of(event))
             if made.context.tolist() != asked.context or len(made.arms) != asked.n:
                 raise ProblemError(
@@ -312,6 +324,8 @@ class Reward(Operation):
 class Rollback(Operation):
     """Go back to an earlier version; what was learned since is no longer part of the model."""
 
+    alone = True
+
     def __init__(self, version: int) -> None:
         self.version = version
 
@@ -326,12 +340,14 @@ class Rollback(Operation):
                 f"there are the versions {origin} to {last}, got {self.version}",
                 field="version",
             )
-        event = desk.write("rollback", f"rollback {desk.next_number()}", {"to": self.version})
+        event = desk.write("rollback", own_key("rollback", desk.next_number()), {"to": self.version})
         return {"version": event.number, "to": self.version}
 
 
 class Shadow(Operation):
     """Let a candidate learn the same stream."""
+
+    alone = True
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -341,31 +357,37 @@ class Shadow(Operation):
         champion = desk.learner.champion
         if not isinstance(champion, RowModel):
             raise not_for(champion.kind, "a shadow")
-        event = desk.write("shadow", f"shadow {desk.next_number()}", {}, self.content)
+        event = desk.write("shadow", own_key("shadow", desk.next_number()), {}, self.content)
         return {"version": event.number}
 
 
 class DropShadow(Operation):
     """End the shadow of a candidate."""
 
+    alone = True
+
     def write(self, desk: Desk) -> None:
         """Write that it ended."""
         _check_candidate(desk)
-        desk.write("drop", f"drop {desk.next_number()}", {})
+        desk.write("drop", own_key("drop", desk.next_number()), {})
 
 
 class Promote(Operation):
     """Let the candidate answer from now on."""
 
+    alone = True
+
     def write(self, desk: Desk) -> dict[str, Any]:
         """Write that it does."""
         _check_candidate(desk)
-        event = desk.write("promote", f"promote {desk.next_number()}", {})
+        event = desk.write("promote", own_key("promote", desk.next_number()), {})
         return {"version": event.number}
 
 
 class Call(Operation):
     """Something that changes no model, done between two groups, outside any transaction."""
+
+    alone = True
 
     def __init__(self, action: Callable[[], Any]) -> None:
         self.action = action
@@ -404,19 +426,9 @@ def prepare(operations: Sequence[Operation], learner: Learner) -> None:
 def _predict(wanted: list[Predict], model: RowModel) -> None:
     for level in {one.level for one in wanted}:
         some = [one for one in wanted if one.level == level]
-        rows = joined([one.rows for one in some if one.rows is not None])
+        rows = RowNumbers.joined([one.rows for one in some if one.rows is not None])
         for one, answer in zip(some, answers(model, model.predict(rows, level)), strict=True):
             one.answer = answer
-
-
-def joined(parts: Sequence[RowNumbers]) -> RowNumbers:
-    """Rows as one."""
-    from scipy.sparse import issparse, vstack
-
-    X: Any = [part.X for part in parts]
-    stacked = vstack(X, format="csr") if issparse(X[0]) else np.concatenate(X)
-    keys = None if parts[0].keys is None else tuple(key for part in parts for key in part.keys or ())
-    return RowNumbers(stacked, keys)
 
 
 def _raise_first(bad: dict[int, ProblemError]) -> None:

@@ -11,10 +11,11 @@ from onepass.files.lock import locked
 from onepass.service.declared import declared_content
 from onepass.service.errors import ProblemError
 from onepass.service.host import HostedModel
-from onepass.service.journal import Journal
+from onepass.service.journal import Journal, own_key
 from onepass.service.operations import checked_content, digest
 from onepass.service.settings import ServiceSettings
 from onepass.service.wire import Declared
+from onepass.service.writer import storing_problem
 
 __all__ = ["EVENTS", "ServiceState", "open_store"]
 
@@ -43,6 +44,7 @@ class ServiceState:
         self._broken: dict[str, str] = {}
         self._is_ready = False
         self._closing = ExitStack()
+        self._recoveries: list[asyncio.Task[None]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._making = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -54,13 +56,14 @@ class ServiceState:
         settings = self.settings
         settings.data.mkdir(parents=True, exist_ok=True)
         self._loop = asyncio.get_running_loop()
-        if not settings.follow:
-            self._closing.enter_context(locked(settings.data / "service"))
-        store = self._closing.enter_context(open_store(settings))
-        self._names = store
-        self._replaying = set(Journal.names(store))
-        self._tasks = [asyncio.create_task(self._recover(name)) for name in sorted(self._replaying)]
-        self._tasks.append(asyncio.create_task(self._note_ready(list(self._tasks))))
+        with ExitStack() as opened:  # closed again if anything is wrong with the folder
+            if not settings.follow:
+                opened.enter_context(locked(settings.data / "service"))
+            self._names = opened.enter_context(open_store(settings))
+            self._replaying = set(Journal.names(self._names))
+            self._closing = opened.pop_all()
+        self._recoveries = [asyncio.create_task(self._recover(name)) for name in sorted(self._replaying)]
+        self._tasks = [asyncio.create_task(self._note_ready())]
         if settings.follow:
             self._tasks.append(asyncio.create_task(self._follow()))
 
@@ -68,15 +71,16 @@ class ServiceState:
         """Finish what is queued, save snapshots, and close the folder."""
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.gather(*(model.stop() for model in self._models.values()))
-        self._models.clear()
-        self._closing.close()
+        await asyncio.gather(*self._tasks, *self._recoveries, return_exceptions=True)
+        async with self._making:
+            await asyncio.gather(*(model.stop() for model in self._models.values()))
+            self._models.clear()
+            self._closing.close()
 
     async def _recover(self, name: str) -> None:
         try:
             self._models[name] = await asyncio.to_thread(self._host, name)
-        except (EventStoreError, ProblemError, ValueError) as error:
+        except Exception as error:  # whatever it is: the others are served, and nobody takes the name
             self._broken[name] = str(error)
             _log.error("model %s can't be recovered: %s", name, error)
         finally:
@@ -84,10 +88,14 @@ class ServiceState:
 
     def _host(self, name: str) -> HostedModel:
         assert self._loop is not None
-        return HostedModel(name, open_store(self.settings), self.settings, self._loop)
+        with ExitStack() as opened:
+            store = opened.enter_context(open_store(self.settings))
+            model = HostedModel(name, store, self.settings, self._loop)
+            opened.pop_all()  # from here on it is the writer's
+            return model
 
-    async def _note_ready(self, tasks: list[asyncio.Task[None]]) -> None:
-        await asyncio.gather(*tasks, return_exceptions=True)
+    async def _note_ready(self) -> None:
+        await asyncio.gather(*map(asyncio.shield, self._recoveries))
         self._is_ready = True
 
     async def _follow(self) -> None:
@@ -144,14 +152,14 @@ class ServiceState:
                 return model, False
             made = await asyncio.to_thread(_content_of, content)
             await asyncio.to_thread(self._write_new, name, request, made)
-            self._models[name] = await asyncio.to_thread(self._host, name)
-            return self._models[name], True
+            await self._recover(name)
+            return self.model(name), True
 
     def _write_new(self, name: str, request: str, content: bytes) -> None:
         with _stored(), open_store(self.settings) as store:
             journal = Journal(store, name)
             number = store.last(journal.stream) + 1
-            journal.append("create", f"create {number}", {"request": request}, content)
+            journal.append("create", own_key("create", number), {"request": request}, content)
 
     async def import_file(self, name: str, path: Path) -> bool:
         """Make a model from a file unless there is one of this name; whether it was made."""
@@ -161,11 +169,18 @@ class ServiceState:
         return (await self.create(name, content))[1]
 
     async def delete(self, name: str) -> None:
-        """Delete a model and all its events."""
-        model = self.model(name)
+        """Delete a model and all its events, also one that can't be recovered."""
         async with self._making:
-            await model.delete()
-            self._models.pop(name, None)
+            if name in self._broken:
+                await asyncio.to_thread(self._delete_broken, name)
+                del self._broken[name]
+            else:
+                await self.model(name).delete()
+                self._models.pop(name, None)
+
+    def _delete_broken(self, name: str) -> None:
+        with _stored(), open_store(self.settings) as store:
+            Journal(store, name).delete()
 
 
 def _content_of(content: bytes | Declared) -> bytes:
@@ -177,4 +192,4 @@ def _stored() -> Iterator[None]:
     try:
         yield
     except EventStoreError as error:
-        raise ProblemError(507, "can't be stored", str(error.strerror), retry_after=5.0) from None
+        raise storing_problem(error) from None

@@ -2,7 +2,11 @@
 
 Requests that come while a transaction is synced to the disk wait for the next one and share it (group commit). After
 the transaction their events are learned, a copy of the model is published for predictions, and only then are the
-x
+requests answered.
+
+The store is right, whatever happens: where memory may differ from it, because a transaction was undone that a bandit
+had already followed or because a durable event could not be applied, the model is made from the store again before
+anything else is done with it.
 """
 
 import logging
@@ -10,7 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from errno import EACCES, EDQUOT, EFBIG, EIO, ENOSPC, EROFS
+from errno import EAGAIN
 from typing import Any
 
 from onepass.files.events import Event, EventStoreError
@@ -19,8 +23,9 @@ from onepass.service.journal import Journal
 from onepass.service.learner import Learner, Prepared
 from onepass.service.operations import Call, Operation, prepare
 from onepass.service.served import BanditModel, RowModel
+from onepass.service.served.bandit import CHANGES
 
-__all__ = ["Ticket", "Writer"]
+__all__ = ["Ticket", "Writer", "storing_problem"]
 
 _log = logging.getLogger(__name__)
 _GROUP = 256  # requests in one transaction
@@ -29,7 +34,6 @@ _CHEAP = 0.002  # unless a copy takes no longer than this, in seconds: then ever
 _SNAPSHOT_SECONDS = 5.0  # of learning, which recovery would have to do again
 _SNAPSHOT_EVENTS = 10_000
 _IDLE = 1.0  # seconds after which the writer looks around although nobody has asked for anything
-_UNWRITABLE = {ENOSPC, EROFS, EACCES, EDQUOT, EFBIG, EIO}
 
 
 class Ticket:
@@ -71,8 +75,10 @@ class Writer(threading.Thread):
         self._limit = queue
         self._queue: deque[Ticket] = deque()
         self._ready = threading.Condition()
-        self._ends = False
-        self._events: list[tuple[Event, Prepared | None]] = []
+        self._ends = self._deleted = False
+        self._is_sound = True  # whether the learner is what the events in the store have led to
+        self._events: list[tuple[Event, Prepared | None, Ticket]] = []
+        self._ticket: Ticket  # whose events are being written
         self._more_rows = 0
         self._snapshot_at, self._learning = begin, 0.0
         self._copying = _Budget(_PUBLISHING)
@@ -86,6 +92,8 @@ class Writer(threading.Thread):
     def submit(self, ticket: Ticket) -> None:
         """Queue a request, from any thread; a full queue is a problem."""
         with self._ready:
+            if self._deleted:
+                raise _deleted(self.journal.name)
             if self._ends:
                 raise ProblemError(503, "shutting down", "the service is shutting down", retry_after=5.0)
             if len(self._queue) >= self._limit:
@@ -111,25 +119,31 @@ class Writer(threading.Thread):
 
     def run(self) -> None:
         """Take groups until told to end."""
-        while True:
-            group = self._take()
-            if group is None:
-                break
-            if group:
-                self._serve(group)
-            elif self._stale:
-                self._publish_now()
-            self._housekeeping()
-        self._save_snapshot(due=self._snapshot_at < self.learner.version)
-        self.journal.store.close()
+        try:
+            while (group := self._take()) is not None:
+                if group:
+                    self._serve(group)
+                elif self._stale:
+                    self._publish_now()
+                self._keep_house()
+            if self._is_sound and not self._deleted:
+                self._save_snapshot(due=self._snapshot_at < self.learner.version)
+        finally:
+            self.journal.store.close()
 
     def _take(self) -> list[Ticket] | None:
+        """Requests that can share a transaction: those that concern the model as a whole come alone."""
         with self._ready:
             if not self._queue and not self._ends:
                 self._ready.wait(self._copying.pause() if self._stale else _IDLE)
             if self._ends and not self._queue:
                 return None
-            return [self._queue.popleft() for _ in range(min(len(self._queue), _GROUP))]
+            group: list[Ticket] = []
+            while self._queue and len(group) < _GROUP and not (group and self._queue[0].operation.alone):
+                group.append(self._queue.popleft())
+                if group[-1].operation.alone:
+                    break
+            return group
 
     def _serve(self, group: list[Ticket]) -> None:
         now = time.monotonic()
@@ -138,20 +152,40 @@ class Writer(threading.Thread):
                 ticket.operation.problem = ProblemError(
                     503, "too late", "the request waited for too long and was not carried out", retry_after=1.0
                 )
-        waiting = [ticket for ticket in group if ticket.operation.problem is None]
-        calls = [ticket for ticket in waiting if isinstance(ticket.operation, Call)]
-        writing = [ticket for ticket in waiting if not isinstance(ticket.operation, Call)]
-        if writing:
-            try:
-                self._write(writing)
-            except Exception as error:  # whatever it is: the thread must go on
-                self._fail(writing, error)
-        for ticket in calls:
-            ticket.result = _outcome(ticket.operation.action)  # type: ignore[attr-defined]
+        self._carry_out([ticket for ticket in group if ticket.operation.problem is None])
         for ticket in group:
             if ticket.operation.problem is not None:
                 ticket.result = ticket.operation.problem
         self._answer(group)
+
+    def _carry_out(self, tickets: list[Ticket]) -> None:
+        if not tickets:
+            return
+        try:
+            self._restore()
+            if isinstance(tickets[0].operation, Call):
+                tickets[0].result = tickets[0].operation.action()
+            else:
+                self._write(tickets)
+        except ProblemError as problem:
+            self._refuse(tickets, problem)
+        except EventStoreError as error:
+            self.failure = str(error.strerror)
+            self._refuse(tickets, storing_problem(error))
+        except Exception:  # whatever it is: the thread must go on
+            if len(tickets) > 1:  # one request is to blame: the others must not suffer
+                for ticket in tickets:
+                    ticket.operation.problem = None
+                    self._carry_out([ticket])
+                return
+            _log.exception("a request to %s failed", self.journal.name)
+            self._refuse(tickets, ProblemError(500, "internal error", "the request failed, and nothing was learned"))
+
+    def _refuse(self, tickets: list[Ticket], problem: ProblemError) -> None:
+        """Nothing of the group was written: tell everybody, and go back to what the store says if need be."""
+        for ticket in tickets:
+            ticket.operation.problem = problem
+        self._try_to_restore()
 
     def _write(self, tickets: list[Ticket]) -> None:
         prepare([ticket.operation for ticket in tickets], self.learner)
@@ -160,44 +194,85 @@ class Writer(threading.Thread):
             return
         self._events, self._more_rows = [], 0
         begin = time.perf_counter()
-        with self.journal.transaction():
-            for ticket in sound:
-                try:
-                    ticket.result = ticket.operation.write(self)
-                except ProblemError as problem:
-                    ticket.operation.problem = problem
+        try:
+            with self.journal.transaction():
+                for self._ticket in sound:
+                    try:
+                        self._ticket.result = self._ticket.operation.write(self)
+                    except ProblemError as problem:
+                        self._ticket.operation.problem = problem
+        except BaseException:
+            self._is_sound = not (self._events and isinstance(self.learner.champion, BanditModel))
+            raise
         self.commit_seconds += time.perf_counter() - begin
         self.commits += 1
         self.failure = None
         if self._events:
-            self._learn(sound)
+            self._learn()
 
-    def _learn(self, tickets: list[Ticket]) -> None:
+    def _learn(self) -> None:
+        """Apply what is durable now; whoever has asked for it gets his answer in any case."""
         begin = time.perf_counter()
-        problems = {}
-        for event, prepared in self._events:
-            self.journal.note(event)
-            if not isinstance(self.learner.champion, BanditModel) or event.kind in ("rollback", "shadow"):
-                problems[event.key] = self.learner.apply(event, self.journal, prepared)
-        self.learner.version = self.journal.last
+        self._is_sound = False
+        try:
+            for event, _, _ in self._events:
+                self.journal.note(event)
+            done = CHANGES if isinstance(self.learner.champion, BanditModel) else ()  # a bandit has applied them itself
+            new = [(event, prepared) for event, prepared, _ in self._events if event.kind not in done]
+            problems = self.learner.apply(new, self.journal)
+            self.learner.version = self.journal.last
+            self._is_sound = True
+        except Exception:
+            _log.exception("events of %s that are stored can't be learned now", self.journal.name)
+            self._try_to_restore()
+            return
+        for event, _, ticket in self._events:
+            ticket.operation.problem = problems.get(event.number)
         self._learning += time.perf_counter() - begin
-        for ticket in tickets:
-            problem = problems.get(getattr(ticket.operation, "id", ""))
-            if problem is not None:
-                ticket.operation.problem = problem
         self.keep_bandit()
         self._stale = True
         if self._copying.allows():
             self._publish_now()
-        self._save_snapshot(due=any(event.kind in ("rollback", "promote", "shadow") for event, _ in self._events))
+        self._save_snapshot(due=any(event.kind in ("rollback", "promote", "shadow") for event, _, _ in self._events))
+
+    def _restore(self) -> None:
+        """Be what the store says."""
+        if self._is_sound:
+            return
+        self.learner, self._snapshot_at = self.journal.recover()
+        self._is_sound = True
+        self.keep_bandit()
+        self._publish_now()
+
+    def _try_to_restore(self) -> None:
+        try:
+            self._restore()
+        except Exception as error:  # the next request tries again, and is told
+            self.failure = f"{self.journal.name} can't be read again: {error}"
+            _log.exception("%s can't be read again", self.journal.name)
+
+    def _keep_house(self) -> None:
+        try:
+            if self._is_sound and not self._deleted:
+                self._housekeeping()
+        except Exception:  # e.g. a full disk: the next look tries again
+            _log.exception("housekeeping of %s failed", self.journal.name)
+
+    def delete(self) -> None:
+        """Delete the model and end; for the writer's thread."""
+        self.journal.delete()
+        with self._ready:
+            self._ends = self._deleted = True
+            rest = list(self._queue)
+            self._queue.clear()
+        for ticket in rest:
+            ticket.result = _deleted(self.journal.name)
+        self._answer(rest)
 
     def keep_bandit(self) -> None:
         """Have a bandit write its changes here."""
         if isinstance(self.learner.champion, BanditModel):
-            self.learner.champion.keep_in(self._append_change, self.next_number)
-
-    def _append_change(self, kind: str, key: str, payload: dict[str, Any], blob: bytes) -> None:
-        self._events.append((self.journal.append(kind, key, payload, blob), None))
+            self.learner.champion.keep_in(self.write, self.next_number)
 
     def _publish_now(self) -> None:
         if isinstance(self.learner.champion, RowModel):
@@ -218,31 +293,6 @@ class Writer(threading.Thread):
             return
         self._snapshot_at, self._learning = self.learner.version, 0.0
 
-    def _fail(self, tickets: list[Ticket], error: Exception) -> None:
-        """Nothing of the group was written: tell everybody, and go back to what the store says if need be."""
-        if isinstance(error, EventStoreError):
-            self.failure = str(error.strerror)
-            status = 507 if error.errno in _UNWRITABLE else 503
-            title = "can't be stored" if status == 507 else "busy"
-            problem = ProblemError(status, title, f"nothing was learned: {error.strerror}", retry_after=5.0)
-        else:
-            _log.exception("a group of requests to %s failed", self.journal.name)
-            problem = ProblemError(500, "internal error", "the request failed, and nothing was learned; see the log")
-        for ticket in tickets:
-            ticket.operation.problem = problem
-        if isinstance(self.learner.champion, BanditModel) or not isinstance(error, EventStoreError):
-            self._reload()
-
-    def _reload(self) -> None:
-        """Be what the store says: a bandit may be ahead of a transaction that was undone."""
-        try:
-            self.learner, _ = self.journal.recover()
-        except (EventStoreError, ProblemError):
-            _log.exception("%s can't be read again", self.journal.name)
-            return
-        self.keep_bandit()
-        self._publish_now()
-
     # What operations see: see onepass.service.operations.Desk.
 
     def find(self, kind: str, key: str) -> Event | None:
@@ -253,8 +303,10 @@ class Writer(threading.Thread):
         self, kind: str, key: str, payload: dict[str, Any], blob: bytes = b"", prepared: Prepared | None = None
     ) -> Event:
         """Append an event, to be applied after the transaction."""
-        event = self.journal.append(kind, key, payload, blob)
-        self._events.append((event, prepared))
+        first = self._events[0][0].number if self._events else self.next_number()
+        event = self.journal.append(kind, key, {**payload, "group": first}, blob)
+        self._events.append((event, prepared, self._ticket))
+        self._more_rows += 0 if prepared is None else len(prepared.y)
         return event
 
     def next_number(self) -> int:
@@ -262,9 +314,8 @@ class Writer(threading.Thread):
         return self.journal.last + 1
 
     def n_seen(self, more: int) -> int:
-        """Rows that the model will have learned with this event."""
-        self._more_rows += more
-        return self.learner.champion.n_seen + self._more_rows
+        """Rows that the model will have learned with an event of ``more`` rows that is written next."""
+        return self.learner.champion.n_seen + self._more_rows + more
 
 
 class _Budget:
@@ -290,13 +341,12 @@ class _Budget:
         self._cost = self._last - self._begin
 
 
-def _outcome(action: Callable[[], Any]) -> Any:
-    try:
-        return action()
-    except ProblemError as problem:
-        return problem
-    except EventStoreError as error:
-        return ProblemError(507, "can't be stored", str(error.strerror), retry_after=5.0)
-    except Exception:
-        _log.exception("a call failed")
-        return ProblemError(500, "internal error", "the request failed; see the log")
+def storing_problem(error: EventStoreError) -> ProblemError:
+    """What a request is told that can't be stored."""
+    busy = error.errno == EAGAIN
+    status, title = (503, "busy") if busy else (507, "can't be stored")
+    return ProblemError(status, title, f"nothing was learned: {error.strerror}", retry_after=5.0)
+
+
+def _deleted(name: str) -> ProblemError:
+    return ProblemError(404, "no such model", f"the model {name!r} was deleted")

@@ -1,0 +1,274 @@
+"""A client of `onepass serve`: predictions, labels and decisions over HTTP, safe to repeat.
+
+Everything that changes a model is sent with an id, so that a request whose answer got lost can be sent again: the
+service learns it once. The client does so by itself when the connection breaks or the service is busy, until
+``timeout`` has passed.
+
+>>> client = Client("http://127.0.0.1:8080", token="onepass_...")  # doctest: +SKIP
+>>> price = client.model("price")  # doctest: +SKIP
+>>> price.predict({"km": 12000, "car": "compact"}, id="offer 17").mean  # doctest: +SKIP
+8450.2
+>>> price.label("offer 17", 8200).status  # days later  # doctest: +SKIP
+'learned'
+"""
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+from urllib.parse import quote
+from uuid import uuid4
+
+try:
+    import httpx
+except ImportError:  # pragma: no cover - needs an environment without it
+    raise ImportError("onepass.client needs httpx: pip install 'onepass[client]'") from None
+
+__all__ = ["Client", "Decision", "Learned", "Model", "Prediction", "ServiceError"]
+
+_ARROW = "application/vnd.apache.arrow.stream"
+_LINES = "application/x-ndjson"
+_AGAIN = {429, 503}  # nothing was changed, and later it may work
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # seconds between two attempts
+
+
+class ServiceError(Exception):
+    """The service has refused a request; nothing was changed.
+
+    Attributes
+    ----------
+    status : of the HTTP answer
+    title, detail : what was wrong, in words
+    field : the part of the request that is to blame, if the service knows
+    """
+
+    def __init__(self, status: int, title: str, detail: str, field: str | None = None) -> None:
+        super().__init__(f"{title}: {detail}" + ("" if field is None else f" ({field})"))
+        self.status, self.title, self.detail, self.field = status, title, detail, field
+
+
+class Prediction(NamedTuple):
+    """What is expected of a row; of numbers the first four, of classes label and probabilities."""
+
+    mean: float | None
+    std: float | None
+    lower: float | None
+    upper: float | None
+    label: str | None
+    probabilities: dict[str, float] | None
+    version: int
+    id: str | None
+    learned: bool
+
+
+class Learned(NamedTuple):
+    """What became of a row, a label or a reward."""
+
+    id: str
+    status: str
+    version: int
+    n_seen: int
+
+
+class Decision(NamedTuple):
+    """What a bandit has chosen."""
+
+    id: str
+    arm: Any
+    arms: list[Any]
+    propensity: float
+    version: int
+
+
+class Client:
+    """A connection to a service.
+
+    Parameters
+    ----------
+    address : such as ``"http://127.0.0.1:8080"``
+    token : of the service; none for one that runs without
+    timeout : seconds to go on trying while the service can't be reached or is busy
+    """
+
+    def __init__(self, address: str, token: str | None = None, *, timeout: float = 30.0) -> None:
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._http = httpx.Client(base_url=address, headers=headers, timeout=timeout)
+        self._timeout = timeout
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._http.close()
+
+    def models(self) -> list[dict[str, Any]]:
+        """What there is to know about every model."""
+        found: list[dict[str, Any]] = self._json("GET", "/v1/models")["models"]
+        return found
+
+    def model(self, name: str) -> "Model":
+        """The model of a name; whether there is one shows with the first request."""
+        return Model(self, name)
+
+    def create(self, name: str, content: bytes | Mapping[str, Any]) -> "Model":
+        """Make a model: from the bytes of a model file, or from a description.
+
+        Parameters
+        ----------
+        name : of the model
+        content : such as ``Path("price.onepass").read_bytes()``, or ``{"rows": [...], "target": "price"}``
+        """
+        path = _path(name)
+        if isinstance(content, Mapping):
+            self._json("PUT", path, content)
+        else:
+            self._send("PUT", path, content, "application/octet-stream")
+        return Model(self, name)
+
+    def _json(self, method: str, path: str, body: Any = None) -> Any:
+        content = b"" if body is None else json.dumps(body, allow_nan=False).encode()
+        answer = self._send(method, path, content, "application/json")
+        return answer.json() if answer.content else None
+
+    def _send(self, method: str, path: str, content: bytes, kind: str, accept: str | None = None) -> httpx.Response:
+        """Send a request until it is answered; one that may not be repeated has to come with an id."""
+        headers = {"Content-Type": kind} if content else {}
+        if accept is not None:
+            headers["Accept"] = accept
+        deadline, pause = time.monotonic() + self._timeout, _FIRST_PAUSE
+        while True:
+            try:
+                answer = self._http.request(method, path, content=content or None, headers=headers)
+            except httpx.TransportError as error:
+                if time.monotonic() + pause > deadline:
+                    raise ServiceError(0, "not reached", f"{self._http.base_url}: {error}") from None
+            else:
+                if answer.status_code not in _AGAIN or time.monotonic() + pause > deadline:
+                    return _checked(answer)
+                pause = max(pause, float(answer.headers.get("Retry-After", 0.0)))
+            time.sleep(pause)
+            pause = min(2.0 * pause, _LONGEST_PAUSE)
+
+
+class Model:
+    """One model of a service; made by `Client.model`."""
+
+    def __init__(self, client: Client, name: str) -> None:
+        self.name, self._client, self._path = name, client, _path(name)
+
+    def __repr__(self) -> str:
+        return f"Model({self.name!r})"
+
+    def status(self) -> dict[str, Any]:
+        """Rows learned, version, schema, and what waits."""
+        return self._client._json("GET", self._path)  # type: ignore[no-any-return]
+
+    def metrics(self) -> dict[str, Any]:
+        """How well every row was predicted before it was learned."""
+        return self._client._json("GET", f"{self._path}/metrics")  # type: ignore[no-any-return]
+
+    def predict(
+        self,
+        x: Mapping[str, Any] | Sequence[float],
+        *,
+        id: str | None = None,
+        key: str | None = None,
+        level: float = 0.95,
+    ) -> Prediction:
+        """Predict a row; with an id the service keeps it until `label` tells the target."""
+        body = {"x": x, "id": id, "key": key, "level": level}
+        found: dict[str, Any] = dict.fromkeys(Prediction._fields) | {"learned": False}
+        found |= self._post("predict", {name: value for name, value in body.items() if value is not None})
+        return Prediction(**found)
+
+    def learn(
+        self, x: Mapping[str, Any] | Sequence[float], y: Any, *, id: str | None = None, key: str | None = None
+    ) -> Learned:
+        """Learn a row; it is durable, and part of what the model knows, on return."""
+        body = {"x": x, "y": y, "id": id or uuid4().hex} | ({} if key is None else {"key": key})
+        return Learned(**self._post("learn", body))
+
+    def label(self, id: str, y: Any) -> Learned:
+        """Tell the target of an earlier prediction."""
+        return Learned(**self._post("label", {"id": id, "y": y}))
+
+    def decide(
+        self, context: Sequence[float], *, id: str | None = None, n: int = 1, arms: Sequence[str] | None = None
+    ) -> Decision:
+        """Let a bandit choose; `reward` tells later what came of it."""
+        body: dict[str, Any] = {"context": list(context), "id": id or uuid4().hex, "n": n}
+        return Decision(**self._post("decide", body if arms is None else {**body, "arms": list(arms)}))
+
+    def reward(self, id: str, reward: float, *, arm: str | None = None) -> Learned:
+        """Tell a bandit what came of a decision."""
+        body: dict[str, Any] = {"id": id, "reward": reward}
+        return Learned(**self._post("reward", body if arm is None else {**body, "arm": arm}))
+
+    def explain(self, x: Mapping[str, Any] | Sequence[float]) -> dict[str, Any]:
+        """What each column adds to the prediction of a row."""
+        return self._post("explain", {"x": x})
+
+    def learn_rows(self, rows: Any, *, id: str | None = None) -> Learned:
+        """Learn many rows at once: all of them or, if one is bad, none.
+
+        Parameters
+        ----------
+        rows : a data frame or Arrow table with the target among its columns, or ``(x, y)`` pairs
+        id : of this batch; by default one that nothing else has
+        """
+        content, kind = _batch(rows, ("x", "y"))
+        answer = self._client._send("POST", f"{self._path}/learn?id={quote(id or uuid4().hex, safe='')}", content, kind)
+        return Learned(**answer.json())
+
+    def predict_rows(self, rows: Any, *, level: float = 0.95) -> Any:
+        """Predict many rows: an Arrow table of answers.
+
+        Parameters
+        ----------
+        rows : a data frame or Arrow table
+        """
+        import pyarrow as pa
+
+        content, kind = _batch(rows, ("x",))
+        path = f"{self._path}/predict?level={level}"
+        answer = self._client._send("POST", path, content, kind, accept=_ARROW)
+        return pa.ipc.open_stream(answer.content).read_all()
+
+    def _post(self, what: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        return self._client._json("POST", f"{self._path}/{what}", body)  # type: ignore[no-any-return]
+
+
+def _path(name: str) -> str:
+    return f"/v1/models/{quote(name, safe='')}"
+
+
+def _checked(answer: httpx.Response) -> httpx.Response:
+    if answer.is_success:
+        return answer
+    try:
+        told = answer.json()
+        problem = ServiceError(answer.status_code, told["title"], told["detail"], told.get("field"))
+    except (ValueError, KeyError, TypeError):
+        problem = ServiceError(answer.status_code, "unexpected answer", answer.text[:200])
+    raise problem
+
+
+def _batch(rows: Any, names: Sequence[str]) -> tuple[bytes, str]:
+    """Rows as the body of a request, and its content type."""
+    if hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "columns"):
+        import pyarrow as pa
+
+        table = pa.table(rows).combine_chunks()
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        return bytes(sink.getvalue()), _ARROW
+    lines: Iterable[dict[str, Any]] = (dict(zip(names, row if len(names) > 1 else (row,), strict=True)) for row in rows)
+    return "".join(f"{json.dumps(line, allow_nan=False)}\n" for line in lines).encode(), _LINES

@@ -313,7 +313,7 @@ class HostedModel:
             return
         self._next_look = time.monotonic() + _HOUSEKEEPING
         now = time.time()
-        self.journal.expire(self._writer.learner, now - self._settings.keep_pending)
+        self.journal.expire(now - self._settings.keep_pending)
         if self._settings.keep_events is not None:
             self.journal.prune(self._writer.learner, now - self._settings.keep_events)
 

@@ -89,7 +89,7 @@ class Journal:
     def _waits(self, key: str) -> bool:
         """Whether a label without prediction waits for it; otherwise the prediction was there and is pruned."""
         label = self.find("label", key)
-        return label is not None and not label.forgotten and label.payload["answer"]["status"] == "waiting"
+        return label is not None and label.payload["answer"]["status"] == "waiting"
 
     def at(self, version: int) -> Learner:
         """What the events up to a version had led to."""
@@ -164,26 +164,20 @@ class Journal:
         """Save a snapshot: recovery begins there."""
         self.store.save_snapshot(self.stream, learner.version, learner.content(), pinned=pinned)
 
-    def expire(self, learner: Learner, older_than: float, most: int = 1000) -> int:
+    def expire(self, older_than: float, most: int = 1000) -> int:
         """Delete the features of predictions that no label has come for, and labels without prediction."""
-        predictions, labels = (
-            [key for key, since in islice(waiting.items(), most) if since < older_than]
-            for waiting in (self.pending, self.waiting)
-        )
-        if predictions:
+        found = 0
+        for kind, waiting in (("prediction", self.pending), ("label", self.waiting)):
+            late = [key for key, since in islice(waiting.items(), most) if since < older_than]
+            if not late:
+                continue
             with self.store.transaction():
-                for key in predictions:
-                    self.store.erase(self.stream, "prediction", key)  # its answer stays
-            for key in predictions:
-                del self.pending[key]
-        if labels:
-            self.save(learner)  # it is not known of an event without content whether anything was learned from it
-            with self.store.transaction():
-                for key in labels:
-                    self.store.forget(self.stream, key)
-            for key in labels:
-                del self.waiting[key]
-        return len(predictions) + len(labels)
+                for key in late:
+                    self.store.erase(self.stream, kind, key)  # the answer stays
+            for key in late:
+                del waiting[key]
+            found += len(late)
+        return found
 
     def forget(self, key: str, learner: Learner) -> int:
         """Delete everything that was kept under an id; the model keeps what it has learned from it."""

@@ -11,9 +11,9 @@ from typing import Any
 
 from onepass.files.events import Event, EventStore, EventStoreError
 from onepass.service.errors import ProblemError
-from onepass.service.learner import Learner
+from onepass.service.learner import History, Learner, Prepared
 
-__all__ = ["Journal", "own_key", "stream_of"]
+__all__ = ["Journal", "own_key", "replay", "stream_of"]
 
 _PREFIX = "model/"
 _DELETED = b""  # content of the snapshot that stands for a model that was deleted
@@ -105,28 +105,15 @@ class Journal:
         if snapshot is not None:
             after = snapshot.after
             learner = None if snapshot.content == _DELETED else Learner.from_content(snapshot.content)
-        begin = after
-        for group in _groups(store.events(stream, after, until=until)):
-            if learner is None:
-                learner, group = self._begun(group[0]), group[1:]
-            if group:
-                learner.apply([(event, None) for event in group], self)
+        learner = replay(learner, store.events(stream, after, until=until), self)
         if learner is None:
             raise ProblemError(404, "no such model", f"there is no model {self.name!r} at this version")
-        return learner, begin
-
-    def _begun(self, event: Event) -> Learner:
-        if event.kind != "create" or not event.blob:
-            raise ProblemError(
-                410, "content deleted", f"the beginning of {self.name} was deleted; the versions before it are gone"
-            )
-        return Learner.created(event)
+        return learner, after
 
     def follow(self, learner: Learner) -> bool:
         """Apply what others have written since; whether there was anything."""
         before = learner.version
-        for group in _groups(self.store.events(self.stream, learner.version)):
-            learner.apply([(event, None) for event in group], self)
+        replay(learner, self.store.events(self.stream, before), self)
         self.last = learner.version
         return learner.version > before
 
@@ -211,7 +198,17 @@ class Journal:
         self.waiting.clear()
 
 
-def _groups(events: Iterator[Event]) -> Iterator[list[Event]]:
-    """Events that were written together, as they were."""
+def replay(learner: Learner | None, events: Iterator[Event], history: History) -> Learner | None:
+    """Apply events, in the groups in which they were written; where there is no learner, the first creates it."""
     for _, group in groupby(events, lambda event: event.payload.get("group", -event.number)):
-        yield list(group)
+        pairs: list[tuple[Event, Prepared | None]] = [(event, None) for event in group]
+        if learner is None:
+            learner = _begun(pairs.pop(0)[0])
+        learner.apply(pairs, history)
+    return learner
+
+
+def _begun(event: Event) -> Learner:
+    if event.kind != "create" or not event.blob:
+        raise ProblemError(410, "content deleted", "the first events were deleted; the versions before are gone")
+    return Learner.created(event)

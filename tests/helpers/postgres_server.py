@@ -1,7 +1,6 @@
 """A PostgreSQL server of the tests' own, in a folder of its own, that may be killed."""
 
 import os
-import pwd
 import shutil
 import subprocess
 import tempfile
@@ -19,6 +18,8 @@ __all__ = ["PostgresServer", "installed", "running"]
 @cache
 def installed() -> Path | None:
     """The folder with the programs of the newest server that is installed."""
+    if os.name == "nt":
+        return None
     found = shutil.which("initdb")
     if found:
         return Path(found).resolve().parent
@@ -33,9 +34,9 @@ class PostgresServer:
         self.folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         # The server refuses to run as root.
-        self._user = next((n for n in ("postgres", "nobody") if _is_user(n)), None) if os.geteuid() == 0 else None
+        self._user = _another_user() if os.geteuid() == 0 else None
         if self._user:
-            shutil.chown(folder, self._user)
+            os.chown(folder, *self._user)
         self._program("initdb", "-D", "data", "-U", "onepass", "-E", "UTF8", "--no-locale", "-A", "trust", "-N").wait()
         hba = folder / "data" / "pg_hba.conf"
         hba.write_text("local all locked scram-sha-256\n" + hba.read_text())
@@ -84,20 +85,21 @@ class PostgresServer:
         return subprocess.Popen(
             [programs / name, *arguments],
             cwd=self.folder,
-            user=self._user,
-            group=self._user and pwd.getpwnam(self._user).pw_gid,
-            extra_groups=[] if self._user else None,
+            user=self._user and self._user[0],
+            group=self._user and self._user[1],
+            extra_groups=self._user and [],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
 
 
-def _is_user(name: str) -> bool:
-    try:
-        return bool(pwd.getpwnam(name))
-    except KeyError:
-        return False
+def _another_user() -> tuple[int, int]:
+    import pwd  # not on Windows
+
+    users = {user.pw_name: user for user in pwd.getpwall()}
+    chosen = users.get("postgres") or users["nobody"]
+    return chosen.pw_uid, chosen.pw_gid
 
 
 @contextmanager

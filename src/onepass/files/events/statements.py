@@ -1,8 +1,44 @@
 """The SQL of an event log, each statement under a name that says what it does, in words that all databases know."""
 
-__all__ = ["VERSION"]
+__all__ = ["VERSION", "tables"]
 
 VERSION = 2  # of the tables, in every database
+
+
+def tables(name: str, whole: str, real: str, text: str, data: str) -> dict[str, str]:
+    """The statements that create the tables, with a database's own words for the types of columns.
+
+    Rows of forgotten events stay, without payload and blob: their numbers and keys are taken for good. Those of erased
+    events have a payload and no blob. `pruned` has the number up to which the events of a stream were deleted.
+    """
+    return {
+        "events": f"""CREATE TABLE events (
+    stream {name} NOT NULL,
+    number {whole} NOT NULL,
+    kind {name} NOT NULL,
+    key {name} NOT NULL,
+    time {real} NOT NULL,
+    payload {text},
+    blob {data},
+    checksum {data} NOT NULL,
+    UNIQUE (stream, number),
+    UNIQUE (stream, key, kind)
+)""",
+        "snapshots": f"""CREATE TABLE snapshots (
+    stream {name} NOT NULL,
+    after {whole} NOT NULL,
+    time {real} NOT NULL,
+    content {data} NOT NULL,
+    pinned {whole} NOT NULL,
+    checksum {data} NOT NULL,
+    UNIQUE (stream, after)
+)""",
+        "pruned": f"""CREATE TABLE pruned (
+    stream {name} NOT NULL UNIQUE,
+    number {whole} NOT NULL
+)""",
+    }
+
 
 _EVENT = "SELECT stream, number, kind, key, time, payload, blob, checksum FROM events"
 FIND = f"{_EVENT} WHERE stream = :stream AND key = :key AND kind = :kind"

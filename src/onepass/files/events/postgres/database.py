@@ -9,7 +9,7 @@ import os
 import re
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from errno import EAGAIN, EINVAL, ENOTSUP
 from functools import lru_cache
 from math import ceil
@@ -29,7 +29,7 @@ from onepass.files.lock import LockedError
 
 __all__ = ["PostgresDatabase"]
 
-# A server that is gone without a word is noticed within a minute.
+# A server that is gone without a word is noticed within a minute; `schema.SETTINGS` has the same for the server.
 _WATCHED = {"keepalives_idle": 20, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 50_000}
 
 
@@ -87,8 +87,11 @@ class PostgresDatabase(Database):
         finally:
             with self._lock:
                 self._writers.remove(name)
-                with suppress(EventStoreError):  # a lost connection has given it back
+                try:
                     self.rows(schema.UNLOCK_WRITER, _writer_lock(name))
+                except EventStoreError:  # a closed connection gives it back, too
+                    if self._connection is not None:
+                        self._connection.close()
 
     def heard(self, stream: str) -> int:
         """How often the server has told of the stream."""
@@ -164,10 +167,9 @@ class PostgresDatabase(Database):
     def _connect(self) -> Connection:
         """A connection with the settings that everything else relies on."""
         who = f"process {self._process} on {socket.gethostname()}"[:60]  # the server keeps no more
+        defaults = {"fallback_application_name": who, "connect_timeout": max(2, ceil(self._timeout)), **_WATCHED}
         try:
-            connection: Connection = psycopg.connect(
-                autocommit=True, application_name=who, connect_timeout=max(2, ceil(self._timeout)), **self._options
-            )
+            connection: Connection = psycopg.connect(autocommit=True, **{**defaults, **self._options})
         except psycopg.Error as error:
             raise unreachable(error, self.address) from error
         try:
@@ -259,4 +261,4 @@ def _parsed(address: str) -> tuple[dict[str, Any], str]:
         raise EventStoreError(EINVAL, words, "postgresql://...") from None
     user, host, port, name = (quote(str(given.get(key) or ""), safe="") for key in ("user", "host", "port", "dbname"))
     shown = "postgresql://" + (user and f"{user}@") + host + (port and f":{port}") + f"/{name}"
-    return {**_WATCHED, **given, "client_encoding": "utf8"}, shown
+    return {**given, "client_encoding": "utf8"}, shown

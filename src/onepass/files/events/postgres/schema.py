@@ -2,37 +2,13 @@
 
 from hashlib import blake2b
 
-from onepass.files.events.statements import VERSION
+from onepass.files.events.statements import VERSION, tables
 
 __all__ = ["TABLES", "lock_number"]
 
-# As in SQLite. Names are compared byte by byte, whatever language the database is in.
+_NAME = 'TEXT COLLATE "C"'  # compared byte by byte, whatever language the database is in
 TABLES = {
-    "events": """CREATE TABLE events (
-    stream TEXT COLLATE "C" NOT NULL,
-    number BIGINT NOT NULL,
-    kind TEXT COLLATE "C" NOT NULL,
-    key TEXT COLLATE "C" NOT NULL,
-    time DOUBLE PRECISION NOT NULL,
-    payload TEXT,
-    blob BYTEA,
-    checksum BYTEA NOT NULL,
-    UNIQUE (stream, number),
-    UNIQUE (stream, key, kind)
-)""",
-    "snapshots": """CREATE TABLE snapshots (
-    stream TEXT COLLATE "C" NOT NULL,
-    after BIGINT NOT NULL,
-    time DOUBLE PRECISION NOT NULL,
-    content BYTEA NOT NULL,
-    pinned INTEGER NOT NULL,
-    checksum BYTEA NOT NULL,
-    UNIQUE (stream, after)
-)""",
-    "pruned": """CREATE TABLE pruned (
-    stream TEXT COLLATE "C" NOT NULL UNIQUE,
-    number BIGINT NOT NULL
-)""",
+    **tables(name=_NAME, whole="BIGINT", real="DOUBLE PRECISION", text="TEXT", data="BYTEA"),
     "event_log_version": f"CREATE TABLE event_log_version AS SELECT {VERSION} AS version",
 }
 
@@ -42,9 +18,11 @@ TABLES_THERE = """SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace
     WHERE nspname = 'onepass' AND relkind IN ('r', 'p', 'v', 'm', 'f')"""
 STORE_VERSION = "SELECT version FROM onepass.event_log_version"
 
+# A client that is gone without a word, and the locks it had, are noticed within a minute.
 SETTINGS = """SELECT current_setting('server_encoding'), current_setting('fsync'),
     current_setting('synchronous_commit'), set_config('search_path', 'onepass', false),
-    set_config('lock_timeout', :milliseconds, false)"""
+    set_config('lock_timeout', :milliseconds, false), set_config('tcp_keepalives_idle', '20', false),
+    set_config('tcp_keepalives_interval', '10', false), set_config('tcp_keepalives_count', '3', false)"""
 SET_DURABILITY = "SELECT set_config('synchronous_commit', :value, false)"
 
 LOCK = "SELECT pg_advisory_xact_lock(CAST(:lock AS BIGINT))"

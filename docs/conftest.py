@@ -13,9 +13,7 @@ _COMMAND = [sys.executable, "-c", "from onepass.cli.main import main; main()"]
 
 
 @pytest.fixture(autouse=True)
-def service(
-    request: pytest.FixtureRequest, doctest_namespace: dict[str, Any], tmp_path: Path
-) -> Iterator[None]:
+def service(request: pytest.FixtureRequest, doctest_namespace: dict[str, Any], tmp_path: Path) -> Iterator[None]:
     """Address and token of a service with the model of the page's first lines, for that page alone."""
     if request.path.name != "service.md":
         yield

@@ -9,10 +9,9 @@ import random
 import socket
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -170,9 +169,7 @@ def check(folder: Path, clients: list[Client]) -> None:
     learned: Counter[str] = Counter()
     for name, of_model in events.items():
         there = Counter((event.kind, event.key) for event in of_model)
-        rewards = Counter(
-            id for event in of_model if event.kind == "reward" for id, _, _ in event.payload["rewards"]
-        )
+        rewards = Counter(id for event in of_model if event.kind == "reward" for id, _, _ in event.payload["rewards"])
         assert set(there.values()) == {1}
         assert set(rewards.values()) <= {1}
         for client in clients:

@@ -1,4 +1,4 @@
-"""A look at the folder of a service while nobody serves it: can every model be recovered, and is it what was learned?
+"""A look at the folder of a service while nobody serves it: every model can be recovered, and is what was learned.
 
 Nothing in the folder is changed: what is looked at is a copy.
 """

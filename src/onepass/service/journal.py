@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from itertools import groupby, islice
 from typing import Any
 
-from onepass.files.events import Event, EventStore, EventStoreError
+from onepass.files.events import Event, EventLog, EventStoreError
 from onepass.service.errors import ProblemError
 from onepass.service.learner import History, Learner, Prepared
 
@@ -43,7 +43,7 @@ class Journal:
     waiting : time of each label that waits for its prediction
     """
 
-    def __init__(self, store: EventStore, name: str) -> None:
+    def __init__(self, store: EventLog, name: str) -> None:
         self.store, self.name, self.stream = store, name, stream_of(name)
         self.pending: dict[str, float] = {}
         self.waiting: dict[str, float] = {}
@@ -51,7 +51,7 @@ class Journal:
         """Number of the last event."""
 
     @staticmethod
-    def names(store: EventStore) -> list[str]:
+    def names(store: EventLog) -> list[str]:
         """Names of all models in a store, without those that were deleted."""
         found = [stream.removeprefix(_PREFIX) for stream in store.streams() if stream.startswith(_PREFIX)]
         return [name for name in found if Journal(store, name)._may_exist()]

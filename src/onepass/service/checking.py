@@ -1,4 +1,4 @@
-"""A look at the folder of a service that is not running: whether every model comes back, and is what was learned.
+"""A look at the folder of a service while nobody serves it: every model can be recovered, and is what was learned.
 
 Nothing in the folder is changed: what is looked at is a copy.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from onepass.files.events import Event, EventStore, EventStoreError
 from onepass.files.lock import LockedError, locked
 from onepass.service.errors import ProblemError
-from onepass.service.journal import Journal
+from onepass.service.journal import Journal, replay
 from onepass.service.learner import Learner
 from onepass.service.state import EVENTS
 
@@ -99,12 +99,9 @@ class _FromTheBeginning:
     def at(self, version: int | None) -> Learner:
         journal = self._journal
         events = journal.store.events(journal.stream, journal.store.first(journal.stream) - 1, until=version)
-        first = next(events, None)
-        if first is None or first.kind != "create" or not first.blob:
-            raise ProblemError(410, "content deleted", f"the first events of {journal.name} were deleted")
-        learner = Learner.created(first)
-        for event in events:
-            learner.apply(event, self)
+        learner = replay(None, events, self)
+        if learner is None:
+            raise ProblemError(410, "content deleted", f"the events of {journal.name} were deleted")
         return learner
 
 

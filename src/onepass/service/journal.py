@@ -6,14 +6,14 @@ predictions still wait for their labels.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any
 
-from onepass.files.events import Event, EventStore, EventStoreError
+from onepass.files.events import Event, EventLog, EventStoreError
 from onepass.service.errors import ProblemError
-from onepass.service.learner import Learner
+from onepass.service.learner import History, Learner, Prepared
 
-__all__ = ["Journal", "own_key", "stream_of"]
+__all__ = ["Journal", "own_key", "replay", "stream_of"]
 
 _PREFIX = "model/"
 _DELETED = b""  # content of the snapshot that stands for a model that was deleted
@@ -43,7 +43,7 @@ class Journal:
     waiting : time of each label that waits for its prediction
     """
 
-    def __init__(self, store: EventStore, name: str) -> None:
+    def __init__(self, store: EventLog, name: str) -> None:
         self.store, self.name, self.stream = store, name, stream_of(name)
         self.pending: dict[str, float] = {}
         self.waiting: dict[str, float] = {}
@@ -51,7 +51,7 @@ class Journal:
         """Number of the last event."""
 
     @staticmethod
-    def names(store: EventStore) -> list[str]:
+    def names(store: EventLog) -> list[str]:
         """Names of all models in a store, without those that were deleted."""
         found = [stream.removeprefix(_PREFIX) for stream in store.streams() if stream.startswith(_PREFIX)]
         return [name for name in found if Journal(store, name)._may_exist()]
@@ -105,28 +105,15 @@ class Journal:
         if snapshot is not None:
             after = snapshot.after
             learner = None if snapshot.content == _DELETED else Learner.from_content(snapshot.content)
-        begin = after
-        for event in store.events(stream, after, until=until):
-            learner = self._step(learner, event)
+        learner = replay(learner, store.events(stream, after, until=until), self)
         if learner is None:
             raise ProblemError(404, "no such model", f"there is no model {self.name!r} at this version")
-        return learner, begin
-
-    def _step(self, learner: Learner | None, event: Event) -> Learner:
-        if learner is None:
-            if event.kind != "create" or not event.blob:
-                raise ProblemError(
-                    410, "content deleted", f"the beginning of {self.name} was deleted; the versions before it are gone"
-                )
-            return Learner.created(event)
-        learner.apply(event, self)
-        return learner
+        return learner, after
 
     def follow(self, learner: Learner) -> bool:
         """Apply what others have written since; whether there was anything."""
         before = learner.version
-        for event in self.store.events(self.stream, learner.version):
-            learner.apply(event, self)
+        replay(learner, self.store.events(self.stream, before), self)
         self.last = learner.version
         return learner.version > before
 
@@ -209,3 +196,19 @@ class Journal:
                 self.store.delete_snapshot(self.stream, pinned.after)
         self.pending.clear()
         self.waiting.clear()
+
+
+def replay(learner: Learner | None, events: Iterator[Event], history: History) -> Learner | None:
+    """Apply events, in the groups in which they were written; where there is no learner, the first creates it."""
+    for _, group in groupby(events, lambda event: event.payload.get("group", -event.number)):
+        pairs: list[tuple[Event, Prepared | None]] = [(event, None) for event in group]
+        if learner is None:
+            learner = _begun(pairs.pop(0)[0])
+        learner.apply(pairs, history)
+    return learner
+
+
+def _begun(event: Event) -> Learner:
+    if event.kind != "create" or not event.blob:
+        raise ProblemError(410, "content deleted", "the first events were deleted; the versions before are gone")
+    return Learner.created(event)

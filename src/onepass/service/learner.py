@@ -7,11 +7,14 @@ they are applied. It knows nothing about threads, files or HTTP.
 
 import json
 import logging
+from collections.abc import Sequence
 from io import BytesIO
+from itertools import groupby
 from typing import Any, NamedTuple, Protocol
 from zipfile import ZipFile, ZipInfo
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from onepass._typing import FloatArray
@@ -32,6 +35,16 @@ class Prepared(NamedTuple):
 
     rows: RowNumbers
     y: FloatArray
+
+
+class Lesson(NamedTuple):
+    """One row that is to be learned, as it was sent."""
+
+    event: Event
+    x: Any
+    key: str | None
+    y: Any
+    prepared: Prepared | None
 
 
 class History(Protocol):
@@ -69,91 +82,85 @@ class Learner:
         origin = {"time": event.time, "digest": event.payload["request"], "version": event.number}
         return cls(serve(from_bytes(event.blob)), event.number, origin)
 
-    def apply(self, event: Event, history: History, prepared: Prepared | None = None) -> ProblemError | None:
-        """Let an event happen; returns why its rows could not be learned, if they could not."""
-        if event.forgotten:  # nobody knows whether anything was learned from it
-            raise _lost(event)
+    def apply(self, events: Sequence[tuple[Event, Prepared | None]], history: History) -> dict[int, ProblemError]:
+        """Let the events of one group happen; returns why rows could not be learned, by the number of their event.
+
+        Rows of single requests that were written together are learned together, which takes a fraction of the time.
+        Events say to which group they belong, so that they are learned in the same way whenever they are replayed.
+        """
+        problems: dict[int, ProblemError] = {}
+        for event, _ in events:
+            if event.forgotten:  # nobody knows whether anything was learned from it
+                raise _lost(event)
+        loud = [pair for pair in events if not _is_quiet(pair[0])]
+        for is_row, run in groupby(loud, lambda pair: self._is_row(pair[0])):
+            if is_row:
+                problems |= self._learn_together([_lesson(event, prepared, history) for event, prepared in run])
+            else:
+                for event, prepared in run:
+                    problems |= self._happen(event, prepared, history)
+        if events:
+            self.version = events[-1][0].number
+        return problems
+
+    def _is_row(self, event: Event) -> bool:
+        return isinstance(self.champion, RowModel) and event.kind in ("learn", "prediction", "label")
+
+    def _happen(self, event: Event, prepared: Prepared | None, history: History) -> dict[int, ProblemError]:
+        if event.kind == "rows":
+            return self._learn_batch(event, prepared)
         if isinstance(self.champion, BanditModel) and event.kind in CHANGES:
             self.champion.replay(event)
-            problem = None
         else:
-            problem = getattr(self, f"_apply_{event.kind}")(event, history, prepared)
-        self.version = event.number
-        return problem
+            getattr(self, f"_apply_{event.kind}")(event, history)
+        return {}
 
     # Rows.
 
-    def _apply_learn(self, event: Event, history: History, prepared: Prepared | None) -> ProblemError | None:
-        x, key = read_inputs(event)
-        return self._learn(event, [x], [key], [event.payload["y"]], prepared)
-
-    def _apply_prediction(self, event: Event, history: History, prepared: Prepared | None) -> ProblemError | None:
-        if "y" not in event.payload:  # it waits for its label
-            return None
-        x, key = read_inputs(event)
-        return self._learn(event, [x], [key], [event.payload["y"]], prepared)
-
-    def _apply_label(self, event: Event, history: History, prepared: Prepared | None) -> ProblemError | None:
-        if event.payload["answer"]["status"] != "learned":
-            return None
-        prediction = history.find("prediction", event.key)
-        if prediction is None or not prediction.blob:
-            raise _lost(event)
-        x, key = read_inputs(prediction)
-        return self._learn(event, [x], [key], [read_label(event)], prepared)
-
-    def _apply_rows(self, event: Event, history: History, prepared: Prepared | None) -> ProblemError | None:
-        if not event.blob:
-            raise _lost(event)
-        if event.payload["format"] == "arrow":
-            table = pa.ipc.open_stream(event.blob).read_next_batch()
-            return self._learn_table(event, table, prepared)
-        records = msgspec.json.decode(event.blob)
-        keys = [record.get("key") for record in records]
-        return self._learn(event, [one["x"] for one in records], keys, [one["y"] for one in records], prepared)
-
-    def _learn(
-        self, event: Event, xs: list[Any], keys: list[Any], ys: list[Any], prepared: Prepared | None
-    ) -> ProblemError | None:
-        problem = None
+    def _learn_together(self, lessons: list[Lesson]) -> dict[int, ProblemError]:
+        """Learn rows at once or, if that fails, one by one, so that a bad one costs itself alone."""
+        problems: dict[int, ProblemError] = {}
         for model, scores in self._models():
-            if prepared is not None and model is self.champion:
-                rows, y = prepared
-            else:
-                rows, bad = model.read(xs, keys)
-                y, bad_targets = model.read_targets(ys)
-                if bad or bad_targets:  # only a candidate, whose columns may be others
-                    continue
-            problem = self._taught(model, scores, event, rows, y) or problem
-        return problem
+            read = _read_lessons(model, lessons, use_prepared=model is self.champion)
+            if read is None:
+                continue
+            rows, y, taken = read
+            try:
+                self._teach(model, scores, rows, y, taken)
+            except (ValueError, ArithmeticError):
+                for i, event in enumerate(taken):
+                    problems |= self._try(model, scores, Prepared(rows.at([i]), y[i : i + 1]), event)
+        return problems
 
-    def _learn_table(self, event: Event, table: Any, prepared: Prepared | None) -> ProblemError | None:
-        problem = None
+    def _learn_batch(self, event: Event, prepared: Prepared | None) -> dict[int, ProblemError]:
+        """Learn the rows of one event: all of them, or none."""
+        problems: dict[int, ProblemError] = {}
         for model, scores in self._models():
             try:
-                rows, y = prepared or model.read_table(table, learn=True)
+                ready = prepared if prepared is not None and model is self.champion else _read_batch(model, event)
             except ProblemError:
-                continue  # only a candidate
-            prepared = None  # that of the champion, which comes first
-            assert y is not None
-            problem = self._taught(model, scores, event, rows, y) or problem
-        return problem
+                if model is self.champion:
+                    raise
+                continue  # a candidate may have other columns
+            problems |= self._try(model, scores, ready, event)
+        return problems
 
-    def _taught(
-        self, model: RowModel, scores: Scores, event: Event, rows: RowNumbers, y: FloatArray
-    ) -> ProblemError | None:
-        """Have a model learn rows and score what it had predicted; a model that can't is left as it was."""
+    def _try(self, model: RowModel, scores: Scores, ready: Prepared, event: Event) -> dict[int, ProblemError]:
+        """Learn rows of one event; a model that can't is left as it was."""
         try:
-            predicted = model.learn(rows, y)
+            self._teach(model, scores, *ready, [event])
         except (ValueError, ArithmeticError) as error:
             if model is not self.champion:
-                return None
-            self.n_refused += len(y)
-            _log.warning("event %d of %d rows can't be learned: %s", event.number, len(y), error)
-            return ProblemError(422, "can't be learned", str(error), more={"version": event.number})
+                return {}
+            self.n_refused += len(ready.y)
+            _log.warning("event %d can't be learned: %s", event.number, error)
+            return {event.number: ProblemError(422, "can't be learned", str(error), more={"version": event.number})}
+        return {}
+
+    def _teach(self, model: RowModel, scores: Scores, rows: RowNumbers, y: FloatArray, events: list[Event]) -> None:
+        predicted = model.learn(rows, y)
         scores.update(model.scored(y, predicted))
-        scores.watch(predicted, event.number, event.time, model.target_text(float(y[-1])))
-        return None
+        scores.watch(predicted, events, [model.target_text(float(value)) for value in y])
 
     def _models(self) -> list[tuple[RowModel, Scores]]:
         pairs = ((self.champion, self.scores), (self.candidate, self.candidate_scores))
@@ -161,19 +168,19 @@ class Learner:
 
     # What is done to the model as a whole.
 
-    def _apply_rollback(self, event: Event, history: History, prepared: Prepared | None) -> None:
+    def _apply_rollback(self, event: Event, history: History) -> None:
         earlier = history.at(event.payload["to"])
         self.champion, self.scores = earlier.champion, earlier.scores
         self.candidate, self.candidate_scores = earlier.candidate, earlier.candidate_scores
 
-    def _apply_shadow(self, event: Event, history: History, prepared: Prepared | None) -> None:
+    def _apply_shadow(self, event: Event, history: History) -> None:
         self.candidate = serve(from_bytes(event.blob))
         self.candidate_scores = _scores_of(self.candidate)
 
-    def _apply_drop(self, event: Event, history: History, prepared: Prepared | None) -> None:
+    def _apply_drop(self, event: Event, history: History) -> None:
         self.candidate = self.candidate_scores = None
 
-    def _apply_promote(self, event: Event, history: History, prepared: Prepared | None) -> None:
+    def _apply_promote(self, event: Event, history: History) -> None:
         assert self.candidate is not None
         self.champion, self.scores = self.candidate, self.candidate_scores
         self.candidate = self.candidate_scores = None
@@ -239,6 +246,55 @@ def _scores_of(model: Served, state: dict[str, Any] | None = None) -> Scores | N
     if not isinstance(model, RowModel):
         return None
     return Scores(model.task) if state is None else Scores.from_state(model.task, state)
+
+
+def _is_quiet(event: Event) -> bool:
+    """Whether an event leaves the model as it is: a prediction that waits for its label, or the other way round."""
+    if event.kind == "prediction":
+        return "y" not in event.payload
+    return event.kind == "label" and event.payload["answer"]["status"] == "waiting"
+
+
+def _lesson(event: Event, prepared: Prepared | None, history: History) -> Lesson:
+    """The row that an event has us learn; that of a label stands in its prediction."""
+    if event.kind != "label":
+        return Lesson(event, *read_inputs(event), event.payload["y"], prepared)
+    prediction = history.find("prediction", event.key)
+    if prediction is None:
+        raise _lost(event)
+    return Lesson(event, *read_inputs(prediction), read_label(event), prepared)
+
+
+def _read_lessons(
+    model: RowModel, lessons: list[Lesson], *, use_prepared: bool
+) -> tuple[RowNumbers, FloatArray, list[Event]] | None:
+    """Rows, targets and events of those that a model can read; None if there are none."""
+    prepared = [lesson.prepared for lesson in lessons if lesson.prepared is not None]
+    if use_prepared and len(prepared) == len(lessons):
+        rows, y = RowNumbers.joined([one.rows for one in prepared]), np.concatenate([one.y for one in prepared])
+        return rows, y, [lesson.event for lesson in lessons]
+    rows, bad = model.read([lesson.x for lesson in lessons], [lesson.key for lesson in lessons])
+    y, bad_targets = model.read_targets([lesson.y for lesson in lessons])
+    good = [i for i in range(len(lessons)) if i not in bad and i not in bad_targets]
+    if not good:
+        return None
+    return rows.at(good), y[good], [lessons[i].event for i in good]
+
+
+def _read_batch(model: RowModel, event: Event) -> Prepared:
+    """All rows of an event; a candidate, whose columns may be others, can have problems with them."""
+    if not event.blob:
+        raise _lost(event)
+    if event.payload["format"] == "arrow":
+        rows, y = model.read_table(pa.ipc.open_stream(event.blob).read_next_batch(), learn=True)
+        assert y is not None
+        return Prepared(rows, y)
+    records = msgspec.json.decode(event.blob)
+    rows, bad = model.read([one["x"] for one in records], [one.get("key") for one in records])
+    y, bad_targets = model.read_targets([one["y"] for one in records])
+    for problem in (*bad.values(), *bad_targets.values()):
+        raise problem
+    return Prepared(rows, y)
 
 
 def _lost(event: Event) -> ProblemError:

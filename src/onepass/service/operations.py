@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Protocol
 from uuid import uuid4
 
 import msgspec
-import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.decisions.choice import Pending
@@ -431,19 +430,9 @@ def prepare(operations: Sequence[Operation], learner: Learner) -> None:
 def _predict(wanted: list[Predict], model: RowModel) -> None:
     for level in {one.level for one in wanted}:
         some = [one for one in wanted if one.level == level]
-        rows = joined([one.rows for one in some if one.rows is not None])
+        rows = RowNumbers.joined([one.rows for one in some if one.rows is not None])
         for one, answer in zip(some, answers(model, model.predict(rows, level)), strict=True):
             one.answer = answer
-
-
-def joined(parts: Sequence[RowNumbers]) -> RowNumbers:
-    """Rows as one."""
-    from scipy.sparse import issparse, vstack
-
-    X: Any = [part.X for part in parts]
-    stacked = vstack(X, format="csr") if issparse(X[0]) else np.concatenate(X)
-    keys = None if parts[0].keys is None else tuple(key for part in parts for key in part.keys or ())
-    return RowNumbers(stacked, keys)
 
 
 def _raise_first(bad: dict[int, ProblemError]) -> None:

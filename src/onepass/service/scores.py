@@ -12,6 +12,7 @@ from scipy.special import ndtr
 
 from onepass.estimators.batch import PredictedRows
 from onepass.evaluation.metrics import ClassPredictions, Curve, NumberPredictions, Task
+from onepass.files.events import Event
 
 __all__ = ["Scores"]
 
@@ -54,22 +55,32 @@ class Scores:
         place = np.minimum((predicted * _BINS).astype(int), _BINS - 1)
         np.add.at(self._bins, place, np.column_stack([np.ones(len(place)), predicted, observed]))
 
-    def watch(self, predicted: PredictedRows, number: int, time: float, target: str) -> None:
-        """Note a row whose target is not believed, or at which the truth has changed."""
-        outlier = float(predicted.outlier_probability.max(initial=0.0))
-        change = float(predicted.change_probability.max(initial=0.0))
-        if outlier > _SURE:
-            self.outliers += 1
-            self._alarm("outlier", outlier, number, time, target)
-        if change > _SURE and not self._changing:
-            self.changes += 1
-            self._alarm("change", change, number, time, target)
-        if change > _SURE or change < _CALM:
-            self._changing = change > _SURE
+    def watch(self, predicted: PredictedRows, events: list[Event], targets: list[str]) -> None:
+        """Note rows whose target is not believed, or at which the truth has changed.
 
-    def _alarm(self, kind: str, probability: float, number: int, time: float, target: str) -> None:
+        Parameters
+        ----------
+        predicted : of the rows, just before they were learned
+        events : one for each row, or one for all of them
+        targets : of the rows, in words
+        """
+        if not (predicted.outlier_probability.any() or predicted.change_probability.any()):
+            return
+        each = events if len(events) == len(targets) else events * len(targets)
+        chances = zip(predicted.outlier_probability.tolist(), predicted.change_probability.tolist(), strict=True)
+        for (outlier, change), event, target in zip(chances, each, targets, strict=True):
+            if outlier > _SURE:
+                self.outliers += 1
+                self._alarm("outlier", outlier, event, target)
+            if change > _SURE and not self._changing:
+                self.changes += 1
+                self._alarm("change", change, event, target)
+            if change > _SURE or change < _CALM:
+                self._changing = change > _SURE
+
+    def _alarm(self, kind: str, probability: float, event: Event, target: str) -> None:
         self.alarms.append(
-            {"kind": kind, "probability": probability, "version": number, "time": time, "target": target}
+            {"kind": kind, "probability": probability, "version": event.number, "time": event.time, "target": target}
         )
 
     @property

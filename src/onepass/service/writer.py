@@ -202,7 +202,8 @@ class Writer(threading.Thread):
                     except ProblemError as problem:
                         self._ticket.operation.problem = problem
         except BaseException:
-            self._is_sound = not (self._events and isinstance(self.learner.champion, BanditModel))
+            ahead = bool(self._events) and isinstance(self.learner.champion, BanditModel)
+            self._is_sound = not ahead and self._nothing_written()
             raise
         self.commit_seconds += time.perf_counter() - begin
         self.commits += 1
@@ -210,21 +211,31 @@ class Writer(threading.Thread):
         if self._events:
             self._learn()
 
+    def _nothing_written(self) -> bool:
+        """Whether a transaction that failed is absent for sure: one whose end got lost may be there after all."""
+        try:
+            return self.journal.store.last(self.journal.stream) == self.journal.last
+        except EventStoreError:
+            return False
+
     def _learn(self) -> None:
         """Apply what is durable now; whoever has asked for it gets his answer in any case."""
         begin = time.perf_counter()
         self._is_sound = False
         try:
-            for event, prepared, ticket in self._events:
+            for event, _, _ in self._events:
                 self.journal.note(event)
-                if not isinstance(self.learner.champion, BanditModel) or event.kind not in CHANGES:
-                    ticket.operation.problem = self.learner.apply(event, self.journal, prepared)
+            done = CHANGES if isinstance(self.learner.champion, BanditModel) else ()  # a bandit has applied them itself
+            new = [(event, prepared) for event, prepared, _ in self._events if event.kind not in done]
+            problems = self.learner.apply(new, self.journal)
             self.learner.version = self.journal.last
             self._is_sound = True
         except Exception:
             _log.exception("events of %s that are stored can't be learned now", self.journal.name)
             self._try_to_restore()
             return
+        for event, _, ticket in self._events:
+            ticket.operation.problem = problems.get(event.number)
         self._learning += time.perf_counter() - begin
         self.keep_bandit()
         self._stale = True
@@ -303,7 +314,8 @@ class Writer(threading.Thread):
         self, kind: str, key: str, payload: dict[str, Any], blob: bytes = b"", prepared: Prepared | None = None
     ) -> Event:
         """Append an event, to be applied after the transaction."""
-        event = self.journal.append(kind, key, payload, blob)
+        first = self._events[0][0].number if self._events else self.next_number()
+        event = self.journal.append(kind, key, {**payload, "group": first}, blob)
         self._events.append((event, prepared, self._ticket))
         self._more_rows += 0 if prepared is None else len(prepared.y)
         return event

@@ -6,6 +6,7 @@ from copy import deepcopy
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from scipy.sparse import issparse, vstack
 
 from onepass._typing import FloatArray
 from onepass.estimators.batch import PredictedRows
@@ -31,6 +32,19 @@ class RowNumbers(NamedTuple):
         """Some of the rows."""
         keys = None if self.keys is None else tuple(self.keys[place] for place in places)
         return RowNumbers(self.X[places], keys, None if self.weights is None else self.weights[places])
+
+    @classmethod
+    def joined(cls, parts: "Sequence[RowNumbers]") -> "RowNumbers":
+        """Rows of several requests as one."""
+        if len(parts) == 1:
+            return parts[0]
+        X: Any = [part.X for part in parts]
+        weights = [part.weights for part in parts if part.weights is not None]
+        return cls(
+            vstack(X, format="csr") if issparse(X[0]) else np.concatenate(X),
+            None if parts[0].keys is None else tuple(key for part in parts for key in part.keys or ()),
+            np.concatenate(weights) if weights else None,
+        )
 
 
 def not_for(kind: str, what: str) -> ProblemError:

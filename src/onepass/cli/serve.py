@@ -1,0 +1,233 @@
+"""``onepass serve``: models that learn in production, over HTTP."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+from onepass.cli import options
+from onepass.cli.config import config_option
+
+__all__ = ["serve"]
+
+
+def _named_file(value: Any) -> tuple[str, Path]:
+    """A name and a file."""
+    name, _, path = value.partition("=")
+    if not name or not path:
+        raise click.BadParameter(f"{value!r} is not a name and a file such as price=price.onepass.")
+    if not Path(path).is_file():
+        raise click.BadParameter(f"there is no file {path!r}.")
+    return name, Path(path)
+
+
+def _new_token(value: Any) -> tuple[str, str]:
+    """A name and a scope."""
+    name, _, scope = value.rpartition(":")
+    if not name or scope not in ("read", "learn", "admin"):
+        raise click.BadParameter(f"{value!r} is not a name and a scope such as shop:learn; scopes: read, learn, admin.")
+    return name, scope
+
+
+@click.command(
+    cls=options.Command,
+    short_help="Serve models that learn, over HTTP.",
+    examples=(
+        "onepass serve --data ./state",
+        "onepass serve --data ./state --model price=price.onepass --port 9000",
+        "onepass serve --data ./state --new-token shop:learn",
+        "onepass serve --check ./state",
+        "onepass serve --data ./state --export events.parquet",
+    ),
+)
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Folder with models and events; made if there is none.",
+)
+@click.option(
+    "--model",
+    "models",
+    type=_named_file,
+    multiple=True,
+    metavar="NAME=FILE",
+    help="Begin with this model, unless there is one of that name; may be repeated.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0: any that is free.")
+@click.option(
+    "--allow-host",
+    "allow_hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A name by which the service may be called, besides those of this machine; may be repeated.",
+)
+@click.option("--events", metavar="URL", help="Keep events in PostgreSQL instead, such as postgresql://host/database.")
+@click.option("--follow", is_flag=True, help="Predict only, by what another process learns into the same events.")
+@click.option(
+    "--durability",
+    type=click.Choice(["full", "relaxed"]),
+    default="full",
+    show_default=True,
+    help="'relaxed' answers before the disk has the event: a power failure may lose the last seconds, a crash of the "
+    "process nothing.",
+)
+@click.option(
+    "--queue",
+    type=click.IntRange(min=1),
+    default=4096,
+    show_default=True,
+    help="Requests that may wait to be learned, per model; more are refused.",
+)
+@click.option(
+    "--deadline",
+    type=options.duration,
+    default="10s",
+    show_default=True,
+    metavar="TIME",
+    help="Time that a request may wait in the queue.",
+)
+@click.option(
+    "--max-body",
+    type=click.IntRange(min=1),
+    default=32 * 2**20,
+    show_default=True,
+    metavar="BYTES",
+    help="Size of a request, also of an uploaded model.",
+)
+@click.option(
+    "--keep-pending",
+    type=options.duration,
+    default="30d",
+    show_default=True,
+    metavar="TIME",
+    help="How long a prediction waits for its label.",
+)
+@click.option(
+    "--keep-events",
+    type=options.duration,
+    metavar="TIME",
+    help="How long the content of learned events is kept; for good by default.",
+)
+@click.option(
+    "--rate-limit",
+    type=click.FloatRange(min=0.0, min_open=True),
+    metavar="N",
+    help="Requests per second and token; no limit by default.",
+)
+@click.option("--no-auth", is_flag=True, help="Ask for no token; only for a service that this machine alone can reach.")
+@click.option("--log-requests", is_flag=True, help="Log every request.")
+@click.option(
+    "--new-token",
+    type=_new_token,
+    metavar="NAME:SCOPE",
+    help="Print a new token for DIR, and end. The service must not run.",
+)
+@click.option(
+    "--check",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Verify the folder of a service, and end; code 1 if anything is wrong.",
+)
+@click.option(
+    "--export",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE.parquet",
+    help="Write all events of DIR to a Parquet file, and end.",
+)
+@config_option
+def serve(
+    data: Path | None,
+    models: tuple[tuple[str, Path], ...],
+    new_token: tuple[str, str] | None,
+    check: Path | None,
+    export: Path | None,
+    **given: Any,
+) -> None:
+    """Serve the models in DIR: predict, learn, wait for labels, explain; durable, with a page to look at.
+
+    An empty folder will do. The address is printed and, at the first start, a token with the scope admin, which is not
+    shown again; the page's link lets one browser in, once. Every acknowledged event is on the disk. SIGTERM and Ctrl-C
+    finish what is queued.
+    """
+    if data is None and check is None:
+        raise click.UsageError("--data is needed: the folder with the models.")
+    if sum(one is not None for one in (new_token, check, export)) > 1:
+        raise click.UsageError("only one of --new-token, --check and --export can be done at once.")
+    with _told_in_a_sentence():
+        if check is not None:
+            _check(check)
+        elif data is not None and new_token is not None:
+            _print_new_token(data, *new_token)
+        elif data is not None and export is not None:
+            _export(data, export)
+        elif data is not None:
+            _run(data, dict(models), given)
+
+
+@contextmanager
+def _told_in_a_sentence() -> Iterator[None]:
+    """Errors that a user can mend, also those of the service, without a traceback."""
+    from onepass.cli.errors import user_errors
+
+    try:
+        import msgspec  # noqa: F401
+        import prometheus_client  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        words = f"'onepass serve' needs {error.name}: pip install 'onepass[serve]'."
+        raise click.ClickException(words) from None
+    from onepass.service.errors import ProblemError
+
+    with user_errors():
+        try:
+            yield
+        except ProblemError as problem:
+            raise ValueError(problem.detail) from None
+
+
+def _run(data: Path, models: dict[str, Path], given: dict[str, Any]) -> None:
+    from onepass.service.settings import ServiceSettings
+    from onepass.service.web.server import Listening, is_loopback, run_service
+
+    host = given["host"]
+    needs_token = not given.pop("no_auth")
+    if not is_loopback(host):
+        if not needs_token:
+            raise click.UsageError(f"--no-auth is for this machine alone, not for --host {host}.")
+        words = f"--host {host}: there is no encryption here; put a proxy with TLS in front of what others can reach."
+        click.echo(words, err=True)
+    own = {one.name for one in fields(Listening)} & given.keys()
+    listening = Listening(needs_token=needs_token, **{name: given.pop(name) for name in own})
+    run_service(ServiceSettings(data, **given), listening, models, lambda name, words: click.echo(f"{name}: {words}"))
+
+
+def _print_new_token(data: Path, name: str, scope: Any) -> None:
+    from onepass.service.web.server import new_token
+
+    if not data.is_dir():
+        raise FileNotFoundError(2, "there is no such folder", str(data))
+    click.echo(f"token: {new_token(data, name, scope)}")
+
+
+def _check(folder: Path) -> None:
+    from onepass.service.checking import check_state
+
+    problems = check_state(folder)
+    for problem in problems:
+        click.echo(problem)
+    if problems:
+        click.get_current_context().exit(1)
+    click.echo(f"{folder} is sound.")
+
+
+def _export(data: Path, file: Path) -> None:
+    from onepass.service.export import export_events
+
+    export_events(data, file)
+    click.echo(f"events: {file}")

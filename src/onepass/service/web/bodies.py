@@ -1,0 +1,136 @@
+"""Bodies of requests: read up to a limit, and decoded with an error that names the field.
+
+JSON that can't be parsed is 400, JSON that does not fit its type 422. Decoders are built once per type.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from starlette.types import Receive
+
+from onepass.service.errors import ProblemError
+
+__all__ = ["ARROW", "BYTES", "JSON", "LINES", "from_text", "json_decoder", "lines_decoder", "media_type", "read_body"]
+
+JSON = "application/json"
+LINES = "application/x-ndjson"
+ARROW = "application/vnd.apache.arrow.stream"
+BYTES = "application/octet-stream"
+
+_PATIENCE = 60.0  # seconds for a body that does not come at once
+_PATH = re.compile(r" - at `(?:key in )?\$([^`]*)`$")
+_NAMED = re.compile(r"Object (?:missing required|contains unknown) field `(.*?)`")
+_KEYS = re.compile(r"\[\.\.\.\]")
+
+
+async def read_body(headers: Mapping[bytes, bytes], receive: Receive, limit: int) -> bytes:
+    """The body of a request, refused as soon as it is known to be longer than the limit."""
+    announced = headers.get(b"content-length")
+    if announced is not None and (not announced.isdigit() or int(announced) > limit):
+        raise _too_large(limit)
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    if message.get("more_body", False):
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                body = await _read_rest(body, receive, limit)
+        except TimeoutError:
+            words = f"the body did not come within {_PATIENCE:.0f} seconds"
+            raise ProblemError(408, "body too slow", words) from None
+    if len(body) > limit:
+        raise _too_large(limit)
+    return body
+
+
+async def _read_rest(first: bytes, receive: Receive, limit: int) -> bytes:
+    parts, size, more = [first], len(first), True
+    while more and size <= limit:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ProblemError(400, "body incomplete", "the connection was closed before the end of the body")
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        more = message.get("more_body", False)
+    return b"".join(parts)
+
+
+def _too_large(limit: int) -> ProblemError:
+    words = f"a body may have {limit:,} bytes; send fewer rows at once, or start the service with a larger --max-body"
+    return ProblemError(413, "body too large", words, more={"limit": limit})
+
+
+def media_type(content_type: bytes) -> str:
+    """The type alone, without parameters such as the character set.
+
+    Examples
+    --------
+    >>> media_type(b"Application/JSON; charset=utf-8")
+    'application/json'
+    """
+    return content_type.partition(b";")[0].strip().lower().decode("latin-1")
+
+
+def json_decoder(kind: Any) -> Callable[[bytes], Any]:
+    """A function from a body to a value of a type.
+
+    Examples
+    --------
+    >>> json_decoder(dict[str, float])(b'{"a": 1}')
+    {'a': 1.0}
+    """
+    decode = msgspec.json.Decoder(kind).decode
+
+    def decoded(body: bytes) -> Any:
+        try:
+            return decode(body)
+        except (ValueError, RecursionError) as error:
+            raise _refusal(error) from None
+
+    return decoded
+
+
+def lines_decoder(kind: Any) -> Callable[[bytes], list[Any]]:
+    """A function from JSON lines to a list of values; fields are named such as ``rows[2].x``, from 0."""
+    decode = msgspec.json.Decoder(kind).decode_lines
+
+    def decoded(body: bytes) -> list[Any]:
+        try:
+            rows = decode(body)
+        except (ValueError, RecursionError) as error:
+            raise _refusal(error, "rows") from None
+        if not rows:
+            raise ProblemError(422, "no rows", "at least one row is needed", field="rows")
+        return rows
+
+    return decoded
+
+
+def from_text(value: str, kind: Any, field: str) -> Any:
+    """A part of an address as a value of a type.
+
+    Examples
+    --------
+    >>> from_text("0.9", float, "level")
+    0.9
+    """
+    try:
+        return msgspec.convert(value, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise ProblemError(422, f"bad {field}", f"{field}: {error}, got {value!r}", field=field) from None
+
+
+def _refusal(error: Exception, root: str = "") -> ProblemError:
+    """A problem out of what msgspec, or a text that is no UTF-8, raises."""
+    if isinstance(error, UnicodeDecodeError):
+        return ProblemError(400, "not JSON", "texts must be UTF-8, which this body is not")
+    if isinstance(error, RecursionError):
+        return ProblemError(400, "not JSON", "this body is nested too deeply")
+    if not isinstance(error, msgspec.ValidationError):
+        return ProblemError(400, "not JSON", f"the body can't be parsed: {error}")
+    words = str(error)
+    found, named = _PATH.search(words), _NAMED.search(words)
+    path = root + (_KEYS.sub("", found[1]) if found else "") + (f".{named[1]}" if named else "")
+    return ProblemError(422, "bad request", _PATH.sub("", words), field=path.removeprefix(".") or None)

@@ -1,0 +1,170 @@
+"""The way of a request through an operation: who asks, in which form, what is sent, what is answered.
+
+This is the hot path of a prediction, so it is plain ASGI: no request object, decoders and encoders built once.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope, Send
+
+from onepass.service.errors import ProblemError
+from onepass.service.web.arrow import read_batch, write_batch
+from onepass.service.web.bodies import ARROW, JSON, LINES, from_text, json_decoder, lines_decoder, media_type, read_body
+from onepass.service.web.operations import Answer, Call, Form, Operation
+from onepass.service.web.security import Headers, Principal
+from onepass.service.web.services import Services
+
+__all__ = ["Endpoint"]
+
+_NO_QUERY: Mapping[str, Any] = {}
+_STRANGER = Principal("anyone", "read")
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and arrays of NumPy as those of Python, without importing it."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, ProblemError):
+        return value.body()
+    raise NotImplementedError(f"{type(value).__name__} can't be written as JSON")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_plain)
+_ENCODERS: dict[str | None, Callable[[Any], bytes]] = {
+    JSON: _encoder.encode,
+    LINES: _encoder.encode_lines,
+    ARROW: write_batch,
+    None: lambda content: b"",
+}
+
+
+class _Asked:
+    """A form with its decoder and encoder, and the headers of its answer."""
+
+    __slots__ = ("_query", "decode", "encode", "handler", "headers")
+
+    def __init__(self, form: Form, max_body: int) -> None:
+        self.handler = form.handler
+        self._query = {one.name: one.kind for one in form.query}
+        self.decode = _decoder(form, max_body)
+        self.encode = _ENCODERS.get(form.answers, bytes)
+        self.headers = [] if form.answers is None else [(b"content-type", form.answers.encode())]
+
+    def query(self, text: bytes) -> dict[str, Any]:
+        """The parameters after the question mark, each of which must be known and there once."""
+        found: dict[str, Any] = {}
+        for name, value in parse_qsl(text.decode("latin-1"), keep_blank_values=True, max_num_fields=100):
+            kind = self._query.get(name)
+            if kind is None:
+                words = f"{name!r} is no parameter here; known: {', '.join(self._query) or 'none'}"
+                raise ProblemError(422, "unknown parameter", words, field=name)
+            if name in found:
+                raise ProblemError(422, "bad parameter", f"{name!r} can be given once", field=name)
+            found[name] = from_text(value, kind, name)
+        return found
+
+
+def _decoder(form: Form, max_body: int) -> Callable[[bytes], Any] | None:
+    if form.accepts is None:
+        return None
+    if form.accepts == ARROW:
+        return lambda body: read_batch(body, 4 * max_body)  # bits and dictionaries take more room when they are read
+    return {JSON: json_decoder, LINES: lines_decoder}[form.accepts](form.takes) if form.takes is not None else bytes
+
+
+class Endpoint:
+    """All operations at one address.
+
+    Parameters
+    ----------
+    operations : with different methods and the same path
+    services : that handlers use
+    """
+
+    def __init__(self, operations: Sequence[Operation], services: Services) -> None:
+        self._services = services
+        self._route = operations[0].path
+        self._methods = {one.method: _Method(one, services) for one in operations}
+        if "GET" in self._methods:
+            self._methods["HEAD"] = self._methods["GET"]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        scope["onepass.route"] = self._route
+        method = self._methods.get(scope["method"])
+        if method is None:
+            raise HTTPException(405, headers={"Allow": ", ".join(self._methods)})
+        await method.serve(scope, receive, send)
+
+
+class _Method:
+    def __init__(self, operation: Operation, services: Services) -> None:
+        self._scope_needed, self._action, self._status = operation.scope, operation.action, operation.status
+        self._services = services
+        self._forms = {form.accepts: _Asked(form, services.max_body) for form in operation.forms}
+        self._only = self._forms.get(None)
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers: Headers = dict(scope["headers"])
+        principal = self._let_in(scope, headers)
+        if self._action is None:
+            await self._answer(scope, headers, principal, receive, send)
+            return
+        name, status = scope["path_params"].get("name"), 500
+        try:
+            status = await self._answer(scope, headers, principal, receive, send)
+        except ProblemError as problem:
+            status = problem.status
+            raise
+        finally:
+            self._services.audit.changed(principal.name, self._action, status, name)
+
+    def _let_in(self, scope: Scope, headers: Headers) -> Principal:
+        """Who asks, if they may; open operations don't ask."""
+        if self._scope_needed is None:
+            return _STRANGER
+        try:
+            principal = self._services.security.identify(scope, headers)
+        except ProblemError as problem:
+            if problem.status != 429:
+                client = scope.get("client")
+                self._services.audit.refused(problem.title, problem.status, client[0] if client else None)
+            raise
+        scope["onepass.principal"] = principal.name
+        principal.require(self._scope_needed)
+        return principal
+
+    async def _answer(self, scope: Scope, headers: Headers, principal: Principal, receive: Receive, send: Send) -> int:
+        asked, body = self._only or self._asked(headers), None
+        if asked.decode is not None:
+            body = asked.decode(await read_body(headers, receive, self._services.max_body))
+        text = scope["query_string"]
+        query = asked.query(text) if text and self._scope_needed is not None else _NO_QUERY
+        answer = await asked.handler(Call(self._services, principal, scope, headers, body, query))
+        status, more = self._status, asked.headers
+        if type(answer) is Answer:
+            answer, status, more = answer.content, answer.status, [*more, *answer.headers]
+        content = asked.encode(answer)
+        await send(
+            {
+                "type": "http.response.start",
+                "status": status,
+                "headers": [*more, (b"content-length", b"%d" % len(content))] if status != 204 else more,
+            }
+        )
+        await send({"type": "http.response.body", "body": content})
+        return status
+
+    def _asked(self, headers: Headers) -> _Asked:
+        given = headers.get(b"content-type", b"")
+        asked = self._forms.get(media_type(given))
+        if asked is None:
+            words = f"the content type must be {' or '.join(map(str, self._forms))}, got {given.decode('latin-1')!r}"
+            raise ProblemError(415, "unsupported content type", words, more={"accepted": list(self._forms)})
+        if headers.get(b"content-encoding", b"identity") != b"identity":
+            raise ProblemError(415, "unsupported content encoding", "bodies must be sent uncompressed")
+        return asked

@@ -1,0 +1,223 @@
+"""The OpenAPI 3.1 document, made from the table of operations and the types of requests and answers."""
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from onepass import __version__
+from onepass.service.web.bodies import ARROW, LINES
+from onepass.service.web.operations import Form, Operation, Parameter
+from onepass.service.web.problems import PROBLEM
+
+__all__ = ["openapi_document"]
+
+_REFERENCE = "#/components/schemas/{name}"
+_GROUPS = {
+    "rows": "Predict and learn.",
+    "models": "Make models, look at them, take steps back, try candidates.",
+    "access": "Tokens, and the sessions of browsers.",
+    "operations": "Whether the service is well.",
+}
+_PROBLEMS = {
+    400: "The body can't be parsed.",
+    401: "No valid token.",
+    403: "The token's scope is too small, or a foreign page asked.",
+    404: "There is no such thing.",
+    408: "The body did not come in time.",
+    409: "It conflicts with what is there.",
+    410: "It was deleted, or has expired.",
+    413: "The body is too large.",
+    415: "The content type is not accepted here.",
+    421: "The service is not called by this name.",
+    422: "The body or a parameter does not fit; `field` names the part.",
+    429: "Too many requests, or too many wait; try again after Retry-After.",
+    500: "The service failed; its log says why.",
+    503: "Not ready; try again after Retry-After.",
+    504: "It waited too long in the queue, and was not done.",
+    507: "The disk can't be written; predictions go on.",
+}
+_WORDS = {
+    "/v1/models/{name}": "Name of the model: up to 64 letters, digits, '_', '.' and '-'.",
+    "/v1/tokens/{name}": "Name of the token.",
+    "/v1/models/{name}/predictions/{id}": "Id of the prediction.",
+}
+"""What a parameter in an address is, by the beginning of the address."""
+
+
+class Problem(msgspec.Struct):
+    """Problem details as of RFC 9457."""
+
+    title: str
+    status: int
+    detail: str
+    field: str | None = None
+
+
+def openapi_document(operations: Sequence[Operation]) -> dict[str, Any]:
+    """The document of a table of operations.
+
+    Examples
+    --------
+    >>> from onepass.service.web.table import OPERATIONS
+    >>> openapi_document(OPERATIONS)["openapi"]
+    '3.1.0'
+    """
+    kinds = [kind for one in operations for form in one.forms for kind in (form.takes, form.gives)]
+    named = [Problem, *dict.fromkeys(kind for kind in kinds if isinstance(kind, type))]
+    _, components = msgspec.json.schema_components(named, ref_template=_REFERENCE)
+    for kind in named:
+        for field, words in _field_words(kind).items():
+            components[kind.__name__]["properties"][field]["description"] = words
+    paths: dict[str, dict[str, Any]] = {}
+    for one in operations:
+        paths.setdefault(_path(one), {})[one.method.lower()] = _operation(one)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "onepass",
+            "version": __version__,
+            "summary": "Models that learn in production: every acknowledged event is durable.",
+            "description": "Refusals are problem details (RFC 9457) and change nothing. An id makes a request safe to "
+            "repeat: the same request under the same id has the same answer and is learned once.",
+        },
+        "tags": [{"name": name, "description": words} for name, words in _GROUPS.items()],
+        "security": [{"token": []}, {"session": []}],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer", "description": "A token such as onepass_..."},
+                "session": {"type": "apiKey", "in": "cookie", "name": "onepass_session"},
+            },
+        },
+    }
+
+
+def _field_words(kind: type) -> dict[str, str]:
+    """What the strings below the fields of a type say, which only its source knows."""
+    if not issubclass(kind, msgspec.Struct):
+        return {}
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    assert isinstance(definition, ast.ClassDef)
+    return {
+        field.target.id: inspect.cleandoc(words.value.value).replace("``", "`")
+        for field, words in pairwise(definition.body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(words, ast.Expr)
+        and isinstance(words.value, ast.Constant)
+        and isinstance(words.value.value, str)
+    }
+
+
+def _path(operation: Operation) -> str:
+    return re.sub(r"\{(\w+):\w+\}", r"{\1}", operation.path)
+
+
+def _operation(operation: Operation) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "tags": [operation.group],
+        "responses": _responses(operation),
+    }
+    words = [operation.description, f"Needs the scope `{operation.scope}`." if operation.scope else "Open to all."]
+    found["description"] = "\n\n".join(word for word in words if word)
+    if parameters := [*_path_parameters(operation), *_query_parameters(operation.forms)]:
+        found["parameters"] = parameters
+    bodies = {form.accepts: _media(form.accepts, form.takes, form.example) for form in operation.forms if form.accepts}
+    if bodies:
+        found["requestBody"] = {"required": True, "content": bodies}
+    if operation.scope is None:
+        found["security"] = []
+    return found
+
+
+def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
+    path = _path(operation)
+    return [
+        {
+            "name": found[1],
+            "in": "path",
+            "required": True,
+            "description": _WORDS[path[: found.end()]],
+            "schema": {"type": "string"},
+        }
+        for found in re.finditer(r"\{(\w+)\}", path)
+    ]
+
+
+def _query_parameters(forms: Iterable[Form]) -> list[dict[str, Any]]:
+    found: dict[Parameter, list[str]] = {}
+    for form in forms:
+        for parameter in form.query:
+            found.setdefault(parameter, []).append(str(form.accepts))
+    return [
+        {
+            "name": parameter.name,
+            "in": "query",
+            "description": f"{parameter.words} For {' and '.join(accepts)}.",
+            "schema": _schema(parameter.kind),
+        }
+        for parameter, accepts in found.items()
+    ]
+
+
+def _responses(operation: Operation) -> dict[str, Any]:
+    content = {
+        form.answers.partition(";")[0]: _media(form.answers, form.gives, form.example_answer)
+        for form in operation.forms
+        if form.answers
+    }
+    done: dict[str, Any] = {"description": "Done."} | ({"content": content} if content else {})
+    found = {str(operation.status): done}
+    if operation.status == 201 and operation.method == "PUT":
+        found["200"] = done | {"description": "The same was there before."}
+    for status in sorted(_statuses(operation)):
+        schema = {"$ref": _REFERENCE.format(name="Problem")}
+        found[str(status)] = {"description": _PROBLEMS[status], "content": {PROBLEM: {"schema": schema}}}
+        if status in (429, 503):
+            words = {"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 1}}
+            found[str(status)]["headers"] = {"Retry-After": words}
+    return found
+
+
+def _statuses(operation: Operation) -> set[int]:
+    found = {*operation.problems, 421, 500}
+    if operation.scope is not None:
+        found |= {401, 403, 422, 429}
+    if operation.path.startswith("/v1/models/{name}"):
+        found |= {404, 409, 410, 503, 504, 507}
+    if any(form.accepts for form in operation.forms):
+        found |= {400, 408, 413, 415, 422}
+    return found
+
+
+def _media(media_type: str | None, kind: Any, example: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if kind is not None:
+        found["schema"] = _schema(kind)
+    if media_type == LINES:
+        found["schema"] = {"type": "string", "description": "A JSON object per line."} | (
+            {"contentSchema": _schema(kind), "contentMediaType": "application/json"}
+        )
+    elif media_type == ARROW:
+        found["schema"] = {"type": "string", "format": "binary", "description": "An Arrow stream, uncompressed."}
+    elif kind is None:
+        found["schema"] = {"type": "string"}
+    if example is not UNSET:
+        lines = media_type == LINES
+        found["example"] = "".join(msgspec.json.encode(one).decode() + "\n" for one in example) if lines else example
+    return found
+
+
+def _schema(kind: Any) -> dict[str, Any]:
+    (schema,), _ = msgspec.json.schema_components([kind], ref_template=_REFERENCE)
+    return schema

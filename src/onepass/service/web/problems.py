@@ -1,0 +1,79 @@
+"""Refusals and failures as answers: ``application/problem+json`` as of RFC 9457, whatever went wrong and wherever."""
+
+import logging
+import math
+from collections.abc import Mapping
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from onepass.service.errors import ProblemError
+
+__all__ = ["PROBLEM", "Problems", "from_http", "problem_response", "send_problem"]
+
+PROBLEM = "application/problem+json"
+_log = logging.getLogger("onepass.service")
+_encode = msgspec.json.Encoder().encode
+_TITLES = {
+    404: ("not found", "there is nothing at this address; /docs lists what there is"),
+    405: ("method not allowed", "this address is there, but not for this method; the header Allow lists those it has"),
+}
+_FAILED = ProblemError(500, "internal error", "the service failed to answer; its log says why")
+
+
+def problem_response(problem: ProblemError, headers: Mapping[str, str] | None = None) -> Response:
+    """The answer that a problem becomes, with the headers that its status asks for."""
+    own = dict(headers or {})
+    if problem.retry_after is not None:
+        own["Retry-After"] = str(max(1, math.ceil(problem.retry_after)))
+    if problem.status == 401:
+        own["WWW-Authenticate"] = 'Bearer realm="onepass"'
+    if problem.status in (408, 413):  # the rest of the body was not read
+        own["Connection"] = "close"
+    return Response(_encode(problem.body()), problem.status, own, PROBLEM)
+
+
+def from_http(request: Request, error: Exception) -> Response:
+    """The answer to what Starlette itself refuses: an unknown address or a wrong method."""
+    assert isinstance(error, HTTPException)
+    title, detail = _TITLES.get(error.status_code, (error.detail.lower(), error.detail))
+    return problem_response(ProblemError(error.status_code, title, detail), error.headers)
+
+
+async def send_problem(problem: ProblemError, scope: Scope, receive: Receive, send: Send) -> None:
+    """Refuse a request, or a socket before it is accepted."""
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1008, "reason": problem.title})
+    else:
+        await problem_response(problem)(scope, receive, send)
+
+
+class Problems:
+    """Turns what an application raises into an answer; an unexpected error is logged, and its traceback stays here."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        begun = False
+
+        async def noted(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noted)
+        except Exception as error:
+            if not isinstance(error, ProblemError):
+                _log.exception("failed to answer", extra={"method": scope.get("method"), "path": scope["path"]})
+            if begun:  # it is too late for another answer; the server closes the connection
+                raise
+            await send_problem(error if isinstance(error, ProblemError) else _FAILED, scope, receive, send)

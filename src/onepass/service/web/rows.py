@@ -1,0 +1,100 @@
+"""Operations on rows: predict, learn, label, decide, reward, explain; alone, as JSON lines and as Arrow streams."""
+
+import asyncio
+from typing import Any
+
+from onepass.service.errors import ProblemError
+from onepass.service.rows import Rows
+from onepass.service.web.operations import Call
+from onepass.service.wire import LearnRequest, Prediction, PredictRequest
+
+__all__ = [
+    "decide",
+    "explain",
+    "label",
+    "label_lines",
+    "learn",
+    "learn_arrow",
+    "learn_lines",
+    "predict",
+    "predict_arrow",
+    "predict_lines",
+    "reward",
+]
+
+
+async def predict(call: Call) -> Prediction:
+    """One row; with an id it is an event, which needs the scope of those who learn."""
+    if call.body.id is not None:
+        call.principal.require("learn")
+    return await call.model.predict(call.body)
+
+
+async def predict_lines(call: Call) -> list[Any]:
+    """A line for each line: a prediction, or what is wrong with that row."""
+    requests: list[PredictRequest] = call.body
+    if any(one.id is not None for one in requests):
+        call.principal.require("learn")
+    return await asyncio.gather(*(_or_problem(call, one) for one in requests))
+
+
+async def _or_problem(call: Call, request: PredictRequest) -> Prediction | ProblemError:
+    try:
+        return await call.model.predict(request)
+    except ProblemError as problem:
+        return problem
+
+
+async def predict_arrow(call: Call) -> dict[str, Any]:
+    """Columns of predictions for columns of inputs."""
+    return await call.model.predict_rows(Rows(table=call.body), call.query.get("level", 0.95))
+
+
+async def learn(call: Call) -> Any:
+    """One row with its target."""
+    return await call.model.learn(call.body)
+
+
+async def learn_lines(call: Call) -> Any:
+    """Many rows, all or none."""
+    requests: list[LearnRequest] = call.body
+    return await call.model.learn_rows(Rows(records=[_record(one) for one in requests]), call.query.get("id"))
+
+
+async def learn_arrow(call: Call) -> Any:
+    """Many rows, all or none."""
+    return await call.model.learn_rows(Rows(table=call.body), call.query.get("id"))
+
+
+def _record(request: LearnRequest) -> dict[str, Any]:
+    record: dict[str, Any] = {"x": request.x, "y": request.y}
+    if request.id is not None:
+        record["id"] = request.id
+    if request.key is not None:
+        record["key"] = request.key
+    return record
+
+
+async def label(call: Call) -> Any:
+    """The target of an earlier prediction."""
+    return await call.model.label(call.body)
+
+
+async def label_lines(call: Call) -> list[Any]:
+    """A line for each line: what became of the label, or what is wrong with it."""
+    return await call.model.label_many(call.body)
+
+
+async def decide(call: Call) -> Any:
+    """A bandit's choice."""
+    return await call.model.decide(call.body)
+
+
+async def reward(call: Call) -> Any:
+    """What came of a choice."""
+    return await call.model.reward(call.body)
+
+
+async def explain(call: Call) -> Any:
+    """What each column adds to a prediction."""
+    return await call.model.explain(call.body)

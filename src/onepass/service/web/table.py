@@ -1,0 +1,390 @@
+"""Every operation of the service, once: its address, who may ask for it, what it takes and gives.
+
+Routes and the OpenAPI document are both made from this table, so they can't disagree. To add an operation, write its
+handler beside the others and give it a line here. The first are those that are asked most: routes are tried in order.
+"""
+
+from typing import Any
+
+from onepass.service import wire
+from onepass.service.web import access, models, probes, rows
+from onepass.service.web.bodies import ARROW, BYTES, JSON, LINES
+from onepass.service.web.operations import Form, Operation, Parameter
+from onepass.service.web.prometheus import CONTENT_TYPE
+
+__all__ = ["OPERATIONS"]
+
+_MODEL = "/v1/models/{name}"
+_X = {"km": 48000, "age": 3, "brand": "vw"}
+_PREDICTION = {"version": 7, "mean": 15900.0, "std": 830.0, "lower": 14270.0, "upper": 17530.0}
+_LEARNED = {"id": "sale-1", "status": "learned", "version": 8, "n_seen": 8}
+_STATUS = {"name": "price", "kind": "table", "n_seen": 8, "version": 8, "pending": 0, "waiting": 0}
+_ROWS = [{"km": 48000, "age": 3, "brand": "vw", "price": 15900}, {"km": 9000, "age": 1, "brand": "bmw", "price": 31000}]
+_DECLARED = {"rows": _ROWS, "target": "price", "learn": True}
+
+_LEVEL = Parameter("level", wire.Level, "Of the intervals; 0.95 if not given.")
+_BATCH_ID = Parameter("id", wire.Id, "Names the batch: sent again under the same id it is not learned again.")
+
+
+def _json(handler: Any, takes: Any, gives: Any, example: Any, answer: Any) -> Form:
+    return Form(handler, JSON, takes, JSON, gives, example=example, example_answer=answer)
+
+
+def _lines(handler: Any, takes: Any, gives: Any, example: Any, answer: Any, *query: Parameter) -> Form:
+    return Form(handler, LINES, takes, LINES, gives, query, [example], [answer])
+
+
+def _get(handler: Any, answer: Any) -> Form:
+    return Form(handler, example_answer=answer)
+
+
+def _nothing(handler: Any) -> Form:
+    return Form(handler, answers=None, gives=None)
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "POST",
+        f"{_MODEL}/predict",
+        "predict",
+        "Predict a row, or many.",
+        "read",
+        (
+            _json(rows.predict, wire.PredictRequest, wire.Prediction, {"x": _X}, _PREDICTION),
+            _lines(rows.predict_lines, wire.PredictRequest, wire.Prediction, {"x": _X}, _PREDICTION),
+            Form(rows.predict_arrow, ARROW, None, ARROW, None, (_LEVEL,)),
+        ),
+        group="rows",
+        description="A prediction with an id is kept until its label comes, and needs the scope learn; one without "
+        "leaves no trace. JSON lines are answered line by line, each with a prediction or with what is wrong with it.",
+    ),
+    Operation(
+        "POST",
+        f"{_MODEL}/learn",
+        "learn",
+        "Learn a row with its target, or many.",
+        "learn",
+        (
+            _json(rows.learn, wire.LearnRequest, wire.Learned, {"id": "sale-1", "x": _X, "y": 15900}, _LEARNED),
+            Form(
+                rows.learn_lines,
+                LINES,
+                wire.LearnRequest,
+                JSON,
+                wire.Learned,
+                (_BATCH_ID,),
+                [{"x": _X, "y": 15900}],
+                _LEARNED,
+            ),
+            Form(rows.learn_arrow, ARROW, None, JSON, wire.Learned, (_BATCH_ID,), example_answer=_LEARNED),
+        ),
+        group="rows",
+        description="The answer comes when the event is on the disk. Many rows are one event: all are learned or none.",
+    ),
+    Operation(
+        "POST",
+        f"{_MODEL}/label",
+        "label",
+        "Tell the target of an earlier prediction.",
+        "learn",
+        (
+            _json(rows.label, wire.LabelRequest, wire.Learned, {"id": "sale-1", "y": 15900}, _LEARNED),
+            _lines(rows.label_lines, wire.LabelRequest, wire.Learned, {"id": "sale-1", "y": 15900}, _LEARNED),
+        ),
+        group="rows",
+        description="A label that comes before its prediction waits, and the answer says so.",
+    ),
+    Operation(
+        "POST",
+        f"{_MODEL}/decide",
+        "decide",
+        "Let a bandit choose.",
+        "learn",
+        (
+            _json(
+                rows.decide,
+                wire.DecideRequest,
+                wire.Decision,
+                {"id": "visit-1", "context": [0.2, 1.0]},
+                {"id": "visit-1", "arm": "red", "arms": ["red"], "propensity": 0.61, "version": 12},
+            ),
+        ),
+        group="rows",
+    ),
+    Operation(
+        "POST",
+        f"{_MODEL}/reward",
+        "reward",
+        "Tell what came of a decision.",
+        "learn",
+        (_json(rows.reward, wire.RewardRequest, wire.Learned, {"id": "visit-1", "reward": 1.0}, _LEARNED),),
+        group="rows",
+    ),
+    Operation(
+        "POST",
+        f"{_MODEL}/explain",
+        "explain",
+        "Tell what each column adds to a prediction.",
+        "read",
+        (
+            _json(
+                rows.explain,
+                wire.ExplainRequest,
+                wire.Explained,
+                {"x": _X},
+                {
+                    "unit": "price",
+                    "baseline": 21000.0,
+                    "total": 15900.0,
+                    "columns": [{"column": "km", "value": 48000, "add": -5100.0, "std": 310.0}],
+                    "version": 7,
+                },
+            ),
+        ),
+        group="rows",
+    ),
+    Operation(
+        "DELETE",
+        f"{_MODEL}/predictions/{{id:path}}",
+        "forget",
+        "Delete what was kept of a prediction and its label.",
+        "learn",
+        (_get(models.forget, {"id": "sale-1", "forgotten": 1}),),
+        group="rows",
+        action="forget prediction",
+        description="What the model has learned from it stays learned.",
+    ),
+    Operation(
+        "GET",
+        "/v1/models",
+        "list_models",
+        "List all models.",
+        "read",
+        (_get(models.list_models, {"models": [_STATUS]}),),
+    ),
+    Operation("GET", _MODEL, "status", "Show a model.", "read", (_get(models.status, _STATUS),)),
+    Operation(
+        "PUT",
+        _MODEL,
+        "create_model",
+        "Make a model, described by JSON or uploaded as a file.",
+        "admin",
+        (
+            _json(models.create, wire.Declared, dict[str, Any], _DECLARED, _STATUS),
+            Form(models.create, BYTES, None, JSON, example_answer=_STATUS),
+        ),
+        status=201,
+        action="create model",
+        description="201 if it was made, 200 if the same model was there before; the name is up to 64 letters, digits, "
+        "'_', '.' and '-'. A file is checked before it is taken, and is never a pickle.",
+    ),
+    Operation(
+        "DELETE",
+        _MODEL,
+        "delete_model",
+        "Delete a model and all its events.",
+        "admin",
+        (_nothing(models.delete),),
+        status=204,
+        action="delete model",
+    ),
+    Operation(
+        "GET",
+        f"{_MODEL}/file",
+        "file",
+        "Get the model as a file that 'onepass.load' reads.",
+        "read",
+        (Form(models.file, answers=BYTES, gives=None),),
+    ),
+    Operation(
+        "GET",
+        f"{_MODEL}/metrics",
+        "metrics",
+        "Show how well labels were predicted before they were learned.",
+        "read",
+        (_get(models.metrics, {"n": 8, "log_loss": 8.1, "coverage": 0.95}),),
+    ),
+    Operation(
+        "GET",
+        f"{_MODEL}/weights",
+        "weights",
+        "Show what each feature does, with its uncertainty.",
+        "read",
+        (_get(models.weights, {"weights": [{"feature": "km", "mean": -0.6, "std": 0.1}]}),),
+    ),
+    Operation(
+        "POST",
+        f"{_MODEL}/snapshot",
+        "snapshot",
+        "Save a snapshot now.",
+        "admin",
+        (_get(models.snapshot, {"version": 8}),),
+        action="snapshot",
+    ),
+    Operation(
+        "POST",
+        f"{_MODEL}/rollback",
+        "rollback",
+        "Go back to an earlier version.",
+        "admin",
+        (_json(models.rollback, wire.RollbackRequest, dict[str, Any], {"version": 5}, _STATUS),),
+        action="rollback",
+    ),
+    Operation(
+        "PUT",
+        f"{_MODEL}/shadow",
+        "set_shadow",
+        "Let a candidate learn the same stream, to compare.",
+        "admin",
+        (
+            _json(models.set_shadow, wire.Declared, dict[str, Any], _DECLARED, _STATUS),
+            Form(models.set_shadow, BYTES, None, JSON, example_answer=_STATUS),
+        ),
+        action="set shadow",
+    ),
+    Operation(
+        "DELETE",
+        f"{_MODEL}/shadow",
+        "drop_shadow",
+        "Give up the candidate.",
+        "admin",
+        (_nothing(models.drop_shadow),),
+        status=204,
+        action="drop shadow",
+    ),
+    Operation(
+        "POST",
+        f"{_MODEL}/promote",
+        "promote",
+        "Put the candidate in the model's place.",
+        "admin",
+        (_get(models.promote, _STATUS),),
+        action="promote",
+    ),
+    Operation(
+        "GET",
+        "/v1/tokens",
+        "list_tokens",
+        "List names and scopes of all tokens.",
+        "admin",
+        (
+            Form(
+                access.list_tokens,
+                gives=access.TokenList,
+                example_answer={"tokens": [{"name": "shop", "scope": "learn", "created": "2030-01-31T12:00:00+00:00"}]},
+            ),
+        ),
+        group="access",
+        problems=(409,),
+    ),
+    Operation(
+        "POST",
+        "/v1/tokens",
+        "create_token",
+        "Make a token; its secret is told this once.",
+        "admin",
+        (
+            _json(
+                access.create_token,
+                access.TokenRequest,
+                access.TokenMade,
+                {"name": "shop", "scope": "learn"},
+                {"name": "shop", "scope": "learn", "token": "onepass_..."},
+            ),
+        ),
+        status=201,
+        group="access",
+        problems=(409, 507),
+        action="create token",
+    ),
+    Operation(
+        "DELETE",
+        "/v1/tokens/{name}",
+        "revoke_token",
+        "Revoke a token, but never the last one with the scope admin.",
+        "admin",
+        (_nothing(access.revoke_token),),
+        status=204,
+        group="access",
+        problems=(404, 409, 507),
+        action="revoke token",
+    ),
+    Operation(
+        "GET",
+        "/v1/session",
+        "who_asks",
+        "Show whose token or session this is.",
+        "read",
+        (Form(access.who_asks, gives=access.Who, example_answer={"name": "page", "scope": "admin"}),),
+        group="access",
+    ),
+    Operation(
+        "POST",
+        "/v1/session",
+        "begin_session",
+        "Begin a session of a browser, by the code of the printed link or by a token.",
+        None,
+        (
+            _json(
+                access.begin_session,
+                access.SessionRequest,
+                access.Who,
+                {"code": "..."},
+                {"name": "page", "scope": "admin"},
+            ),
+        ),
+        status=201,
+        group="access",
+        problems=(401, 403),
+        description="The answer sets a cookie. Requests of a session that change something need the header "
+        "'X-Onepass-Session: 1'.",
+    ),
+    Operation(
+        "DELETE",
+        "/v1/session",
+        "end_session",
+        "End the session.",
+        "read",
+        (_nothing(access.end_session),),
+        status=204,
+        group="access",
+        action="end session",
+    ),
+    Operation(
+        "GET",
+        "/healthz",
+        "health",
+        "Tell that the process answers.",
+        None,
+        (_get(probes.health, {"status": "ok"}),),
+        group="operations",
+    ),
+    Operation(
+        "GET",
+        "/readyz",
+        "ready",
+        "Tell whether all models are ready.",
+        None,
+        (_get(probes.ready, {"status": "ready"}),),
+        group="operations",
+        problems=(503,),
+    ),
+    Operation(
+        "GET",
+        "/metrics",
+        "prometheus",
+        "Show all metrics, for Prometheus.",
+        "read",
+        (Form(probes.prometheus, answers=CONTENT_TYPE, gives=None),),
+        group="operations",
+    ),
+    Operation(
+        "GET",
+        "/openapi.json",
+        "openapi",
+        "Show this document.",
+        None,
+        (Form(probes.openapi),),
+        group="operations",
+    ),
+)

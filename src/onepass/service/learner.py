@@ -7,6 +7,7 @@ they are applied. It knows nothing about threads, files or HTTP.
 
 import json
 import logging
+from collections.abc import Callable
 from io import BytesIO
 from typing import Any, NamedTuple, Protocol
 from zipfile import ZipFile, ZipInfo
@@ -21,6 +22,7 @@ from onepass.service.errors import ProblemError
 from onepass.service.scores import Scores
 from onepass.service.served import BanditModel, RowModel, RowNumbers, Served, serve
 from onepass.service.served.bandit import CHANGES
+from onepass.service.served.values import raise_first
 
 __all__ = ["History", "Learner", "Prepared", "read_inputs", "table_bytes"]
 
@@ -28,8 +30,9 @@ _log = logging.getLogger(__name__)
 
 
 class Prepared(NamedTuple):
-    """Rows of an event, already read: whoever has written it need not read them again."""
+    """Rows of an event, already read by a model: the same model need not read them again."""
 
+    reader: RowModel
     rows: RowNumbers
     y: FloatArray
 
@@ -113,45 +116,57 @@ class Learner:
     def _learn(
         self, event: Event, xs: list[Any], keys: list[Any], ys: list[Any], prepared: Prepared | None
     ) -> ProblemError | None:
-        problem = None
-        for model, scores in self._models():
-            if prepared is not None and model is self.champion:
-                rows, y = prepared
-            else:
-                rows, bad = model.read(xs, keys)
-                y, bad_targets = model.read_targets(ys)
-                if bad or bad_targets:  # only a candidate, whose columns may be others
-                    continue
-            problem = self._taught(model, scores, event, rows, y) or problem
-        return problem
+        def read(model: RowModel) -> tuple[RowNumbers, FloatArray]:
+            rows, bad = model.read(xs, keys)
+            y, bad_targets = model.read_targets(ys)
+            raise_first({**bad_targets, **bad})
+            return rows, y
+
+        return self._learn_as_read(event, read, len(ys), prepared)
 
     def _learn_table(self, event: Event, table: Any, prepared: Prepared | None) -> ProblemError | None:
-        problem = None
+        def read(model: RowModel) -> tuple[RowNumbers, FloatArray]:
+            rows, y = model.read_table(table, learn=True)
+            assert y is not None
+            return rows, y
+
+        return self._learn_as_read(event, read, table.num_rows, prepared)
+
+    def _learn_as_read(
+        self,
+        event: Event,
+        read: Callable[[RowModel], tuple[RowNumbers, FloatArray]],
+        n_rows: int,
+        prepared: Prepared | None,
+    ) -> ProblemError | None:
+        """Have champion and candidate learn rows, each as it reads them itself; what the champion can't is a problem.
+
+        It may be another one than that which read the rows when they came, with other columns.
+        """
+        found = None
         for model, scores in self._models():
             try:
-                rows, y = prepared or model.read_table(table, learn=True)
-            except ProblemError:
-                continue  # only a candidate
-            prepared = None  # that of the champion, which comes first
-            assert y is not None
-            problem = self._taught(model, scores, event, rows, y) or problem
-        return problem
+                known = prepared is not None and prepared.reader is model
+                rows, y = prepared[1:] if known and prepared is not None else read(model)
+                self._teach(model, scores, event, rows, y)
+            except (ProblemError, ValueError, ArithmeticError) as error:
+                if model is self.champion:
+                    found = self._refused(event, n_rows, error)
+        return found
 
-    def _taught(
-        self, model: RowModel, scores: Scores, event: Event, rows: RowNumbers, y: FloatArray
-    ) -> ProblemError | None:
+    def _refused(self, event: Event, n_rows: int, error: Exception) -> ProblemError:
+        self.n_refused += n_rows
+        _log.warning("event %d of %d rows can't be learned: %s", event.number, n_rows, error)
+        return ProblemError(422, "can't be learned", str(error), more={"version": event.number})
+
+    def _teach(self, model: RowModel, scores: Scores, event: Event, rows: RowNumbers, y: FloatArray) -> None:
         """Have a model learn rows and score what it had predicted; a model that can't is left as it was."""
         try:
             predicted = model.learn(rows, y)
-        except (ValueError, ArithmeticError) as error:
-            if model is not self.champion:
-                return None
-            self.n_refused += len(y)
-            _log.warning("event %d of %d rows can't be learned: %s", event.number, len(y), error)
-            return ProblemError(422, "can't be learned", str(error), more={"version": event.number})
+        finally:
+            model.close_block()
         scores.update(model.scored(y, predicted))
-        scores.watch(predicted, event.number, event.time, model.target_text(float(y[-1])))
-        return None
+        scores.watch(predicted, event.number, event.time, lambda row: model.target_text(float(y[row])))
 
     def _models(self) -> list[tuple[RowModel, Scores]]:
         pairs = ((self.champion, self.scores), (self.candidate, self.candidate_scores))

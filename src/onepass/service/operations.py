@@ -8,7 +8,7 @@ applied after the transaction: what is learned is durable already.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 from uuid import uuid4
 
 import msgspec
@@ -24,6 +24,7 @@ from onepass.service.learner import Learner, Prepared, read_inputs, table_bytes
 from onepass.service.rows import Rows
 from onepass.service.served import BanditModel, RowModel, RowNumbers, serve
 from onepass.service.served.base import answers, not_for
+from onepass.service.served.values import raise_first
 from onepass.service.wire import (
     DecideRequest,
     Decision,
@@ -85,6 +86,8 @@ class Operation(ABC):
     """One request; ``problem`` is set if it is found to be wrong before the transaction."""
 
     problem: ProblemError | None = None
+    alone: ClassVar[bool] = False
+    """Whether those that come after it have to see what came of it, and must not share its transaction."""
 
     @abstractmethod
     def write(self, desk: Desk) -> Any:
@@ -145,9 +148,11 @@ class Predict(RowOperation):
         if label is not None and not label.forgotten:
             answer.learned = True
             payload["y"] = label.payload["y"]
-            y, _ = _rows_of(desk).read_targets([label.payload["y"]])
+            y, bad = _rows_of(desk).read_targets([label.payload["y"]])
+            if bad:  # the model was replaced by one with another target since the label came
+                raise bad[0]
             assert self.rows is not None
-            prepared = Prepared(self.rows, y)
+            prepared = Prepared(_rows_of(desk), self.rows, y)
         payload["answer"] = msgspec.to_builtins(answer)
         desk.write("prediction", self.id, payload, self.blob(), prepared)
         return answer
@@ -175,7 +180,7 @@ class Learn(RowOperation):
         payload = {"y": self.given_y, "request": request, "answer": msgspec.to_builtins(answer)}
         assert self.rows is not None
         assert self.y is not None
-        desk.write("learn", self.id, payload, self.blob(), Prepared(self.rows, self.y))
+        desk.write("learn", self.id, payload, self.blob(), Prepared(_rows_of(desk), self.rows, self.y))
         return answer
 
 
@@ -197,8 +202,8 @@ class LearnRows(Operation):
             records = self.rows.records
             numbers, bad = model.read([one["x"] for one in records], [one.get("key") for one in records])
             y, bad_targets = model.read_targets([one.get("y") for one in records])
-            _raise_first({**bad_targets, **bad})
-        self.prepared = Prepared(numbers, y)
+            raise_first({**bad_targets, **bad})
+        self.prepared = Prepared(model, numbers, y)
 
     def write(self, desk: Desk) -> Learned:
         """Write the rows."""
@@ -257,7 +262,7 @@ class Label(Operation):
             if bad:  # the model was rolled back or replaced by one with other columns
                 raise bad[0]
             assert self.y is not None
-            prepared = Prepared(rows, self.y)
+            prepared = Prepared(_rows_of(desk), rows, self.y)
         desk.write("label", self.id, payload, b"", prepared)
         return answer
 
@@ -312,6 +317,8 @@ class Reward(Operation):
 class Rollback(Operation):
     """Go back to an earlier version; what was learned since is no longer part of the model."""
 
+    alone = True
+
     def __init__(self, version: int) -> None:
         self.version = version
 
@@ -333,6 +340,8 @@ class Rollback(Operation):
 class Shadow(Operation):
     """Let a candidate learn the same stream."""
 
+    alone = True
+
     def __init__(self, content: bytes) -> None:
         self.content = content
 
@@ -348,6 +357,8 @@ class Shadow(Operation):
 class DropShadow(Operation):
     """End the shadow of a candidate."""
 
+    alone = True
+
     def write(self, desk: Desk) -> None:
         """Write that it ended."""
         _check_candidate(desk)
@@ -356,6 +367,8 @@ class DropShadow(Operation):
 
 class Promote(Operation):
     """Let the candidate answer from now on."""
+
+    alone = True
 
     def write(self, desk: Desk) -> dict[str, Any]:
         """Write that it does."""
@@ -417,15 +430,6 @@ def joined(parts: Sequence[RowNumbers]) -> RowNumbers:
     stacked = vstack(X, format="csr") if issparse(X[0]) else np.concatenate(X)
     keys = None if parts[0].keys is None else tuple(key for part in parts for key in part.keys or ())
     return RowNumbers(stacked, keys)
-
-
-def _raise_first(bad: dict[int, ProblemError]) -> None:
-    if bad:
-        first = min(bad)
-        problem = bad[first]
-        raise ProblemError(
-            problem.status, problem.title, f"row {first}: {problem.detail}", field=f"rows[{first}].{problem.field}"
-        )
 
 
 def _rows_of(desk: Desk) -> RowModel:

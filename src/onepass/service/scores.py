@@ -5,11 +5,13 @@ rows there were, and goes into snapshots, so that it survives the service.
 """
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
+from onepass._typing import FloatArray
 from onepass.estimators.batch import PredictedRows
 from onepass.evaluation.metrics import ClassPredictions, Curve, NumberPredictions, Task
 
@@ -54,18 +56,29 @@ class Scores:
         place = np.minimum((predicted * _BINS).astype(int), _BINS - 1)
         np.add.at(self._bins, place, np.column_stack([np.ones(len(place)), predicted, observed]))
 
-    def watch(self, predicted: PredictedRows, number: int, time: float, target: str) -> None:
-        """Note a row whose target is not believed, or at which the truth has changed."""
-        outlier = float(predicted.outlier_probability.max(initial=0.0))
-        change = float(predicted.change_probability.max(initial=0.0))
-        if outlier > _SURE:
+    def watch(self, predicted: PredictedRows, number: int, time: float, target: Callable[[int], str]) -> None:
+        """Note rows whose target is not believed, and those at which the truth has changed.
+
+        Parameters
+        ----------
+        predicted : of the rows of an event
+        number, time : of the event
+        target : the target of a row, as people write it
+        """
+        outliers, changes = predicted.outlier_probability, predicted.change_probability
+        for row in np.flatnonzero(outliers > _SURE).tolist():
             self.outliers += 1
-            self._alarm("outlier", outlier, number, time, target)
-        if change > _SURE and not self._changing:
-            self.changes += 1
-            self._alarm("change", change, number, time, target)
-        if change > _SURE or change < _CALM:
-            self._changing = change > _SURE
+            self._alarm("outlier", float(outliers[row]), number, time, target(row))
+        for row in np.flatnonzero((changes > _SURE) | (changes < _CALM)).tolist() if self._may_change(changes) else ():
+            begins = bool(changes[row] > _SURE)
+            if begins and not self._changing:
+                self.changes += 1
+                self._alarm("change", float(changes[row]), number, time, target(row))
+            self._changing = begins
+
+    def _may_change(self, changes: FloatArray) -> bool:
+        """Whether rows have to be looked at one by one: most of the time nothing changes."""
+        return self._changing or bool((changes > _SURE).any())
 
     def _alarm(self, kind: str, probability: float, number: int, time: float, target: str) -> None:
         self.alarms.append(

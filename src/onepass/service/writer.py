@@ -2,7 +2,7 @@
 
 Requests that come while a transaction is synced to the disk wait for the next one and share it (group commit). After
 the transaction their events are learned, a copy of the model is published for predictions, and only then are the
-x
+answers given.
 """
 
 import logging
@@ -129,7 +129,12 @@ class Writer(threading.Thread):
                 self._ready.wait(self._copying.pause() if self._stale else _IDLE)
             if self._ends and not self._queue:
                 return None
-            return [self._queue.popleft() for _ in range(min(len(self._queue), _GROUP))]
+            group: list[Ticket] = []
+            while self._queue and len(group) < _GROUP and not (group and self._queue[0].operation.alone):
+                group.append(self._queue.popleft())
+                if group[-1].operation.alone:
+                    break
+            return group
 
     def _serve(self, group: list[Ticket]) -> None:
         now = time.monotonic()

@@ -72,6 +72,25 @@ class OnePassEstimator(SavableEstimator):
         """
         return self._learn(X, y, sample_weight, restart=True, passes=self.passes)
 
+    def start(self, n_features: int, classes: Any = None) -> Self:
+        """Forget everything, and be ready to predict by the prior alone; ``classes`` are those of a classifier.
+
+        Examples
+        --------
+        >>> from onepass import BayesianPerceptronRegressor
+        >>> model = BayesianPerceptronRegressor(standardize=False).start(2)
+        >>> model.n_seen_, model.predict([[1.0, 2.0]])
+        (0, array([0.]))
+        """
+        self._check_parameters()
+        if self.standardize:
+            raise ValueError("standardize=True takes its scales from the first rows: learn some, or pass False")
+        self.__dict__.pop("feature_names_in_", None)
+        self.n_features_in_, self._categories = as_count(n_features, "n_features"), None
+        self._encoded(np.empty(0), classes, restart=True)
+        self._restart(np.zeros((1, self.n_features_in_)))  # which says nothing about scales
+        return self
+
     def _learn(
         self, X: Any, y: Any, sample_weight: Any, *, restart: bool, classes: Any = None, passes: int = 1
     ) -> Self:
@@ -237,6 +256,14 @@ class OnePassEstimator(SavableEstimator):
                 found[start:stop][seen, k] = model.outlier_probability(own.rows, own.targets, **own.options)
             start = stop
         return np.asarray(found.max(axis=1))
+
+    def close_block(self) -> None:
+        """Let rows that were learned one per call wait for no others: see `onepass.BayesianNetwork`.
+
+        Then what is learned later does not depend, by rounding, on whether the estimator was saved in between.
+        """
+        for ensemble in self._ensembles:
+            ensemble.close_block()
 
     @property
     def _is_warming_up(self) -> bool:

@@ -99,6 +99,10 @@ class FleetEstimator:
 
     # Learning.
 
+    def start(self, n_features: int, classes: Any = None) -> Self:
+        """Be ready to predict by the prior alone, as it is once it is made."""
+        return self
+
     def partial_fit(self, X: Any, y: Any, classes: Any = None, *, keys: Sequence[str]) -> Self:
         """Learn more rows, in their order."""
         self.learn_encoded(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64), keys=keys)
@@ -144,6 +148,9 @@ class FleetEstimator:
             self._fleet.pool(noise)
             self._noise_evidence = np.zeros(len(_NOISES))
         return seen, scores
+
+    def close_block(self) -> None:
+        """Nothing waits in a fleet."""
 
     # Predicting.
 

@@ -180,7 +180,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         return float(np.mean(scores))
 
     def _encoded(self, y: Any, classes: Any, *, restart: bool) -> FloatArray:
-        columns = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        columns = np.asarray(y, dtype=np.float64).reshape(len(y), *(np.shape(y)[1:] or (1,)))
         if self._learns_counts:
             check_counts(np.where(np.isnan(columns), 0.0, columns), self._observation)
         if restart:

@@ -27,6 +27,7 @@ from onepass.service.predictor import Predictor, Published
 from onepass.service.rows import Rows
 from onepass.service.served import BanditModel, RowModel
 from onepass.service.served.base import not_for
+from onepass.service.served.values import raise_first
 from onepass.service.settings import ServiceSettings
 from onepass.service.wire import (
     DecideRequest,
@@ -336,11 +337,7 @@ def _predict_rows(published: Published, rows: Rows, level: float) -> dict[str, A
         numbers, _ = model.read_table(rows.table, learn=False)
     else:
         numbers, bad = model.read([one["x"] for one in rows.records], [one.get("key") for one in rows.records])
-        if bad:
-            first = min(bad)
-            raise ProblemError(
-                422, bad[first].title, f"row {first}: {bad[first].detail}", field=f"rows[{first}].{bad[first].field}"
-            )
+        raise_first(bad)
     return {**model.predict(numbers, level), "version": published.version}
 
 

@@ -77,6 +77,12 @@ class Contest:
             self.candidates = [self.leader]
             self._evidence -= float(self.leader.log_evidence_) if self.n_judged else 0.0
 
+    def start(self, n_features: int, classes: Any = None) -> Self:
+        """Have both be ready to predict by their priors alone."""
+        for candidate in self.candidates:
+            candidate.start(n_features, classes)
+        return self
+
     def partial_fit(self, X: Any, y: Any, **options: Any) -> Self:
         """Learn the first rows."""
         self.predict_then_learn(X, y, **options)
@@ -112,6 +118,11 @@ class Contest:
             rest = slice(judged, len(y))
             parts.append(getattr(self.leader, method)(X[rest], y[rest], **_of_rows(options, rest)))
         return PredictedRows.joined(parts)
+
+    def close_block(self) -> None:
+        """Let rows that were learned wait for no others: see `onepass.BayesianNetwork`."""
+        for candidate in self.candidates:
+            candidate.close_block()
 
     def _judged(self, first: PredictedRows, second: PredictedRows, weights: Any) -> PredictedRows:
         """What the leader of the moment predicted for each row; then the scores are up to date."""

@@ -147,36 +147,32 @@ class Encoding:
         rest = tuple((column, place) for column, place in places if not isinstance(column, Number))
         return _Plan(at, numbers, rest, others)
 
+    @np.errstate(over="ignore")
     def _fill_numbers(self, record_batch: Any, X: FloatArray, bad: Bad) -> None:
-        """Write all numbers at once: they are scaled where each column is contiguous, for the sake of caches."""
-        numbers = self._plan.numbers
-        scaled = np.empty((len(numbers), record_batch.num_rows))
-        for row, (column, at) in zip(scaled, numbers, strict=True):
-            row[:] = parse_numbers(_column_of(record_batch, column.name), column.name, bad, column.written)
+        """Write all numbers, a column at a time: it is scaled where it is contiguous and stays in the cache."""
+        scaled, has_far = np.empty(record_batch.num_rows), False
+        for column, at in self._plan.numbers:
+            values = parse_numbers(_column_of(record_batch, column.name), column.name, bad, column.written)
             if column.missing:
-                X[:, at + 1] = np.isnan(row)
-        with np.errstate(over="ignore"):
-            scaled -= np.array([[column.centre] for column, _ in numbers])
-            scaled *= np.array([[1.0 / column.scale] for column, _ in numbers])
-        # One look at the extremes finds infinite, far and missing values alike; what they are is sorted out only then.
-        if not (scaled.min(initial=0.0) >= -FARTHEST and scaled.max(initial=0.0) <= FARTHEST):
-            if (np.abs(scaled) > FARTHEST).any():
-                self._note_bad_numbers(record_batch, scaled, bad)
-            scaled[~(np.abs(scaled) <= FARTHEST)] = 0.0  # the mean
-        places = [at for _, at in numbers]
-        together = places == list(range(places[0], places[0] + len(places)))
-        target: Any = slice(places[0], places[0] + len(places)) if together else places
-        X[:, target] = scaled.T
+                X[:, at + 1] = np.isnan(values)
+            column.scaled(values, out=scaled)
+            # One look at the extremes finds infinite, far and missing values alike; what they are is sorted out only then.
+            if not (scaled.min(initial=0.0) >= -FARTHEST and scaled.max(initial=0.0) <= FARTHEST):
+                has_far = has_far or bool((np.abs(scaled) > FARTHEST).any())
+                scaled[~(np.abs(scaled) <= FARTHEST)] = 0.0  # the mean
+            X[:, at] = scaled
+        if has_far:
+            self._note_bad_numbers(record_batch, bad)
 
-    def _note_bad_numbers(self, record_batch: Any, scaled: FloatArray, bad: Bad) -> None:
+    def _note_bad_numbers(self, record_batch: Any, bad: Bad) -> None:
         """Note infinite values before far ones: of a row with several bad values the first reason is kept."""
         bad.clear()
         values = [
             as_numbers(_column_of(record_batch, column.name), column.name, bad, column.written)
             for column, _ in self._plan.numbers
         ]
-        for row, own, (column, _) in zip(scaled, values, self._plan.numbers, strict=True):
-            note_far(row, own, column.name, bad)
+        for own, (column, _) in zip(values, self._plan.numbers, strict=True):
+            note_far(column.scaled(own, out=np.empty_like(own)), own, column.name, bad)
 
     def state(self) -> Parameters:
         """All of it as data that JSON can hold."""

@@ -172,7 +172,7 @@ class ContentLog:
             return None
         if self._coming:
             self._coming[-1][1].result()
-        content = self._reader.settle(extent, known)
+        content = self._reader.final_content(extent, known)
         self._known[self._number] = content
         if known is not None:
             return None

@@ -22,12 +22,13 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.errors import SchemaError
+from onepass.tables.columns.inference import WRONG
 from onepass.tables.columns.number import centre_and_scale
 from onepass.tables.columns.values import Bad, as_numbers
 from onepass.tables.model import TabularModel
 from onepass.tables.rows import Rows
 from onepass.tables.settings import Settings
-from onepass.tables.target_inference import WRONG, n_wild
+from onepass.tables.target_inference import n_wild
 from onepass.tables.targets import CountTarget, LogTarget, NumberTarget
 
 __all__ = ["log_target"]

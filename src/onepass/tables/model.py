@@ -200,10 +200,10 @@ class TabularModel:
             warnings.filterwarnings("ignore", "features differ in scale")  # the encoding has seen to that
             return getattr(self.estimator, method)(rows.X, rows.y, **classes, **rows.options)
 
-    def settle(self) -> None:
+    def decide_contest(self) -> None:
         """End a contest of estimators, if there is one: rows that come again are no test of what was learned."""
         if isinstance(self.estimator, Contest):
-            self.estimator.settle()
+            self.estimator.decide()
 
     def end_contest(self) -> None:
         """Go on with the leader of a contest alone, if there is one: a contest needs rows in one order."""
@@ -248,8 +248,8 @@ class TabularModel:
     @property
     def layers(self) -> tuple[int, ...]:
         """Widths of all layers, from the features to the outputs."""
-        n_outputs = len(self.labels) if len(self.labels) > 2 else 1
-        return (len(self.encoding.features), *getattr(self.estimator, "hidden_layer_sizes", ()), n_outputs)
+        hidden = getattr(self.estimator, "hidden_layer_sizes", ())
+        return (len(self.encoding.features), *hidden, self.target.n_outputs)
 
     @property
     def n_weights(self) -> int:

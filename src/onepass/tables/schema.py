@@ -23,7 +23,7 @@ from onepass.tables.model import TabularModel
 from onepass.tables.prior_inference import infer_prior
 from onepass.tables.readers.batches import RowBatch
 from onepass.tables.readers.source import Source
-from onepass.tables.settings import MOST_PER_KEY, SAMPLE_PRIOR, Settings, settle_kind
+from onepass.tables.settings import MOST_PER_KEY, SAMPLE_PRIOR, Settings, resolve_model_kind
 from onepass.tables.target_inference import infer_target
 from onepass.tables.targets import ClassTarget, NumberTarget, Target
 
@@ -98,7 +98,7 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
     elif options.log_target:
         raise SchemaError(f"the target {target.name!r} has classes, which have no logarithm", setting="log_target")
     n_rows = _expected_rows(batches, len(sources)) if rereadable else None
-    settings, kind_reason = settle_kind(settings, len(encoding.features), target, n_rows)
+    settings, kind_reason = resolve_model_kind(settings, len(encoding.features), target, n_rows)
     model = TabularModel(encoding, target, _with_prior(settings, encoding, target, sample))
     model.kind_reason = kind_reason
     for source in sources:

@@ -35,6 +35,7 @@ class NumberTarget:
     n_wild: int = field(default=0, compare=False)
     """How many of the first rows had a target far away from all others; not in files."""
     kind: ClassVar[str] = "number"
+    n_outputs: ClassVar[int] = 1
 
     def encode(self, array: Any, bad: Bad) -> FloatArray:
         """Targets as the estimator learns them; values that are none are noted in ``bad``."""
@@ -158,6 +159,11 @@ class ClassTarget:
     missing_words: tuple[str, ...] = MISSING_WORDS
     kind: ClassVar[str] = "class"
 
+    @property
+    def n_outputs(self) -> int:
+        """Outputs of a model: one per label, and a single one for the log odds of two."""
+        return len(self.labels) if len(self.labels) > 2 else 1
+
     def encode(self, array: Any, bad: Bad) -> FloatArray:
         """Indices of the labels; values that are none of them are noted in ``bad``."""
         if self.numeric:
@@ -182,6 +188,9 @@ class ClassTarget:
 
     def _found(self, values: FloatArray) -> tuple[Any, Any]:
         labels = np.array([float(label) for label in self.labels])
+        if len(labels) == 2:  # no search is as quick
+            second = values == labels[1]
+            return second, second | (values == labels[0])
         order = np.argsort(labels)
         index = order[np.searchsorted(labels[order], values).clip(max=len(labels) - 1)]
         return index, labels[index] == values

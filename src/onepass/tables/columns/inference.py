@@ -33,12 +33,12 @@ from onepass.tables.columns.number_format import (
 from onepass.tables.columns.text import Text, TextSize, is_prose
 from onepass.tables.columns.values import as_numbers, as_texts, describe_type, is_member, is_numeric, is_text, plain
 
-__all__ = ["BUCKETS", "ONE_HOT", "FirstValues", "infer", "notation_of"]
+__all__ = ["BUCKETS", "ONE_HOT", "WRONG", "FirstValues", "infer", "notation_of"]
 
 ONE_HOT = 20  # categories that get a feature each
 BUCKETS = 64  # features that more of them share
 _TEXT = TextSize()
-_WRONG = 0.02  # share of the first rows that may have a value of another kind than their column
+WRONG = 0.02  # share of the first rows that may have a value of another kind than their column
 _FEWEST_DATES = 5  # different numbers that have to be dates before all of them are
 _CENTURY = 36525.0  # days before or after 1970 in which such dates lie
 
@@ -226,13 +226,13 @@ def _objection(values: FirstValues, kind: str, one_hot: int) -> str:
 def _likely_kind(values: FirstValues) -> str:
     if pa.types.is_boolean(values.array.type):
         return "boolean"
-    if values.as_numbers[1] >= 1.0 - _WRONG:
+    if values.as_numbers[1] >= 1.0 - WRONG:
         if values.are_codes:
             return "category"
         return "number" if values.as_day_numbers is None else "date"
     if values.are_truths:
         return "boolean"
-    return "date" if values.as_dates[1] >= 1.0 - _WRONG else "category"
+    return "date" if values.as_dates[1] >= 1.0 - WRONG else "category"
 
 
 def _counts_rows(values: FloatArray) -> bool:

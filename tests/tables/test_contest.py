@@ -173,7 +173,9 @@ def test_a_network_is_not_tried_where_it_would_take_too_long() -> None:
         assert chosen.model_kind == "perceptron"
         assert words in reason
     assert resolve_model_kind(given, 20, NUMBER, 5000.0) == (given, "")
-    assert resolve_model_kind(Settings(drift="auto"), 20, NUMBER, 5000.0)[0].model_kind == "perceptron"  # ten times the work
+    assert (
+        resolve_model_kind(Settings(drift="auto"), 20, NUMBER, 5000.0)[0].model_kind == "perceptron"
+    )  # ten times the work
     assert resolve_model_kind(Settings(model_kind="network"), 20, NUMBER, 2e6)[0].model_kind == "network"
 
 

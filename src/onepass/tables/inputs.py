@@ -68,6 +68,7 @@ class Inputs:
         """What tells whether an input, which has been opened, is the same as that of an earlier run."""
         files = [_identity(*pair) for pair in zip(self.files, sources, strict=True)]
         reading: dict[str, Any] = json.loads(json.dumps(asdict(self.reading), default=str))  # as a file gives it back
+        del reading["notation"]  # it is one of the settings that the run was given
         return {"files": files, "passes": self.passes, **reading}
 
 

@@ -55,7 +55,9 @@ class Settings:
         return bool(self.hidden) or self.model_kind == "network"
 
 
-def resolve_model_kind(settings: Settings, n_features: int, target: Target, n_rows: float | None) -> tuple[Settings, str]:
+def resolve_model_kind(
+    settings: Settings, n_features: int, target: Target, n_rows: float | None
+) -> tuple[Settings, str]:
     """What a model of kind "auto" comes to, and where no network is tried the reason.
 
     Parameters
@@ -203,12 +205,13 @@ def _fleet(n_features: int, target: Target, settings: Settings) -> FleetEstimato
             setting="by",
             suggestions={"ignore": "a,b", "buckets": "8"},
         )
+    prior = settings.prior_scale
     noise: Any = "learn" if settings.noise is None else settings.noise / getattr(target, "scale", 1.0) ** 2
     return FleetEstimator(
         n_features,
         "linear" if numbers else "sigmoid",
         noise=noise,
-        prior_scale=settings.prior_scale if isinstance(settings.prior_scale, float) else 1.0,
+        prior_scale=1.0 if prior == SAMPLE_PRIOR else prior.scales if isinstance(prior, Prior) else prior,
         intercept_scale=4.0 if settings.intercept_scale is None else settings.intercept_scale,
         outliers=settings.outliers,
         forgetting=settings.forgetting,

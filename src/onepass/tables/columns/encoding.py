@@ -6,7 +6,7 @@ file. A row with a value that its column can't have is named, with the reason.
 
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -62,6 +62,8 @@ class Encoding:
 
     columns: tuple[Column, ...]  # those of text last
     ignored: Mapping[str, str]  # name -> reason
+    doubts: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Why columns may be something else than they were taken for, by name; not in files."""
 
     @cached_property
     def features(self) -> list[str]:

@@ -112,6 +112,8 @@ def evaluate(
             tell_choices(console, model, reason)
         _check_split(split, inputs, compare, model.by)
         trial = Trial(model, compare=compare, split=split)
+        for note in trial.comparison_notes():
+            console.aside(f"--compare: {note}")
         console.start()
         with stoppable() as stopping, Rejects(rejecting) as log:
             halt = sources[0].stop  # a stream that pauses; files end by themselves

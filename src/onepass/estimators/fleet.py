@@ -78,7 +78,7 @@ class FleetEstimator:
         self._fleet = PerceptronFleet(
             n_features,
             activation,
-            cov=prior_variances(n_features, 1, prior_scale, intercept_scale),
+            cov=prior_variances(n_features, 1, np.asarray(prior_scale), intercept_scale),
             noise=(_FIRST_NOISE if self._learns_noise else noise) if self._predicts_numbers else None,
             outliers=outliers,
             forgetting=forgetting,

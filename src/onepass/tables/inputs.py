@@ -158,7 +158,8 @@ class ContentLog:
 
     def _ask(self, size: int) -> None:
         """Have the thread go on up to so many bytes, in pieces that can be waited for."""
-        assert self._reader is not None and self._hasher is not None
+        assert self._reader is not None
+        assert self._hasher is not None
         asked = self._coming[-1][0] if self._coming else 0
         while asked < size:
             asked = min(asked + _AHEAD, size)

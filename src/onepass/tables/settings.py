@@ -205,7 +205,7 @@ def _fleet(n_features: int, target: Target, settings: Settings) -> FleetEstimato
             setting="by",
             suggestions={"ignore": "a,b", "buckets": "8"},
         )
-    prior = settings.prior_scale
+    prior: Any = settings.prior_scale
     noise: Any = "learn" if settings.noise is None else settings.noise / getattr(target, "scale", 1.0) ** 2
     return FleetEstimator(
         n_features,

@@ -185,7 +185,8 @@ def test_contrasts_compare_a_category_with_an_average_row() -> None:
 
 def test_columns_that_are_scaled_in_groups_are_encoded_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
-    values = {f"x{i}": rng.normal(i, 1.0 + i, 50) for i in range(7)} | {"car": ["a", "b"] * 25}
+    values: dict[str, Any] = {f"x{i}": rng.normal(i, 1.0 + i, 50) for i in range(7)}
+    values["car"] = ["a", "b"] * 25
     rows = pa.RecordBatch.from_pydict(values)
     encoding = infer(rows, [])
     X = encoding.encode(rows).X

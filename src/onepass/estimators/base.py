@@ -45,6 +45,7 @@ _LEARNED = (
     "_waiting",
     "_columns",
     "_n_rows",
+    "_n_repeated",
     "_unscored_rows",
     "_unscored_evidence",
     "_short_weights",
@@ -118,7 +119,7 @@ class OnePassEstimator(SavableEstimator):
         given = self._weighted(Batch(X, targets.reshape(len(targets), -1), sample_weight), passes)
         if not len(given):
             return
-        with self._all_or_none():
+        with self._all_or_none(), self._counting_once(sample_weight):
             for batch, times in self._stages(given, passes):
                 options = self._learning_options(times)
                 for part in self._standardized(batch, len(batch) if times > 1 else _CHUNK):
@@ -128,6 +129,14 @@ class OnePassEstimator(SavableEstimator):
                         else:
                             self._learn_weighted(k, own.rows, own.targets, own.weights, {**own.options, **options})
                 self._n_rows += len(batch)
+
+    @contextmanager
+    def _counting_once(self, weights: FloatArray | None) -> Iterator[None]:
+        """Have `n_seen_` count every row once that has a weight, however many times it is learned for that weight."""
+        before = self._n_rows
+        yield
+        if weights is not None:
+            self._n_repeated += self._n_rows - before - int(np.count_nonzero(weights))
 
     @contextmanager
     def _all_or_none(self) -> Iterator[None]:
@@ -182,7 +191,8 @@ class OnePassEstimator(SavableEstimator):
             return self._predict_then_learn_batch(Batch(X, targets))
         index, powers = repeats(np.where(sample_weight > 0.0, sample_weight, 1.0))
         targets = np.where(sample_weight[:, None] > 0.0, targets, np.nan)
-        predicted = self._predict_then_learn_batch(Batch(X[index], targets[index], powers))
+        with self._counting_once(sample_weight):
+            predicted = self._predict_then_learn_batch(Batch(X[index], targets[index], powers))
         return predicted.at(np.flatnonzero(np.diff(index, prepend=-1)))
 
     def _predict_then_learn_batch(self, batch: Batch) -> PredictedRows:
@@ -334,6 +344,7 @@ class OnePassEstimator(SavableEstimator):
         self._start_counts()
         # Rows that set the scale have no density that was fixed before they came.
         self._unscored_rows, self._unscored_evidence = 0, 0.0
+        self._n_repeated = 0
 
     def _start_counts(self) -> None:
         """Begin anew what is counted beside the models."""
@@ -481,9 +492,9 @@ class OnePassEstimator(SavableEstimator):
 
     @property
     def n_seen_(self) -> int:
-        """Rows learned."""
+        """Rows learned, each once whatever its weight, and none of weight 0; see `weight_sum_` for the weights."""
         check_is_fitted(self)
-        return int(self._n_rows)
+        return int(self._n_rows - self._n_repeated)
 
     @property
     def covariance_(self) -> Covariance:

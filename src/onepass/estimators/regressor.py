@@ -337,7 +337,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     drift_ : dict
         The probability of each rate of drift, now; for several outputs a list of such.
     n_seen_ : int
-        Rows learned.
+        Rows learned, each once whatever its weight, and none of weight 0.
 
     Examples
     --------

@@ -71,7 +71,7 @@ class Contest:
         """Sum of the log densities of all rows, weighted, each by the one that answered before it was learned."""
         return self._evidence + (float(self.leader.log_evidence_) if self.is_decided else 0.0)
 
-    def settle(self) -> None:
+    def decide(self) -> None:
         """End the contest: from here on the one that leads learns alone."""
         if not self.is_decided:
             self.candidates = [self.leader]
@@ -111,7 +111,7 @@ class Contest:
             first, second = (getattr(one, method)(X[:judged], y[:judged], **given) for one in self.candidates)
             parts.append(self._judged(first, second, given.get("sample_weight", 1.0)))
             if self.n_judged == CONTEST_ROWS:
-                self.settle()
+                self.decide()
             method = "predict_then_learn_encoded"
             options = {name: value for name, value in options.items() if name == "sample_weight"}
         if judged < len(y):

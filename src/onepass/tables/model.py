@@ -223,10 +223,10 @@ class TabularModel:
         """Let rows that were learned wait for no others: see `onepass.BayesianNetwork`."""
         self.estimator.close_block()
 
-    def settle(self) -> None:
+    def decide_contest(self) -> None:
         """End a contest of estimators, if there is one: rows that come again are no test of what was learned."""
         if isinstance(self.estimator, Contest):
-            self.estimator.settle()
+            self.estimator.decide()
 
     def end_contest(self) -> None:
         """Go on with the leader of a contest alone, if there is one: a contest needs rows in one order."""
@@ -271,8 +271,8 @@ class TabularModel:
     @property
     def layers(self) -> tuple[int, ...]:
         """Widths of all layers, from the features to the outputs."""
-        n_outputs = len(self.labels) if len(self.labels) > 2 else 1
-        return (len(self.encoding.features), *getattr(self.estimator, "hidden_layer_sizes", ()), n_outputs)
+        hidden = getattr(self.estimator, "hidden_layer_sizes", ())
+        return (len(self.encoding.features), *hidden, self.target.n_outputs)
 
     @property
     def n_weights(self) -> int:

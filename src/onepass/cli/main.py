@@ -29,6 +29,7 @@ COMMANDS = {
     "bandit": "onepass.cli.bandit:bandit",
     "decide": "onepass.cli.decide:decide",
     "reward": "onepass.cli.reward:reward",
+    "playground": "onepass.cli.playground:playground",
     "completion": "onepass.cli.completion:completion",
     "bench": "onepass.cli.bench:bench",
     "reproduce": "onepass.cli.reproduce:reproduce",

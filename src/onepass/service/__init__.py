@@ -1,0 +1,1 @@
+"""What onepass serves over HTTP: pages to look at, and models that learn behind them."""

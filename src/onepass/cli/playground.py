@@ -3,6 +3,7 @@
 import socket
 import threading
 import webbrowser
+from contextlib import suppress
 
 import click
 
@@ -20,7 +21,9 @@ _HOST = "127.0.0.1"
     type=click.IntRange(0, 65535),
     help=f"Port to listen on; by default {_PORT}, or any free one if that is taken.",
 )
-@click.option("--open/--no-open", "opens", default=True, help="Open the page in the browser, or only print its address.")
+@click.option(
+    "--open/--no-open", "opens", default=True, help="Open the page in the browser, or only print its address."
+)
 def playground(port: int | None, opens: bool) -> None:
     """Click points, turn knobs, and watch a belief change, in the browser.
 
@@ -38,7 +41,8 @@ def playground(port: int | None, opens: bool) -> None:
     if opens:  # in a thread, as some browsers return only when they are closed; the listener queues what comes early
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
     config = uvicorn.Config(application(), log_level="warning", ws="websockets-sansio", ws_max_size=1 << 20)
-    uvicorn.Server(config).run(sockets=[listener])
+    with suppress(KeyboardInterrupt):  # the way to end it
+        uvicorn.Server(config).run(sockets=[listener])
 
 
 def _listen(port: int | None) -> socket.socket:

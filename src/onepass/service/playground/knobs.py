@@ -1,8 +1,8 @@
 """Requests, and the knobs that several scenes have, each with its range and the words on the page.
 
 A knob is a field of a request: its type says what is allowed, and the page makes its control from the same words. In
-``extra_json_schema``, ``options`` are the choices in their order, ``scale`` is how a slider runs, and ``when`` names the
-settings with which the knob does anything.
+``extra_json_schema``, ``options`` are the choices in their order, ``scale`` is how a slider runs, and ``when`` names
+the settings with which the knob does anything.
 """
 
 from typing import Annotated, Any, Literal, TypeAlias
@@ -12,8 +12,18 @@ from msgspec import Meta
 
 from onepass.service.playground.learner import Recipe
 
-__all__ = ["Activation", "Forgetting", "HiddenActivation", "NumberRequest", "PriorScale", "Request", "Units"]
+__all__ = [
+    "Activation",
+    "Forgetting",
+    "HiddenActivation",
+    "HiddenUnits",
+    "NumberRequest",
+    "PriorScale",
+    "Request",
+    "Units",
+]
 
+_MOST_UNITS = 20  # of two such layers all correlations are learned while one drags a point
 _ACTIVATIONS = {"linear": "linear", "relu": "ReLU", "tanh": "tanh", "sigmoid": "sigmoid", "softplus": "softplus"}
 
 Activation: TypeAlias = Annotated[
@@ -39,10 +49,20 @@ Units: TypeAlias = Annotated[
     int,
     Meta(
         ge=3,
-        le=30,
+        le=_MOST_UNITS,
         title="Units",
         description="How many bumps there are, or units in a hidden layer. More can bend more.",
         extra_json_schema={"when": {"model": ["bumps", "network", "deep"]}},
+    ),
+]
+HiddenUnits: TypeAlias = Annotated[
+    int,
+    Meta(
+        ge=3,
+        le=_MOST_UNITS,
+        title="Units",
+        description="Units in a hidden layer. More can bend more.",
+        extra_json_schema={"when": {"model": ["network", "deep"]}},
     ),
 ]
 PriorScale: TypeAlias = Annotated[
@@ -105,7 +125,7 @@ class NumberRequest(Request, frozen=True, kw_only=True):
             description="Standard deviation of observations around the truth.",
             extra_json_schema={"scale": "log", "when": {"learn_noise": [False]}},
         ),
-    ] = 0.1
+    ] = 0.15
     learn_noise: Annotated[
         bool, Meta(title="Learn the noise", description="Find out from the errors how large the noise is.")
     ] = False

@@ -37,25 +37,20 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
 
     def make(self) -> Any:
         """A model that has learned nothing."""
-        fading = {"outliers": self.outliers, "forgetting": self.forgetting, "drift": self.drift}
-        noise = "learn" if self.noise == "learn" else self.noise**2
+        common: dict[str, Any] = {
+            "observation": self.observation,
+            "outliers": self.outliers,
+            "forgetting": self.forgetting,
+            "drift": self.drift,
+        }
+        if self.observation == "gaussian":
+            common["noise"] = "learn" if self.noise == "learn" else self.noise**2
         if self.kind in ("perceptron", "bumps"):
-            numbers = {"noise": noise} if self.observation == "gaussian" else {}
             n_features = self.units if self.kind == "bumps" else self.n_inputs
-            cov = self.prior_scale**2
-            return BayesianPerceptron(
-                n_features, self.activation, cov=cov, observation=self.observation, **numbers, **fading
-            )
+            return BayesianPerceptron(n_features, self.activation, cov=self.prior_scale**2, **common)
         hidden = (self.units,) if self.kind == "network" else (self.units, self.units)
-        return BayesianNetwork(
-            self.n_inputs,
-            hidden,
-            activation=self.activation,
-            observation=self.observation,
-            noise=noise,
-            prior_scale=self.prior_scale,
-            **fading,
-        )
+        common["prior_scale"] = self.prior_scale
+        return BayesianNetwork(self.n_inputs, hidden, activation=self.activation, **common)
 
     def features(self, X: FloatArray) -> FloatArray:
         """What the model sees of inputs ``(n, d)``: themselves, or how near each is to every bump."""
@@ -80,7 +75,7 @@ class Learned(NamedTuple):
     n_new: int
     """Rows that were learned just now."""
     anew: bool
-    """Whether it started again from the prior."""
+    """Whether it gave up what it had learned, and started again from the prior."""
     effect: Effect | None
     """Of the last row, if it was learned just now."""
 
@@ -98,8 +93,9 @@ class Learner:
     def follow(self, recipe: Recipe, rows: Sequence[Row]) -> Learned:
         """Come to have learned exactly these rows, in this order."""
         known = len(self._rows)
-        anew = recipe != self.recipe or list(rows[:known]) != self._rows
-        if anew:
+        fits = recipe == self.recipe and list(rows[:known]) == self._rows
+        anew = not fits and known > 0
+        if not fits:
             self.recipe, self.model, known = recipe, recipe.make(), 0
             self._rows, self.predicted = [], []
         new = rows[known:]
@@ -142,4 +138,3 @@ class Learner:
         """
         assert self.recipe is not None
         return np.asarray(self.model.sample_output(self.recipe.features(X), n, 0))
-

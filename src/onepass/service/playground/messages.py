@@ -6,7 +6,7 @@ import msgspec
 
 from onepass.service.playground.scenes import SCENES, AnyRequest, View
 
-__all__ = ["MAX_SIZE", "Answer", "Failure", "WrongMessage", "catalogue", "decode", "encode"]
+__all__ = ["MAX_SIZE", "Answer", "Failure", "WrongMessageError", "catalogue", "decode", "encode"]
 
 MAX_SIZE = 1 << 16
 """Characters of a message: those of a request with as many points as are allowed are a tenth of it."""
@@ -14,7 +14,7 @@ MAX_SIZE = 1 << 16
 _NOT_KNOBS = ("scene", "id", "points", "steps")
 
 
-class WrongMessage(ValueError):
+class WrongMessageError(ValueError):
     """A message that is no request; ``id`` is the number it has, if it can be told."""
 
     def __init__(self, words: str, id: int | None) -> None:
@@ -45,7 +45,7 @@ _numbers = msgspec.json.Decoder(_Numbered)
 
 
 def decode(message: str | bytes) -> AnyRequest:
-    """Take a message apart; a `WrongMessage` says what is wrong with it, and where.
+    """Take a message apart; a `WrongMessageError` says what is wrong with it, and where.
 
     Examples
     --------
@@ -53,14 +53,14 @@ def decode(message: str | bytes) -> AnyRequest:
     [(0.5, 1.0)]
     >>> decode('{"scene": "curve", "id": 3, "units": 1000}')
     Traceback (most recent call last):
-    onepass.service.playground.messages.WrongMessage: Expected `int` <= 30 - at `$.units`
+    onepass.service.playground.messages.WrongMessageError: Expected `int` <= 20 - at `$.units`
     """
     if len(message) > MAX_SIZE:
-        raise WrongMessage(f"a message may have {MAX_SIZE:,} characters, got {len(message):,}", None)
+        raise WrongMessageError(f"a message may have {MAX_SIZE:,} characters, got {len(message):,}", None)
     try:
         return _requests.decode(message)
     except (msgspec.DecodeError, UnicodeError) as error:  # the first includes what is well-formed but not allowed
-        raise WrongMessage(str(error), _number(message)) from None
+        raise WrongMessageError(str(error), _number(message)) from None
 
 
 def _number(message: str | bytes) -> int | None:
@@ -83,7 +83,7 @@ def catalogue() -> list[dict[str, Any]]:
     >>> [scene["scene"] for scene in catalogue()]
     ['curve', 'classes', 'outliers', 'drift', 'bandit', 'merging']
     >>> catalogue()[0]["knobs"][2]["name"], catalogue()[0]["knobs"][2]["maximum"]
-    ('units', 30)
+    ('units', 20)
     """
     found = []
     for request in SCENES:

@@ -2,7 +2,7 @@
 
 import logging
 
-from onepass.service.playground.messages import Answer, Failure, WrongMessage, decode, encode
+from onepass.service.playground.messages import Answer, Failure, WrongMessageError, decode, encode
 from onepass.service.playground.scenes import SCENES, Request, Scene
 
 __all__ = ["Session"]
@@ -11,7 +11,7 @@ _log = logging.getLogger(__name__)
 
 
 class Session:
-    """Answers messages; knows nothing of the socket they come by.
+    r"""Answers messages; knows nothing of the socket they come by.
 
     Examples
     --------
@@ -19,7 +19,7 @@ class Session:
     >>> session.answer('{"scene": "curve", "id": 1, "points": [[0, 1]]}')[:57]
     '{"id":1,"view":{"says":"Point 1 at x = 0.00, y = 1.00: on'
     >>> session.answer('{"scene": "maze", "id": 2}')
-    '{"id":2,"error":"Invalid value \\'maze\\' - at `$.scene`"}'
+    '{"id":2,"error":"Invalid value \'maze\' - at `$.scene`"}'
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Session:
         """Answer a message, whatever it is; a wrong one leaves the session as it was."""
         try:
             request = decode(message)
-        except WrongMessage as error:
+        except WrongMessageError as error:
             return encode(Failure(error.id, str(error)))
         kind = type(request)
         scene = self._scenes.setdefault(kind, SCENES[kind]())

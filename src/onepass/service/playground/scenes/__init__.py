@@ -1,7 +1,7 @@
 """The scenes of the playground, one module each: what the page may ask for, and what it is shown.
 
-To add a scene, write a `Request` with its knobs and a `Scene` that answers it, put both into `SCENES`, and write a module
-of the same name in ``static/js/scenes``, which draws the view.
+To add a scene, write a `Request` with its knobs and a `Scene` that answers it, put both into `SCENES`, and write a
+module of the same name in ``static/js/scenes``, which draws the view.
 """
 
 from onepass.service.playground.knobs import Request

@@ -1,4 +1,4 @@
-"""A bandit that shows one of three offers to every visitor, sees only whether that one was taken, and has to explore."""
+"""A bandit that shows one of three offers to every visitor, sees only whether that one was taken, and explores."""
 
 from typing import Annotated, Any, Literal
 

@@ -38,8 +38,8 @@ def numbers_learned(learned: Learned, points: list[tuple[float, float]]) -> str:
     'The past has changed: 2 points were learned again from the prior, in their order.'
     """
     effect = learned.effect
-    if effect is None or learned.n_new != 1 or (learned.anew and len(points) > 1):
-        return rows_learned(learned, plural(len(points), "point"))
+    if effect is None or learned.n_new != 1 or learned.anew:
+        return rows_learned(learned, len(points))
     x, y = points[-1]
     before, after = _TWO_SIDED_95 * effect.std_before, _TWO_SIDED_95 * effect.std_after
     verb = "shrank" if after <= before else "grew"
@@ -49,14 +49,16 @@ def numbers_learned(learned: Learned, points: list[tuple[float, float]]) -> str:
     )
 
 
-def rows_learned(learned: Learned, what: str) -> str:
+def rows_learned(learned: Learned, n_rows: int) -> str:
     """Say that rows were learned, without a word about any of them."""
+    if not n_rows:
+        return "Nothing is learned yet: this is the prior, what is believed before any data."
+    what = plural(n_rows, "point")
     if learned.anew:
-        if not learned.n_new:
-            return "Nothing is learned yet: this is the prior, what is believed before any data."
-        return f"The past has changed: {what} were learned again from the prior, in their order."
+        were = "was" if n_rows == 1 else "were"
+        return f"The past has changed: {what} {were} learned again from the prior, in their order."
     if learned.n_new:
-        return f"{plural(learned.n_new, 'new point')} learned, one step each."
+        return f"{plural(learned.n_new, 'point')} learned, one step each."
     return f"Nothing new to learn: the belief of {what} stays."
 
 

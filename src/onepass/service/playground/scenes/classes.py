@@ -7,10 +7,10 @@ import numpy as np
 from msgspec import Meta
 
 from onepass._typing import FloatArray
-from onepass.service.playground.knobs import Forgetting, HiddenActivation, PriorScale, Request, Units
+from onepass.service.playground.knobs import Forgetting, HiddenActivation, HiddenUnits, PriorScale, Request
 from onepass.service.playground.learner import Learned, Learner, Recipe
 from onepass.service.playground.plane import MAX_POINTS, X_RANGE, Y_RANGE, Coordinate, floats
-from onepass.service.playground.scenes.base import Scene, View, plural, rows_learned
+from onepass.service.playground.scenes.base import Scene, View, rows_learned
 
 __all__ = ["ClassesRequest", "ClassesScene"]
 
@@ -38,7 +38,7 @@ class ClassesRequest(Request, frozen=True, kw_only=True, tag="classes"):
         ),
     ] = "perceptron"
     activation: HiddenActivation = "tanh"
-    units: Units = 12
+    units: HiddenUnits = 12
     prior_scale: PriorScale = 1.5
     wrong_labels: Annotated[
         float,
@@ -122,8 +122,8 @@ def _plane() -> FloatArray:
 
 def _says(learned: Learned, points: list[LabelledPoint]) -> str:
     effect = learned.effect
-    if effect is None or learned.n_new != 1 or (learned.anew and len(points) > 1):
-        return rows_learned(learned, plural(len(points), "point"))
+    if effect is None or learned.n_new != 1 or learned.anew:
+        return rows_learned(learned, len(points))
     x, y, label = points[-1]
     before, after = (mean if label else 1.0 - mean for mean in (effect.mean_before, effect.mean_after))
     return (

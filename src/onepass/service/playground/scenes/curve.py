@@ -24,7 +24,7 @@ class CurveRequest(NumberRequest, frozen=True, kw_only=True, tag="curve"):
             ge=0,
             le=20,
             title="Functions drawn",
-            description="Functions drawn at random from the belief: each of them may be the truth, for all that is known.",
+            description="Functions drawn at random from the belief: each may be the truth, for all that is known.",
         ),
     ] = 6
     points: Annotated[list[NumberPoint], Meta(max_length=MAX_POINTS)] = msgspec.field(default_factory=list)

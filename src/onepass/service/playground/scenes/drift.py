@@ -138,6 +138,7 @@ def _recipe(request: DriftRequest, name: str) -> Recipe:
         kind="perceptron",
         n_inputs=2,
         activation="linear",
+        noise=_NOISE,
         prior_scale=2.0,
         outliers=0.05 if request.robust else 0.0,
         forgetting=request.forgetting if name == "forgetting" else 1.0,

@@ -87,4 +87,3 @@ def _compared(difference: float | None, exact: bool) -> str:
         f"Merged, they are {difference:.2f} standard deviations away from the model that has seen all points, at most: "
         "this model is not linear, and merging it is an approximation."
     )
-

@@ -55,10 +55,9 @@ class OutliersScene(Scene):
         self._plain.follow(request.recipe(), request.points)
         learned = self._robust.follow(request.recipe(outliers=request.share), request.points)
         doubts = self._doubts(request.points)
-        n_doubted = sum(doubt > _DOUBTED for doubt in doubts)
         told = numbers_learned(learned, request.points)
         return OutliersView(
-            says=f"{told} The robust model does not believe {plural(n_doubted, 'point')}." if doubts else told,
+            says=f"{told} {_doubted(doubts)}" if doubts else told,
             plain=band_of(self._plain),
             robust=band_of(self._robust),
             doubts=doubts,
@@ -72,3 +71,9 @@ class OutliersScene(Scene):
         rows = np.array(points)
         inputs = self._robust.recipe.features(rows[:, :1])
         return [float(doubt) for doubt in self._robust.model.outlier_probability(inputs, rows[:, 1])]
+
+
+def _doubted(doubts: list[float]) -> str:
+    n_doubted = sum(doubt > _DOUBTED for doubt in doubts)
+    verdict = f"does not believe {plural(n_doubted, 'point')}" if n_doubted else "believes them all"
+    return f"The robust model {verdict}."

@@ -1,5 +1,6 @@
 """``onepass playground``: a page on which one clicks points and watches a model learn them."""
 
+import os
 import socket
 import threading
 import webbrowser
@@ -34,7 +35,8 @@ def playground(port: int | None, opens: bool) -> None:
 
         from onepass.service.playground import application
     except ModuleNotFoundError as error:
-        raise click.ClickException(f"{error.name} is not installed: pip install 'onepass[serve]'.") from None
+        package = str(error.name).partition(".")[0]
+        raise click.ClickException(f"{package} is not installed: pip install 'onepass[serve]'.") from None
     listener = _listen(port)
     address = f"http://{_HOST}:{listener.getsockname()[1]}/playground"
     click.echo(f"address: {address}")
@@ -51,7 +53,8 @@ def _listen(port: int | None) -> socket.socket:
         return _bound(_PORT if port is None else port)
     except OSError as error:
         if port is not None:
-            raise click.ClickException(f"port {port} can't be used: {error.strerror}; choose another one.") from None
+            reason = os.strerror(error.errno or 0)
+            raise click.ClickException(f"port {port} can't be used: {reason}; choose another one.") from None
         return _bound(0)
 
 

@@ -51,7 +51,10 @@ class Page:
 
     def press(self, label: str) -> None:
         (button,) = [one for one in self.all("button") if label in (one.text, one.get_attribute("aria-label"))]
+        before = self.fragment
         button.click()
+        if label in ("Undo", "Redo"):  # the browser takes its time
+            wait_until(lambda: self.fragment != before, f"the page to {label}", 30)
         self.rest()
 
     @property
@@ -183,6 +186,30 @@ def test_steps_are_undone_and_done_again(page: Page) -> None:
     assert len(page.all(".point")) == 4
 
 
+def test_a_link_of_the_tour_is_a_step_that_can_be_undone(page: Page) -> None:
+    page.open(LINE)
+    page.find("#tour a").click()
+    page.rest()
+    assert page.points == []
+    page.find("nav a[href*=outliers]").click()
+    page.rest()
+    assert page.find("#title").text.startswith("Outliers")
+    page.press("Undo")
+    page.press("Undo")
+    assert page.fragment == LINE
+    assert len(page.all(".point")) == 3
+    page.press("Redo")
+    assert page.points == []
+
+
+def test_the_link_to_the_plot_keeps_what_one_sees(page: Page) -> None:
+    page.open(LINE)
+    page.keys(Keys.TAB)
+    page.keys(Keys.ENTER)
+    assert page.driver.switch_to.active_element.get_attribute("id") == "main"
+    assert page.fragment == LINE
+
+
 @pytest.mark.parametrize("scene", SCENES)
 def test_a_link_reproduces_what_one_sees(page: Page, scene: str) -> None:
     page.open(f"scene={scene}")
@@ -225,6 +252,7 @@ def test_everything_can_be_done_by_keys(page: Page) -> None:
 def test_the_table_moves_marks_and_removes_points(page: Page) -> None:
     page.open("scene=classes&points=1,0.5,1;-1,0,0")
     page.find("#table summary").click()
+    wait_until(lambda: bool(page.all("td")), "the table", 30)
     cell = page.find("[aria-label='x of point 1']")
     cell.send_keys(Keys.CONTROL, "a")
     cell.send_keys("2", Keys.ENTER)
@@ -331,8 +359,8 @@ const ground = (one) => {
   }
   return [255, 255, 255];
 };
-const texts = "h1 span, nav a, #lead p, button:enabled, .knob label, output, #tour li, #tour a, #status, dt, dd, summary";
-for (const one of document.querySelectorAll(`${texts}, footer p`)) {
+const texts = "h1 span, nav a, #lead p, button:enabled, .knob label, output, #tour li, #tour a, #status, dt, dd";
+for (const one of document.querySelectorAll(`${texts}, summary, footer p`)) {
   if (one.checkVisibility()) found[one.outerHTML.slice(0, 80)] = [colour(getComputedStyle(one).color), ground(one)];
 }
 return found;

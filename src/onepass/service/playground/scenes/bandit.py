@@ -48,7 +48,7 @@ class BanditRequest(Request, frozen=True, kw_only=True, tag="bandit"):
             description="How much of the uncertainty counts: 0 never explores.",
             extra_json_schema={"when": {"policy": ["thompson"]}},
         ),
-    ] = 1.0
+    ] = 0.5
     level: Annotated[
         float,
         Meta(

@@ -41,12 +41,10 @@ def numbers_learned(learned: Learned, points: list[tuple[float, float]]) -> str:
     if effect is None or learned.n_new != 1 or learned.anew:
         return rows_learned(learned, len(points))
     x, y = points[-1]
-    before, after = _TWO_SIDED_95 * effect.std_before, _TWO_SIDED_95 * effect.std_after
-    verb = "shrank" if after <= before else "grew"
-    return (
-        f"Point {len(points)} at x = {x:.2f}, y = {y:.2f}: one step, and the band there {verb} from ±{before:.2f} to "
-        f"±{after:.2f}."
-    )
+    before, after = (f"±{_TWO_SIDED_95 * std:.2f}" for std in (effect.std_before, effect.std_after))
+    shrank = effect.std_after < effect.std_before
+    change = f"{'shrank' if shrank else 'grew'} from {before} to {after}" if before != after else f"stayed at {after}"
+    return f"Point {len(points)} at x = {x:.2f}, y = {y:.2f}: one step, and the band there {change}."
 
 
 def rows_learned(learned: Learned, n_rows: int) -> str:

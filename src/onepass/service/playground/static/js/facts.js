@@ -44,7 +44,7 @@ export function shares(entries) {
     const tall = Math.max(share * (height - 18), 1);
     return [
       svg("rect", { x: i * step + 4, width: step - 8, y: height - 16 - tall, height: tall, class: "band solid green" }),
-      svg("text", { x: (i + 0.5) * step, y: height - 3, "text-anchor": "middle", "font-size": 11, fill: "currentColor" }, name),
+      svg("text", { x: (i + 0.5) * step, y: height - 3, "text-anchor": "middle", "font-size": 10.5, "font-weight": 400, fill: "currentColor" }, name),
     ];
   });
   const words = entries.map(([name, share]) => `${name}: ${percent(share)}`).join("; ");

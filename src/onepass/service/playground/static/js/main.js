@@ -51,16 +51,15 @@ function update(change, { push = true, atOnce = false } = {}) {
   else writing = setTimeout(() => writeAddress(false), WRITE_AFTER);
 }
 
-let deepest = 0; // step that can be done again
-
-/** How many steps can be taken back. */
-const depth = () => history.state?.depth ?? 0;
+// Every address of the history has its number, by which "Undo" and "Redo" know whether there is one to go to.
+let depth = history.state?.depth ?? 0;
+let deepest = depth;
 
 function writeAddress(push) {
   const written = `#${format(state, scene())}`;
   if (written === location.hash) return;
-  if (push) deepest = depth() + 1;
-  history[push ? "pushState" : "replaceState"]({ depth: push ? deepest : depth() }, "", written);
+  if (push) deepest = depth += 1;
+  history[push ? "pushState" : "replaceState"]({ depth }, "", written);
   showActions();
 }
 
@@ -207,6 +206,10 @@ function onKnob(name, value, isLast) {
 
 byId("defaults").addEventListener("click", () => update({ knobs: defaults(scene()) }));
 byId("table").addEventListener("toggle", showPoints);
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault(); // its fragment would take the place of the state
+  byId("main").focus();
+});
 document.querySelector("form").addEventListener("submit", (event) => event.preventDefault());
 
 // Buttons above the plot.
@@ -250,8 +253,8 @@ function showActions() {
   remove.textContent = selected === null ? "Remove last" : `Remove point ${selected + 1}`;
   remove.disabled = clear.disabled = state.points.length === 0;
   playing.textContent = isPlaying ? "Pause" : "Play";
-  undo.disabled = depth() === 0;
-  redo.disabled = depth() >= deepest;
+  undo.disabled = depth === 0;
+  redo.disabled = depth >= deepest;
 }
 
 async function copyLink() {
@@ -292,9 +295,12 @@ function pause() {
 // From the address to the state.
 
 function follow() {
-  const named = new URLSearchParams(location.hash.slice(1));
-  if (state && !named.has("scene")) return; // an anchor of the page
   isPlaying = false;
+  if (!history.state) {
+    if (state) deepest = depth += 1; // a link was followed: one step more
+    history.replaceState({ depth }, "");
+  }
+  ({ depth } = history.state);
   apply(parse(location.hash, scenes));
 }
 

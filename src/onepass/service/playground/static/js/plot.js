@@ -2,7 +2,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const NARROW = 500; // pixels: a phone held upright
-const MARGIN = { left: 42, right: 10, top: 8, bottom: 24 };
+const MARGIN = { left: 42, right: 16, top: 8, bottom: 24 };
 
 /** Make an SVG element. */
 export function svg(name, attributes = {}, ...children) {

@@ -58,7 +58,7 @@ export default {
     const misses = view.tracks.map((track) => [`Distance from the truth: ${NAMES[track.name]}`, number(track.miss)]);
     const rates = Object.entries(view.rates)
       .sort(([one], [other]) => (one === "prior") - (other === "prior") || Number(one) - Number(other))
-      .map(([rate, share]) => [{ prior: "starts anew", "0.0": "none", "1e-05": "0.00001" }[rate] ?? rate, share]);
+      .map(([rate, share]) => [{ prior: "anew", "0.0": "none", "1e-05": "0.00001" }[rate] ?? rate, share]);
     return [...misses, ["How fast the world moves, as the third believes", shares(rates)]];
   },
 };

@@ -1,6 +1,7 @@
 """The page in a real browser: clicked, dragged, typed into, undone, linked to, and looked at on a phone."""
 
 import re
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from selenium.webdriver.support.select import Select
 from onepass import BayesianPerceptron
 from onepass.service.playground import application
 from onepass.service.playground.messages import catalogue
+from onepass.service.playground.session import Session
 from tests.helpers.app_server import served
 from tests.helpers.browser import console_errors, driven_browser, emulate, needs_driver
 from tests.helpers.waiting import wait_until
@@ -130,10 +132,16 @@ def test_the_band_is_drawn_where_the_library_has_it(page: Page) -> None:
     page.open(f"{LINE}&draws=0")
     model = BayesianPerceptron(1, "linear", noise=0.04).learn([[-2.0], [-1.0], [1.0]], [-1.0, -0.5, 0.4])
     seen = model.predict(np.linspace(-3.0, 3.0, 121)[:, None])
-    path = str(page.find("path.line.blue").get_attribute("d"))
-    drawn = np.array([float(pair.split(",")[1]) for pair in path[1:].split("L")])
-    top, bottom = (float(str(page.find("clipPath rect").get_attribute(name))) for name in ("y", "height"))
-    np.testing.assert_allclose(top + bottom * (3.0 - seen.mean) / 6.0, drawn, atol=0.06)
+    std, total = seen.var**0.5, (seen.var + 0.04) ** 0.5
+    for kind, wanted in {
+        ".line.blue": seen.mean,
+        ".band.blue:not(.total)": np.concatenate([seen.mean + 1.96 * std, (seen.mean - 1.96 * std)[::-1]]),
+        ".band.total": np.concatenate([seen.mean + 1.96 * total, (seen.mean - 1.96 * total)[::-1]]),
+    }.items():
+        path = str(page.find(f".plot path{kind}").get_attribute("d"))
+        drawn = np.array([float(pair.split(",")[1]) for pair in path.strip("MZ").split("L")])
+        top, height = (float(str(page.find("clipPath rect").get_attribute(name))) for name in ("y", "height"))
+        np.testing.assert_allclose(top + height * (3.0 - wanted) / 6.0, drawn, atol=0.06)
 
 
 def test_a_knob_answers_at_once_and_shows_only_what_matters(page: Page) -> None:
@@ -173,6 +181,40 @@ def test_a_point_is_dragged_and_removed(page: Page) -> None:
     page.press("Clear")
     assert page.points == []
     assert "this is the prior" in page.status
+
+
+def test_a_finger_adds_and_drags_points(page: Page) -> None:
+    emulate(page.driver, 375, 800)
+    page.driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
+    try:
+        page.open(LINE)
+        plot = page.find(".plot svg")
+        page.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", plot)
+        middle = page.driver.execute_script(_MIDDLE, plot)
+        touch(page, middle)
+        assert len(page.points) == 4
+        x, y = page.points[3]
+        assert abs(x) < 0.3
+        touch(page, middle, [middle[0] + 30, middle[1] + 10], [middle[0] + 60, middle[1] + 20])
+        assert len(page.points) == 4
+        assert page.points[3][0] > x + 0.5
+        assert page.points[3][1] < y
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
+
+
+_MIDDLE = (
+    "const box = arguments[0].getBoundingClientRect(); return [box.left + box.width / 2, box.top + box.height / 2]"
+)
+
+
+def touch(page: Page, start: list[float], *moves: list[float]) -> None:
+    """Put a finger down, move it, and lift it."""
+    kinds = [("touchStart", [start]), *(("touchMove", [place]) for place in moves), ("touchEnd", [])]
+    for kind, places in kinds:
+        touches = [{"x": x, "y": y} for x, y in places]
+        page.driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": touches})
+    page.rest()
 
 
 def test_steps_are_undone_and_done_again(page: Page) -> None:
@@ -319,6 +361,30 @@ def test_the_page_comes_back_when_the_server_does(browser: WebDriver) -> None:
     with served(application(), int(address.rpartition(":")[2])):
         page.rest()
         assert len(page.all(".point")) == 4
+        assert page.status == "4 points learned, one step each."
+    console_errors(browser)  # which tell of the connection that was lost
+
+
+def test_what_was_asked_and_not_answered_is_asked_again(browser: WebDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    emulate(browser)
+    asked, go_on = threading.Event(), threading.Event()
+
+    def never(_: Session, message: str | bytes) -> str:
+        asked.set()
+        go_on.wait(60)
+        return "nobody listens any more"
+
+    with served(application()) as address:
+        page = Page(browser, address)
+        page.open(LINE)
+        with monkeypatch.context() as stuck:
+            stuck.setattr(Session, "answer", never)
+            page.driver.execute_script("document.querySelector('#actions button').click()")
+            assert asked.wait(60)
+        threading.Timer(1.0, go_on.set).start()  # by then the page has been told that the server goes
+    wait_until(lambda: "connection" in page.status, "the page to miss the server", 30)
+    with served(application(), int(address.rpartition(":")[2])):
+        page.rest()
         assert page.status == "4 points learned, one step each."
     console_errors(browser)  # which tell of the connection that was lost
 

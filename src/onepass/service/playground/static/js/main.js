@@ -217,7 +217,7 @@ document.querySelector("form").addEventListener("submit", (event) => event.preve
 const button = (label, click, attributes = {}) => make("button", { type: "button", ...attributes, click }, label);
 const undo = button("↶", () => history.back(), { class: "icon", "aria-label": "Undo", title: "Undo" });
 const redo = button("↷", () => history.forward(), { class: "icon", "aria-label": "Redo", title: "Redo" });
-const remove = button("Remove last", () => pointActions.remove(stage.layer.selected ?? state.points.length - 1));
+const remove = button("Remove last", () => pointActions.remove(stage.layer.selected ?? state.points.length - 1), { class: "steady" });
 const clear = button("Clear", () => update({ points: [] }));
 const playing = button("Play", () => (isPlaying ? pause() : start()), { class: "main" });
 

@@ -250,7 +250,8 @@ function runButtons({ fast, most }) {
 /** Bring the buttons up to date. */
 function showActions() {
   const selected = stage.layer?.selected ?? null;
-  remove.textContent = selected === null ? "Remove last" : `Remove point ${selected + 1}`;
+  remove.textContent = selected === null ? "Remove last" : `Remove #${selected + 1}`;
+  remove.ariaLabel = selected === null ? null : `Remove point ${selected + 1}`;
   remove.disabled = clear.disabled = state.points.length === 0;
   playing.textContent = isPlaying ? "Pause" : "Play";
   undo.disabled = depth === 0;

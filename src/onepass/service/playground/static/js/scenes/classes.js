@@ -33,7 +33,7 @@ export default {
   ],
   actions: [
     {
-      label: "Add ten points",
+      label: "Add ten",
       run({ state, update }) {
         const n = state.points.length;
         update({ points: [...state.points, ...Array.from({ length: 10 }, (_, i) => moon(n + i))].slice(0, 200) });

@@ -49,7 +49,7 @@ class BanditModel(Served):
         }
 
     def keep_in(
-        self, append: Callable[[str, str, dict[str, Any], bytes], None], next_number: Callable[[], int]
+        self, append: Callable[[str, str, dict[str, Any], bytes], object], next_number: Callable[[], int]
     ) -> None:
         """Have every change appended as an event before it counts."""
         self.model.keep_in(_Journal(append, next_number))
@@ -61,7 +61,7 @@ class BanditModel(Served):
 
 class _Journal:
     def __init__(
-        self, append: Callable[[str, str, dict[str, Any], bytes], None], next_number: Callable[[], int]
+        self, append: Callable[[str, str, dict[str, Any], bytes], object], next_number: Callable[[], int]
     ) -> None:
         self._append, self._next = append, next_number
 

@@ -232,16 +232,24 @@ EXAMPLES: dict[str, Example] = {
     "new table of classes": Example(lambda: described({"labels": ["no", "yes"]}), table_row, word),
     "new table of a network": Example(lambda: described({"labels": [0, 1, 2]}, hidden=[4]), table_row, of_three),
     # Estimators.
-    "regressor": Example(lambda: fitted(Regressor(), number), numbers, number),
+    "regressor": Example(lambda: fitted(Regressor(warm_up=20), number), numbers, number),
     "regressor that warms up": Example(lambda: fitted(Regressor(warm_up=40), number), numbers, number),
-    "regressor of gaps": Example(lambda: fitted(Regressor(missing="mean"), number), gappy, number),
-    "regressor of counts": Example(lambda: fitted(Regressor(activation="exp"), count), numbers, count),
-    "regressor of several priors": Example(lambda: fitted(Regressor(prior_scale="auto"), number), numbers, number),
-    "classifier": Example(lambda: fitted(Classifier(), label), numbers, label),
-    "classifier of three": Example(lambda: fitted(Classifier(), of_three), numbers, of_three),
-    "network regressor": Example(lambda: fitted(MLP((5,), covariance="kronecker"), number), numbers, number),
-    "network regressor of several": Example(lambda: fitted(MLP((5,), members=2), number), numbers, number),
-    "network classifier": Example(lambda: fitted(MLPClasses((5,), drift="auto"), of_three), numbers, of_three),
+    "regressor of gaps": Example(lambda: fitted(Regressor(missing="mean", warm_up=20), number), gappy, number),
+    "regressor of counts": Example(
+        lambda: fitted(Regressor(activation="exp", standardize=False), count), numbers, count
+    ),
+    "regressor of several priors": Example(
+        lambda: fitted(Regressor(prior_scale="auto", standardize=False), number), numbers, number
+    ),
+    "classifier": Example(lambda: fitted(Classifier(standardize=False), label), numbers, label),
+    "classifier of three": Example(lambda: fitted(Classifier(warm_up=20), of_three), numbers, of_three),
+    "network regressor": Example(
+        lambda: fitted(MLP((5,), covariance="kronecker", warm_up=20), number), numbers, number
+    ),
+    "network regressor of several": Example(lambda: fitted(MLP((5,), members=2, warm_up=20), number), numbers, number),
+    "network classifier": Example(
+        lambda: fitted(MLPClasses((4,), drift="auto", warm_up=20), of_three), numbers, of_three
+    ),
     # Models.
     "perceptron": Example(lambda: fitted(Perceptron(3, "linear", noise="learn"), number), numbers, number),
     "new perceptron": Example(lambda: Perceptron(3, "linear", noise=0.5), numbers, number),

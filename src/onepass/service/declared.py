@@ -18,6 +18,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from onepass.decisions.bandit import ContextualBandit
 from onepass.files.checkpoint import to_bytes
 from onepass.service.errors import ProblemError
+from onepass.service.served.values import texts_of
 from onepass.service.wire import Declared, Scalar
 from onepass.tables.columns.boolean import Boolean
 from onepass.tables.columns.category import Category, Hashed
@@ -183,16 +184,19 @@ def declared_content(declared: Declared) -> bytes:
     try:
         return to_bytes(_MADE[given[0]](declared))
     except SchemaError as error:
-        field = "options" if error.setting is None else f"options.{error.setting}"
+        field = {None: given[0], "target": "target"}.get(error.setting, f"options.{error.setting}")
         raise ProblemError(422, "bad description", str(error), field=field) from None
     except StreamError as error:
         raise ProblemError(422, "bad description", str(error), field=given[0]) from None
     except ValueError as error:
-        field = "bandit" if given == ["bandit"] else "options"
-        named = re.match(r"\w+", str(error))
-        own = named is not None and named[0] in {*_RowsOptions.__struct_fields__, *_Bandit.__struct_fields__}
-        field = f"{field}.{named[0]}" if own and named is not None else given[0]
-        raise ProblemError(422, "bad description", str(error), field=field) from None
+        raise ProblemError(422, "bad description", str(error), field=_blamed(str(error), given[0])) from None
+
+
+def _blamed(words: str, part: str) -> str:
+    """The field that an error of the library is about: it begins with the name of an argument."""
+    kind, place = (_Bandit, "bandit") if part == "bandit" else (_RowsOptions, "options")
+    name = words.split("=", 1)[0].split(" ", 1)[0]
+    return f"{place}.{name}" if name in kind.__struct_fields__ else part
 
 
 def _checked(given: Any, kind: Any, field: str) -> Any:
@@ -244,11 +248,17 @@ def _inferred(declared: Declared, file: str, options: SchemaOptions) -> TabularM
 def _from_columns(declared: Declared) -> TabularModel:
     options = _given(_checked(declared.options, _SettingsOptions, "options"))
     columns = _checked([_with_kind(one, "number") for one in declared.columns or ()], _Columns, "columns")
-    target = _described_target(declared.target).target()
+    described = _described_target(declared.target)
+    _check_names(columns, described, options)
+    for i, column in enumerate(columns):
+        if isinstance(column, _CategoryColumn):
+            _check_distinct(column.values, f"columns[{i}].values")
+    if isinstance(described, _ClassTarget):
+        _check_distinct(described.labels, "target.labels")
+    target = described.target()
     norm = 4.0 if isinstance(target, ClassTarget) else 0.5  # see onepass.tables.schema
     encoded = [column.column(norm) for column in columns]
     encoded.sort(key=lambda column: isinstance(column, Text))  # texts are the last of an encoding
-    _check_names(encoded, target, options)
     encoding = Encoding(tuple(encoded), {})
     if encoding.texts:
         options.setdefault("covariance", "diagonal")
@@ -275,29 +285,34 @@ def _with_kind(given: Mapping[str, Any], kind: str) -> dict[str, Any]:
     return {"kind": kind, **given}
 
 
-def _check_names(columns: list[Column], target: Target, options: Mapping[str, Any]) -> None:
-    roles = [options[name] for name in ("by", "weight") if options.get(name) is not None]
-    names = [column.name for column in columns]
-    if not names:
+def _check_names(columns: list[Any], target: Any, options: Mapping[str, Any]) -> None:
+    """Refuse names that mean two things."""
+    if not columns:
         raise ProblemError(422, "bad value", "there are no columns", field="columns")
-    for i, name in enumerate(names):
-        if name in (target.name, *roles, *names[:i]):
-            raise ProblemError(422, "bad value", f"there are two columns {name!r}", field="columns")
-    if target.name in roles:
-        raise ProblemError(422, "bad value", f"{target.name!r} is the target and a column as well", field="target.name")
+    given = [("target.name", target.name), *((f"columns[{i}].name", one.name) for i, one in enumerate(columns))]
+    given += [(f"options.{role}", options[role]) for role in ("by", "weight") if options.get(role) is not None]
+    met: dict[str, str] = {}
+    for field, name in given:
+        if name in met:
+            raise ProblemError(422, "bad value", f"{name!r} is the name of {met[name]} already", field=field)
+        met[name] = field
+
+
+def _check_distinct(values: list[Any], field: str) -> None:
+    texts = _texts(values)
+    if None in texts or len(set(texts)) < len(texts):
+        raise ProblemError(
+            422, "bad value", f"all must be there, and differ from each other, got {list(texts)[:8]}", field=field
+        )
 
 
 def _texts(values: list[Scalar]) -> tuple[str, ...]:
-    from onepass.service.served.values import texts_of
-
-    found = texts_of(values).to_pylist()
-    if None in found or len(set(found)) < len(found):
-        raise ValueError(f"values and labels must differ from each other, and none may be missing, got {found[:8]}")
-    return tuple(found)
+    return tuple(texts_of(values).to_pylist())
 
 
 def _bandit(declared: Declared) -> ContextualBandit:
     given = _given(_checked(declared.bandit, _Bandit, "bandit"))
+    _check_distinct(list(given["arms"]), "bandit.arms")
     return ContextualBandit(given.pop("arms"), given.pop("n_features"), **given)
 
 

@@ -22,6 +22,7 @@ from onepass.service.operations import (
     Reward,
     Rollback,
     Shadow,
+    checked_candidate,
 )
 from onepass.service.predictor import Predictor, Published
 from onepass.service.rows import Rows
@@ -242,7 +243,8 @@ class HostedModel:
 
     async def set_shadow(self, content: bytes) -> dict[str, Any]:
         """Let a candidate learn the same stream."""
-        found: dict[str, Any] = await self._ask(Shadow(content))
+        sound = await asyncio.to_thread(checked_candidate, content)  # an event is written for good
+        found: dict[str, Any] = await self._ask(Shadow(sound))
         return found
 
     async def drop_shadow(self) -> None:

@@ -17,12 +17,13 @@ from onepass._typing import FloatArray
 from onepass.decisions.choice import Pending
 from onepass.decisions.journal import change_of
 from onepass.decisions.ledger import UnknownDecision
+from onepass.files.checkpoint import CheckpointError, from_bytes
 from onepass.files.events import Event
 from onepass.service.errors import ProblemError
 from onepass.service.journal import own_key
 from onepass.service.learner import Learner, Prepared, read_inputs, read_label, table_bytes
 from onepass.service.rows import Rows
-from onepass.service.served import BanditModel, RowModel, RowNumbers, serve
+from onepass.service.served import BanditModel, RowModel, RowNumbers, Served, serve
 from onepass.service.served.base import answers, not_for
 from onepass.service.served.values import raise_first
 from onepass.service.wire import (
@@ -50,6 +51,8 @@ __all__ = [
     "Reward",
     "Rollback",
     "Shadow",
+    "checked_candidate",
+    "checked_content",
     "digest",
     "prepare",
 ]
@@ -456,10 +459,20 @@ def _check_candidate(desk: Desk) -> None:
 
 def checked_content(content: bytes) -> bytes:
     """A model file that can be served, or a problem."""
-    from onepass.files.checkpoint import CheckpointError, from_bytes
+    _served(content)
+    return content
 
+
+def checked_candidate(content: bytes) -> bytes:
+    """A model file that can learn in the shadow of another, or a problem."""
+    candidate = _served(content)
+    if not isinstance(candidate, RowModel):
+        raise not_for(candidate.kind, "the shadow of another model")
+    return content
+
+
+def _served(content: bytes) -> Served:
     try:
-        serve(from_bytes(content))
+        return serve(from_bytes(content))
     except CheckpointError as error:
         raise ProblemError(422, "not a model file", str(error)) from None
-    return content

@@ -13,13 +13,28 @@ from scipy.special import ndtr
 
 from onepass._typing import FloatArray
 from onepass.estimators.batch import PredictedRows
-from onepass.evaluation.metrics import ClassPredictions, Curve, NumberPredictions, Task
+from onepass.evaluation.metrics import (
+    Accuracy,
+    BrierScore,
+    ClassPredictions,
+    Coverage95,
+    Curve,
+    LogLikelihood,
+    LogLoss,
+    MeanAbsoluteError,
+    NumberPredictions,
+    PredictedStd,
+    RootMeanSquaredError,
+    Task,
+)
 from onepass.files.events import Event
 
 __all__ = ["Scores"]
 
 _NUMBERS = ("log_likelihood", "mse", "mae", "coverage_95", "std")
 _CLASSES = ("log_loss", "accuracy", "brier", "confidence")
+_OF_NUMBERS = (LogLikelihood, RootMeanSquaredError, MeanAbsoluteError, Coverage95, PredictedStd)
+_OF_CLASSES = (LogLoss, Accuracy, BrierScore)
 _BINS = 20
 _ALARMS = 100  # that are kept
 _SURE, _CALM = 0.5, 0.1  # probability from which on an alarm is raised, and below which a change is over
@@ -44,11 +59,10 @@ class Scores:
     def update(self, rows: NumberPredictions | ClassPredictions) -> None:
         """Score rows that have been learned; those of a warm-up, which have no prediction, don't count."""
         if isinstance(rows, ClassPredictions):
-            numbers = np.column_stack([rows.surprise, rows.is_right, rows.squared_error, rows.of_best])
+            numbers = np.column_stack([*(metric.per_row(rows) for metric in _OF_CLASSES), rows.of_best])
             predicted, observed = rows.of_best, np.asarray(rows.is_right, dtype=np.float64)
         else:
-            std = rows.z * 0.0 if rows.std is None else rows.std
-            numbers = np.column_stack([rows.log_density, rows.error**2, np.abs(rows.error), rows.inside(0.95), std])
+            numbers = np.column_stack([metric.per_row(rows) for metric in _OF_NUMBERS])
             predicted = observed = ndtr(rows.z)
         sound = np.isfinite(numbers).all(axis=1)
         if not sound.all():

@@ -25,6 +25,7 @@ from onepass.service.wire import Inputs, Scalar
 from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.number import FARTHEST, Number
 from onepass.tables.columns.values import describe_type, is_numeric, plain
+from onepass.tables.explanation import Explanation
 from onepass.tables.model import TabularModel
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
 
@@ -108,6 +109,30 @@ class EstimatorRows(TableRows):
         predicted: PredictedRows = self.model.predict_then_learn_encoded(rows.X, y)
         self._table.n_rows = self.n_seen
         return predicted
+
+    @property
+    def _is_explained(self) -> bool:
+        """Whether zeros are an average row: an estimator that takes numbers as they are expects them scaled."""
+        return not self.model.standardize and not self._allows_missing
+
+    def explain(self, rows: RowNumbers) -> tuple[str, Explanation]:
+        """What each number adds to the prediction of an average row."""
+        if not self._is_explained:
+            raise ProblemError(
+                409,
+                "not for this model",
+                f"a {type(self.model).__name__} as it is can't explain predictions: serve the model of a table "
+                "(onepass fit), which knows its columns",
+            )
+        return super().explain(rows)
+
+    def weights(self) -> dict[str, list[Any]]:
+        """What each number does, where that can be said."""
+        return super().weights() if self._is_explained else {}
+
+    def facts(self) -> dict[str, str]:
+        """What the model is, in words."""
+        return {"model": repr(self.model), "rows learned": f"{self.n_seen:,}"}
 
     def published(self) -> Self:
         """A copy that nobody changes."""

@@ -13,12 +13,13 @@ from onepass._typing import FloatArray
 from onepass.estimators import FleetEstimator
 from onepass.estimators.batch import PredictedRows
 from onepass.likelihoods.counts import COUNT_NAMES
+from onepass.models.drifting import DriftingNetwork, DriftingPerceptron
 from onepass.models.ensemble import BayesianCommittee
 from onepass.models.fleet import PerceptronFleet
 from onepass.models.network import BayesianNetwork
 from onepass.models.perceptron import BayesianPerceptron, Prediction, RowScores
 from onepass.service.errors import ProblemError
-from onepass.service.served.base import Bad, RowModel, RowNumbers
+from onepass.service.served.base import Bad, RowNumbers
 from onepass.service.served.estimator import EstimatorRows, table_of_numbers
 from onepass.service.served.values import check_columns, raise_first
 from onepass.service.wire import Inputs
@@ -26,6 +27,8 @@ from onepass.tables.columns.values import as_texts
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
 
 __all__ = ["FleetRows", "PlainRows"]
+
+_MODELS = (BayesianPerceptron, DriftingPerceptron, BayesianNetwork, DriftingNetwork, BayesianCommittee)
 
 
 class _Face:
@@ -132,7 +135,7 @@ class PlainRows(EstimatorRows):
     @classmethod
     def accepts(cls, model: Any) -> bool:
         """Whether it is such a model."""
-        return isinstance(model, BayesianPerceptron | BayesianNetwork | BayesianCommittee)
+        return type(model) in _MODELS  # a network that learns by other rules is of a class below one of these
 
     @property
     def n_seen(self) -> int:
@@ -145,9 +148,9 @@ class PlainRows(EstimatorRows):
         predicted: PredictedRows = self._face.predict_then_learn_encoded(rows.X, y, **given)
         return predicted
 
-    explain = RowModel.explain  # there is no average row to compare with
-    weights = RowModel.weights
-    facts = RowModel.facts
+    @property
+    def _is_explained(self) -> bool:
+        return False  # who knows what an average row is
 
 
 class FleetRows(PlainRows):

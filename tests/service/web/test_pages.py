@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +28,17 @@ def routes():
 
 
 @pytest.fixture
-def with_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Served:
+def with_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     """An application where a page is installed."""
     folder = tmp_path / "installed"
     folder.mkdir()
     (folder / "page.py").write_text(PAGE)
     monkeypatch.setattr(onepass.service, "__path__", [str(folder), *onepass.service.__path__])
-    monkeypatch.delitem(sys.modules, "onepass.service.page", raising=False)
-    found = Served(tmp_path)
-    monkeypatch.delitem(sys.modules, "onepass.service.page", raising=False)
-    return found
+    for name in [name for name in sys.modules if name.startswith("onepass.service.page")]:  # the real one comes back
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(onepass.service, "page", None, raising=False)
+    yield Served(tmp_path)
+    del sys.modules["onepass.service.page"]
 
 
 def test_a_page_is_open_to_all_and_keeps_its_own_headers(with_page: Served) -> None:

@@ -11,12 +11,12 @@ from onepass.files.lock import LockedError
 from onepass.service.errors import ProblemError
 from onepass.service.settings import ServiceSettings
 from onepass.service.state import ServiceState
-from onepass.service.wire import Declared, LabelRequest, LearnRequest, PredictRequest
+from onepass.service.wire import Declared, Inputs, LabelRequest, LearnRequest, PredictRequest
 from tests.helpers.postgres_server import PostgresServer, installed, running
 
 pytestmark = pytest.mark.skipif(installed() is None, reason="no PostgreSQL server is installed")
 SPEED = Declared(rows=[{"x": i % 7, "y": i % 5} for i in range(30)], target="y", options={"task": "regression"})
-ROW = {"x": 1.0}
+ROW: Inputs = {"x": 1.0}
 
 
 @pytest.fixture(scope="module")

@@ -89,7 +89,9 @@ def _check_unused(store: EventLog, name: str) -> None:
     """Refuse a stream whose events a new bandit can't go on from."""
     if store.last(name):
         raise EventStoreError(
-            EINVAL, f"the stream {name!r} has events but no sound snapshot of a bandit that they belong to", store.address
+            EINVAL,
+            f"the stream {name!r} has events but no sound snapshot of a bandit that they belong to",
+            store.address,
         )
 
 

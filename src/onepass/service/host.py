@@ -22,11 +22,13 @@ from onepass.service.operations import (
     Reward,
     Rollback,
     Shadow,
+    checked_candidate,
 )
 from onepass.service.predictor import Predictor, Published
 from onepass.service.rows import Rows
 from onepass.service.served import BanditModel, RowModel
 from onepass.service.served.base import not_for
+from onepass.service.served.values import raise_first
 from onepass.service.settings import ServiceSettings
 from onepass.service.wire import (
     DecideRequest,
@@ -241,7 +243,8 @@ class HostedModel:
 
     async def set_shadow(self, content: bytes) -> dict[str, Any]:
         """Let a candidate learn the same stream."""
-        found: dict[str, Any] = await self._ask(Shadow(content))
+        sound = await asyncio.to_thread(checked_candidate, content)  # an event is written for good
+        found: dict[str, Any] = await self._ask(Shadow(sound))
         return found
 
     async def drop_shadow(self) -> None:
@@ -336,11 +339,7 @@ def _predict_rows(published: Published, rows: Rows, level: float) -> dict[str, A
         numbers, _ = model.read_table(rows.table, learn=False)
     else:
         numbers, bad = model.read([one["x"] for one in rows.records], [one.get("key") for one in rows.records])
-        if bad:
-            first = min(bad)
-            raise ProblemError(
-                422, bad[first].title, f"row {first}: {bad[first].detail}", field=f"rows[{first}].{bad[first].field}"
-            )
+        raise_first(bad)
     return {**model.predict(numbers, level), "version": published.version}
 
 

@@ -162,6 +162,12 @@ def test_flipped_bytes_are_read_or_refused_and_crash_nothing(flips: list[tuple[i
     assert problem is None or problem.status in (400, 413, 415, 422)
 
 
+def test_a_name_of_a_column_that_is_no_text_is_refused() -> None:
+    content = stream(pa.table({"kilometres": [1.0]})).replace(b"kilometres", b"kilo\xffetres")
+    with pytest.raises(ProblemError, match="Arrow"):
+        read_batch(content, 1000)
+
+
 @given(st.binary(max_size=300))
 def test_any_bytes_are_a_stream_or_refused(content: bytes) -> None:
     with pytest.raises(ProblemError):

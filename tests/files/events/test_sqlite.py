@@ -49,7 +49,7 @@ def test_an_append_never_slips_into_the_transaction_of_another_thread(
     store: EventStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It waits, and then has one of its own: between looking for the last number and using it nobody else writes."""
-    last, within = SQLiteDatabase.last, set()
+    last, within = SQLiteDatabase.last, set[bool]()
 
     def watched(database: SQLiteDatabase, stream: str) -> int:
         within.add(database._in_transaction())
@@ -365,8 +365,7 @@ def test_the_loss_of_the_last_event_is_noticed(store: EventStore, statement: str
     """No later number and no snapshot shows it, and the index by which events are found has no checksum."""
     fill(store, 3)
     fill(store, 2, "other")
-    connection = store._database._connection
-    assert connection is not None
+    connection = store._database._connection  # type: ignore[attr-defined]
     connection.execute(f"{statement}{' AND' if 'WHERE' in statement else ' WHERE'} stream = 's'")
     for use in (lambda: store.events("s"), lambda: store.append("s", "row", "new"), lambda: store.last("s")):
         with pytest.raises(EventStoreError, match=words):

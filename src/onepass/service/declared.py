@@ -31,7 +31,7 @@ from onepass.tables.inputs import Inputs, steps
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.schema import SchemaOptions, infer_model
-from onepass.tables.settings import Settings, settle_kind
+from onepass.tables.settings import Settings, resolve_model_kind
 from onepass.tables.targets import ClassTarget, CountTarget, LogTarget, NumberTarget, Target
 
 __all__ = ["declared_content"]
@@ -263,7 +263,7 @@ def _from_columns(declared: Declared) -> TabularModel:
     if encoding.texts:
         options.setdefault("covariance", "diagonal")
     asked: dict[str, Any] = {"prior_scale": 1.0, "model_kind": "perceptron", **options}
-    chosen, reason = settle_kind(Settings(**asked), len(encoding.features), target, None)
+    chosen, reason = resolve_model_kind(Settings(**asked), len(encoding.features), target, None)
     model = TabularModel(encoding, target, chosen)
     model.kind_reason = reason
     return model.start()

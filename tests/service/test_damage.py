@@ -19,7 +19,7 @@ from onepass.service.errors import ProblemError
 from onepass.service.journal import stream_of
 from onepass.service.state import EVENTS
 from onepass.service.wire import DecideRequest, LabelRequest, LearnRequest, PredictRequest, RewardRequest
-from tests.service.running import Running, crashed_copy, four_models, served
+from tests.service.running import Running, crashed_copy, four_models, opened, served
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is damaged; using the one before")
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*is damaged; using the one befo
 def fill(running: Running, begin: int, count: int) -> None:
     """Let every model have some events, some of which wait for others."""
     for i in range(begin, begin + count):
-        x = {"a": i % 3 - 1.0, "b": i % 5 - 2.0}
+        x: dict[str, Any] = {"a": i % 3 - 1.0, "b": i % 5 - 2.0}
         for name, y, more in (("number", 0.5 * i, {}), ("class", "red", {}), ("keyed", 1.0, {"key": "wxyz"[i % 4]})):
             model = running.model(name)
             running.ask(model.learn(LearnRequest(x | more, y, id=f"row {i}")))
@@ -54,8 +54,7 @@ class Sound:
             self.models = running.files()
             crashed_copy(folder, place / "crashed")
             with EventStore(folder / EVENTS) as store:
-                assert store._database._connection is not None
-                store._database._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                opened(store).execute("PRAGMA wal_checkpoint(TRUNCATE)")
             crashed_copy(folder, place / "copied")
         self.files = {
             "log": _contents(place / "crashed"),
@@ -153,9 +152,7 @@ def test_damage_all_along_the_files(sound: Sound, what: str, file: str) -> None:
 def change(folder: Path, statement: str, *values: Any) -> None:
     """Change the tables themselves."""
     with EventStore(folder / EVENTS) as store:
-        connection = store._database._connection
-        assert connection is not None
-        assert connection.execute(statement, values).rowcount > 0
+        assert opened(store).execute(statement, values).rowcount > 0
 
 
 def copied(sound: Sound, to: Path) -> Path:

@@ -12,9 +12,9 @@ import pytest
 from onepass.service.checking import check_state, replayed
 from onepass.service.errors import ProblemError
 from onepass.service.wire import DecideRequest, LabelRequest, LearnRequest, PredictRequest, RewardRequest
-from tests.service.running import Running, four_models, served
+from tests.service.running import Running, four_models, opened, served
 
-X = {"a": 1.0, "b": -0.5}
+X: dict[str, Any] = {"a": 1.0, "b": -0.5}
 
 
 def begin(running: Running) -> None:
@@ -27,9 +27,7 @@ def begin(running: Running) -> None:
 
 def connection(running: Running, name: str) -> sqlite3.Connection:
     """The connection that the writer of a model uses."""
-    found = running.model(name).journal.store._database._connection  # type: ignore[attr-defined]
-    assert found is not None
-    return found
+    return opened(running.model(name).journal.store)
 
 
 def fill_disk(running: Running, name: str) -> None:
@@ -126,9 +124,7 @@ def test_creating_and_deleting_models_on_a_full_disk(tmp_path: Path, monkeypatch
 
     def full(settings: Any) -> Any:
         store = real(settings)
-        opened = store._database._connection
-        assert opened is not None
-        opened.execute("PRAGMA query_only = 1")
+        opened(store).execute("PRAGMA query_only = 1")
         return store
 
     with served(tmp_path / "state") as running:

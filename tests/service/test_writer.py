@@ -20,7 +20,7 @@ from onepass.service.state import ServiceState
 from onepass.service.wire import DecideRequest, LabelRequest, LearnRequest, PredictRequest, RollbackRequest
 from tests.service.running import Running, four_models, outcome, regressor, served
 
-X = [1.0, -0.5]
+X: list[float | None] = [1.0, -0.5]
 
 
 def with_model(running: Running, **contents: bytes) -> Any:
@@ -43,7 +43,7 @@ class Gate:
         apply = Learner.apply
 
         def waiting(learner: Learner, *arguments: Any) -> Any:
-            if arguments[0].kind == "learn":
+            if any(event.kind == "learn" for event, _ in arguments[0]):
                 self.reached.set()
                 assert self.open.wait(20)
             return apply(learner, *arguments)
@@ -337,7 +337,7 @@ def test_an_event_that_cannot_be_learned_now_is_learned_when_the_store_is_read_a
     apply, fails = Learner.apply, [True]
 
     def fails_once(learner: Any, *arguments: Any) -> Any:
-        if fails and arguments[0].kind == "label":
+        if fails and arguments[0][0][0].kind == "label":
             fails.clear()
             raise OSError("the disk did not answer")
         return apply(learner, *arguments)

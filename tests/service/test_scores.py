@@ -10,6 +10,7 @@ from onepass.estimators.batch import PredictedRows
 from onepass.evaluation.metrics import MetricSet
 from onepass.evaluation.prequential import Trial
 from onepass.files.checkpoint import from_bytes
+from onepass.files.events import Event
 from onepass.service.scores import Scores
 from tests.helpers.served import EXAMPLES, content, served
 from tests.service.served.test_rows import TABLES, batch_of, read
@@ -105,9 +106,19 @@ def alarmed(outliers: list[float], changes: list[float]) -> PredictedRows:
     return PredictedRows(none, none, none, none, np.array(outliers), np.array(changes))
 
 
+def event(number: int) -> Event:
+    return Event(number, "model/a", "rows", str(number), {}, b"", 1e9)
+
+
+def test_rows_of_several_events_name_their_own() -> None:
+    scores = Scores("numbers")
+    scores.watch(alarmed([0.9, 0.1, 0.9], [0.0] * 3), [event(4), event(5), event(6)], str)
+    assert [one["version"] for one in scores.alarms] == [4, 6]
+
+
 def test_alarms_name_the_row_that_raised_them() -> None:
     scores = Scores("numbers")
-    scores.watch(alarmed([0.1, 0.9, 0.2, 0.8], [0.0] * 4), 7, 1e9, "row {}".format)
+    scores.watch(alarmed([0.1, 0.9, 0.2, 0.8], [0.0] * 4), [event(7)], "row {}".format)
     assert scores.outliers == 2
     assert [(one["kind"], one["target"], one["version"]) for one in scores.alarms] == [
         ("outlier", "row 1", 7),
@@ -119,6 +130,6 @@ def test_alarms_name_the_row_that_raised_them() -> None:
 def test_a_change_is_one_alarm_until_it_is_over_however_rows_are_divided(sizes: tuple[int, ...]) -> None:
     scores, changes = Scores("numbers"), [0.05, 0.6, 0.9, 0.3, 0.7, 0.05, 0.8, 0.2]
     for number, part in enumerate(np.split(np.array(changes), np.cumsum(sizes)[:-1])):
-        scores.watch(alarmed([0.0] * len(part), part.tolist()), number, 1e9, str)
+        scores.watch(alarmed([0.0] * len(part), part.tolist()), [event(number)], str)
     assert scores.changes == 2
     assert [one["probability"] for one in scores.alarms] == [0.6, 0.8]

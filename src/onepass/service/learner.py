@@ -26,9 +26,10 @@ from onepass.service.served import BanditModel, RowModel, RowNumbers, Served, se
 from onepass.service.served.bandit import CHANGES
 from onepass.service.served.values import raise_first
 
-__all__ = ["History", "Learner", "Prepared", "read_inputs", "read_label", "table_bytes"]
+__all__ = ["History", "Learner", "Prepared", "cant_be_learned", "read_inputs", "read_label", "table_bytes"]
 
 _log = logging.getLogger(__name__)
+_REFUSALS = 1000  # that are remembered
 
 
 class Prepared(NamedTuple):
@@ -82,6 +83,7 @@ class Learner:
     version : number of the last event that was applied
     origin : time and content's digest of the event that created it
     n_refused : rows that the model could not learn although they were sound, e.g. by overflow
+    refusals : why, by the number of the event, for whoever sends them again; the last ones
     """
 
     def __init__(self, champion: Served, version: int, origin: dict[str, Any]) -> None:
@@ -90,6 +92,7 @@ class Learner:
         self.scores = _scores_of(champion)
         self.candidate_scores: Scores | None = None
         self.n_refused = 0
+        self.refusals: dict[int, str] = {}
 
     @classmethod
     def created(cls, event: Event) -> "Learner":
@@ -174,8 +177,11 @@ class Learner:
         if model is not self.champion:
             return {}
         self.n_refused += n_rows
+        self.refusals[event.number] = str(error)
+        if len(self.refusals) > _REFUSALS:
+            del self.refusals[next(iter(self.refusals))]
         _log.warning("event %d of %d rows can't be learned: %s", event.number, n_rows, error)
-        return {event.number: ProblemError(422, "can't be learned", str(error), more={"version": event.number})}
+        return {event.number: cant_be_learned(event.number, str(error))}
 
     def _teach(self, model: RowModel, scores: Scores, ready: Prepared, events: list[Event]) -> None:
         """Have a model learn rows and score what it had predicted; a model that can't is left as it was."""
@@ -218,6 +224,7 @@ class Learner:
             "version": self.version,
             "origin": self.origin,
             "n_refused": self.n_refused,
+            "refusals": list(self.refusals.items()),
             "scores": None if self.scores is None else self.scores.state(),
             "candidate_scores": None if self.candidate_scores is None else self.candidate_scores.state(),
         }
@@ -236,11 +243,16 @@ class Learner:
             learner = cls(serve(from_bytes(archive.read("champion"))), state["version"], state["origin"])
             if "candidate" in archive.namelist():
                 learner.candidate = serve(from_bytes(archive.read("candidate")))
-        learner.n_refused = state["n_refused"]
+        learner.n_refused, learner.refusals = state["n_refused"], dict(state["refusals"])
         learner.scores = _scores_of(learner.champion, state["scores"])
         if learner.candidate is not None:
             learner.candidate_scores = _scores_of(learner.candidate, state["candidate_scores"])
         return learner
+
+
+def cant_be_learned(number: int, reason: str) -> ProblemError:
+    """What the sender of rows is told that the model could not learn."""
+    return ProblemError(422, "can't be learned", reason, more={"version": number})
 
 
 def read_inputs(event: Event) -> tuple[Any, str | None]:

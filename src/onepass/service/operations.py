@@ -21,7 +21,7 @@ from onepass.files.checkpoint import CheckpointError, from_bytes
 from onepass.files.events import Event
 from onepass.service.errors import ProblemError
 from onepass.service.journal import own_key
-from onepass.service.learner import Learner, Prepared, read_inputs, read_label, table_bytes
+from onepass.service.learner import Learner, Prepared, cant_be_learned, read_inputs, read_label, table_bytes
 from onepass.service.rows import Rows
 from onepass.service.served import BanditModel, RowModel, RowNumbers, Served, serve
 from onepass.service.served.base import answers, not_for
@@ -97,7 +97,7 @@ class Operation(ABC):
         """Write what there is to write, and return the answer; a `ProblemError` leaves everything as it was."""
 
 
-def earlier_answer(event: Event, request: str) -> Any:
+def earlier_answer(event: Event, request: str, learner: Learner) -> Any:
     """The answer to a request that was made before; another one of the same id is refused."""
     _check_kept(event)
     if event.payload["request"] != request:
@@ -107,6 +107,8 @@ def earlier_answer(event: Event, request: str) -> Any:
             f"the id {event.key!r} belongs to another request, event {event.number}: an id names one request for good",
             field="id",
         )
+    if event.number in learner.refusals:
+        raise cant_be_learned(event.number, learner.refusals[event.number])
     return event.payload["answer"]
 
 
@@ -147,7 +149,7 @@ class Predict(RowOperation):
         request = digest(self.x, self.key, self.level)
         event = desk.find("prediction", self.id)
         if event is not None:
-            return msgspec.convert(earlier_answer(event, request), Prediction)
+            return msgspec.convert(earlier_answer(event, request, desk.learner), Prediction)
         label = desk.find("label", self.id)
         answer = Prediction(desk.learner.version, self.id, **self.answer)
         payload: dict[str, Any] = {"request": request}
@@ -191,7 +193,7 @@ class Learn(RowOperation):
         request = digest(self.x, self.key, self.given_y)
         event = desk.find("learn", self.id)
         if event is not None:
-            return msgspec.convert(earlier_answer(event, request), Learned)
+            return msgspec.convert(earlier_answer(event, request, desk.learner), Learned)
         answer = Learned(self.id, "learned", desk.next_number(), desk.n_seen(1))
         payload = {"y": self.given_y, "request": request, "answer": msgspec.to_builtins(answer)}
         assert self.rows is not None
@@ -230,7 +232,7 @@ class LearnRows(Operation):
         request = blake2b(blob, digest_size=16).hexdigest()
         event = desk.find("rows", self.id)
         if event is not None:
-            return msgspec.convert(earlier_answer(event, request), Learned)
+            return msgspec.convert(earlier_answer(event, request, desk.learner), Learned)
         answer = Learned(self.id, "learned", desk.next_number(), desk.n_seen(len(self.rows)))
         payload = {
             "format": form,
@@ -259,7 +261,7 @@ class Label(Operation):
         request = digest(self.given_y)
         event = desk.find("label", self.id)
         if event is not None:
-            return msgspec.convert(earlier_answer(event, request), Learned)
+            return msgspec.convert(earlier_answer(event, request, desk.learner), Learned)
         prediction = desk.find("prediction", self.id)
         if prediction is not None and not prediction.blob:
             raise ProblemError(

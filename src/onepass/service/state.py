@@ -120,6 +120,11 @@ class ServiceState:
         """Why some models can't be served, by name."""
         return dict(self._broken)
 
+    @property
+    def replaying(self) -> list[str]:
+        """Names of the models that are being recovered."""
+        return sorted(self._replaying)
+
     def models(self) -> list[HostedModel]:
         """All models, by name."""
         return [self._models[name] for name in sorted(self._models)]

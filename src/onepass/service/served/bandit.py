@@ -7,6 +7,7 @@ from onepass.decisions.bandit import ContextualBandit
 from onepass.decisions.changes import Change
 from onepass.decisions.journal import change_of, data_of
 from onepass.files.events import Event
+from onepass.service.errors import ProblemError
 from onepass.service.served.base import Served
 
 __all__ = ["CHANGES", "BanditModel"]
@@ -47,6 +48,18 @@ class BanditModel(Served):
             "reward": {"kind": params["observation"], "from": low, "to": high},
             "policy": repr(self.model.policy),
         }
+
+    def beliefs(self, context: list[float]) -> list[dict[str, Any]]:
+        """What is expected of each arm in a context, how sure that is, and how probably it would be chosen."""
+        try:
+            scores, chances = self.model.predict(context), self.model.propensities(context)
+        except (ValueError, TypeError) as error:
+            raise ProblemError(422, "bad value", str(error), field="context") from None
+        numbers = zip(scores.reward_mean.tolist(), scores.reward_std.tolist(), chances.tolist(), strict=True)
+        return [
+            {"arm": str(name), "mean": mean, "std": std, "propensity": chance}
+            for name, (mean, std, chance) in zip(self.model.arms, numbers, strict=True)
+        ]
 
     def keep_in(
         self, append: Callable[[str, str, dict[str, Any], bytes], object], next_number: Callable[[], int]

@@ -10,6 +10,7 @@ from typing import Any
 from onepass.decisions.bandit import ContextualBandit
 from onepass.files.checkpoint import to_bytes
 from onepass.service.errors import ProblemError
+from onepass.service.operations import checked_content
 from onepass.service.wire import Declared
 from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.errors import SchemaError
@@ -20,7 +21,7 @@ from onepass.tables.schema import SchemaOptions, infer_model
 from onepass.tables.settings import Settings, settle_kind
 from onepass.tables.targets import Target, target_from_state
 
-__all__ = ["declared_content"]
+__all__ = ["declared_content", "model_content"]
 
 _SHAPE = {"task", "classes", "columns", "ignore", "kinds", "one_hot", "buckets", "text_buckets", "log_target"}
 _SETTINGS = {field.name for field in fields(Settings)}
@@ -41,6 +42,11 @@ _BANDIT = {
     "unknown_rewards",
     "seed",
 }
+
+
+def model_content(given: bytes | Declared) -> bytes:
+    """A model file that can be served, of an uploaded one or a description."""
+    return declared_content(given) if isinstance(given, Declared) else checked_content(given)
 
 
 def declared_content(declared: Declared) -> bytes:

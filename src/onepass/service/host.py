@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from onepass.files.events import EventStore
+from onepass.service.declared import model_content
 from onepass.service.errors import ProblemError
 from onepass.service.journal import Journal
 from onepass.service.learner import Learner
@@ -34,6 +35,7 @@ from onepass.service.wire import (
     ArmsRequest,
     DecideRequest,
     Decision,
+    Declared,
     Explained,
     ExplainRequest,
     LabelRequest,
@@ -271,9 +273,9 @@ class HostedModel:
         found: dict[str, Any] = await self._ask(Rollback(request.version))
         return found
 
-    async def set_shadow(self, content: bytes) -> dict[str, Any]:
-        """Let a candidate learn the same stream."""
-        found: dict[str, Any] = await self._ask(Shadow(content))
+    async def set_shadow(self, content: bytes | Declared) -> dict[str, Any]:
+        """Let a candidate, a model file or a description, learn the same stream."""
+        found: dict[str, Any] = await self._ask(Shadow(await asyncio.to_thread(model_content, content)))
         return found
 
     async def drop_shadow(self) -> None:

@@ -156,7 +156,7 @@ class HostedModel:
         """What each feature does, with error bars, and what the model is in words."""
         model = self.published.model
         if not isinstance(model, RowModel):
-            return {"weights": {}, "facts": {"model": repr(model.model)}}
+            return {"version": self.published.version, "weights": {}, "facts": model.facts()}
         found = {
             label: [{"feature": one.feature, "mean": one.mean, "std": one.std} for one in weights]
             for label, weights in model.weights().items()

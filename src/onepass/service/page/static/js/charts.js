@@ -2,8 +2,8 @@
 
 import { usual } from "./axes.js";
 import { Chart } from "./chart.js";
-import { count, h, percent } from "./dom.js";
-import { byChance, curve, score, scoresOf } from "./scores.js";
+import { count, h, percent, plural } from "./dom.js";
+import { byChance, curve, score, scoresOf, sinceShadow } from "./scores.js";
 
 const ROWS = { label: "rows learned", words: count, low: 0 };
 const share = (value) => percent(value, 1);
@@ -22,13 +22,15 @@ export class LearningCurve {
   update(report) {
     this.report = report;
     const scores = scoresOf(report);
-    if (this.scores !== scores) this.#begin(scores);
+    if (this.scores !== scores || !this.begun) this.#begin(scores);
     this.#draw();
   }
 
   #begin(scores) {
+    const { report } = this;
     this.scores = scores;
-    this.chosen = Object.keys(scores)[0];
+    this.begun = report.rows > 0; // the choice is made by the first scores, and then stays
+    this.chosen = first(report);
     const option = (name) => h("label", {}, h("input", { type: "radio", name: "score", value: name, checked: name === this.chosen,
       onchange: () => { this.chosen = name; this.chart = null; this.#draw(); } }), scores[name].title);
     this.choice.replaceChildren(this.choice.firstElementChild, ...(Object.keys(scores).length > 1 ? Object.keys(scores).map(option) : []));
@@ -43,18 +45,18 @@ export class LearningCurve {
       return;
     }
     if (!this.chart) {
-      this.chart = new Chart({ id: "curve", label: one.label, x: ROWS, y: { label: one.label, words: one.words, low: one.low, high: one.high }, height: 270 });
+      this.chart = new Chart({ id: "curve", label: one.label, x: report.arms ? { ...ROWS, label: "rewards learned" } : ROWS, y: { label: one.label, words: one.words, low: one.low, high: one.high }, height: 270 });
       this.holder.replaceChildren(this.chart.element);
     }
     const own = curve(report, chosen);
-    const columns = [["so far, all rows", "thin blue", own.totals], [report.shadow ? "this model, recent rows" : "recent rows", "blue", own.means]];
+    const columns = [["all rows so far", "thin blue", own.totals], [report.shadow ? "recent rows, this model" : "recent rows", "blue", own.means]];
     if (one.expected) {
       const [name, factor, words] = one.expected;
       columns.push([words, "dashed violet", curve(report, name).means.map((value) => factor * value)]);
     }
     const series = columns.map(([name, look, ys]) => ({ name, kind: look.split(" ").slice(0, -1).join(" "), color: look.split(" ").at(-1), xs: own.ends, ys }));
     const shadow = report.shadow?.rows ? curve(report.shadow, chosen) : null;
-    if (shadow) series.push({ name: "shadow, recent rows", color: "orange", xs: shadow.ends.map((end) => end + report.rows - report.shadow.rows), ys: shadow.means });
+    if (shadow) series.push({ name: "recent rows, shadow", color: "orange", xs: shadow.ends.map((end) => end + report.rows - report.shadow.rows), ys: shadow.means });
     this.chart.update({
       series,
       high: usual(series.flatMap((each) => each.ys)),
@@ -64,6 +66,12 @@ export class LearningCurve {
     });
     this.words.textContent = WORDS[chosen] + (shadow ? shadowWords(report, chosen, one) : "");
   }
+}
+
+/** The score to begin with: where a few wild rows make up most of the error, the one that can stand them. */
+function first(report) {
+  const { rmse, mae } = report.scores ?? {};
+  return rmse > 2.5 * mae ? "log_loss" : Object.keys(scoresOf(report))[0];
 }
 
 const WORDS = {
@@ -76,11 +84,10 @@ const WORDS = {
 };
 
 function shadowWords(report, name, one) {
-  const same = score(report.shadow.recent, name);
-  const [mine, its] = [score(report.recent, name), same];
+  const [mine, its] = [sinceShadow(report, name), score(report.shadow.scores, name)];
   if (mine === null || its === null) return "";
   const better = name === "accuracy" ? its > mine : its < mine;
-  return ` Of late the shadow is ${better ? "better" : "no better"}: ${one.words(its)} against ${one.words(mine)}.`;
+  return ` Over the ${plural(report.shadow.rows, "row")} that the shadow has learned, it was ${better ? "better" : "no better"}: ${one.words(its)} against ${one.words(mine)}.`;
 }
 
 /** How often the truth was in the 95 % interval. */

@@ -86,7 +86,7 @@ async function begin(why = "new") {
   }
   const open = user.name === "anyone";
   who.hidden = false;
-  who.firstElementChild.textContent = open ? "no sign-in needed" : `${user.name === "page" ? "signed in by link" : user.name}, ${user.scope}`;
+  who.firstElementChild.textContent = open ? "no sign-in needed" : user.name === "page" ? "signed in by link" : user.name === user.scope ? user.name : `${user.name}, ${user.scope}`;
   document.getElementById("sign-out").hidden = open;
   view = null;
   route();

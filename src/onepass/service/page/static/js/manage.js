@@ -20,8 +20,7 @@ export class Manage {
     this.look = look;
     this.said = h("p", { role: "status", class: "note", hidden: true });
     this.versions = h("p", { class: "muted" });
-    this.version = h("input", { id: "version", type: "number", min: status.first_version, required: true, value: sessionStorage.getItem("rollback") ?? "" });
-    sessionStorage.removeItem("rollback");
+    this.version = h("input", { id: "version", type: "number", min: status.first_version, required: true });
     this.shadow = h("div");
     const admin = user.scope === "admin";
     const file = h("section", { class: "card" }, h("h3", {}, "The file"),
@@ -35,6 +34,9 @@ export class Manage {
     this.status = status;
     this.versions.textContent = `Every event makes a new version; this is ${count(status.version)}, the first was ${count(status.first_version)}.`;
     this.version.max = status.version;
+    const asked = sessionStorage.getItem("rollback"); // by the table of alarms
+    if (asked) this.version.value = asked;
+    sessionStorage.removeItem("rollback");
     renew(this.shadow, status.shadow, () => this.#shadowContent());
   }
 

@@ -26,11 +26,12 @@ export function drawPrediction(found, target, before) {
     h("p", { class: "big" }, number(found.mean), h("small", {}, `± ${number(found.std, 2)} ${target.name}`)),
     interval(found, target, before),
     h("p", { class: "muted" }, `With a probability of 95 % it is between ${number(found.lower)} and ${number(found.upper)}.`,
+      target.std === undefined ? "" : ` Most values of ${target.name} lie in the grey area.`,
       before ? ` Before: ${number(before.mean)} ± ${number(before.std, 2)}.` : ""));
 }
 
 function interval(found, target, before) {
-  const width = 560;
+  const width = Math.min(560, Math.max(260, innerWidth - 64)); // as on the page, so that words are not drawn smaller
   const known = target.mean !== undefined && target.std !== undefined ? [target.mean - 2 * target.std, target.mean + 2 * target.std] : [];
   const range = padded([found.lower, found.upper, ...known, ...(before ? [before.lower, before.upper] : [])]);
   const px = scale(range, [8, width - 8]);
@@ -54,7 +55,7 @@ export function drawExplanation(found) {
   const rows = found.columns.map((one) => {
     const from = at;
     at += one.add;
-    return { name: one.column, note: one.value === null || one.value === undefined ? "not known" : String(one.value), from, to: at, std: one.std,
+    return { name: one.column, note: one.value === null || one.value === undefined ? "not known" : typeof one.value === "number" ? number(one.value, 6) : String(one.value), from, to: at, std: one.std,
       words: `${one.add >= 0 ? "+" : ""}${plusMinus(one.add, one.std)}`, color: one.add < 0 ? "orange" : "blue" };
   });
   return [

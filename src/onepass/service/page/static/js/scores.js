@@ -2,7 +2,8 @@
 
 import { number, percent } from "./dom.js";
 
-const POINTS = 60; // of a curve: more would be noise
+const POINTS = 100; // of a curve
+const FEWEST = 48; // rows that a mean is of
 const SQUARED = new Set(["rmse"]);
 
 /** Scores that can be shown over the rows, by what is predicted; the first ones are compared with what was expected. */
@@ -38,33 +39,46 @@ export function score(scores, name) {
 }
 
 /**
- * A score over the rows: ends and sizes of segments, its mean in each and over all rows so far.
+ * A score over the rows: at some rows (ends) its mean over the last ones (means; so many, sizes) and over all (totals).
  *
- * Neighbours are put together so that there are not too many; what is left over at the end goes to the last one.
+ * The last ones are a tenth of all rows, as in the recent scores: single rows say little.
  */
 export function curve(report, name) {
-  const ends = report.over_time.rows;
   const found = values(report, name) ?? [];
+  const squared = SQUARED.has(name);
+  const sums = [[0, 0]]; // rows and sum so far
+  found.forEach((value, i) => sums.push([report.over_time.rows[i], sums[i][1] + (report.over_time.rows[i] - sums[i][0]) * (squared ? value ** 2 : value)]));
+  const all = sums.at(-1)[0];
+  const window = Math.max(all / 10, FEWEST);
+  const mean = ([fromRow, fromSum], [toRow, toSum]) => {
+    const found = (toSum - fromSum) / (toRow - fromRow);
+    return squared ? Math.sqrt(found) : found;
+  };
   const each = Math.max(1, Math.ceil(found.length / POINTS));
-  const width = each * (ends[0] ?? 1);
-  const there = SQUARED.has(name) ? (value) => value ** 2 : (value) => value;
-  const back = SQUARED.has(name) ? Math.sqrt : (value) => value;
-  const segments = [];
-  found.forEach((value, i) => {
-    const n = ends[i] - (i ? ends[i - 1] : 0);
-    if (i % each === 0 && (segments.length === 0 || ends.at(-1) - ends[i] + n >= width / 2)) segments.push({ n: 0, sum: 0 });
-    const last = segments.at(-1);
-    last.n += n;
-    last.sum += n * there(value);
-    last.end = ends[i];
-  });
+  const ends = sums.slice(1).filter((_, i) => (found.length - 1 - i) % each === 0);
+  const begins = ends.map(([row]) => sums.findLast(([earlier]) => earlier <= Math.max(row - window, 0)));
+  return {
+    ends: ends.map(([row]) => row),
+    sizes: ends.map(([row], i) => row - begins[i][0]),
+    means: ends.map((end, i) => mean(begins[i], end)),
+    totals: ends.map((end) => mean(sums[0], end)),
+  };
+}
+
+/** A score over the rows that a candidate has seen, too. */
+export function sinceShadow(report, name) {
+  const ends = report.over_time.rows;
+  const since = report.rows - report.shadow.rows;
   let [n, sum] = [0, 0];
-  const totals = segments.map((one) => {
-    n += one.n;
-    sum += one.sum;
-    return back(sum / n);
+  values(report, name).forEach((value, i) => {
+    const begin = i ? ends[i - 1] : 0;
+    const rows = ends[i] - Math.max(begin, since);
+    if (rows <= 0) return;
+    n += rows;
+    sum += rows * (SQUARED.has(name) ? value ** 2 : value);
   });
-  return { ends: segments.map((one) => one.end), sizes: segments.map((one) => one.n), means: segments.map((one) => back(one.sum / one.n)), totals };
+  if (!n) return null;
+  return SQUARED.has(name) ? Math.sqrt(sum / n) : sum / n;
 }
 
 /** The score that says most about a model at a glance, and its words. */

@@ -18,7 +18,7 @@ export class Watch {
     this.weights = new Weights();
     this.facts = card("What it is, in words", "facts");
     this.alarms = card("Alarms", "alarms");
-    this.labels = card("Labels to come", "labels");
+    this.labels = card("Waiting", "labels");
     this.arms = card("Arms", "arms");
     this.element = h("div", {}, this.tiles, this.grid);
     this.seen = { version: -1, time: 0 };
@@ -30,8 +30,11 @@ export class Watch {
     const scored = report.rows > 0;
     const bandit = Boolean(report.arms);
     if (scored && !bandit && !this.calibration) [this.calibration, this.coverage] = [new Calibration(), "coverage_95" in report.scores ? new Coverage() : null];
-    const cards = [this.curve, this.coverage, this.calibration, bandit ? this.arms : this.weights, bandit ? null : this.alarms, this.labels, this.facts];
-    renew(this.grid, cards.map(Boolean), cards.filter(Boolean).map((one) => one.element));
+    const columns = bandit ? [[this.arms], [this.labels, this.facts]]
+      : this.coverage ? [[this.coverage, this.weights, this.labels], [this.calibration, this.alarms, this.facts]]
+      : [[this.calibration, this.alarms, this.labels], [this.weights, this.facts]];
+    const stack = (cards) => h("div", { class: "stack" }, cards.filter(Boolean).map((one) => one.element));
+    renew(this.grid, [bandit, scored], () => [this.curve.element, ...columns.map(stack)]);
     this.curve.update(report);
     if (scored) {
       this.coverage?.update(report);

@@ -16,6 +16,7 @@ from onepass import BayesianPerceptron
 from onepass.decisions import ContextualBandit, UnknownDecision, journal, open_bandit
 from onepass.files.checkpoint import to_bytes
 from onepass.files.events import EventStore, EventStoreError
+from onepass.files.events.sqlite.database import SQLiteDatabase
 
 SOURCE = Path(__file__).parents[2] / "src"
 FEATURES = {"a": [1.0, 0.0], "b": [0.0, 1.0], "c": [0.5, -0.5]}
@@ -233,8 +234,8 @@ def test_what_is_not_there(store: EventStore) -> None:
 
 def _pages(store: EventStore, limit: int | None) -> None:
     """Let the file grow no more, or again."""
-    connection = store._database._connection
-    assert connection is not None
+    assert isinstance(store._database, SQLiteDatabase)
+    connection = store._database._opened()
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     connection.execute(f"PRAGMA max_page_count = {pages + limit if limit is not None else 1_000_000}")
 

@@ -16,7 +16,7 @@ from onepass.decisions.bandit import ContextualBandit
 from onepass.decisions.changes import Change
 from onepass.decisions.choice import Pending
 from onepass.files.checkpoint import from_bytes, to_bytes
-from onepass.files.events import Event, EventStore, EventStoreError
+from onepass.files.events import Event, EventLog, EventStoreError
 
 __all__ = ["change_of", "data_of", "find_decision", "open_bandit"]
 
@@ -24,12 +24,12 @@ _SNAPSHOT_EVERY = 1000  # changes: applying so many again takes well below a sec
 _SNAPSHOT_SECONDS = 0.05  # of applying changes again, which whoever opens a bandit for one decision has to wait for
 
 
-def open_bandit(store: EventStore, name: str, make: Callable[[], ContextualBandit] | None = None) -> ContextualBandit:
+def open_bandit(store: EventLog, name: str, make: Callable[[], ContextualBandit] | None = None) -> ContextualBandit:
     """Open the bandit of this name in an event store, or put a new one there.
 
     Parameters
     ----------
-    store : EventStore
+    store : EventStore, or any other EventLog
         Bandits of other names, and other kinds of events, may be in it too.
     name : str
         Of the bandit, and of its stream of events.
@@ -45,6 +45,7 @@ def open_bandit(store: EventStore, name: str, make: Callable[[], ContextualBandi
     Examples
     --------
     >>> import os, tempfile
+    >>> from onepass.files.events import EventStore
     >>> path = os.path.join(tempfile.mkdtemp(), "decisions.sqlite")
     >>> with EventStore(path) as store:
     ...     bandit = open_bandit(store, "headline", lambda: ContextualBandit(["a", "b"], n_features=1))
@@ -54,7 +55,7 @@ def open_bandit(store: EventStore, name: str, make: Callable[[], ContextualBandi
     ...     bandit.pending, bandit.reward(first, 1.0)
     (('0',), True)
     """
-    if not isinstance(store, EventStore):
+    if not isinstance(store, EventLog):
         raise TypeError(f"store must be an EventStore, such as EventStore('decisions.sqlite'), got {store!r}")
     snapshot = store.latest_snapshot(name)
     if snapshot is None:
@@ -75,7 +76,7 @@ def open_bandit(store: EventStore, name: str, make: Callable[[], ContextualBandi
     return bandit
 
 
-def find_decision(store: EventStore, name: str, decision_id: str) -> Pending | None:
+def find_decision(store: EventLog, name: str, decision_id: str) -> Pending | None:
     """A decision as the bandit of this name made it, whether it still waits for a reward or not; None if there is none.
 
     By it whoever has not heard the answer can ask again, and needs no second decision.
@@ -84,7 +85,7 @@ def find_decision(store: EventStore, name: str, decision_id: str) -> Pending | N
     return None if event is None or event.forgotten else Pending.of(change_of(event))
 
 
-def _check_unused(store: EventStore, name: str) -> None:
+def _check_unused(store: EventLog, name: str) -> None:
     """Refuse a stream whose events a new bandit can't go on from."""
     if store.last(name):
         raise EventStoreError(
@@ -92,7 +93,7 @@ def _check_unused(store: EventStore, name: str) -> None:
         )
 
 
-def _made(store: EventStore, name: str, make: Callable[[], ContextualBandit] | None) -> ContextualBandit:
+def _made(store: EventLog, name: str, make: Callable[[], ContextualBandit] | None) -> ContextualBandit:
     if make is not None:
         return make()
     there = ", ".join(map(repr, store.streams())) or "nothing"
@@ -105,7 +106,7 @@ class _StoredJournal:
     Applying changes again may take ``patience`` seconds, then a snapshot saves the next one from it.
     """
 
-    def __init__(self, store: EventStore, stream: str, bandit: ContextualBandit, at: int, patience: float) -> None:
+    def __init__(self, store: EventLog, stream: str, bandit: ContextualBandit, at: int, patience: float) -> None:
         self._store, self._stream, self._bandit = store, stream, bandit
         self._at = self._snapshot_at = at  # number of the last event that was applied, and of the last snapshot
         self._replaying = 0.0  # seconds spent on events since the last snapshot

@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from onepass.files.events import EventStore
+from onepass.files.events import EventLog
 from onepass.service.declared import model_content
 from onepass.service.errors import ProblemError
 from onepass.service.journal import Journal
@@ -65,9 +65,7 @@ class HostedModel:
     loop : the event loop that answers are given to
     """
 
-    def __init__(
-        self, name: str, store: EventStore, settings: ServiceSettings, loop: asyncio.AbstractEventLoop
-    ) -> None:
+    def __init__(self, name: str, store: EventLog, settings: ServiceSettings, loop: asyncio.AbstractEventLoop) -> None:
         self.name, self._settings, self._loop = name, settings, loop
         self.journal = Journal(store, name)
         learner, begin = self.journal.recover()
@@ -310,10 +308,13 @@ class HostedModel:
         self._writer.end()
         await asyncio.to_thread(self._writer.join)
 
-    def follow(self) -> None:
-        """Apply what a learner elsewhere has written; for the thread of a replica."""
+    def follow(self, timeout: float) -> bool:
+        """Wait for what a learner elsewhere writes, and apply it; for the threads of a replica."""
+        if not self.journal.store.wait(self.journal.stream, self._learner.version, timeout):
+            return False
         if self.journal.follow(self._learner):
             self._publish(self._learner)
+        return True
 
     # Between the threads.
 
@@ -345,7 +346,7 @@ class HostedModel:
             return
         self._next_look = time.monotonic() + _HOUSEKEEPING
         now = time.time()
-        self.journal.expire(self._writer.learner, now - self._settings.keep_pending)
+        self.journal.expire(now - self._settings.keep_pending)
         if self._settings.keep_events is not None:
             self.journal.prune(self._writer.learner, now - self._settings.keep_events)
 

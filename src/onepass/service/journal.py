@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from itertools import groupby, islice
 from typing import Any
 
-from onepass.files.events import Event, EventStore, EventStoreError
+from onepass.files.events import Event, EventLog, EventStoreError
 from onepass.service.errors import ProblemError
-from onepass.service.learner import Learner
+from onepass.service.learner import History, Learner, Prepared
 
-__all__ = ["Journal", "own_key", "stream_of"]
+__all__ = ["Journal", "own_key", "replay", "stream_of"]
 
 _PREFIX = "model/"
 _DELETED = b""  # content of the snapshot that stands for a model that was deleted
@@ -43,7 +43,7 @@ class Journal:
     waiting : time of each label that waits for its prediction
     """
 
-    def __init__(self, store: EventStore, name: str) -> None:
+    def __init__(self, store: EventLog, name: str) -> None:
         self.store, self.name, self.stream = store, name, stream_of(name)
         self.pending: dict[str, float] = {}
         self.waiting: dict[str, float] = {}
@@ -51,7 +51,7 @@ class Journal:
         """Number of the last event."""
 
     @staticmethod
-    def names(store: EventStore) -> list[str]:
+    def names(store: EventLog) -> list[str]:
         """Names of all models in a store, without those that were deleted."""
         found = [stream.removeprefix(_PREFIX) for stream in store.streams() if stream.startswith(_PREFIX)]
         return [name for name in found if Journal(store, name)._may_exist()]
@@ -89,7 +89,7 @@ class Journal:
     def _waits(self, key: str) -> bool:
         """Whether a label without prediction waits for it; otherwise the prediction was there and is pruned."""
         label = self.find("label", key)
-        return label is not None and not label.forgotten and label.payload["answer"]["status"] == "waiting"
+        return label is not None and label.payload["answer"]["status"] == "waiting"
 
     def at(self, version: int) -> Learner:
         """What the events up to a version had led to."""
@@ -105,28 +105,15 @@ class Journal:
         if snapshot is not None:
             after = snapshot.after
             learner = None if snapshot.content == _DELETED else Learner.from_content(snapshot.content)
-        begin = after
-        for group in _groups(store.events(stream, after, until=until)):
-            if learner is None:
-                learner, group = self._begun(group[0]), group[1:]
-            if group:
-                learner.apply([(event, None) for event in group], self)
+        learner = replay(learner, store.events(stream, after, until=until), self)
         if learner is None:
             raise ProblemError(404, "no such model", f"there is no model {self.name!r} at this version")
-        return learner, begin
-
-    def _begun(self, event: Event) -> Learner:
-        if event.kind != "create" or not event.blob:
-            raise ProblemError(
-                410, "content deleted", f"the beginning of {self.name} was deleted; the versions before it are gone"
-            )
-        return Learner.created(event)
+        return learner, after
 
     def follow(self, learner: Learner) -> bool:
         """Apply what others have written since; whether there was anything."""
         before = learner.version
-        for group in _groups(self.store.events(self.stream, learner.version)):
-            learner.apply([(event, None) for event in group], self)
+        replay(learner, self.store.events(self.stream, before), self)
         self.last = learner.version
         return learner.version > before
 
@@ -164,26 +151,20 @@ class Journal:
         """Save a snapshot: recovery begins there."""
         self.store.save_snapshot(self.stream, learner.version, learner.content(), pinned=pinned)
 
-    def expire(self, learner: Learner, older_than: float, most: int = 1000) -> int:
+    def expire(self, older_than: float, most: int = 1000) -> int:
         """Delete the features of predictions that no label has come for, and labels without prediction."""
-        predictions, labels = (
-            [key for key, since in islice(waiting.items(), most) if since < older_than]
-            for waiting in (self.pending, self.waiting)
-        )
-        if predictions:
+        found = 0
+        for kind, waiting in (("prediction", self.pending), ("label", self.waiting)):
+            late = [key for key, since in islice(waiting.items(), most) if since < older_than]
+            if not late:
+                continue
             with self.store.transaction():
-                for key in predictions:
-                    self.store.erase(self.stream, "prediction", key)  # its answer stays
-            for key in predictions:
-                del self.pending[key]
-        if labels:
-            self.save(learner)  # it is not known of an event without content whether anything was learned from it
-            with self.store.transaction():
-                for key in labels:
-                    self.store.forget(self.stream, key)
-            for key in labels:
-                del self.waiting[key]
-        return len(predictions) + len(labels)
+                for key in late:
+                    self.store.erase(self.stream, kind, key)  # the answer stays
+            for key in late:
+                del waiting[key]
+            found += len(late)
+        return found
 
     def forget(self, key: str, learner: Learner) -> int:
         """Delete everything that was kept under an id; the model keeps what it has learned from it."""
@@ -217,7 +198,17 @@ class Journal:
         self.waiting.clear()
 
 
-def _groups(events: Iterator[Event]) -> Iterator[list[Event]]:
-    """Events that were written together, as they were."""
+def replay(learner: Learner | None, events: Iterator[Event], history: History) -> Learner | None:
+    """Apply events, in the groups in which they were written; where there is no learner, the first creates it."""
     for _, group in groupby(events, lambda event: event.payload.get("group", -event.number)):
-        yield list(group)
+        pairs: list[tuple[Event, Prepared | None]] = [(event, None) for event in group]
+        if learner is None:
+            learner = _begun(pairs.pop(0)[0])
+        learner.apply(pairs, history)
+    return learner
+
+
+def _begun(event: Event) -> Learner:
+    if event.kind != "create" or not event.blob:
+        raise ProblemError(410, "content deleted", "the first events were deleted; the versions before are gone")
+    return Learner.created(event)

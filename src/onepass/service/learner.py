@@ -26,7 +26,7 @@ from onepass.service.scores import Scores
 from onepass.service.served import BanditModel, RowModel, RowNumbers, Served, serve
 from onepass.service.served.bandit import CHANGES
 
-__all__ = ["History", "Learner", "Prepared", "read_inputs", "table_bytes"]
+__all__ = ["History", "Learner", "Prepared", "read_inputs", "read_label", "table_bytes"]
 
 _log = logging.getLogger(__name__)
 
@@ -235,6 +235,13 @@ def read_inputs(event: Event) -> tuple[Any, str | None]:
     return found["x"], found.get("key")
 
 
+def read_label(event: Event) -> Any:
+    """The target in the event of a label."""
+    if event.erased:
+        raise _lost(event)
+    return msgspec.json.decode(event.blob)
+
+
 def table_bytes(table: Any) -> bytes:
     """An Arrow batch as bytes."""
     sink = pa.BufferOutputStream()
@@ -258,12 +265,12 @@ def _is_quiet(event: Event) -> bool:
 
 def _lesson(event: Event, prepared: Prepared | None, history: History) -> Lesson:
     """The row that an event has us learn; that of a label stands in its prediction."""
-    source: Event | None = event
-    if event.kind == "label":
-        source = history.find("prediction", event.key)
-    if source is None:
+    if event.kind != "label":
+        return Lesson(event, *read_inputs(event), event.payload["y"], prepared)
+    prediction = history.find("prediction", event.key)
+    if prediction is None:
         raise _lost(event)
-    return Lesson(event, *read_inputs(source), event.payload["y"], prepared)
+    return Lesson(event, *read_inputs(prediction), read_label(event), prepared)
 
 
 def _read_lessons(

@@ -20,7 +20,7 @@ from onepass.decisions.ledger import UnknownDecision
 from onepass.files.events import Event
 from onepass.service.errors import ProblemError
 from onepass.service.journal import own_key
-from onepass.service.learner import Learner, Prepared, read_inputs, table_bytes
+from onepass.service.learner import Learner, Prepared, read_inputs, read_label, table_bytes
 from onepass.service.rows import Rows
 from onepass.service.served import BanditModel, RowModel, RowNumbers, serve
 from onepass.service.served.base import answers, not_for
@@ -150,13 +150,17 @@ class Predict(RowOperation):
         prepared = None
         if label is not None:
             _check_kept(label)
-            if label.payload["answer"]["status"] != "waiting":
+            if label.erased or label.payload["answer"]["status"] != "waiting":
+                what = "its label" if label.erased else "the prediction that its label belonged to"
                 raise ProblemError(
-                    410, "prediction expired", f"the prediction {self.id!r} was labelled and then deleted", field="id"
+                    410,
+                    "content deleted",
+                    f"{what} was deleted before the prediction {self.id!r} came; learn it with its row",
+                    field="id",
                 )
             answer.learned = True
-            payload["y"] = label.payload["y"]
-            y, _ = _rows_of(desk).read_targets([label.payload["y"]])
+            payload["y"] = read_label(label)
+            y, _ = _rows_of(desk).read_targets([payload["y"]])
             assert self.rows is not None
             prepared = Prepared(self.rows, y)
         payload["answer"] = msgspec.to_builtins(answer)
@@ -268,8 +272,8 @@ class Label(Operation):
             prepared = Prepared(rows, self.y)
         status, more = ("waiting", 0) if prepared is None else ("learned", 1)
         answer = Learned(self.id, status, desk.next_number(), desk.n_seen(more))
-        payload = {"y": self.given_y, "request": request, "answer": msgspec.to_builtins(answer)}
-        desk.write("label", self.id, payload, b"", prepared)
+        payload = {"request": request, "answer": msgspec.to_builtins(answer)}
+        desk.write("label", self.id, payload, _ENCODE(self.given_y), prepared)
         return answer
 
 

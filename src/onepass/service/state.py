@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
-from onepass.files.events import EventStore, EventStoreError
+from onepass.files.events import EventLog, EventStoreError, open_event_log
 from onepass.files.lock import locked
 from onepass.service.declared import model_content
 from onepass.service.errors import ProblemError
@@ -19,14 +20,16 @@ from onepass.service.writer import storing_problem
 
 __all__ = ["EVENTS", "ServiceState", "open_store"]
 
+T = TypeVar("T")
 _log = logging.getLogger(__name__)
 EVENTS = "events.sqlite"
 _FOLLOWING = 1.0  # seconds between two looks of a replica where nobody tells it
 
 
-def open_store(settings: ServiceSettings) -> EventStore:
+def open_store(settings: ServiceSettings) -> EventLog:
     """Open the event store of a service: each thread has one of its own."""
-    return EventStore(settings.data / EVENTS, durability=settings.durability, timeout=30.0)
+    target = settings.events or settings.data / EVENTS
+    return open_event_log(target, durability=settings.durability, timeout=30.0)
 
 
 class ServiceState:
@@ -54,18 +57,19 @@ class ServiceState:
     async def start(self) -> None:
         """Open the folder and begin to recover its models, each in a thread; returns at once."""
         settings = self.settings
-        settings.data.mkdir(parents=True, exist_ok=True)
+        settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._loop = asyncio.get_running_loop()
         with ExitStack() as opened:  # closed again if anything is wrong with the folder
-            if not settings.follow:
-                opened.enter_context(locked(settings.data / "service"))
+            opened.enter_context(locked(settings.data / "service"))
             self._names = opened.enter_context(open_store(settings))
+            if settings.events is not None and not settings.follow:
+                opened.enter_context(self._names.only_writer("service"))
             self._replaying = set(Journal.names(self._names))
             self._closing = opened.pop_all()
         self._recoveries = [asyncio.create_task(self._recover(name)) for name in sorted(self._replaying)]
         self._tasks = [asyncio.create_task(self._note_ready())]
         if settings.follow:
-            self._tasks.append(asyncio.create_task(self._follow()))
+            self._tasks.append(asyncio.create_task(self._follow_all()))
 
     async def stop(self) -> None:
         """Finish what is queued, save snapshots, and close the folder."""
@@ -98,15 +102,37 @@ class ServiceState:
         await asyncio.gather(*map(asyncio.shield, self._recoveries))
         self._is_ready = True
 
-    async def _follow(self) -> None:
-        """Keep up with a learner elsewhere."""
+    async def _follow_all(self) -> None:
+        """Keep up with a learner elsewhere: with each of its models, those to come, and those that it deletes."""
+        followed: dict[str, asyncio.Task[None]] = {}
+        try:
+            while True:
+                names = set(await self._looked(Journal.names, self._names) or followed)
+                for name in names - set(followed) - self._replaying:
+                    if name not in self._models:
+                        await self._recover(name)
+                    if name in self._models:
+                        followed[name] = asyncio.create_task(self._follow(self._models[name]))
+                for name in set(followed) - names:
+                    followed.pop(name).cancel()
+                    await self._models.pop(name).stop()
+                await asyncio.sleep(_FOLLOWING)
+        finally:
+            for task in followed.values():
+                task.cancel()
+
+    async def _follow(self, model: HostedModel) -> None:
         while True:
-            await asyncio.sleep(_FOLLOWING)
-            for name in await asyncio.to_thread(Journal.names, self._names):
-                if name not in self._models:
-                    await self._recover(name)
-                else:
-                    await asyncio.to_thread(self._models[name].follow)
+            if await self._looked(model.follow, _FOLLOWING) is None:
+                await asyncio.sleep(_FOLLOWING)
+
+    async def _looked(self, look: Callable[..., T], *arguments: Any) -> T | None:
+        """What a look at the store gives; None, with a warning, where that is not to be had at present."""
+        try:
+            return await asyncio.to_thread(look, *arguments)
+        except (EventStoreError, ProblemError) as error:
+            _log.warning("can't follow the learner at present: %s", error)
+            return None
 
     # Models.
 

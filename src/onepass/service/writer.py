@@ -202,13 +202,21 @@ class Writer(threading.Thread):
                     except ProblemError as problem:
                         self._ticket.operation.problem = problem
         except BaseException:
-            self._is_sound = not (self._events and isinstance(self.learner.champion, BanditModel))
+            ahead = bool(self._events) and isinstance(self.learner.champion, BanditModel)
+            self._is_sound = not ahead and self._nothing_written()
             raise
         self.commit_seconds += time.perf_counter() - begin
         self.commits += 1
         self.failure = None
         if self._events:
             self._learn()
+
+    def _nothing_written(self) -> bool:
+        """Whether a transaction that failed is absent for sure: one whose end got lost may be there after all."""
+        try:
+            return self.journal.store.last(self.journal.stream) == self.journal.last
+        except EventStoreError:
+            return False
 
     def _learn(self) -> None:
         """Apply what is durable now; whoever has asked for it gets his answer in any case."""

@@ -2,22 +2,32 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 import httpx
 import pytest
 
+from onepass.service.errors import ProblemError
 from onepass.service.state import ServiceState
 from onepass.service.web.app import create_app
 from onepass.service.web.security import Security
 from onepass.service.web.tokens import SCOPES, ScopeName, Tokens
 from tests.service.web.double import StateDouble
 
-__all__ = ["Clock", "Served"]
+__all__ = ["Clock", "Served", "problem_of"]
 
 MAX_BODY = 100_000
+
+
+def problem_of(action: Callable[[], object]) -> ProblemError | None:
+    """What was refused, if anything was; other errors pass through."""
+    try:
+        action()
+    except ProblemError as problem:
+        return problem
+    return None
 
 
 class Clock:
@@ -65,9 +75,9 @@ class Served:
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[Callable[..., Served]]:
+def make(tmp_path: Path) -> Callable[..., Served]:
     """Makes an application with other security."""
-    yield lambda **security: Served(tmp_path, **security)
+    return lambda **security: Served(tmp_path, **security)
 
 
 @pytest.fixture

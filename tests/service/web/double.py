@@ -69,9 +69,10 @@ class ModelDouble:
     async def predict(self, request: PredictRequest) -> Prediction:
         self._note(request)
         assert isinstance(request.x, dict)
-        if any(isinstance(value, str) for value in request.x.values()):
+        if isinstance(request.x.get("km"), str):
             raise ProblemError(422, "bad value", "km must be a number", field="x.km")
-        return Prediction(3, id=request.id, mean=float(sum(value or 0.0 for value in request.x.values())))  # type: ignore[misc]
+        numbers = [value for value in request.x.values() if isinstance(value, int | float)]
+        return Prediction(3, id=request.id, mean=float(sum(numbers)))
 
     async def predict_rows(self, rows: Rows, level: float = 0.95) -> dict[str, Any]:
         self._note((rows, level))
@@ -91,8 +92,10 @@ class ModelDouble:
 
     async def label_many(self, requests: list[LabelRequest]) -> list[Learned | ProblemError]:
         self._note(requests)
-        first, *others = requests
-        return [ProblemError(409, "too late", "it has expired"), *[Learned(one.id, "learned", 4, 4) for one in others]]
+        return [
+            ProblemError(409, "too late", "it has expired"),
+            *[Learned(one.id, "learned", 4, 4) for one in requests[1:]],
+        ]
 
     async def decide(self, request: DecideRequest) -> Decision:
         self._note(request)

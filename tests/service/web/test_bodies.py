@@ -1,8 +1,9 @@
-"""Bodies from outside: limits, content types, and garbage of every kind, each refused by a problem that names the field."""
+"""Bodies from outside: limits, content types, and garbage of every kind, refused by problems that name the field."""
 
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import httpx
@@ -17,7 +18,7 @@ from onepass.service.web import bodies
 from onepass.service.web.arrow import read_batch, write_batch
 from onepass.service.web.bodies import ARROW, BYTES, JSON, LINES, json_decoder, lines_decoder, read_body
 from onepass.service.wire import Declared, PredictRequest
-from tests.service.web.conftest import MAX_BODY, Served
+from tests.service.web.conftest import MAX_BODY, Served, problem_of
 
 PREDICT, LEARN = "/v1/models/price/predict", "/v1/models/price/learn"
 
@@ -81,10 +82,8 @@ def test_deep_json_is_refused_where_anything_is_allowed() -> None:
 @given(st.binary(max_size=200))
 def test_any_bytes_are_decoded_or_refused(content: bytes) -> None:
     for decode in (json_decoder(PredictRequest), lines_decoder(PredictRequest)):
-        try:
-            decode(content)
-        except ProblemError as problem:
-            assert problem.status in (400, 422)
+        problem = problem_of(partial(decode, content))
+        assert problem is None or problem.status in (400, 422)
 
 
 nested = st.recursive(
@@ -96,11 +95,10 @@ nested = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(["x", "id", "key", "level", "other"]), nested))
 def test_any_json_fits_or_is_refused_with_words(body: dict[str, Any]) -> None:
-    try:
-        json_decoder(PredictRequest)(json.dumps(body).encode())
-    except ProblemError as problem:
+    problem = problem_of(lambda: json_decoder(PredictRequest)(json.dumps(body).encode()))
+    if problem is not None:
         assert problem.detail
-        assert "$" not in problem.detail
+        assert "$." not in problem.detail
         assert problem.field is None or problem.field.partition("[")[0].partition(".")[0] in {*body, "x"}
 
 
@@ -160,10 +158,8 @@ def test_flipped_bytes_are_read_or_refused_and_crash_nothing(flips: list[tuple[i
     damaged = bytearray(stream(pa.table({"km": [1.0, 2.0], "brand": ["vw", "bmw"]})))
     for place, value in flips:
         damaged[place % len(damaged)] = value
-    try:
-        read_batch(bytes(damaged), 100_000).to_pydict()
-    except ProblemError as problem:
-        assert problem.status in (400, 413, 415, 422)
+    problem = problem_of(lambda: read_batch(bytes(damaged), 100_000).to_pydict())
+    assert problem is None or problem.status in (400, 413, 415, 422)
 
 
 @given(st.binary(max_size=300))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from onepass.service.web.bodies import ARROW, BYTES, LINES
-from onepass.service.wire import Declared, DecideRequest, LearnRequest, PredictRequest
+from onepass.service.wire import DecideRequest, Declared, LearnRequest, PredictRequest
 from tests.service.web.conftest import Served
 
 X = {"km": 1.0, "age": 2.0}

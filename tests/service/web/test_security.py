@@ -18,7 +18,7 @@ from onepass.service.web.security import LOOPBACK_HOSTS, Security
 from onepass.service.web.sessions import CODE_SECONDS, SESSION_SECONDS
 from onepass.service.web.table import OPERATIONS
 from onepass.service.web.tokens import SCOPES, Tokens
-from tests.service.web.conftest import Served
+from tests.service.web.conftest import Served, problem_of
 
 PAGE = {"X-Onepass-Session": "1", "Origin": "http://localhost:8080", "Sec-Fetch-Site": "same-origin"}
 ADDRESSES = [
@@ -42,10 +42,10 @@ def test_every_operation_refuses_smaller_scopes_and_no_token(
         return
     nobody = served.ask(method, path, None)
     assert (nobody.status_code, nobody.headers["www-authenticate"]) == (401, 'Bearer realm="onepass"')
-    for smaller in SCOPES[: SCOPES.index(scope)]:  # type: ignore[arg-type]
+    for smaller in SCOPES[: SCOPES.index(scope)]:
         refused = served.ask(method, path, smaller)
         assert (refused.status_code, refused.json()["scope"]) == (403, scope)
-    for enough in SCOPES[SCOPES.index(scope) :]:  # type: ignore[arg-type]
+    for enough in SCOPES[SCOPES.index(scope) :]:
         if method != "DELETE":
             assert served.ask(method, path, enough).status_code not in (401, 403)
     assert served.state.created == []
@@ -281,10 +281,8 @@ def test_any_host_is_answered_where_none_are_named(make: Callable[..., Served]) 
 
 @given(st.binary(max_size=40))
 def test_no_host_header_breaks_the_check(host: bytes) -> None:
-    try:
-        Security(None).check_host({b"host": host})
-    except ProblemError as problem:
-        assert problem.status == 421
+    problem = problem_of(lambda: Security(None).check_host({b"host": host}))
+    assert problem is None or problem.status == 421
 
 
 # Rates.

@@ -53,7 +53,7 @@ class Curve:
         """Make the curve that `state` described, with so many numbers per row."""
         curve = cls(size)
         curve._n, curve._width = int(state["n"]), int(state["width"])
-        curve._sums[: len(state["sums"])] = state["sums"]
+        curve._sums[: len(state["sums"])] = np.reshape(state["sums"], (-1, size))  # also none at all
         return curve
 
     @property

@@ -1,4 +1,4 @@
-"""Events that are on the disk when they have been acknowledged, in one SQLite file.
+"""Events that are on the disk when they have been acknowledged, in one SQLite file or in a PostgreSQL database.
 
 A model that learns in production must not lose what it was told, nor learn it twice. So whatever it learns from is
 first written down here, as an event of a named stream, and only then learned. After a crash the latest snapshot of the
@@ -17,7 +17,9 @@ event and every snapshot has a checksum, verified whenever it is read.
 """
 
 from onepass.files.events.errors import ConflictError, EventStoreError
+from onepass.files.events.log import EventLog
+from onepass.files.events.opening import open_event_log
 from onepass.files.events.records import Event, Snapshot
-from onepass.files.events.store import EventStore
+from onepass.files.events.sqlite import EventStore
 
-__all__ = ["ConflictError", "Event", "EventStore", "EventStoreError", "Snapshot"]
+__all__ = ["ConflictError", "Event", "EventLog", "EventStore", "EventStoreError", "Snapshot", "open_event_log"]

@@ -1,4 +1,4 @@
-"""A look at the whole file of an event store, for damage of any kind."""
+"""A look at a whole event store, for damage of any kind."""
 
 from onepass.files.events import statements
 from onepass.files.events.database import Database
@@ -11,10 +11,10 @@ __all__ = ["problems"]
 
 
 def problems(database: Database) -> list[str]:
-    """What is wrong with the file: pages and indexes, checksums, missing events, snapshots."""
+    """What is wrong: pages and indexes, checksums, missing events, snapshots."""
     found: list[str] = []
     try:
-        found += [f"SQLite: {text}" for (text,) in database.rows("PRAGMA integrity_check") if text != "ok"]
+        found += database.problems()
         for (stream,) in database.rows(statements.STREAMS):
             found += _in_events(database, stream)
             found += _in_snapshots(database, stream)

@@ -18,6 +18,7 @@ def save(database: Database, snapshot: Snapshot) -> None:
     """Write a snapshot, and delete those that are too many."""
     stream, after = snapshot.stream, snapshot.after
     with database.transaction():
+        database.take_turn(stream)
         name = {"stream": stream}
         last, pruned = database.number(statements.LAST, name), database.number(statements.PRUNED, name)
         latest, present = next(snapshots(database, stream), (0, None))
@@ -27,7 +28,8 @@ def save(database: Database, snapshot: Snapshot) -> None:
             raise ValueError(f"after must be the number of an event of stream {stream!r} {allowed}, got {after}")
         if present is not None and present.after == after and present.pinned:
             snapshot = snapshot._replace(pinned=True)
-        database.rows(statements.INSERT_SNAPSHOT, {**snapshot._asdict(), "checksum": _checksum(snapshot)})
+        row = {**snapshot._asdict(), "pinned": int(snapshot.pinned), "checksum": _checksum(snapshot)}
+        database.rows(statements.INSERT_SNAPSHOT, row)
         database.rows(statements.KEEP_SNAPSHOTS, {"stream": stream, "keep": _KEPT})
 
 
@@ -36,11 +38,12 @@ def sound_snapshot(database: Database, stream: str, number: int = LAST_POSSIBLE)
     last = database.number(statements.LAST, {"stream": stream})
     for after, snapshot in snapshots(database, stream, number):
         if after > last:
-            raise damaged(database.path, f"stream {stream!r} ends with event {last}, its snapshot stands at {after}")
+            raise damaged(database.address, f"stream {stream!r} ends with event {last}, its snapshot stands at {after}")
         if snapshot is not None:
             return snapshot
+        which = f"the snapshot of stream {stream!r} after event {after}"
         warnings.warn(
-            f"{database.path}: the snapshot of stream {stream!r} after event {after} is damaged; using the one before",
+            f"{database.address}: {which} is damaged; using the one before",
             RuntimeWarning,
             stacklevel=3,
         )
@@ -50,6 +53,7 @@ def sound_snapshot(database: Database, stream: str, number: int = LAST_POSSIBLE)
 def delete(database: Database, stream: str, after: int) -> bool:
     """Delete one snapshot, but not the last sound one from which a pruned stream can be rebuilt."""
     with database.transaction():
+        database.take_turn(stream)
         numbers = {number: snapshot is not None for number, snapshot in snapshots(database, stream)}
         if after not in numbers:
             return False

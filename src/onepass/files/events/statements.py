@@ -1,71 +1,72 @@
-"""All SQL of the event store: its tables, and each statement under a name that says what it does."""
+"""The SQL of an event log, each statement under a name that says what it does, in words that all databases know."""
 
-__all__ = ["APPLICATION_ID", "SCHEMA", "VERSION"]
+__all__ = ["VERSION", "tables"]
 
-APPLICATION_ID = 0x6F6E6570  # "onep": tells the file from other SQLite databases
-VERSION = 2
+VERSION = 2  # of the tables, in every database
 
-# Rows of forgotten events stay, without payload and blob: their numbers and keys are taken for good. Those of erased
-# events have a payload and no blob. `pruned` has the number up to which the events of a stream were deleted, and
-# `changes` the number of transactions that have changed anything.
-SCHEMA = {
-    "events": """CREATE TABLE events (
-    stream TEXT NOT NULL,
-    number INTEGER NOT NULL,
-    kind TEXT NOT NULL,
-    key TEXT NOT NULL,
-    time REAL NOT NULL,
-    payload TEXT,
-    blob BLOB,
-    checksum BLOB NOT NULL,
+
+def tables(name: str, whole: str, real: str, text: str, data: str) -> dict[str, str]:
+    """The statements that create the tables, with a database's own words for the types of columns.
+
+    Rows of forgotten events stay, without payload and blob: their numbers and keys are taken for good. Those of erased
+    events have a payload and no blob. `pruned` has the number up to which the events of a stream were deleted.
+    """
+    return {
+        "events": f"""CREATE TABLE events (
+    stream {name} NOT NULL,
+    number {whole} NOT NULL,
+    kind {name} NOT NULL,
+    key {name} NOT NULL,
+    time {real} NOT NULL,
+    payload {text},
+    blob {data},
+    checksum {data} NOT NULL,
     UNIQUE (stream, number),
     UNIQUE (stream, key, kind)
 )""",
-    "snapshots": """CREATE TABLE snapshots (
-    stream TEXT NOT NULL,
-    after INTEGER NOT NULL,
-    time REAL NOT NULL,
-    content BLOB NOT NULL,
-    pinned INTEGER NOT NULL,
-    checksum BLOB NOT NULL,
+        "snapshots": f"""CREATE TABLE snapshots (
+    stream {name} NOT NULL,
+    after {whole} NOT NULL,
+    time {real} NOT NULL,
+    content {data} NOT NULL,
+    pinned {whole} NOT NULL,
+    checksum {data} NOT NULL,
     UNIQUE (stream, after)
 )""",
-    "pruned": """CREATE TABLE pruned (
-    stream TEXT NOT NULL UNIQUE,
-    number INTEGER NOT NULL
+        "pruned": f"""CREATE TABLE pruned (
+    stream {name} NOT NULL UNIQUE,
+    number {whole} NOT NULL
 )""",
-    "changes": "CREATE TABLE changes (number INTEGER NOT NULL)",
-}
+    }
 
-START_CHANGES = "INSERT INTO changes VALUES (0)"
-COUNT_CHANGE = "UPDATE changes SET number = number + 1"
-CHANGES = "SELECT ifnull(max(number), 0) FROM changes"
-
-TABLES = "SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name"
 
 _EVENT = "SELECT stream, number, kind, key, time, payload, blob, checksum FROM events"
 FIND = f"{_EVENT} WHERE stream = :stream AND key = :key AND kind = :kind"
-FIND_KEY = f"{_EVENT} WHERE stream = :stream AND key = :key AND payload IS NOT NULL"
+FIND_KEY = f"{_EVENT} WHERE stream = :stream AND key = :key AND payload IS NOT NULL ORDER BY number"
 READ = f"""{_EVENT} WHERE stream = :stream AND number > :after AND number <= :until
     ORDER BY number LIMIT :limit"""
-OPEN_KEYS = """SELECT number, key, time FROM events AS open
+OPEN_KEYS = """SELECT number, key, time FROM events AS waiting
     WHERE stream = :stream AND number > :after AND kind = :kind AND blob IS NOT NULL AND NOT EXISTS
-        (SELECT 1 FROM events WHERE stream = :stream AND key = open.key AND kind = :without)
+        (SELECT 1 FROM events WHERE stream = :stream AND key = waiting.key AND kind = :without)
     ORDER BY number LIMIT :limit"""
 INSERT = "INSERT INTO events VALUES (:stream, :number, :kind, :key, :time, :payload, :blob, :checksum)"
 ERASE = """UPDATE events SET payload = :payload, blob = NULL, checksum = :checksum
     WHERE stream = :stream AND number = :number"""
 DELETE_UP_TO = "DELETE FROM events WHERE stream = :stream AND number <= :number"
 
-PRUNED = "SELECT ifnull((SELECT number FROM pruned WHERE stream = :stream), 0)"
-SET_PRUNED = "INSERT OR REPLACE INTO pruned VALUES (:stream, :number)"
-LAST = f"SELECT max(ifnull((SELECT max(number) FROM events WHERE stream = :stream), 0), ({PRUNED}))"
+PRUNED = "SELECT coalesce((SELECT number FROM pruned WHERE stream = :stream), 0)"
+SET_PRUNED = """INSERT INTO pruned VALUES (:stream, :number)
+    ON CONFLICT (stream) DO UPDATE SET number = excluded.number"""
+LAST = """SELECT max(number) FROM (SELECT max(number) AS number FROM events WHERE stream = :stream
+    UNION ALL SELECT number FROM pruned WHERE stream = :stream UNION ALL SELECT 0) AS numbers"""
 STREAMS = """SELECT stream FROM events UNION SELECT stream FROM snapshots UNION SELECT stream FROM pruned
     ORDER BY stream"""
 
 SNAPSHOT_UNTIL = """SELECT after, time, content, pinned, checksum FROM snapshots
     WHERE stream = :stream AND after <= :until ORDER BY after DESC LIMIT 1"""
-INSERT_SNAPSHOT = "INSERT OR REPLACE INTO snapshots VALUES (:stream, :after, :time, :content, :pinned, :checksum)"
+INSERT_SNAPSHOT = """INSERT INTO snapshots VALUES (:stream, :after, :time, :content, :pinned, :checksum)
+    ON CONFLICT (stream, after) DO UPDATE
+    SET time = excluded.time, content = excluded.content, pinned = excluded.pinned, checksum = excluded.checksum"""
 KEEP_SNAPSHOTS = """DELETE FROM snapshots WHERE stream = :stream AND pinned = 0 AND after NOT IN
     (SELECT after FROM snapshots WHERE stream = :stream AND pinned = 0 ORDER BY after DESC LIMIT :keep)"""
 DELETE_SNAPSHOTS = "DELETE FROM snapshots WHERE stream = :stream AND pinned = 0 AND after < :number"

@@ -32,6 +32,7 @@ _PROBLEMS = {
     404: "There is no such thing.",
     408: "The body did not come in time.",
     409: "It conflicts with what is there.",
+    410: "It was deleted, or has expired.",
     413: "The body is too large.",
     415: "The content type is not accepted here.",
     421: "The service is not called by this name.",
@@ -192,6 +193,8 @@ def _statuses(operation: Operation) -> set[int]:
     found = {*operation.problems, 421, 500}
     if operation.scope is not None:
         found |= {401, 403, 422, 429}
+    if operation.path.startswith("/v1/models/{name}"):
+        found |= {404, 409, 410, 503, 504, 507}
     if any(form.accepts for form in operation.forms):
         found |= {400, 408, 413, 415, 422}
     return found

@@ -83,9 +83,11 @@ def run_service(
     imports : model files to begin with, by the names of models that may be there already
     announce : tells where the service is, and secrets that nobody else will hear
     """
-    set_up_logs()
-    threadpoolctl.threadpool_limits(1)  # a model has one thread; more would only wait for each other
-    with _bound(listening) as listener, asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with (
+        _bound(listening) as listener,
+        threadpoolctl.threadpool_limits(1),  # a model has one thread; more would only wait for each other
+        asyncio.Runner(loop_factory=_loop_factory()) as runner,
+    ):
         runner.run(_serve(settings, listening, imports, announce, listener))
 
 
@@ -98,6 +100,7 @@ async def _serve(
 ) -> None:
     state = ServiceState(settings)
     async with running(state):
+        set_up_logs()
         for name, path in imports.items():
             await state.import_file(name, path)
         port = listener.getsockname()[1]

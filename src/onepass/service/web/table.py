@@ -55,7 +55,6 @@ OPERATIONS: tuple[Operation, ...] = (
             Form(rows.predict_arrow, ARROW, None, ARROW, None, (_LEVEL,)),
         ),
         group="rows",
-        problems=(404, 429, 503, 504, 507),
         description="A prediction with an id is kept until its label comes, and needs the scope learn; one without "
         "leaves no trace. JSON lines are answered line by line, each with a prediction or with what is wrong with it.",
     ),
@@ -80,7 +79,6 @@ OPERATIONS: tuple[Operation, ...] = (
             Form(rows.learn_arrow, ARROW, None, JSON, wire.Learned, (_BATCH_ID,), example_answer=_LEARNED),
         ),
         group="rows",
-        problems=(404, 429, 503, 504, 507),
         description="The answer comes when the event is on the disk. Many rows are one event: all are learned or none.",
     ),
     Operation(
@@ -94,7 +92,6 @@ OPERATIONS: tuple[Operation, ...] = (
             _lines(rows.label_lines, wire.LabelRequest, wire.Learned, {"id": "sale-1", "y": 15900}, _LEARNED),
         ),
         group="rows",
-        problems=(404, 429, 503, 504, 507),
         description="A label that comes before its prediction waits, and the answer says so.",
     ),
     Operation(
@@ -113,7 +110,6 @@ OPERATIONS: tuple[Operation, ...] = (
             ),
         ),
         group="rows",
-        problems=(404, 429, 503, 504, 507),
     ),
     Operation(
         "POST",
@@ -142,7 +138,6 @@ OPERATIONS: tuple[Operation, ...] = (
         "learn",
         (_json(rows.reward, wire.RewardRequest, wire.Learned, {"id": "visit-1", "reward": 1.0}, _LEARNED),),
         group="rows",
-        problems=(404, 429, 503, 504, 507),
     ),
     Operation(
         "POST",
@@ -166,7 +161,6 @@ OPERATIONS: tuple[Operation, ...] = (
             ),
         ),
         group="rows",
-        problems=(404, 503, 504),
     ),
     Operation(
         "DELETE",
@@ -176,7 +170,6 @@ OPERATIONS: tuple[Operation, ...] = (
         "learn",
         (_get(models.forget, {"id": "sale-1", "forgotten": 1}),),
         group="rows",
-        problems=(404, 422, 503, 507),
         action="forget prediction",
         description="What the model has learned from it stays learned.",
     ),
@@ -188,7 +181,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "read",
         (_get(models.list_models, {"models": [_STATUS], "replaying": [], "broken": {}}),),
     ),
-    Operation("GET", _MODEL, "status", "Show a model.", "read", (_get(models.status, _STATUS),), problems=(404, 503)),
+    Operation("GET", _MODEL, "status", "Show a model.", "read", (_get(models.status, _STATUS),)),
     Operation(
         "PUT",
         _MODEL,
@@ -200,7 +193,6 @@ OPERATIONS: tuple[Operation, ...] = (
             Form(models.create, BYTES, None, JSON, example_answer=_STATUS),
         ),
         status=201,
-        problems=(409, 503, 507),
         action="create model",
         description="201 if it was made, 200 if the same model was there before; the name is up to 64 letters, digits, "
         "'_', '.' and '-'. A file is checked before it is taken, and is never a pickle.",
@@ -213,7 +205,6 @@ OPERATIONS: tuple[Operation, ...] = (
         "admin",
         (_nothing(models.delete),),
         status=204,
-        problems=(404, 503, 507),
         action="delete model",
     ),
     Operation(
@@ -223,7 +214,6 @@ OPERATIONS: tuple[Operation, ...] = (
         "Get the model as a file that 'onepass.load' reads.",
         "read",
         (Form(models.file, answers=BYTES, gives=None),),
-        problems=(404, 503, 504),
     ),
     Operation(
         "GET",
@@ -232,7 +222,6 @@ OPERATIONS: tuple[Operation, ...] = (
         "Show how well labels were predicted before they were learned.",
         "read",
         (_get(models.metrics, {"n": 8, "log_loss": 8.1, "coverage": 0.95}),),
-        problems=(404, 503),
     ),
     Operation(
         "GET",
@@ -241,7 +230,6 @@ OPERATIONS: tuple[Operation, ...] = (
         "Show what each feature does, with its uncertainty.",
         "read",
         (_get(models.weights, {"weights": [{"feature": "km", "mean": -0.6, "std": 0.1}]}),),
-        problems=(404, 409, 503),
     ),
     Operation(
         "GET",
@@ -260,7 +248,6 @@ OPERATIONS: tuple[Operation, ...] = (
         "Save a snapshot now.",
         "admin",
         (_get(models.snapshot, {"version": 8}),),
-        problems=(404, 503, 504, 507),
         action="snapshot",
     ),
     Operation(
@@ -270,7 +257,6 @@ OPERATIONS: tuple[Operation, ...] = (
         "Go back to an earlier version.",
         "admin",
         (_json(models.rollback, wire.RollbackRequest, dict[str, Any], {"version": 5}, _STATUS),),
-        problems=(404, 409, 503, 504, 507),
         action="rollback",
     ),
     Operation(
@@ -283,7 +269,6 @@ OPERATIONS: tuple[Operation, ...] = (
             _json(models.set_shadow, wire.Declared, dict[str, Any], _DECLARED, _STATUS),
             Form(models.set_shadow, BYTES, None, JSON, example_answer=_STATUS),
         ),
-        problems=(404, 409, 503, 504, 507),
         action="set shadow",
     ),
     Operation(
@@ -294,7 +279,6 @@ OPERATIONS: tuple[Operation, ...] = (
         "admin",
         (_nothing(models.drop_shadow),),
         status=204,
-        problems=(404, 409, 503, 507),
         action="drop shadow",
     ),
     Operation(
@@ -304,7 +288,6 @@ OPERATIONS: tuple[Operation, ...] = (
         "Put the candidate in the model's place.",
         "admin",
         (_get(models.promote, _STATUS),),
-        problems=(404, 409, 503, 504, 507),
         action="promote",
     ),
     Operation(

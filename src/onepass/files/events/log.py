@@ -1,6 +1,5 @@
-"""The event store: append, read, snapshot, forget and check; what is kept in the file, and nothing of what it means."""
+"""The event log: append, read, snapshot, forget and check; what is kept in a database, and nothing of what it means."""
 
-import os
 import time as clocks
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -8,80 +7,49 @@ from errno import EINVAL
 from types import TracebackType
 from typing import Any, Self
 
-from onepass._validation import as_flag, as_positive, as_seed, one_of
+from onepass._validation import as_flag, as_nonnegative, as_seed
 from onepass.files.events import snapshots, statements
 from onepass.files.events.checking import problems
-from onepass.files.events.database import DURABILITIES, Database
+from onepass.files.events.database import Database
 from onepass.files.events.errors import ConflictError, EventStoreError, damaged
 from onepass.files.events.reading import LAST_POSSIBLE, event_rows, open_rows
 from onepass.files.events.records import Event, Snapshot, as_blob, as_name, as_time, checksum, decoded, encoded
 
-__all__ = ["EventStore"]
+__all__ = ["EventLog"]
 
 _NO_PAYLOAD: Mapping[str, Any] = {}
 
 
-class EventStore:
-    """Durable events in named streams, in one SQLite file.
-
-    Parameters
-    ----------
-    path : path of the file, which is created if there is none; beside it are ``-wal`` and ``-shm``, which SQLite
-        keeps while it is open, and ``-tail``, by which a loss at the end is noticed
-    durability : "full": what has been appended survives a power cut. "relaxed": several times faster; a power cut or a
-        crash of the operating system may lose the last transactions, whole ones and never one from the middle. A
-        process that is killed loses nothing either way.
-    timeout : seconds to wait while another process writes
-    clock : gives the time of events for which the caller gives none
+class EventLog:
+    """Durable events in named streams, wherever they are kept: `open_event_log` opens one.
 
     Raises
     ------
     EventStoreError
-        Wherever the file can't be opened, read or written: a full disk, a read-only folder, a lock that others keep, a
-        damaged file, one of a newer version or of another program.
+        Wherever the store can't be opened, read or written: a full disk, a read-only folder, a lock that others keep, a
+        lost connection, damage, a store of another version or of another program.
 
     Notes
     -----
-    *Processes*: any number may use one file on a local disk. Their appends take turns, and each sees the others' events
-    by `events`. After a fork the child has to open the file anew.
+    *Processes*: any number may use one store. Their appends take turns, and each sees the others' events by `events`.
+    After a fork the child has to open the store anew.
 
     *Threads* may share a store: each call has the connection to itself, a transaction until it ends. A thread that
-    must never wait for another's transaction opens a second store on the same path; readers of one store don't wait
+    must never wait for another's transaction opens a second store on the same target; readers of one store don't wait
     for the writer of another.
 
     *Damage*: checksums show a changed event or snapshot when it is read, and numbers a missing one. `check` looks at
-    the whole file, also at the indexes by which keys are found; run it on a file that may have suffered.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> path = os.path.join(tempfile.mkdtemp(), "events.sqlite")
-    >>> with EventStore(path, clock=lambda: 0.0) as store:
-    ...     event = store.append("price", "label", "order 17", {"y": 0.1})
-    ...     again = store.append("price", "label", "order 17", {"y": 0.1})
-    >>> event.number, again == event
-    (1, True)
-    >>> with EventStore(path) as store:
-    ...     [(event.number, event.payload) for event in store.events("price")]
-    [(1, {'y': 0.1})]
+    everything; run it on a store that may have suffered.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        durability: str = "full",
-        timeout: float = 10.0,
-        clock: Callable[[], float] = clocks.time,
-    ) -> None:
-        one_of(durability, DURABILITIES, "durability")
-        self._database = Database(path, durability, as_positive(timeout, "timeout"))
+    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+        self._database = database
         self._clock = clock
 
     @property
-    def path(self) -> str:
-        """Absolute path of the file."""
-        return self._database.path
+    def address(self) -> str:
+        """Where the events are: an absolute path, or an address without its password."""
+        return self._database.address
 
     def __enter__(self) -> Self:
         return self
@@ -92,10 +60,10 @@ class EventStore:
         self.close()
 
     def __repr__(self) -> str:
-        return f"EventStore({self.path!r})"
+        return f"{type(self).__name__}({self.address!r})"
 
     def close(self) -> None:
-        """Close the file; a second time does nothing."""
+        """Close the store; a second time does nothing."""
         self._database.close()
 
     def append(
@@ -129,7 +97,8 @@ class EventStore:
         Examples
         --------
         >>> import numpy as np, os, tempfile
-        >>> store = EventStore(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
+        >>> from onepass.files.events import open_event_log
+        >>> store = open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
         >>> store.append("shop", "choice", "a", {"arm": "red"}, np.array([0.1, 2.0]).tobytes()).number
         1
         >>> np.frombuffer(store.find("shop", "choice", "a").blob)
@@ -142,6 +111,7 @@ class EventStore:
         name, (text, content), data = _event_name(stream, kind, key), encoded(payload), as_blob(blob, "blob")
         moment = as_time(self._clock() if time is None else time)
         with self._database.one_change():
+            self._database.take_turn(name["stream"])
             present = self._found(name)
             if present is None:
                 number = self._database.number(statements.LAST, name) + 1
@@ -166,7 +136,8 @@ class EventStore:
         Examples
         --------
         >>> import os, tempfile
-        >>> store = EventStore(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
+        >>> from onepass.files.events import open_event_log
+        >>> store = open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
         >>> with store.transaction():
         ...     for i in range(100):
         ...         _ = store.append("price", "label", str(i), {"y": i})
@@ -202,7 +173,8 @@ class EventStore:
         Examples
         --------
         >>> import os, tempfile
-        >>> store = EventStore(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
+        >>> from onepass.files.events import open_event_log
+        >>> store = open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
         >>> for key in "abcd":
         ...     _ = store.append("price", "label", key)
         >>> [event.key for event in store.events("price", after=1, until=3)]
@@ -217,16 +189,20 @@ class EventStore:
         end = LAST_POSSIBLE if until is None else as_seed(until, "until")
         if after < min(pruned, end):
             raise EventStoreError(
-                EINVAL, f"events 1 to {pruned} of stream {stream!r} were pruned; begin with a later snapshot", self.path
+                EINVAL,
+                f"events 1 to {pruned} of stream {stream!r} were pruned; begin with a later snapshot",
+                self.address,
             )
         if (known := max(after, until or 0)) > last:
-            raise damaged(self.path, f"stream {stream!r} ends with event {last}, and those up to {known} are missing")
+            raise damaged(
+                self.address, f"stream {stream!r} ends with event {last}, and those up to {known} are missing"
+            )
         return (event for event in self._walk(name["stream"], after, end) if wanted is None or event.kind in wanted)
 
     def _walk(self, stream: str, after: int, until: int) -> Iterator[Event]:
         for number, row in event_rows(self._database, stream, after, until):
             if number != after + 1:
-                raise damaged(self.path, f"event {after + 1} of stream {stream!r} is missing")
+                raise damaged(self.address, f"event {after + 1} of stream {stream!r} is missing")
             after = number
             yield self._checked(row)
 
@@ -244,7 +220,8 @@ class EventStore:
         Examples
         --------
         >>> import os, tempfile
-        >>> store = EventStore(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
+        >>> from onepass.files.events import open_event_log
+        >>> store = open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
         >>> for kind, key in (("prediction", "a"), ("prediction", "b"), ("label", "b"), ("label", "c")):
         ...     _ = store.append("price", kind, key, time=0.0)
         >>> list(store.open_keys("price", "prediction", without="label"))
@@ -263,6 +240,58 @@ class EventStore:
     def first(self, stream: str) -> int:
         """Number of the first event of a stream that was not pruned, or of the one to come."""
         return self._database.number(statements.PRUNED, {"stream": as_name(stream, "stream")}) + 1
+
+    def wait(self, stream: str, after: int, timeout: float) -> bool:
+        """Wait until a stream has an event above ``after``, by whomever; False if it has none when the time is over.
+
+        PostgreSQL tells of new events at once; a SQLite file is looked at every 50 milliseconds. Other threads can use
+        the store meanwhile.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from onepass.files.events import open_event_log
+        >>> store = open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
+        >>> store.wait("price", after=0, timeout=0.01)
+        False
+        >>> _ = store.append("price", "label", "order 17", {"y": 0.1})
+        >>> store.wait("price", after=0, timeout=0.01)
+        True
+        >>> store.close()
+        """
+        stream, after = as_name(stream, "stream"), as_seed(after, "after")
+        deadline = clocks.monotonic() + as_nonnegative(timeout, "timeout")
+        while True:
+            heard = self._database.heard(stream)  # before the look, or an event in between is missed
+            if self.last(stream) > after:
+                return True
+            if (left := deadline - clocks.monotonic()) <= 0:
+                return False
+            self._database.listen(stream, heard, left)
+
+    def only_writer(self, name: str) -> AbstractContextManager[None]:
+        """A block during which nobody else can be the writer of that name, on any machine that uses the store.
+
+        The name is free to choose, e.g. that of a model: the lock is an agreement among those who ask for it, and
+        `append` does not. It ends with its holder, however that ends. On PostgreSQL it ends with the connection, too:
+        the next call connects again and takes the lock again, or raises EventStoreError if somebody else has it.
+        Events that others appended in between show by the number of the next one.
+
+        Raises
+        ------
+        LockedError
+            If somebody else is the writer; the message says who, as far as that is known.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from onepass.files.events import open_event_log
+        >>> store = open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
+        >>> with store.only_writer("price"):
+        ...     _ = store.append("price", "label", "order 17", {"y": 0.1})
+        >>> store.close()
+        """
+        return self._database.only_writer(as_name(name, "name"))
 
     def streams(self) -> list[str]:
         """Names of all streams, sorted."""
@@ -288,7 +317,8 @@ class EventStore:
         Examples
         --------
         >>> import os, tempfile
-        >>> store = EventStore(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
+        >>> from onepass.files.events import open_event_log
+        >>> store = open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
         >>> for i in range(3):
         ...     _ = store.append("sum", "number", str(i), {"x": 2.0})
         >>> store.save_snapshot("sum", 2, b"4.0")
@@ -311,7 +341,8 @@ class EventStore:
         Examples
         --------
         >>> import os, tempfile
-        >>> store = EventStore(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
+        >>> from onepass.files.events import open_event_log
+        >>> store = open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
         >>> for i in range(5):
         ...     _ = store.append("sum", "number", str(i), {"x": 2.0})
         >>> store.save_snapshot("sum", 1, b"2.0", pinned=True)
@@ -333,14 +364,16 @@ class EventStore:
     def erase(self, stream: str, kind: str, key: str) -> bool:
         """Delete the blob of one event and keep its payload; returns whether there was such an event with a blob.
 
-        The blob counts as deleted on return, and nobody gets it from the store again. Its bytes are overwritten in the
-        file, but a copy may stay in the ``-wal`` file until that is emptied: by the next `forget` or `prune`, or when
-        the last process closes the store. This makes it as cheap as an append.
+        The blob counts as deleted on return, and nobody gets it from the store again. This is as cheap as an append,
+        since its bytes may stay for a while: in SQLite they are overwritten in the file, but a copy is in the ``-wal``
+        file until that is emptied, by the next `forget` or `prune`, or when the last process closes the store. In
+        PostgreSQL they stay until the server has vacuumed the table and used the space again.
 
         Examples
         --------
         >>> import os, tempfile
-        >>> store = EventStore(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
+        >>> from onepass.files.events import open_event_log
+        >>> store = open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
         >>> _ = store.append("price", "prediction", "order 17", {"mean": 2.5}, b"features")
         >>> store.erase("price", "prediction", "order 17")
         True
@@ -351,6 +384,7 @@ class EventStore:
         """
         name = _event_name(stream, kind, key)
         with self._database.one_change():
+            self._database.take_turn(name["stream"])
             event = self._found(name)
             if event is None or event.erased:
                 return False
@@ -360,14 +394,17 @@ class EventStore:
     def forget(self, stream: str, key: str) -> int:
         """Delete the content of all events with a key, and return how many there were.
 
-        The bytes are overwritten in the file; number, kind, key and time stay, so that the same event again is still
-        recognised. A model can't be rebuilt from events without content: save a snapshot first. Snapshots that were
-        saved earlier may contain what they were made from; `prune` deletes them.
+        In SQLite the bytes are overwritten in the file and in its log; in PostgreSQL they stay until the server has
+        vacuumed the table and used the space again, and in its archives. Number, kind, key and time stay, so that the
+        same event again is still recognised. A model can't be rebuilt from events without content: save a snapshot
+        first. Snapshots that were saved earlier may contain what they were made from; `prune` deletes them, and
+        `delete_snapshot` those that are pinned.
 
         Examples
         --------
         >>> import os, tempfile
-        >>> store = EventStore(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
+        >>> from onepass.files.events import open_event_log
+        >>> store = open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
         >>> _ = store.append("price", "prediction", "order 17", {"name": "Ada"})
         >>> store.forget("price", "order 17")
         1
@@ -378,6 +415,7 @@ class EventStore:
         """
         name = {"stream": as_name(stream, "stream"), "key": as_name(key, "key")}
         with self._database.transaction():
+            self._database.take_turn(name["stream"])
             found = [self._checked(row) for row in self._database.rows(statements.FIND_KEY, name)]
             for event in found:
                 self._delete_content(event, None)
@@ -398,6 +436,7 @@ class EventStore:
         stream, number = as_name(stream, "stream"), as_seed(before, "before") - 1
         row = {"stream": stream, "number": number}
         with self._database.transaction():
+            self._database.take_turn(stream)
             pruned = self._database.number(statements.PRUNED, row)
             if number <= pruned:
                 return 0
@@ -414,12 +453,13 @@ class EventStore:
         return number - pruned
 
     def check(self) -> list[str]:
-        """Look at the whole file, and say what is wrong with it, one sentence each; an empty list if nothing is.
+        """Look at everything, and say what is wrong, one sentence each; an empty list if nothing is.
 
         Examples
         --------
         >>> import os, tempfile
-        >>> with EventStore(os.path.join(tempfile.mkdtemp(), "events.sqlite")) as store:
+        >>> from onepass.files.events import open_event_log
+        >>> with open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite")) as store:
         ...     store.check()
         []
         """
@@ -432,7 +472,7 @@ class EventStore:
     def _checked(self, row: tuple[Any, ...]) -> Event:
         event = decoded(row)
         if event is None:
-            raise damaged(self.path, f"event {row[1]} of stream {row[0]!r} is not what was written")
+            raise damaged(self.address, f"event {row[1]} of stream {row[0]!r} is not what was written")
         return event
 
 

@@ -1,0 +1,43 @@
+"""Where events are kept is a matter of one argument."""
+
+import os
+import time as clocks
+from collections.abc import Callable
+
+from onepass.files.events.log import EventLog
+from onepass.files.events.sqlite import EventStore
+
+__all__ = ["open_event_log"]
+
+
+def open_event_log(
+    target: str | os.PathLike[str],
+    *,
+    durability: str = "full",
+    timeout: float = 10.0,
+    clock: Callable[[], float] = clocks.time,
+) -> EventLog:
+    """The event log in a SQLite file or in a PostgreSQL database.
+
+    Parameters
+    ----------
+    target : path of a file, which is created if there is none, or the address of a database on a server, such as
+        ``postgresql://user@host:5432/name``, in which the schema ``onepass`` is created if there is none. That needs
+        ``pip install 'onepass[postgres]'``.
+    durability : "full": what has been appended survives a power cut. "relaxed": faster; a power cut may lose the last
+        transactions, whole ones and never one from the middle
+    timeout : seconds to wait while another process writes, and for the server
+    clock : gives the time of events for which the caller gives none
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite")) as log:
+    ...     log.append("price", "label", "order 17", {"y": 0.1}).number
+    1
+    """
+    if isinstance(target, str) and target.startswith(("postgresql://", "postgres://")):
+        from onepass.files.events.postgres import PostgresEventStore  # a package that not everybody has
+
+        return PostgresEventStore(target, durability=durability, timeout=timeout, clock=clock)
+    return EventStore(target, durability=durability, timeout=timeout, clock=clock)

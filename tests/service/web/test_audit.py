@@ -1,0 +1,96 @@
+"""The audit log: everything that changes the service, who did it and how it ended; no features and no secrets."""
+
+import json
+import logging
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from onepass.service.errors import ProblemError
+from onepass.service.web.audit import AuditLog
+from onepass.service.web.table import OPERATIONS
+from tests.service.web.conftest import Clock, Served
+
+
+def test_what_changes_the_service_is_noted(served: Served) -> None:
+    served.ask("PUT", "/v1/models/cars", json={"rows": [{"secret_feature": 12345}]})
+    served.ask("DELETE", "/v1/models/cars")
+    served.ask("DELETE", "/v1/models/price/predictions/p1", "learn")
+    served.ask("DELETE", "/v1/models/none")
+    token = served.ask("POST", "/v1/tokens", json={"name": "shop", "scope": "read"}).json()["token"]
+    noted = [(one["who"], one["action"], one.get("model"), one["status"]) for one in served.audited()]
+    assert noted == [
+        ("admin", "create model", "cars", 201),
+        ("admin", "delete model", "cars", 204),
+        ("learn", "forget prediction", "price", 200),
+        ("admin", "delete model", "none", 404),
+        ("admin", "create token", None, 201),
+    ]
+    content = (served.folder / "audit.jsonl").read_text()
+    for secret in (token, "secret_feature", "12345", *served.secrets.values()):
+        assert secret not in content
+
+
+def test_every_operation_that_changes_the_service_has_an_action() -> None:
+    without = {one.name for one in OPERATIONS if one.method != "GET" and one.action is None}
+    assert without == {"predict", "learn", "label", "decide", "reward", "explain", "begin_session"}
+
+
+def test_rows_are_not_noted(served: Served) -> None:
+    served.ask("POST", "/v1/models/price/predict", json={"x": {}})
+    served.ask("POST", "/v1/models/price/learn", json={"x": {}, "y": 1})
+    assert served.audited() == []
+
+
+def test_a_change_that_fails_is_noted_as_such(served: Served) -> None:
+    served.model.failure = RuntimeError("a bug")
+    served.ask("POST", "/v1/models/price/promote")
+    served.model.failure = ProblemError(507, "disk full", "no room")
+    served.ask("POST", "/v1/models/price/promote")
+    assert [one["status"] for one in served.audited()] == [500, 507]
+
+
+def test_sessions_and_refusals_are_noted(served: Served) -> None:
+    code = served.security.sessions.new_code()
+    served.ask("POST", "/v1/session", None, json={"code": code})
+    served.ask("POST", "/v1/session", None, json={"code": code})
+    served.ask("GET", "/v1/models", None)
+    begun, again, nobody = served.audited()
+    assert (begun["who"], begun["action"], begun["status"]) == ("page", "begin session", 201)
+    assert (again["who"], again["action"], again["status"], again["client"]) == (
+        "unknown",
+        "begin session",
+        401,
+        "127.0.0.1",
+    )
+    assert (nobody["action"], nobody["status"]) == ("not authenticated", 401)
+    assert code not in (served.folder / "audit.jsonl").read_text()
+
+
+def test_strangers_can_not_fill_the_disk(tmp_path: Path) -> None:
+    clock = Clock()
+    log = AuditLog(tmp_path / "audit.jsonl", clock)
+    for _ in range(1000):
+        log.refused("not authenticated", 401, "1.2.3.4")
+    clock.now += 1.0
+    log.refused("not authenticated", 401, "1.2.3.4")
+    lines = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    assert len(lines) == 101
+    assert lines[-1]["skipped"] == 900
+
+
+def test_a_log_that_can_not_be_written_stops_nothing(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+    (served.folder / "audit.jsonl").mkdir()
+    with caplog.at_level(logging.ERROR, "onepass.service"):
+        assert served.ask("POST", "/v1/models/price/snapshot").status_code == 200
+        assert served.ask("GET", "/v1/models", None).status_code == 401
+    assert "audit log can't be written" in caplog.text
+    assert '"action":"snapshot"' in caplog.text
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes are of POSIX")
+def test_only_the_service_reads_its_audit_log(tmp_path: Path) -> None:
+    AuditLog(tmp_path / "audit.jsonl").changed("ann", "delete model", 204)
+    assert stat.S_IMODE((tmp_path / "audit.jsonl").stat().st_mode) == 0o600

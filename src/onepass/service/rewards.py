@@ -55,7 +55,7 @@ class RewardScores:
             "rows": n,
             "scores": {"reward": float(self.curve.sums.sum() / n)} if n else {},
             "over_time": {"rows": rows.tolist(), "reward": means[:, 0].tolist()},
-            "arms": [{"arm": name, **_words(*numbers)} for name, numbers in self._arms.items()],
+            "arms": [{"arm": name, **_words(*numbers)} for name, numbers in sorted(self._arms.items())],
         }
 
     def state(self) -> dict[str, Any]:

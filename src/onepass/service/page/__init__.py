@@ -11,7 +11,9 @@ from starlette.staticfiles import StaticFiles
 __all__ = ["routes"]
 
 _STATIC = Path(__file__).parent / "static"
-_HEADERS = {"Cache-Control": "no-cache"}  # after an upgrade no old module must meet a new page; unchanged ones are a 304
+_HEADERS = {
+    "Cache-Control": "no-cache"
+}  # after an upgrade no old module must meet a new page; unchanged ones are a 304
 
 
 class _Files(StaticFiles):

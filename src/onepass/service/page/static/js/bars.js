@@ -20,7 +20,7 @@ export function barTable(rows, { heads, caption, low, high, zero = true }) {
   const reach = range[1] - range[0];
   // A weight about which nothing is known must not make all others tiny: its whisker leaves the picture.
   const whiskers = rows.flatMap((row) => (row.std ? [row.to - SURE * row.std, row.to + SURE * row.std] : []));
-  const within = whiskers.filter((end) => end > range[0] - 0.35 * reach && end < range[1] + 0.35 * reach);
+  const within = whiskers.filter((end) => end > range[0] - 0.15 * reach && end < range[1] + 0.15 * reach);
   const px = scale(padded([...ends, ...within], { low, high }), [0, WIDTH]);
   return h("table", { class: "bars" },
     h("caption", { class: "unseen" }, caption),

@@ -40,8 +40,8 @@ export class Chart {
    *
    * series: { name, color, xs, ys, kind } with kind line, thin, dashed, dots or bars; words(value) if they are not the
    * axis's; sizes of dots; hidden from the legend with name null. band: { xs, low, high, name } behind all, line: { y,
-   * name } across, diagonal: { name }; rows: what the table and the readout show, [x, ...values] by heads; high: where
-   * the y axis ends.
+   * name } across, diagonal: { name }; rows: what the table and the readout show, [x, ...values] by heads; low and
+   * high: what is beyond them does not count for the y axis.
    */
   update(data) {
     this.data = data;
@@ -57,10 +57,10 @@ export class Chart {
     const xs = series.flatMap((one) => one.xs);
     const ys = series.flatMap((one) => one.ys);
     if (line) ys.push(line.y);
-    const inView = this.data.high === undefined ? ys : ys.filter((value) => value <= this.data.high);
-    const bounds = { low: y.low, high: y.high };
-    if (band && !inView.length) inView.push(...band.low, ...band.high);
-    return [padded(xs, { low: x.low, high: x.high ?? Math.max(...xs, 1) }), padded(inView, bounds)];
+    if (band) ys.push(...band.low, ...band.high);
+    const { low = -Infinity, high = Infinity } = this.data;
+    const inView = ys.filter((value) => value >= low && value <= high);
+    return [padded(xs, { low: x.low, high: x.high ?? Math.max(...xs, 1) }), padded(inView, { low: y.low, high: y.high })];
   }
 
   #draw() {

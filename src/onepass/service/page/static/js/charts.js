@@ -113,6 +113,7 @@ export class Coverage {
       series,
       band: { xs: found.ends, low, high: half.map((one) => Math.min(1, 0.95 + one)), name: "by chance" },
       line: { y: 0.95, name: "95 %" },
+      low: Math.min(0.8, ...found.means), // a shadow that has just begun may be anywhere
       heads: ["rows", "covered"],
       rows: found.ends.map((end, i) => [end, found.means[i]]),
       summary: `${share(total)} over all rows; it should be 95 %.`,

@@ -100,9 +100,11 @@ function spark(report, { name, title }) {
   const found = curve(report, name);
   if (found.ends.length < 2) return null;
   const px = scale([found.ends[0], found.ends.at(-1)], [2, 138]);
-  const py = scale(padded(found.means.filter((value) => value <= usual(found.means))), [42, 2]);
+  const around = found.totals.at(-1); // a little up and down must not look like much
+  const shown = [...found.means.filter((value) => value <= usual(found.means)), 0.9 * around, 1.1 * around];
+  const py = scale(padded(shown), [42, 2]);
   const points = found.means.map((value, i) => `${px(found.ends[i]).toFixed(1)},${Math.max(py(value), 1).toFixed(1)}`);
-  return svg("svg", { class: "spark", viewBox: "0 0 140 44", role: "img", "aria-label": `${title} over the rows` },
+  return svg("svg", { class: "spark", viewBox: "0 0 140 44", preserveAspectRatio: "none", role: "img", "aria-label": `${title} over the rows` },
     svg("path", { class: "line blue", d: `M${points.join("L")}` }));
 }
 

@@ -143,7 +143,7 @@ class HostedModel:
         }
 
     def metrics(self) -> dict[str, Any]:
-        """How well every row was predicted before it was learned, or how bandits fare; the candidate's scores beside."""
+        """How well rows were predicted before they were learned, or how a bandit fares; the candidate's beside."""
         learner = self._learner
         report = {"version": learner.version, **learner.scores.report()}
         if learner.candidate_scores is not None:

@@ -281,7 +281,8 @@ for (const element of document.querySelectorAll("body *")) {
   if (!own || box.width < 2 || element.closest("svg") || element.disabled) continue;
   const [a, b] = [luminance(channels(getComputedStyle(element).color)), luminance(behind(element))];
   const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-  if (contrast < 4.5) faint.push(`${element.tagName}.${element.className} ${element.textContent.slice(0, 30)} ${contrast.toFixed(2)}`);
+  const words = `${element.tagName}.${element.className} ${element.textContent.slice(0, 30)}`;
+  if (contrast < 4.5) faint.push(`${words} ${contrast.toFixed(2)}`);
 }
 return faint;
 """

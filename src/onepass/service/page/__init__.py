@@ -1,4 +1,4 @@
-"""The page at ``/``: models that learn, watched live, tried and managed. Its files are served; its data is the API's."""
+"""The page at ``/``: models that learn, watched live, tried and managed; what it shows comes from the API."""
 
 from pathlib import Path
 from typing import Any

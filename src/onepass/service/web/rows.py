@@ -1,4 +1,4 @@
-"""Operations on rows: predict, learn, label, decide, compare arms, reward, explain; alone, as JSON lines and as Arrow streams."""
+"""Operations on rows: predict, learn, label, decide, compare arms, reward, explain; alone or many at once."""
 
 import asyncio
 from typing import Any

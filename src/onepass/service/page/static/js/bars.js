@@ -24,6 +24,7 @@ export function barTable(rows, { heads, caption, low, high, zero = true }) {
   const px = scale(padded([...ends, ...within], { low, high }), [0, WIDTH]);
   return h("table", { class: "bars" },
     h("caption", { class: "unseen" }, caption),
+    h("colgroup", {}, h("col", { class: "name" }), h("col"), h("col", { class: "value" })),
     h("thead", { class: "unseen" }, h("tr", {}, h("th", { scope: "col" }, heads[0]), h("td"), h("th", { scope: "col" }, heads[1]))),
     h("tbody", {}, rows.map((row) => h("tr", { class: row.strong ? "strong" : null },
       h("th", { scope: "row" }, row.name, row.note ? h("small", {}, row.note) : null),

@@ -41,7 +41,7 @@ export class Chart {
    * series: { name, color, xs, ys, kind } with kind line, thin, dashed, dots or bars; words(value) if they are not the
    * axis's; sizes of dots; hidden from the legend with name null. band: { xs, low, high, name } behind all, line: { y,
    * name } across, diagonal: { name }; rows: what the table and the readout show, [x, ...values] by heads; low and
-   * high: what is beyond them does not count for the y axis.
+   * high: what is beyond them does not count for the y axis; range: of both axes.
    */
   update(data) {
     this.data = data;
@@ -60,6 +60,8 @@ export class Chart {
     if (band) ys.push(...band.low, ...band.high);
     const { low = -Infinity, high = Infinity } = this.data;
     const inView = ys.filter((value) => value >= low && value <= high);
+    const { range } = this.data;
+    if (range) return [range, range];
     return [padded(xs, { low: x.low, high: x.high ?? Math.max(...xs, 1) }), padded(inView, { low: y.low, high: y.high })];
   }
 

@@ -55,7 +55,7 @@ export class LearningCurve {
       columns.push([words, "dashed violet", curve(report, name).means.map((value) => factor * value)]);
     }
     const series = columns.map(([name, look, ys]) => ({ name, kind: look.split(" ").slice(0, -1).join(" "), color: look.split(" ").at(-1), xs: own.ends, ys }));
-    const shadow = report.shadow?.rows ? curve(report.shadow, chosen) : null;
+    const shadow = report.shadow?.rows ? curve(report.shadow, chosen, report) : null;
     if (shadow) series.push({ name: "recent rows, shadow", color: "orange", xs: shadow.ends.map((end) => end + report.rows - report.shadow.rows), ys: shadow.means });
     this.chart.update({
       series,
@@ -106,7 +106,7 @@ export class Coverage {
     const total = report.scores.coverage_95;
     const series = [{ name: "recent rows", color: "blue", xs: found.ends, ys: found.means }];
     if (report.shadow?.rows) {
-      const shadow = curve(report.shadow, "coverage_95");
+      const shadow = curve(report.shadow, "coverage_95", report);
       series.push({ name: "shadow", color: "orange", xs: shadow.ends.map((end) => end + report.rows - report.shadow.rows), ys: shadow.means });
     }
     this.chart.update({
@@ -152,8 +152,8 @@ const OPTIONS = {
     x: { label: "place in the predicted distribution, from its lower to its upper end", words: share, tick: wholePercent, low: 0, high: 1 },
     y: { label: "Share of rows", words: share, tick: wholePercent, low: 0 } },
   reliability: { id: "calibration", label: "How often the predicted class was right, by its probability", height: 240,
-    x: { label: "probability of the predicted class", words: share, tick: wholePercent, high: 1 },
-    y: { label: "Share that was right", words: share, tick: wholePercent, high: 1 } },
+    x: { label: "probability of the predicted class", words: share, tick: wholePercent },
+    y: { label: "Share that was right", words: share, tick: wholePercent } },
 };
 
 function places({ rows, share: shares }, n) {
@@ -188,7 +188,8 @@ function reliability({ rows, predicted, observed }, n) {
     : off > 0 ? "They lie rather below it: the model is too sure." : "They lie rather above it: the model could be surer.";
   return [{
     series: [{ name: "rows with this probability", kind: "dots", color: "blue", xs: of(predicted), ys: of(observed),
-      sizes: there.map((i) => 3 + 6 * Math.sqrt(rows[i] / most)), errors: there.map((i) => byChance(observed[i] || 0.5 / rows[i], rows[i])) }],
+      sizes: there.map((i) => 3 + 6 * Math.sqrt(rows[i] / most)), errors: there.map((i) => byChance((observed[i] * rows[i] + 1) / (rows[i] + 2), rows[i])) }],
+    range: [Math.min(0.45, ...of(predicted), ...of(observed)) - 0.03, 1.04],
     diagonal: { name: "as it should be" },
     heads: ["probability", "right", "rows"],
     words: [share, share, count],

@@ -31,7 +31,8 @@ export function number(value, digits = 4) {
 export function plusMinus(mean, std) {
   if (!(std > 0)) return number(mean);
   const decimals = Math.max(0, Math.min(8, 1 - Math.floor(Math.log10(std))));
-  const text = (value) => value.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+  const options = { minimumFractionDigits: decimals, maximumFractionDigits: decimals, signDisplay: "negative" };
+  const text = (value) => value.toLocaleString("en", options);
   return `${text(mean).replace("-", "−")} ± ${text(std)}`;
 }
 

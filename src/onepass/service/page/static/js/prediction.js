@@ -56,7 +56,7 @@ export function drawExplanation(found) {
     const from = at;
     at += one.add;
     return { name: one.column, note: one.value === null || one.value === undefined ? "not known" : typeof one.value === "number" ? number(one.value, 6) : String(one.value), from, to: at, std: one.std,
-      words: `${one.add >= 0 ? "+" : ""}${plusMinus(one.add, one.std)}`, color: one.add < 0 ? "orange" : "blue" };
+      words: `${one.add > 0 ? "+" : ""}${plusMinus(one.add, one.std)}`, color: one.add < 0 ? "orange" : "blue" };
   });
   return [
     h("p", { class: "muted" }, `From an average row to this one, column by column, the largest first; in units of the ${found.unit}. Whiskers span 95 % of what is not known about a step.`),

@@ -41,15 +41,15 @@ export function score(scores, name) {
 /**
  * A score over the rows: at some rows (ends) its mean over the last ones (means; so many, sizes) and over all (totals).
  *
- * The last ones are a tenth of all rows, as in the recent scores: single rows say little.
+ * The last ones are a tenth of all rows (of another report, with which it is compared), as in the recent scores: single
+ * rows say little.
  */
-export function curve(report, name) {
+export function curve(report, name, of = report) {
   const found = values(report, name) ?? [];
   const squared = SQUARED.has(name);
   const sums = [[0, 0]]; // rows and sum so far
   found.forEach((value, i) => sums.push([report.over_time.rows[i], sums[i][1] + (report.over_time.rows[i] - sums[i][0]) * (squared ? value ** 2 : value)]));
-  const all = sums.at(-1)[0];
-  const window = Math.max(all / 10, FEWEST);
+  const window = Math.max(of.rows / 10, FEWEST);
   const mean = ([fromRow, fromSum], [toRow, toSum]) => {
     const found = (toSum - fromSum) / (toRow - fromRow);
     return squared ? Math.sqrt(found) : found;

@@ -34,8 +34,10 @@ export class TryRow {
     this.why.append(h("p", { class: "muted" }, "Here you will see what each column adds to the prediction."));
   }
 
+  /** What was predicted is predicted again when the model has learned, but without a word to those who only listen. */
   update(status) {
     this.status = status;
+    if (this.found && status.version > this.found.version) this.#predict({ before: this.before, aloud: false });
   }
 
   #teaching(user) {
@@ -56,16 +58,18 @@ export class TryRow {
 
   #clear() {
     for (const one of this.fields) one.input.value = "";
-    this.before = null;
     this.fields[0]?.input.focus();
     this.#predict();
   }
 
-  async #predict(before = null) {
+  async #predict({ before = null, aloud = true } = {}) {
     clearTimeout(this.timer);
+    this.before = before;
     const row = this.#row();
-    for (const one of [...this.fields, this.truth]) one.complain("");
-    this.learned.textContent = "";
+    if (aloud) {
+      for (const one of [...this.fields, this.truth]) one.complain("");
+      this.learned.textContent = "";
+    }
     if (!Object.keys(row.x).length) row.x = Object.fromEntries(this.fields.slice(0, 1).map((one) => [one.name, null]));
     this.turn = (this.turn ?? 0) + 1;
     const turn = this.turn;
@@ -77,7 +81,7 @@ export class TryRow {
       if (turn !== this.turn) return; // something else was typed meanwhile
       this.found = found;
       this.result.replaceChildren(drawPrediction(found, this.status.schema.target, before));
-      this.said.textContent = predictionWords(found, this.status.schema.target);
+      if (aloud) this.said.textContent = predictionWords(found, this.status.schema.target);
       this.why.replaceChildren(...(why instanceof Error ? [h("p", { class: "muted" }, why.message)] : drawExplanation(why)));
     } catch (problem) {
       this.#complain(problem);
@@ -94,7 +98,7 @@ export class TryRow {
     const before = this.found;
     try {
       const done = await post(modelPath(this.status.name, "learn"), { ...this.#row(), y });
-      await this.#predict(before);
+      await this.#predict({ before });
       this.truth.input.value = "";
       this.learned.textContent = `Learned, as version ${done.version}. It has learned ${plural(done.n_seen, "row")} now; above you see what that changed for this row.`;
     } catch (problem) {

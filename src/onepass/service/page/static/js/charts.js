@@ -55,8 +55,11 @@ export class LearningCurve {
       columns.push([words, "dashed violet", curve(report, name).means.map((value) => factor * value)]);
     }
     const series = columns.map(([name, look, ys]) => ({ name, kind: look.split(" ").slice(0, -1).join(" "), color: look.split(" ").at(-1), xs: own.ends, ys }));
-    const shadow = report.shadow?.rows ? curve(report.shadow, chosen, report) : null;
-    if (shadow) series.push({ name: "recent rows, shadow", color: "orange", xs: shadow.ends.map((end) => end + report.rows - report.shadow.rows), ys: shadow.means });
+    const shadow = shadowCurve(report, chosen);
+    if (shadow) {
+      series.push({ name: "recent rows, shadow", color: "orange", xs: shadow.ends, ys: shadow.means });
+      columns.push(["recent rows, shadow", "", own.ends.map((end) => shadow.at(end))]);
+    }
     this.chart.update({
       series,
       high: usual(series.flatMap((each) => each.ys)),
@@ -83,6 +86,14 @@ const WORDS = {
   reward: "What the chosen arms brought in. It rises as the bandit finds out which arm is good for whom.",
 };
 
+/** The curve of a candidate over the rows of the model beside which it learns; at(row) is its value there, or null. */
+function shadowCurve(report, name) {
+  if (!report.shadow?.rows) return null;
+  const { ends, means } = curve(report.shadow, name, report);
+  const shifted = ends.map((end) => end + report.rows - report.shadow.rows);
+  return { ends: shifted, means, at: (row) => means[shifted.findLastIndex((end) => end <= row)] ?? null };
+}
+
 function shadowWords(report, name, one) {
   const [mine, its] = [sinceShadow(report, name), score(report.shadow.scores, name)];
   if (mine === null || its === null) return "";
@@ -105,17 +116,15 @@ export class Coverage {
     const low = half.map((one) => 0.95 - one);
     const total = report.scores.coverage_95;
     const series = [{ name: "recent rows", color: "blue", xs: found.ends, ys: found.means }];
-    if (report.shadow?.rows) {
-      const shadow = curve(report.shadow, "coverage_95", report);
-      series.push({ name: "shadow", color: "orange", xs: shadow.ends.map((end) => end + report.rows - report.shadow.rows), ys: shadow.means });
-    }
+    const shadow = shadowCurve(report, "coverage_95");
+    if (shadow) series.push({ name: "shadow", color: "orange", xs: shadow.ends, ys: shadow.means });
     this.chart.update({
       series,
       band: { xs: found.ends, low, high: half.map((one) => Math.min(1, 0.95 + one)), name: "by chance" },
       line: { y: 0.95, name: "95 %" },
       low: Math.min(0.8, ...found.means), // a shadow that has just begun may be anywhere
-      heads: ["rows", "covered"],
-      rows: found.ends.map((end, i) => [end, found.means[i]]),
+      heads: ["rows", "covered", ...(shadow ? ["shadow"] : [])],
+      rows: found.ends.map((end, i) => [end, found.means[i], ...(shadow ? [shadow.at(end)] : [])]),
       summary: `${share(total)} over all rows; it should be 95 %.`,
     });
     const off = total - 0.95;

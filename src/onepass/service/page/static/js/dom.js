@@ -37,7 +37,7 @@ export function plusMinus(mean, std) {
 }
 
 export const count = (value) => Number(value).toLocaleString("en");
-export const percent = (value, decimals = 0) => `${(100 * value).toFixed(decimals)} %`;
+export const percent = (value, decimals = 0) => (value === null ? "–" : `${(100 * value).toFixed(decimals)} %`);
 export const plural = (n, word, words = `${word}s`) => `${count(n)} ${n === 1 ? word : words}`;
 
 /** How long ago something was, in seconds since 1970. */

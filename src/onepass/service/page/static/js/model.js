@@ -67,7 +67,7 @@ function heading(status) {
   return [
     h("div", { class: "row" }, h("h2", {}, status.name), h("span", { class: "tag" }, KINDS[status.kind] ?? status.kind),
       status.shadow ? h("span", { class: "tag" }, "with a shadow") : null),
-    h("p", { class: "muted" }, `It ${purpose(status)}. Made ${ago(status.created)}.`),
+    h("p", { class: "muted lead" }, `It ${purpose(status)}. Made ${ago(status.created)}.`),
     status.writable ? "" : h("p", { class: "note alarm" }, status.why_not_writable
       ? `It predicts, but can't learn now: ${status.why_not_writable}` : "It predicts here; another process learns."),
   ];

@@ -59,7 +59,7 @@ export function drawExplanation(found) {
       words: `${one.add > 0 ? "+" : ""}${plusMinus(one.add, one.std)}`, color: one.add < 0 ? "orange" : "blue" };
   });
   return [
-    h("p", { class: "muted" }, `From an average row to this one, column by column, the largest first; in units of the ${found.unit}. Whiskers span 95 % of what is not known about a step.`),
+    h("p", { class: "muted" }, `From an average row to this one, column by column, the largest first; in units of the ${found.unit}. Whiskers span 95 % of what is not known about a step.`),
     barTable([
       { name: "average row", to: found.baseline, mark: true, color: "ink", words: number(found.baseline), strong: true },
       ...rows,

@@ -54,7 +54,7 @@ export class TryBandit {
         h("h4", {}, "Probability of being chosen"),
         barTable(arms.map((one) => ({ name: one.arm, to: one.propensity, words: percent(one.propensity, 1), color: one.propensity === best ? "blue" : "muted" })),
           { heads: ["arm", "probability"], caption: "Probability that each arm is chosen", low: 0, high: 1 }),
-        h("p", { class: "muted" }, "Whiskers span 95 % of what is not known. An arm that may be the best one is tried: the less is known of it, the more often."));
+        h("p", { class: "muted" }, "Whiskers span 95 % of what is not known. An arm that may be the best one is tried: the less is known of it, the more often."));
     } catch (problem) {
       this.beliefs.replaceChildren(h("p", { class: "error" }, problem.message));
     }

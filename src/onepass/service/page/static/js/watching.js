@@ -108,7 +108,7 @@ class Weights {
     }
     const { kind, name } = this.target;
     const what = { number: name, log: `the logarithm of ${name}`, count: `the logarithm of the rate of ${name}`, class: `the log odds of ${label}` }[kind] ?? name;
-    this.words.textContent = `By how much ${what} changes for a typical step of a number, or for a category in place of an average row. Whiskers span 95 %; one that crosses zero may be nothing.`;
+    this.words.textContent = `By how much ${what} changes for a typical step of a number, or for a category in place of an average row. Whiskers span 95 %; one that crosses zero may be nothing.`;
     const shown = this.all ? found : found.slice(0, FIRST);
     this.body.replaceChildren(barTable(shown.map((one) => ({ name: one.feature, to: one.mean, std: one.std, words: plusMinus(one.mean, one.std) })),
       { heads: ["feature", "effect"], caption: "Effect of each feature with its standard deviation" }));

@@ -115,7 +115,7 @@ function empty() {
     h("p", {}, "Make one from a file with a header and a row per line, and send it here:"),
     command(`onepass fit sales.csv --target price --model price.onepass\ncurl -X PUT --data-binary @price.onepass \\\n  -H "Authorization: Bearer $TOKEN" \\\n  -H "Content-Type: application/octet-stream" \\\n  ${address}/v1/models/price`),
     h("p", {}, "Or describe it by some of its rows, from which columns and scales are taken:"),
-    command(`curl -X PUT -H "Authorization: Bearer $TOKEN" \\\n  -H "Content-Type: application/json" \\\n  ${address}/v1/models/price -d '{"target": "price", "learn": true, "rows": [\n    {"km": 48000, "age": 3, "brand": "vw", "price": 15900},\n    {"km": 9000, "age": 1, "brand": "bmw", "price": 31000},\n    {"km": 91000, "age": 7, "brand": "vw", "price": 7800}]}'`),
+    command(`curl -X PUT -H "Authorization: Bearer $TOKEN" \\\n  -H "Content-Type: application/json" \\\n  ${address}/v1/models/price \\\n  -d '{"target": "price", "learn": true, "rows": [\n    {"km": 48000, "age": 3, "brand": "vw", "price": 15900},\n    {"km": 9000, "age": 1, "brand": "bmw", "price": 31000},\n    {"km": 91000, "age": 7, "brand": "vw", "price": 7800}]}'`),
     h("p", { class: "muted" }, "$TOKEN is the token that was printed when the service was first started. The ",
       h("a", { href: "docs" }, "reference"), " has everything else; in the ", h("a", { href: "playground" }, "playground"),
       " you can see how such models learn."));

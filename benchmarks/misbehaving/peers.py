@@ -96,8 +96,12 @@ class _Kept:
     def predict(self, X: FloatArray) -> FloatArray:
         return self._model.predict(X)
 
-    def predict_then_learn(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        self.guesses = self._model.predict_then_learn(X, y)
+    @property
+    def takes_weights(self) -> bool:
+        return self._model.takes_weights
+
+    def predict_then_learn(self, X: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+        self.guesses = self._model.predict_then_learn(X, y, weights)
         return self.guesses
 
 

@@ -85,3 +85,18 @@ def test_what_has_no_logarithm_is_refused_or_rejected(prices: Path, run: Run, tm
     done = run("fit", prices, "--target", "size", "--log-target", "--model", tmp_path / "s.onepass")
     assert done.code == 1
     assert "--log-target: the target 'size' has values such as" in done.err
+
+
+def test_a_logarithm_that_was_tried_and_not_taken_is_told(run: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    size, noise = rng.exponential(size=600), rng.normal(size=600)
+    price = 3.0 + 5.0 * size + 0.1 * noise  # skewed, but a plain sum
+    rows = [{"size": a, "price": b} for a, b in zip(size.tolist(), price.tolist(), strict=True)]
+    file, model = write_csv(tmp_path / "plain.csv", rows), tmp_path / "p.onepass"
+    done = run("fit", file, "--target", "price", "--model", model)
+    assert "its logarithm was tried and not taken: the first rows are" in done.out
+    assert "nats per row less probable so" in done.out
+    assert "--log-target would learn its logarithm" in done.out
+    assert "its logarithm was tried and not taken" in run("show", model).out
+    silent = run("fit", file, "--target", "price", "--no-log-target", "--model", model)
+    assert "its logarithm" not in silent.out

@@ -166,3 +166,14 @@ def test_files_per_key_and_weights_are_for_one_process(run: Run, file: Path) -> 
         done = run("fit", file, "--target", "sales", option, "store", "--executor", "dask")
         assert done.code == 2
         assert f"{option} is for one process" in done.err
+
+
+def test_what_baselines_are_not_given_is_told(run: Run, file: Path) -> None:
+    common = ("evaluate", file, "--compare", "--model-kind", "perceptron")
+    weighted = run(*common, "--target", "sales", "--weight", "w")
+    assert "--compare:" not in weighted.err  # all of them take weights
+    per_key = run(*common, "--target", "sales", "--by", "store")
+    assert "--compare: those compared have one model for all values of store, which they don't see" in per_key.err
+    classes = run(*common, "--target", "store", "--weight", "w")
+    assert "--compare: rows count once, whatever their w, for River SoftmaxRegression: no weights there" in classes.err
+    assert "--compare:" not in run(*common, "--target", "sales").err

@@ -277,3 +277,25 @@ def test_standard_input_is_read_in_the_notation_of_its_first_rows(tmp_path: Path
         done = process("fit", "-", "--target", "b", "--where", "a > 50", "--model", tmp_path / "m", stdin=opened)
     assert done.returncode == 0, done
     assert onepass.load(tmp_path / "m").n_rows == 200
+
+
+def test_a_condition_reads_values_as_the_options_say(run: Run, tmp_path: Path) -> None:
+    file, model = tmp_path / "a.csv", tmp_path / "a.onepass"
+    # 1,234 may be more than a thousand, or a little more than one; -1 may be a number, or stand for none.
+    lines = [f"{1 + i % 9},{100 + i};{-1 if i % 4 == 0 else i % 5};{i % 7}" for i in range(100)]
+    file.write_text("\n".join(["km;wait;y", *lines]) + "\n")
+    for options, condition, rows in (
+        ((), "km > 1000", 100),
+        (("--decimal", ","), "km > 1000", 0),
+        ((), "wait is None", 0),
+        (("--missing", "-1"), "wait is None", 25),
+        ((), "wait < 3", 70),
+        (("--missing", "-1"), "wait < 3", 45),
+    ):
+        for command in (("fit", "--model", model), ("evaluate",)):
+            done = run(command[0], file, "--target", "y", "--where", condition, *options, *command[1:], "--json")
+            text = done.out + done.err
+            if rows:
+                assert f'"left_out": {100 - rows}' in text, (command, condition, options)
+            else:
+                assert "the condition left out all 100" in text, (command, condition, options)

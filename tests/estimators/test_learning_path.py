@@ -175,3 +175,16 @@ def test_rows_with_weights_that_fail_leave_the_noise_as_it_was() -> None:
     with pytest.raises(ValueError, match="overflow"):
         model.partial_fit([[1.0, 1.0, 1.0], [1e300, 1e300, 1e300]], [1.0, 1e300], sample_weight=[1.0, 0.25])
     assert model.noise_ == 0.5
+
+
+@pytest.mark.parametrize("options", [{}, {"noise": 0.5}, {"standardize": True, "warm_up": 20}])
+def test_rows_seen_count_once_whatever_their_weight(options: dict[str, Any], tmp_path: Path) -> None:
+    weights = np.tile([0.0, 0.5, 1.0, 2.0, 3.5], 10)
+    for method in ("partial_fit", "predict_then_learn"):
+        model = BayesianPerceptronRegressor(**{"standardize": False, **options})
+        getattr(model, method)(X, Y, sample_weight=weights)
+        assert model.n_seen_ == 40, method
+        assert model.weight_sum_ == pytest.approx(70.0)
+        onepass.save(model, tmp_path / "model")
+        again = onepass.load(tmp_path / "model").partial_fit(X[:5], Y[:5])
+        assert again.n_seen_ == 45

@@ -17,14 +17,18 @@ class Constant:
         self.setting = f"value={value:g}"
         self.value, self.limit = value, limit
         self.learned: list[float] = []
+        self.weights: FloatArray | None = None
 
     def predict(self, X: FloatArray) -> FloatArray:
         return np.full(len(X), self.value)
 
-    def predict_then_learn(self, X: FloatArray, y: FloatArray) -> FloatArray:
+    takes_weights = True
+
+    def predict_then_learn(self, X: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
         if (y > self.limit).any():
             raise ValueError("out of bounds")
         self.learned += y.tolist()
+        self.weights = weights
         return self.predict(X)
 
 
@@ -105,3 +109,29 @@ def test_every_baseline_predicts_before_it_has_learned(n_classes: int) -> None:
         if n_classes:
             np.testing.assert_allclose(found[0], 1.0 / n_classes)
             np.testing.assert_allclose(model.predict(X).sum(axis=1), 1.0)
+
+
+def test_weights_of_rows_reach_the_baselines_that_take_them() -> None:
+    taking, refusing = Constant(0.0), Constant(1.0)
+    weights = np.array([1.0, 3.0])
+    TunedBaseline("constant", 0, [taking]).predict_then_learn(*rows([1.0, 1.0]), weights)
+    assert taking.weights is weights
+    refusing.takes_weights = False
+    baseline = TunedBaseline("constant", 0, [Constant(0.0), refusing])
+    baseline.predict_then_learn(*rows([1.0, 1.0]), weights)
+    assert not baseline.takes_weights
+    assert refusing.weights is None
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_a_row_of_weight_two_moves_a_baseline_more_than_one_of_weight_one(n_classes: int) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(60, 2))
+    y = np.digitize(X[:, 0], [-0.5, 0.5][: n_classes - 1]).astype(float) if n_classes else X[:, 0]
+    for light, heavy in zip(installed_baselines(n_classes), installed_baselines(n_classes), strict=True):
+        if "Hoeffding" in light.name:
+            continue  # a tree may split at the same row
+        light.predict_then_learn(X, y, np.ones(60))
+        heavy.predict_then_learn(X, y, np.full(60, 2.0))
+        same = np.array_equal(light.predict(X), heavy.predict(X))
+        assert same != light.takes_weights, light.name

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from onepass.service import writer
 from onepass.service.errors import ProblemError
 from onepass.service.settings import ServiceSettings
 from onepass.service.state import ServiceState
@@ -38,6 +39,8 @@ async def answered(state: ServiceState, line: bytes) -> bytes:
     name, what, given = msgspec.json.decode(line)
     try:
         model = state.model(name)
+        if what == "file":
+            return msgspec.json.encode([200, (await model.file()).hex()])
         answer = await getattr(model, what)(msgspec.convert(given, REQUESTS[what]))
         return msgspec.json.encode([200, answer])
     except ProblemError as problem:
@@ -61,7 +64,8 @@ async def live(folder: Path, port: int) -> None:
 
 
 def main() -> None:
-    """One life after the other."""
+    """One life after the other, with more snapshots than a real one has."""
+    writer._SNAPSHOT_EVENTS = 30
     folder, port = Path(sys.argv[1]), int(sys.argv[2])
     while True:
         child = os.fork()

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import sqlite3
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,8 @@ import numpy as np
 
 from onepass import BayesianPerceptronRegressor
 from onepass.files.checkpoint import to_bytes
+from onepass.files.events import EventLog
+from onepass.files.events.sqlite.database import SQLiteDatabase
 from onepass.service.declared import declared_content
 from onepass.service.errors import ProblemError
 from onepass.service.host import HostedModel
@@ -19,7 +22,7 @@ from onepass.service.settings import ServiceSettings
 from onepass.service.state import EVENTS, ServiceState
 from onepass.service.wire import Declared
 
-__all__ = ["Running", "crashed_copy", "four_models", "outcome", "regressor", "served"]
+__all__ = ["Running", "crashed_copy", "four_models", "opened", "outcome", "regressor", "served"]
 
 
 class Running:
@@ -80,6 +83,14 @@ async def outcome(question: Awaitable[Any]) -> Any:
         return await question
     except ProblemError as problem:
         return problem.status
+
+
+def opened(store: EventLog) -> sqlite3.Connection:
+    """The connection of an event store, to do things to it that the store never does."""
+    database = store._database
+    assert isinstance(database, SQLiteDatabase)
+    assert database._connection is not None
+    return database._connection
 
 
 def crashed_copy(folder: Path, to: Path) -> Path:

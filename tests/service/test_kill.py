@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,7 @@ class Client:
         self.sent: dict[tuple[str, str, str], Any] = {}
         self.later: list[tuple[str, str, dict[str, Any]]] = []
         self.count = 0
-        self.resent = 0
+        self.answers = self.resent = 0
         self._stream: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def run(self, until: asyncio.Event) -> None:
@@ -84,8 +84,15 @@ class Client:
             await self.turn()
         while self.later:
             await self.send(*self.later.pop())
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connection."""
         if self._stream is not None:
             self._stream[1].close()
+            with suppress(OSError):
+                await self._stream[1].wait_closed()
+        self._stream = None
 
     async def turn(self) -> None:
         """A new request, one that was put off, or one again."""
@@ -112,7 +119,10 @@ class Client:
         if self.random.random() < 0.4:
             await self.send(model, "learn", {"x": x, "y": y, "id": id})
             return
-        pair = [(model, "predict", {"x": x, "id": id}), (model, "label", {"id": id, "y": y})]
+        pair: list[tuple[str, str, dict[str, Any]]] = [
+            (model, "predict", {"x": x, "id": id}),
+            (model, "label", {"id": id, "y": y}),
+        ]
         self.random.shuffle(pair)
         await self.send(*pair[0])
         self.later.append(pair[1])
@@ -124,6 +134,7 @@ class Client:
             self.resent += 1
             await asyncio.sleep(0.005)
         status, answer = found
+        self.answers += 1
         assert status == 200, (name, found)
         if what == "reward":  # it says how many rewards there are by now
             answer = answer["status"]
@@ -138,21 +149,22 @@ class Client:
             writer.write(msgspec.json.encode(request) + b"\n")
             line = await reader.readuntil(b"\n")
         except (OSError, asyncio.IncompleteReadError):
-            if self._stream is not None:
-                self._stream[1].close()
-            self._stream = None
+            await self.close()
             return None
         return msgspec.json.decode(line)
 
 
 async def under_fire(server: Lives, kills: int, seed: int) -> list[Client]:
-    """Clients at work while the service is killed, at moments that have nothing to do with what it is doing."""
+    """Clients at work while the service is killed: as it begins, or after some answers, at any moment of the next."""
     moments, ends = random.Random(seed), asyncio.Event()
     clients = [Client(f"client{i}", server.port) for i in range(CLIENTS)]
     at_work = asyncio.gather(*(client.run(ends) for client in clients))
     for _ in range(kills):
-        done, _ = await asyncio.wait([at_work], timeout=moments.uniform(0.0, 0.15))
-        if done:
+        enough = sum(client.answers for client in clients) + moments.choice((0, 1, 8, 25))
+        while not at_work.done() and sum(client.answers for client in clients) < enough:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(moments.uniform(0.0, 0.02))
+        if at_work.done():
             break
         await asyncio.to_thread(server.kill)
     ends.set()
@@ -160,7 +172,17 @@ async def under_fire(server: Lives, kills: int, seed: int) -> list[Client]:
     return clients
 
 
-def check(folder: Path, clients: list[Client]) -> None:
+async def last_files(port: int) -> dict[str, bytes]:
+    """The models as the last life has them in memory."""
+    client, found = Client("last", port), {}
+    for name in four_models():
+        _, content = await client._attempt([name, "file", {}])
+        found[name] = bytes.fromhex(content)
+    await client.close()
+    return found
+
+
+def check(folder: Path, clients: list[Client], last: dict[str, bytes]) -> None:
     """Every acknowledged request is in the events once, each row was learned once, and the models are their replay."""
     with EventStore(folder / EVENTS) as store:
         events = {name: list(store.events(stream_of(name))) for name in four_models()}
@@ -173,14 +195,14 @@ def check(folder: Path, clients: list[Client]) -> None:
         assert set(there.values()) == {1}
         assert set(rewards.values()) <= {1}
         for client in clients:
-            for (model, what, id), answer in client.acknowledged.items():
+            for model, what, id in client.acknowledged:
                 if model == name:
                     assert (rewards[id] if what == "reward" else there[kinds[what], id]) == 1, (model, what, id)
-                    learned[name] += what == "reward" or what == "learn" or (what == "label")
+                    learned[name] += what in ("reward", "learn", "label")
     with served(folder) as running:
         assert running.state.broken == {}
         for name, content in running.files().items():
-            assert content == replays[name].content(), name
+            assert content == last[name] == replays[name].content(), name
             assert running.model(name).status()["n_seen"] == learned[name] + (0 if name == "bandit" else 30)
             assert running.model(name).n_pending == len(running.model(name).journal.waiting) == 0
     assert check_state(folder) == []
@@ -193,8 +215,9 @@ def killed(folder: Path, kills: int, seed: int) -> None:
             running.ask(running.state.create(name, content))
     with lives(folder) as server:
         clients = asyncio.run(under_fire(server, kills, seed))
+        last = asyncio.run(last_files(server.port))
     assert sum(client.resent for client in clients) > kills / 10  # some died while they were waited for
-    check(folder, clients)
+    check(folder, clients, last)
 
 
 def test_thirty_kills(tmp_path: Path) -> None:

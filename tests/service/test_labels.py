@@ -36,7 +36,7 @@ class TenLines:
         if (kind, id) in self.asked:
             earlier = self.asked[kind, id]
             return 410 if earlier is None else "again" if earlier == given else 422
-        other = COUNTERPART.get(kind), id
+        other = COUNTERPART.get(kind, ""), id
         if other in self.expired or self.asked.get(other, "") is None:
             return 410
         self.asked[kind, id] = given
@@ -180,10 +180,8 @@ class Labels(RuleBasedStateMachine):
 def machine(examples: int, steps: int) -> Any:
     """The machine as a test case."""
 
-    class Case(Labels.TestCase):
-        settings = settings(max_examples=examples, stateful_step_count=steps, deadline=None, phases=PHASES)
-
-    return Case
+    own = settings(max_examples=examples, stateful_step_count=steps, deadline=None, phases=PHASES)
+    return type("Case", (Labels.TestCase,), {"settings": own})
 
 
 TestLabels = machine(15, 20)

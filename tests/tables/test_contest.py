@@ -21,7 +21,7 @@ from onepass.tables.inputs import Inputs, Position, steps
 from onepass.tables.model import TabularModel
 from onepass.tables.rows import Rows
 from onepass.tables.schema import SchemaOptions, infer_model
-from onepass.tables.settings import Settings, make_estimator, settle_kind
+from onepass.tables.settings import Settings, make_estimator, resolve_model_kind
 from onepass.tables.targets import ClassTarget, NumberTarget
 from onepass.tables.training import TrainingRun, train
 from tests.helpers.tables import write_csv
@@ -169,12 +169,14 @@ def test_a_network_is_not_tried_where_it_would_take_too_long() -> None:
         (1000, 100.0, "50,101 weights"),
         (20, None, "nobody knows how many rows"),
     ):
-        chosen, reason = settle_kind(given, n_features, NUMBER, n_rows)
+        chosen, reason = resolve_model_kind(given, n_features, NUMBER, n_rows)
         assert chosen.model_kind == "perceptron"
         assert words in reason
-    assert settle_kind(given, 20, NUMBER, 5000.0) == (given, "")
-    assert settle_kind(Settings(drift="auto"), 20, NUMBER, 5000.0)[0].model_kind == "perceptron"  # ten times the work
-    assert settle_kind(Settings(model_kind="network"), 20, NUMBER, 2e6)[0].model_kind == "network"
+    assert resolve_model_kind(given, 20, NUMBER, 5000.0) == (given, "")
+    assert (
+        resolve_model_kind(Settings(drift="auto"), 20, NUMBER, 5000.0)[0].model_kind == "perceptron"
+    )  # ten times the work
+    assert resolve_model_kind(Settings(model_kind="network"), 20, NUMBER, 2e6)[0].model_kind == "network"
 
 
 def test_kinds_that_are_asked_for_are_made() -> None:

@@ -149,7 +149,7 @@ def test_the_majority_class_none_is_a_class(tmp_path: Path) -> None:
     bad: dict[int, str] = {}
     model.target.encode(pa.array(["None", "NA", None, "x"]), bad)
     assert bad == {
-        1: "the target severity is 'NA', taken for missing",
+        1: "the target severity is 'NA', taken for missing and not for a class",
         2: "the target severity is missing",
         3: "the target severity is 'x', none of the known classes Major, Minor, None",
     }

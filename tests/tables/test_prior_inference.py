@@ -210,3 +210,24 @@ def test_scales_side_by_side_are_those_of_standardised_targets(tmp_path: Path) -
     gaps = np.abs(rows.y - predicted.mean) / np.sqrt(predicted.var + predicted.noise_var)
     assert 0.4 < np.mean(gaps < 0.674) < 0.6
     assert predicted.log_density.sum() == pytest.approx(fresh.estimator.log_evidence_, abs=3.0)
+
+
+def test_a_model_per_key_starts_from_what_the_rows_of_its_keys_suggest(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    keys, X = rng.integers(6, size=600), rng.normal(size=(600, 40))
+    slopes = np.array([2.0, -2.0, 2.0, -2.0, 2.0, -2.0])  # together they are none
+    columns = {f"x{i}": X[:, i] for i in range(40)} | {"k": [f"key {key}" for key in keys]}
+    model = learned(tmp_path, table_of(slopes[keys] * X[:, 0] + 0.1 * rng.normal(size=600), **columns), by="k")
+    (scale,) = set(model.estimator.prior_scale)  # the numbers share one
+    # In units of the target's standard deviation, 2, one weight in 40 is 1 and the others are 0.
+    assert scale == pytest.approx(1.0 / np.sqrt(40.0), rel=0.3)
+    fixed = learned(tmp_path, table_of(slopes[keys] * X[:, 0], **columns), by="k", prior_scale=0.7)
+    assert fixed.estimator.prior_scale == 0.7
+    again = TabularModel.from_state(*model.export_state())
+    assert list(again.estimator.prior_scale) == list(model.estimator.prior_scale)
+
+
+def test_without_a_key_of_enough_rows_a_model_per_key_starts_from_one(tmp_path: Path) -> None:
+    x = np.linspace(0.0, 1.0, 40)
+    table = table_of(x + np.sin(20.0 * x), x=x, k=[f"key {i % 20}" for i in range(40)])
+    assert learned(tmp_path, table, by="k").estimator.prior_scale == 1.0

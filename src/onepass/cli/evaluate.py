@@ -1,5 +1,6 @@
 """``onepass evaluate``: predict every row before learning it, and score the predictions."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from onepass.cli import options
 from onepass.cli.console import Console, counted
 from onepass.cli.left_out import tell_left_out
 from onepass.cli.rejects import RejectOptions, Rejects
-from onepass.cli.schema import schema_options, task_words
+from onepass.cli.schema import notation_option, schema_options, tell_choices
 from onepass.tables.readers.options import ReadOptions
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def evaluate(
         from onepass.tables.schema import check_columns, infer_model
 
         split = None if test_split is None else TestSplit(test_split, shape["seed"])
+        reading = replace(reading, notation=notation_option(shape))
         inputs = Inputs(tuple(expand(files)), 1 if split is None else 2, reading)
         check_distinct_paths([*inputs.files, *([path] if path else [])], html=html, rejects=rejecting.rejects)
         if html is not None:
@@ -107,11 +109,11 @@ def evaluate(
         else:
             assert target is not None
             model, reason = infer_model(sources, schema_options(target, shape), rereadable=not inputs.is_stream)
-            console.fact("task", task_words(model, reason))
-            for name, words in model.choices():
-                console.fact(name, words)
+            tell_choices(console, model, reason)
         _check_split(split, inputs, compare, model.by)
         trial = Trial(model, compare=compare, split=split)
+        for note in trial.comparison_notes():
+            console.aside(f"--compare: {note}")
         console.start()
         with stoppable() as stopping, Rejects(rejecting) as log:
             halt = sources[0].stop  # a stream that pauses; files end by themselves

@@ -12,7 +12,7 @@ from onepass.cli import options
 from onepass.cli.alarms import Alarms
 from onepass.cli.console import Console, counted
 from onepass.cli.rejects import RejectOptions, Rejects
-from onepass.cli.schema import schema_options, task_words
+from onepass.cli.schema import notation_option, schema_options, tell_choices
 from onepass.tables.readers.options import ReadOptions
 
 if TYPE_CHECKING:
@@ -126,6 +126,7 @@ def fit(
 
         wanted = schema_options(target, shape)
         check_passes(passes, shape["drift"])
+        reading = replace(reading, notation=notation_option(shape))
         inputs = Inputs(given_files(files, again, console), passes, reading)
         check_stream(inputs, resume)
         if executor == "dask":
@@ -145,9 +146,7 @@ def fit(
                 model, reason = infer_model(sources, wanted, rereadable=not inputs.is_stream)
                 if executor == "dask":
                     model.end_contest()
-                console.fact("task", task_words(model, reason))
-                for name, words in model.choices():
-                    console.fact(name, words)
+                tell_choices(console, model, reason)
                 if passes > 1:
                     what = f"{passes}: every row counts {passes} times, so intervals come out too narrow"
                     console.fact("passes", what)

@@ -30,6 +30,7 @@ COMMANDS = {
     "decide": "onepass.cli.decide:decide",
     "reward": "onepass.cli.reward:reward",
     "serve": "onepass.cli.serve:serve",
+    "playground": "onepass.cli.playground:playground",
     "completion": "onepass.cli.completion:completion",
     "bench": "onepass.cli.bench:bench",
     "reproduce": "onepass.cli.reproduce:reproduce",

@@ -88,7 +88,7 @@ def _gathered(name: str, kind: type[Any], *decorators: Callable[[F], F]) -> Call
     def decorate(command: F) -> F:
         @wraps(command)
         def gathering(*arguments: Any, **given: Any) -> Any:
-            values = {one.name: given.pop(one.name) for one in fields(kind)}
+            values = {one.name: given.pop(one.name) for one in fields(kind) if one.name in given}
             return command(*arguments, **{name: kind(**values)}, **given)
 
         return _all(*decorators)(cast(F, gathering))

@@ -4,6 +4,7 @@ Most rows of a table rejected means that the table was misread, and a model of t
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,10 @@ _VARIABLE = re.compile(r"""'(?:[^'\\]|\\.)*'|"[^"]*"|\d[\d,.]*""")  # what diffe
 _HINTS = (
     (r"encoding of the file", "--encoding NAME, if the file is in another encoding"),
     (r"'-?[\d.]*\d,\d+'.*no number", "--decimal , if the file has decimal commas"),
+    (
+        r"taken for missing and not for a class",
+        "--missing '', or with the words that do stand for a missing value, if it is a class",
+    ),
     (r"fields? where the first line", "--delimiter CHAR, if fields are separated otherwise"),
 )
 
@@ -133,7 +138,7 @@ class Rejects(WithTable):
 
     def _too_many(self) -> str:
         commonest = sorted(self._reasons.values(), key=lambda reason: -reason.count)[:_REASONS_SHOWN]
-        hints = [words for pattern, words in _HINTS if any(re.search(pattern, reason.example) for reason in commonest)]
+        hints = _hints(reason.example for reason in commonest)
         if self._options.rejects is None:
             hints.append("--rejects FILE, which writes all of them down")
         hints.append("--max-rejects 100%, which goes on with the other rows")
@@ -154,6 +159,8 @@ class Rejects(WithTable):
         """Show the first of them."""
         for sentence in self._first:
             console.aside(f"rejected: {sentence}")
+        for hint in _hints(reason.example for reason in self._reasons.values()):
+            console.aside(f"rejected: what helps is {hint}")
         if self.count > len(self._first):
             rest = f"see {self._options.rejects}" if self._options.rejects else "--rejects FILE writes all of them down"
             console.aside(f"rejected: {self.count - len(self._first):,} more; {rest}")
@@ -165,3 +172,9 @@ class _Reason:
 
     example: str
     count: int = 0
+
+
+def _hints(reasons: Iterable[str]) -> list[str]:
+    """Options that help against some of these reasons."""
+    found = list(reasons)
+    return [words for pattern, words in _HINTS if any(re.search(pattern, reason) for reason in found)]

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from onepass.cli.console import Console
     from onepass.tables.columns.errors import SchemaError
+    from onepass.tables.columns.notation import Notation
     from onepass.tables.model import TabularModel
     from onepass.tables.schema import SchemaOptions
 
-__all__ = ["flag", "schema_error_words", "schema_options", "task_words"]
+__all__ = ["flag", "notation_option", "schema_error_words", "schema_options", "tell_choices"]
 
 _FLAGS = {"kinds": "--as", "date_formats": "--date-format"}
 _SETTINGS = (
@@ -43,7 +45,6 @@ def flag(setting: str) -> str:
 def schema_options(target: str, shape: dict[str, Any]) -> "SchemaOptions":
     """What the options ask for, checked as far as that goes without the data."""
     from onepass.tables.columns.encoding import KINDS
-    from onepass.tables.columns.notation import Notation
     from onepass.tables.schema import SchemaOptions
     from onepass.tables.settings import Settings
 
@@ -58,8 +59,14 @@ def schema_options(target: str, shape: dict[str, Any]) -> "SchemaOptions":
     covariance = None if shape["covariance"] == "auto" else shape["covariance"]
     settings = Settings(noise=noise, covariance=covariance, **{name: shape[name] for name in _SETTINGS})
     plain = {name: shape[name] for name in _PLAIN}
-    notation = Notation(shape["decimal"], shape["missing"], tuple(shape["date_formats"]))
-    return SchemaOptions(target, kinds=kinds, notation=notation, settings=settings, **plain)
+    return SchemaOptions(target, kinds=kinds, notation=notation_option(shape), settings=settings, **plain)
+
+
+def notation_option(shape: dict[str, Any]) -> "Notation":
+    """How values are written, as far as the options say."""
+    from onepass.tables.columns.notation import Notation
+
+    return Notation(shape["decimal"], shape["missing"], tuple(shape["date_formats"]))
 
 
 def _check_model(shape: dict[str, Any]) -> None:
@@ -86,7 +93,16 @@ def _check_model(shape: dict[str, Any]) -> None:
         )
 
 
-def task_words(model: "TabularModel", reason: str) -> str:
+def tell_choices(console: "Console", model: "TabularModel", reason: str) -> None:
+    """Print what was chosen for a new model, its task for this reason, and what may be meant otherwise."""
+    console.fact("task", _task_words(model, reason))
+    for name, words in model.choices():
+        console.fact(name, words)
+    for name, doubt in model.encoding.doubts.items():
+        console.aside(f"column {name}: {doubt}; --as {name}=number takes it for numbers and rejects rows with others")
+
+
+def _task_words(model: "TabularModel", reason: str) -> str:
     """The task of a new model, why it was chosen, and how to choose another."""
     from onepass.tables.targets import CountTarget
 
@@ -107,6 +123,8 @@ def _target_options(model: "TabularModel") -> Iterator[str]:
 
     if isinstance(model.target, LogTarget):
         yield "--no-log-target would learn the target itself"
+    if isinstance(model.target, NumberTarget) and model.target.why_not_log:
+        yield "--log-target would learn its logarithm"
     if isinstance(model.target, NumberTarget) and model.target.n_wild:
         yield "if targets far away are errors, --outliers 0.05 keeps them from doing harm"
 

@@ -69,7 +69,7 @@ def open_bandit(store: EventLog, name: str, make: Callable[[], ContextualBandit]
     begin = monotonic()
     bandit = from_bytes(snapshot.content)
     if not isinstance(bandit, ContextualBandit):
-        raise ValueError(f"{name!r} in {store.path} is a {type(bandit).__name__}, not a bandit")
+        raise ValueError(f"{name!r} in {store.address} is a {type(bandit).__name__}, not a bandit")
     journal = _StoredJournal(store, name, bandit, snapshot.after, max(_SNAPSHOT_SECONDS, monotonic() - begin))
     journal.catch_up(bandit.replay)
     bandit.keep_in(journal)
@@ -89,7 +89,9 @@ def _check_unused(store: EventLog, name: str) -> None:
     """Refuse a stream whose events a new bandit can't go on from."""
     if store.last(name):
         raise EventStoreError(
-            EINVAL, f"the stream {name!r} has events but no sound snapshot of a bandit that they belong to", store.path
+            EINVAL,
+            f"the stream {name!r} has events but no sound snapshot of a bandit that they belong to",
+            store.address,
         )
 
 
@@ -97,7 +99,7 @@ def _made(store: EventLog, name: str, make: Callable[[], ContextualBandit] | Non
     if make is not None:
         return make()
     there = ", ".join(map(repr, store.streams())) or "nothing"
-    raise ValueError(f"there is no bandit {name!r} in {store.path}, which has {there}; pass make to put one there")
+    raise ValueError(f"there is no bandit {name!r} in {store.address}, which has {there}; pass make to put one there")
 
 
 class _StoredJournal:
@@ -151,7 +153,7 @@ class _StoredJournal:
             self._snapshot_at, self._replaying = self._at, 0.0
 
     def _refusal(self, reason: str) -> EventStoreError:
-        return EventStoreError(EINVAL, f"the bandit {self._stream!r} can't go on: {reason}", self._store.path)
+        return EventStoreError(EINVAL, f"the bandit {self._stream!r} can't go on: {reason}", self._store.address)
 
 
 def data_of(change: Change) -> tuple[dict[str, object], bytes]:

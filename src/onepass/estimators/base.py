@@ -45,6 +45,7 @@ _LEARNED = (
     "_waiting",
     "_columns",
     "_n_rows",
+    "_n_repeated",
     "_unscored_rows",
     "_unscored_evidence",
     "_short_weights",
@@ -71,6 +72,25 @@ class OnePassEstimator(SavableEstimator):
             likelihood is taken to that power.
         """
         return self._learn(X, y, sample_weight, restart=True, passes=self.passes)
+
+    def start(self, n_features: int, classes: Any = None) -> Self:
+        """Forget everything, and be ready to predict by the prior alone; ``classes`` are those of a classifier.
+
+        Examples
+        --------
+        >>> from onepass import BayesianPerceptronRegressor
+        >>> model = BayesianPerceptronRegressor(standardize=False).start(2)
+        >>> model.n_seen_, model.predict([[1.0, 2.0]])
+        (0, array([0.]))
+        """
+        self._check_parameters()
+        if self.standardize:
+            raise ValueError("standardize=True takes its scales from the first rows: learn some, or pass False")
+        self.__dict__.pop("feature_names_in_", None)
+        self.n_features_in_, self._categories = as_count(n_features, "n_features"), None
+        self._encoded(np.empty(0), classes, restart=True)
+        self._restart(np.zeros((1, self.n_features_in_)))  # which says nothing about scales
+        return self
 
     def _learn(
         self, X: Any, y: Any, sample_weight: Any, *, restart: bool, classes: Any = None, passes: int = 1
@@ -99,7 +119,7 @@ class OnePassEstimator(SavableEstimator):
         given = self._weighted(Batch(X, targets.reshape(len(targets), -1), sample_weight), passes)
         if not len(given):
             return
-        with self._all_or_none():
+        with self._all_or_none(), self._counting_once(sample_weight):
             for batch, times in self._stages(given, passes):
                 options = self._learning_options(times)
                 for part in self._standardized(batch, len(batch) if times > 1 else _CHUNK):
@@ -109,6 +129,14 @@ class OnePassEstimator(SavableEstimator):
                         else:
                             self._learn_weighted(k, own.rows, own.targets, own.weights, {**own.options, **options})
                 self._n_rows += len(batch)
+
+    @contextmanager
+    def _counting_once(self, weights: FloatArray | None) -> Iterator[None]:
+        """Have `n_seen_` count every row once that has a weight, however many times it is learned for that weight."""
+        before = self._n_rows
+        yield
+        if weights is not None:
+            self._n_repeated += self._n_rows - before - int(np.count_nonzero(weights))
 
     @contextmanager
     def _all_or_none(self) -> Iterator[None]:
@@ -163,7 +191,8 @@ class OnePassEstimator(SavableEstimator):
             return self._predict_then_learn_batch(Batch(X, targets))
         index, powers = repeats(np.where(sample_weight > 0.0, sample_weight, 1.0))
         targets = np.where(sample_weight[:, None] > 0.0, targets, np.nan)
-        predicted = self._predict_then_learn_batch(Batch(X[index], targets[index], powers))
+        with self._counting_once(sample_weight):
+            predicted = self._predict_then_learn_batch(Batch(X[index], targets[index], powers))
         return predicted.at(np.flatnonzero(np.diff(index, prepend=-1)))
 
     def _predict_then_learn_batch(self, batch: Batch) -> PredictedRows:
@@ -238,6 +267,14 @@ class OnePassEstimator(SavableEstimator):
             start = stop
         return np.asarray(found.max(axis=1))
 
+    def close_block(self) -> None:
+        """Let rows that were learned one per call wait for no others: see `onepass.BayesianNetwork`.
+
+        Then what is learned later does not depend, by rounding, on whether the estimator was saved in between.
+        """
+        for ensemble in self._ensembles:
+            ensemble.close_block()
+
     @property
     def _is_warming_up(self) -> bool:
         return self.standardize and self._n_rows < self.warm_up
@@ -307,6 +344,7 @@ class OnePassEstimator(SavableEstimator):
         self._start_counts()
         # Rows that set the scale have no density that was fixed before they came.
         self._unscored_rows, self._unscored_evidence = 0, 0.0
+        self._n_repeated = 0
 
     def _start_counts(self) -> None:
         """Begin anew what is counted beside the models."""
@@ -454,9 +492,9 @@ class OnePassEstimator(SavableEstimator):
 
     @property
     def n_seen_(self) -> int:
-        """Rows learned."""
+        """Rows learned, each once whatever its weight, and none of weight 0; see `weight_sum_` for the weights."""
         check_is_fitted(self)
-        return int(self._n_rows)
+        return int(self._n_rows - self._n_repeated)
 
     @property
     def covariance_(self) -> Covariance:

@@ -176,9 +176,9 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
             known = np.unique(y) if classes is None else unique_labels(np.asarray(classes))
             _check_number(len(known))
             if len(known) < 2:
+                got = f"only one class, {known.tolist()[0]!r}" if len(known) else "none"
                 raise ValueError(
-                    f"y must hold at least two classes, got only one class, {known.tolist()[0]!r}; "
-                    "in partial_fit pass all that will come as classes"
+                    f"y must hold at least two classes, got {got}; in partial_fit pass all that will come as classes"
                 )
             self.classes_ = known
         elif classes is not None and not np.array_equal(unique_labels(np.asarray(classes)), self.classes_):
@@ -332,7 +332,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     drift_ : dict
         The probability of each rate of drift, now; for several outputs a list of such.
     n_seen_ : int
-        Rows learned.
+        Rows learned, each once whatever its weight, and none of weight 0.
 
     Examples
     --------

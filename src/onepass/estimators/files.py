@@ -56,6 +56,7 @@ class SavableEstimator(CheckedInputs):
     _ensembles: list[Ensemble]  # one per number of a target
     _waiting: Batch | None  # rows of a warm-up that is not over
     _n_rows: int
+    _n_repeated: int  # how many of them came but once, and were learned again for their weight
     _unscored_rows: int
     _unscored_evidence: float
     _short_weights: FloatArray  # by how much the weights of rows fall short of 1, per number of a target
@@ -67,6 +68,7 @@ class SavableEstimator(CheckedInputs):
             "arguments": {name: _plain(name, value) for name, value in self.get_params(deep=False).items()},
             "n_features": self.n_features_in_,
             "n_rows": self._n_rows,
+            "n_repeated": self._n_repeated,
             "unscored_rows": self._unscored_rows,
             "unscored_evidence": self._unscored_evidence,
             "short_weights": self._short_weights.tolist(),
@@ -109,6 +111,7 @@ class SavableEstimator(CheckedInputs):
         if "columns/count" in arrays:
             estimator._columns = ColumnMoments.from_arrays(under("columns", arrays), estimator._n_inputs)
         estimator._n_rows = as_tally(parameters["n_rows"], "n_rows")
+        estimator._n_repeated = as_tally(parameters.get("n_repeated", 0), "n_repeated")
         # Older files scored all rows.
         estimator._unscored_rows = as_tally(parameters.get("unscored_rows", 0), "unscored_rows")
         estimator._unscored_evidence = as_number(parameters.get("unscored_evidence", 0.0), "unscored_evidence")

@@ -39,8 +39,10 @@ class FleetEstimator:
         Linear for numbers; another for labels 0 and 1.
     noise : float or "learn"
         Variance of the targets' noise, for numbers; to be learned, it starts as that of standardised targets.
-    prior_scale, intercept_scale : float
+    prior_scale : float, or one per feature
         Standard deviations of the weights before the first row of the first key.
+    intercept_scale : float
+        That of the intercept.
     outliers, forgetting : float
         As for `onepass.BayesianPerceptronRegressor`.
 
@@ -64,7 +66,7 @@ class FleetEstimator:
         activation: str = "linear",
         *,
         noise: Any = "learn",
-        prior_scale: float = 1.0,
+        prior_scale: float | Sequence[float] = 1.0,
         intercept_scale: float | None = 4.0,
         outliers: float = 0.0,
         forgetting: float = 1.0,
@@ -76,7 +78,7 @@ class FleetEstimator:
         self._fleet = PerceptronFleet(
             n_features,
             activation,
-            cov=prior_variances(n_features, 1, prior_scale, intercept_scale),
+            cov=prior_variances(n_features, 1, np.asarray(prior_scale), intercept_scale),
             noise=(_FIRST_NOISE if self._learns_noise else noise) if self._predicts_numbers else None,
             outliers=outliers,
             forgetting=forgetting,
@@ -98,6 +100,10 @@ class FleetEstimator:
         return np.arange(0 if self._predicts_numbers else 2)
 
     # Learning.
+
+    def start(self, n_features: int, classes: Any = None) -> Self:
+        """Be ready to predict by the prior alone, as it is once it is made."""
+        return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, *, keys: Sequence[str]) -> Self:
         """Learn more rows, in their order."""
@@ -144,6 +150,9 @@ class FleetEstimator:
             self._fleet.pool(noise)
             self._noise_evidence = np.zeros(len(_NOISES))
         return seen, scores
+
+    def close_block(self) -> None:
+        """Nothing waits in a fleet."""
 
     # Predicting.
 
@@ -238,8 +247,13 @@ class FleetEstimator:
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
         """Make the estimator that `export_state` described; it continues to learn exactly as that one would."""
         arguments = dict(parameters["arguments"])
-        for name in ("prior_scale", "outliers", "forgetting"):
+        for name in ("outliers", "forgetting"):
             as_number(arguments[name], name)
+        scale = arguments["prior_scale"]
+        single = not isinstance(scale, list | tuple)
+        arguments["prior_scale"] = (
+            as_number(scale, "prior_scale") if single else tuple(as_number(one, "prior_scale") for one in scale)
+        )
         estimator = cls(parameters["n_features"], **arguments)
         fleet = PerceptronFleet.from_state(parameters["fleet"], under("fleet", arrays))
         if fleet.n_features != estimator.n_features_in_ or fleet.activation != estimator._fleet.activation:

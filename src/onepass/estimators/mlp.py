@@ -222,7 +222,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
     drift_ : dict
         The probability of each rate of drift, now; for several outputs a list of such.
     n_seen_ : int
-        Rows learned.
+        Rows learned, each once whatever its weight, and none of weight 0.
 
     Examples
     --------
@@ -367,7 +367,7 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
     drift_ : dict
         The probability of each rate of drift, now; for several outputs a list of such.
     n_seen_ : int
-        Rows learned.
+        Rows learned, each once whatever its weight, and none of weight 0.
 
     Examples
     --------

@@ -180,7 +180,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         return float(np.mean(scores))
 
     def _encoded(self, y: Any, classes: Any, *, restart: bool) -> FloatArray:
-        columns = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        columns = np.asarray(y, dtype=np.float64).reshape(len(y), *(np.shape(y)[1:] or (1,)))
         if self._learns_counts:
             check_counts(np.where(np.isnan(columns), 0.0, columns), self._observation)
         if restart:
@@ -337,7 +337,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     drift_ : dict
         The probability of each rate of drift, now; for several outputs a list of such.
     n_seen_ : int
-        Rows learned.
+        Rows learned, each once whatever its weight, and none of weight 0.
 
     Examples
     --------

@@ -116,7 +116,7 @@ class Trial:
             self._add_believed(rows.y, predicted)
         for baseline, scores in self.baselines:
             try:
-                guess = baseline.predict_then_learn(rows.X, rows.y)
+                guess = baseline.predict_then_learn(rows.X, rows.y, rows.weights)
             except (ValueError, ArithmeticError) as error:  # e.g. weights that have grown out of all bounds
                 self.failed[baseline.name] = str(error).split("\n")[0].rstrip(".")
                 continue
@@ -141,6 +141,18 @@ class Trial:
         if 0 < self.n_outliers < self.rows:
             scores[BELIEVED] = self.believed.total.get()
         return scores | {one.name: scores.total.get() for one, scores in self.baselines}
+
+    def comparison_notes(self) -> list[str]:
+        """What the baselines are not told of the rows, in words."""
+        if not self.baselines:
+            return []
+        notes, weight, by = [], self.model.weight, self.model.by
+        unweighted = [one.name for one, _ in self.baselines if not one.takes_weights]
+        if weight is not None and unweighted:
+            notes.append(f"rows count once, whatever their {weight}, for {' and '.join(unweighted)}: no weights there")
+        if by is not None:
+            notes.append(f"those compared have one model for all values of {by}, which they don't see")
+        return notes
 
     def settings(self) -> dict[str, str]:
         """Settings of the baselines that have predicted best so far, by name."""

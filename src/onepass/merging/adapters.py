@@ -187,7 +187,8 @@ class EstimatorAdapter:
 
     def settings(self, parameters: Parameters, arrays: Arrays) -> dict[str, Any]:
         """Return what must be equal for two estimators to be merged, with their standardisation and members."""
-        counted = ("arguments", "committees", "n_rows", "unscored_rows", "unscored_evidence", "short_weights")
+        counts = ("n_rows", "n_repeated", "unscored_rows", "unscored_evidence", "short_weights")
+        counted = ("arguments", "committees", *counts)
         named = {name: value for name, value in parameters.items() if name not in counted}
         for side in ("inputs", "targets"):
             for name, array in under(side, arrays).items():

@@ -51,6 +51,9 @@ class DriftChoice:
         """The models that predict as a mixture, each with its weight: this one alone."""
         return [(1.0, self)]
 
+    def close_block(self) -> None:
+        """Let rows that were learned wait for no others; they do in networks alone: see `BayesianNetwork`."""
+
     @property
     def drift_(self) -> dict[float | str, float]:
         """The probability of each rate of drift, now: with a rate that was given, of this one."""

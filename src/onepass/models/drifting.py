@@ -229,6 +229,11 @@ class Drifting:
         """Make a model of other hypotheses, with the weights and the evidence of this one."""
         return self.of(members, self._state.weights, self.log_evidence)
 
+    def close_block(self) -> None:
+        """Close the blocks of all hypotheses: see `BayesianNetwork`."""
+        for member in self._state.members:
+            member.close_block()
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)  # each member sees to its own arrays
 

@@ -149,6 +149,11 @@ class Ensemble:
         """
         return self._mixture(self.component_weights, self.member_predictions(X, **options), self.likely_weights)
 
+    def close_block(self) -> None:
+        """Close the blocks of all members: see `onepass.BayesianNetwork`."""
+        for member in self.members:
+            member.close_block()
+
     def outlier_probability(self, X: Any, y: Any, **options: Any) -> Any:
         """Probability that each target is not to be trusted, by what is believed now."""
         return self._scores(X, y, **options)[1]

@@ -25,11 +25,13 @@ from onepass.service.operations import (
     Reward,
     Rollback,
     Shadow,
+    checked_candidate,
 )
 from onepass.service.predictor import Predictor, Published
 from onepass.service.rows import Rows
 from onepass.service.served import BanditModel, RowModel
 from onepass.service.served.base import not_for
+from onepass.service.served.values import raise_first
 from onepass.service.settings import ServiceSettings
 from onepass.service.wire import (
     ArmsRequest,
@@ -273,7 +275,8 @@ class HostedModel:
 
     async def set_shadow(self, content: bytes | Declared) -> dict[str, Any]:
         """Let a candidate, a model file or a description, learn the same stream."""
-        found: dict[str, Any] = await self._ask(Shadow(await asyncio.to_thread(model_content, content)))
+        sound = await asyncio.to_thread(lambda: checked_candidate(model_content(content)))  # an event is for good
+        found: dict[str, Any] = await self._ask(Shadow(sound))
         return found
 
     async def drop_shadow(self) -> None:
@@ -368,11 +371,7 @@ def _predict_rows(published: Published, rows: Rows, level: float) -> dict[str, A
         numbers, _ = model.read_table(rows.table, learn=False)
     else:
         numbers, bad = model.read([one["x"] for one in rows.records], [one.get("key") for one in rows.records])
-        if bad:
-            first = min(bad)
-            raise ProblemError(
-                422, bad[first].title, f"row {first}: {bad[first].detail}", field=f"rows[{first}].{bad[first].field}"
-            )
+        raise_first(bad)
     return {**model.predict(numbers, level), "version": published.version}
 
 

@@ -25,17 +25,33 @@ from onepass.service.rewards import RewardScores
 from onepass.service.scores import Scores
 from onepass.service.served import BanditModel, RowModel, RowNumbers, Served, serve
 from onepass.service.served.bandit import CHANGES
+from onepass.service.served.values import raise_first
 
-__all__ = ["History", "Learner", "Prepared", "read_inputs", "read_label", "table_bytes"]
+__all__ = ["History", "Learner", "Prepared", "cant_be_learned", "read_inputs", "read_label", "table_bytes"]
 
 _log = logging.getLogger(__name__)
+_REFUSALS = 1000  # that are remembered
 
 
 class Prepared(NamedTuple):
-    """Rows of an event, already read: whoever has written it need not read them again."""
+    """Rows of events, already read by a model: whoever has written them need not have them read again."""
 
+    reader: RowModel
     rows: RowNumbers
     y: FloatArray
+
+    def at(self, places: list[int]) -> "Prepared":
+        """Some of the rows."""
+        return Prepared(self.reader, self.rows.at(places), self.y[places])
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Prepared]") -> "Prepared":
+        """Rows that one model has read, as one."""
+        return cls(
+            parts[0].reader,
+            RowNumbers.joined([part.rows for part in parts]),
+            np.concatenate([part.y for part in parts]),
+        )
 
 
 class Lesson(NamedTuple):
@@ -68,6 +84,7 @@ class Learner:
     version : number of the last event that was applied
     origin : time and content's digest of the event that created it
     n_refused : rows that the model could not learn although they were sound, e.g. by overflow
+    refusals : why, by the number of the event, for whoever sends them again; the last ones
     """
 
     def __init__(self, champion: Served, version: int, origin: dict[str, Any]) -> None:
@@ -76,6 +93,7 @@ class Learner:
         self.scores = _scores_of(champion)
         self.candidate_scores: Scores | RewardScores | None = None
         self.n_refused = 0
+        self.refusals: dict[int, str] = {}
 
     @classmethod
     def created(cls, event: Event) -> "Learner":
@@ -128,46 +146,58 @@ class Learner:
         """Learn rows at once or, if that fails, one by one, so that a bad one costs itself alone."""
         problems: dict[int, ProblemError] = {}
         for model, scores in self._models():
-            read = _read_lessons(model, lessons, use_prepared=model is self.champion)
-            if read is None:
+            ready, taken, bad = _read_lessons(model, lessons)
+            for event, problem in bad:  # it may be another model than that which the rows were sent to
+                problems |= self._refused(model, event, 1, problem)
+            if not taken:
                 continue
-            rows, y, taken = read
             try:
-                self._teach(model, scores, rows, y, taken)
+                self._teach(model, scores, ready, taken)
             except (ValueError, ArithmeticError):
                 for i, event in enumerate(taken):
-                    problems |= self._try(model, scores, Prepared(rows.at([i]), y[i : i + 1]), event)
+                    problems |= self._try(model, scores, ready.at([i]), event)
         return problems
 
     def _learn_batch(self, event: Event, prepared: Prepared | None) -> dict[int, ProblemError]:
         """Learn the rows of one event: all of them, or none."""
         problems: dict[int, ProblemError] = {}
         for model, scores in self._models():
+            known = prepared is not None and prepared.reader is model
             try:
-                ready = prepared if prepared is not None and model is self.champion else _read_batch(model, event)
-            except ProblemError:
-                if model is self.champion:
-                    raise
-                continue  # a candidate may have other columns
-            problems |= self._try(model, scores, ready, event)
+                ready = prepared if known and prepared is not None else _read_batch(model, event)
+            except ProblemError as problem:
+                problems |= self._refused(model, event, event.payload["rows"], problem)
+            else:
+                problems |= self._try(model, scores, ready, event)
         return problems
 
     def _try(self, model: RowModel, scores: Scores, ready: Prepared, event: Event) -> dict[int, ProblemError]:
         """Learn rows of one event; a model that can't is left as it was."""
         try:
-            self._teach(model, scores, *ready, [event])
+            self._teach(model, scores, ready, [event])
         except (ValueError, ArithmeticError) as error:
-            if model is not self.champion:
-                return {}
-            self.n_refused += len(ready.y)
-            _log.warning("event %d can't be learned: %s", event.number, error)
-            return {event.number: ProblemError(422, "can't be learned", str(error), more={"version": event.number})}
+            return self._refused(model, event, len(ready.y), error)
         return {}
 
-    def _teach(self, model: RowModel, scores: Scores, rows: RowNumbers, y: FloatArray, events: list[Event]) -> None:
-        predicted = model.learn(rows, y)
-        scores.update(model.scored(y, predicted))
-        scores.watch(predicted, events, [model.target_text(float(value)) for value in y])
+    def _refused(self, model: RowModel, event: Event, n_rows: int, error: Exception) -> dict[int, ProblemError]:
+        """What whoever has sent rows is told that can't be learned; that a candidate can't is nobody's problem."""
+        if model is not self.champion:
+            return {}
+        self.n_refused += n_rows
+        self.refusals[event.number] = str(error)
+        if len(self.refusals) > _REFUSALS:
+            del self.refusals[next(iter(self.refusals))]
+        _log.warning("event %d of %d rows can't be learned: %s", event.number, n_rows, error)
+        return {event.number: cant_be_learned(event.number, str(error))}
+
+    def _teach(self, model: RowModel, scores: Scores, ready: Prepared, events: list[Event]) -> None:
+        """Have a model learn rows and score what it had predicted; a model that can't is left as it was."""
+        try:
+            predicted = model.learn(ready.rows, ready.y)
+        finally:
+            model.close_block()
+        scores.update(model.scored(ready.y, predicted))
+        scores.watch(predicted, events, lambda row: model.target_text(float(ready.y[row])))
 
     def _models(self) -> list[tuple[RowModel, Scores]]:
         pairs = ((self.champion, self.scores), (self.candidate, self.candidate_scores))
@@ -202,6 +232,7 @@ class Learner:
             "version": self.version,
             "origin": self.origin,
             "n_refused": self.n_refused,
+            "refusals": list(self.refusals.items()),
             "scores": self.scores.state(),
             "candidate_scores": None if self.candidate_scores is None else self.candidate_scores.state(),
         }
@@ -220,11 +251,16 @@ class Learner:
             learner = cls(serve(from_bytes(archive.read("champion"))), state["version"], state["origin"])
             if "candidate" in archive.namelist():
                 learner.candidate = serve(from_bytes(archive.read("candidate")))
-        learner.n_refused = state["n_refused"]
+        learner.n_refused, learner.refusals = state["n_refused"], dict(state["refusals"])
         learner.scores = _scores_of(learner.champion, state["scores"])
         if learner.candidate is not None:
             learner.candidate_scores = _scores_of(learner.candidate, state["candidate_scores"])
         return learner
+
+
+def cant_be_learned(number: int, reason: str) -> ProblemError:
+    """What the sender of rows is told that the model could not learn."""
+    return ProblemError(422, "can't be learned", reason, more={"version": number})
 
 
 def read_inputs(event: Event) -> tuple[Any, str | None]:
@@ -274,35 +310,33 @@ def _lesson(event: Event, prepared: Prepared | None, history: History) -> Lesson
 
 
 def _read_lessons(
-    model: RowModel, lessons: list[Lesson], *, use_prepared: bool
-) -> tuple[RowNumbers, FloatArray, list[Event]] | None:
-    """Rows, targets and events of those that a model can read; None if there are none."""
+    model: RowModel, lessons: list[Lesson]
+) -> tuple[Prepared, list[Event], list[tuple[Event, ProblemError]]]:
+    """Rows that a model can read, with their events, and the others, with what is wrong with them."""
     prepared = [lesson.prepared for lesson in lessons if lesson.prepared is not None]
-    if use_prepared and len(prepared) == len(lessons):
-        rows, y = RowNumbers.joined([one.rows for one in prepared]), np.concatenate([one.y for one in prepared])
-        return rows, y, [lesson.event for lesson in lessons]
+    if len(prepared) == len(lessons) and all(one.reader is model for one in prepared):
+        return Prepared.joined(prepared), [lesson.event for lesson in lessons], []
     rows, bad = model.read([lesson.x for lesson in lessons], [lesson.key for lesson in lessons])
     y, bad_targets = model.read_targets([lesson.y for lesson in lessons])
-    good = [i for i in range(len(lessons)) if i not in bad and i not in bad_targets]
-    if not good:
-        return None
-    return rows.at(good), y[good], [lessons[i].event for i in good]
+    bad = {**bad_targets, **bad}
+    good = [i for i in range(len(lessons)) if i not in bad]
+    wrong = [(lessons[i].event, problem) for i, problem in sorted(bad.items())]
+    return Prepared(model, rows, y).at(good), [lessons[i].event for i in good], wrong
 
 
 def _read_batch(model: RowModel, event: Event) -> Prepared:
-    """All rows of an event; a candidate, whose columns may be others, can have problems with them."""
+    """All rows of an event."""
     if not event.blob:
         raise _lost(event)
     if event.payload["format"] == "arrow":
         rows, y = model.read_table(pa.ipc.open_stream(event.blob).read_next_batch(), learn=True)
         assert y is not None
-        return Prepared(rows, y)
+        return Prepared(model, rows, y)
     records = msgspec.json.decode(event.blob)
     rows, bad = model.read([one["x"] for one in records], [one.get("key") for one in records])
     y, bad_targets = model.read_targets([one["y"] for one in records])
-    for problem in (*bad.values(), *bad_targets.values()):
-        raise problem
-    return Prepared(rows, y)
+    raise_first({**bad_targets, **bad})
+    return Prepared(model, rows, y)
 
 
 def _lost(event: Event) -> ProblemError:

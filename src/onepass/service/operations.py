@@ -17,13 +17,15 @@ from onepass._typing import FloatArray
 from onepass.decisions.choice import Pending
 from onepass.decisions.journal import change_of
 from onepass.decisions.ledger import UnknownDecision
+from onepass.files.checkpoint import CheckpointError, from_bytes
 from onepass.files.events import Event
 from onepass.service.errors import ProblemError
 from onepass.service.journal import own_key
-from onepass.service.learner import Learner, Prepared, read_inputs, read_label, table_bytes
+from onepass.service.learner import Learner, Prepared, cant_be_learned, read_inputs, read_label, table_bytes
 from onepass.service.rows import Rows
-from onepass.service.served import BanditModel, RowModel, RowNumbers, serve
+from onepass.service.served import BanditModel, RowModel, RowNumbers, Served, serve
 from onepass.service.served.base import answers, not_for
+from onepass.service.served.values import raise_first
 from onepass.service.wire import (
     DecideRequest,
     Decision,
@@ -49,6 +51,8 @@ __all__ = [
     "Reward",
     "Rollback",
     "Shadow",
+    "checked_candidate",
+    "checked_content",
     "digest",
     "prepare",
 ]
@@ -93,7 +97,7 @@ class Operation(ABC):
         """Write what there is to write, and return the answer; a `ProblemError` leaves everything as it was."""
 
 
-def earlier_answer(event: Event, request: str) -> Any:
+def earlier_answer(event: Event, request: str, learner: Learner) -> Any:
     """The answer to a request that was made before; another one of the same id is refused."""
     _check_kept(event)
     if event.payload["request"] != request:
@@ -103,6 +107,8 @@ def earlier_answer(event: Event, request: str) -> Any:
             f"the id {event.key!r} belongs to another request, event {event.number}: an id names one request for good",
             field="id",
         )
+    if event.number in learner.refusals:
+        raise cant_be_learned(event.number, learner.refusals[event.number])
     return event.payload["answer"]
 
 
@@ -143,7 +149,7 @@ class Predict(RowOperation):
         request = digest(self.x, self.key, self.level)
         event = desk.find("prediction", self.id)
         if event is not None:
-            return msgspec.convert(earlier_answer(event, request), Prediction)
+            return msgspec.convert(earlier_answer(event, request, desk.learner), Prediction)
         label = desk.find("label", self.id)
         answer = Prediction(desk.learner.version, self.id, **self.answer)
         payload: dict[str, Any] = {"request": request}
@@ -160,9 +166,11 @@ class Predict(RowOperation):
                 )
             answer.learned = True
             payload["y"] = read_label(label)
-            y, _ = _rows_of(desk).read_targets([payload["y"]])
+            y, bad = _rows_of(desk).read_targets([payload["y"]])
+            if bad:  # the model was replaced by one with another target since the label came
+                raise bad[0]
             assert self.rows is not None
-            prepared = Prepared(self.rows, y)
+            prepared = Prepared(_rows_of(desk), self.rows, y)
         payload["answer"] = msgspec.to_builtins(answer)
         desk.write("prediction", self.id, payload, self.blob(), prepared)
         return answer
@@ -185,12 +193,12 @@ class Learn(RowOperation):
         request = digest(self.x, self.key, self.given_y)
         event = desk.find("learn", self.id)
         if event is not None:
-            return msgspec.convert(earlier_answer(event, request), Learned)
+            return msgspec.convert(earlier_answer(event, request, desk.learner), Learned)
         answer = Learned(self.id, "learned", desk.next_number(), desk.n_seen(1))
         payload = {"y": self.given_y, "request": request, "answer": msgspec.to_builtins(answer)}
         assert self.rows is not None
         assert self.y is not None
-        desk.write("learn", self.id, payload, self.blob(), Prepared(self.rows, self.y))
+        desk.write("learn", self.id, payload, self.blob(), Prepared(_rows_of(desk), self.rows, self.y))
         return answer
 
 
@@ -212,8 +220,8 @@ class LearnRows(Operation):
             records = self.rows.records
             numbers, bad = model.read([one["x"] for one in records], [one.get("key") for one in records])
             y, bad_targets = model.read_targets([one.get("y") for one in records])
-            _raise_first({**bad_targets, **bad})
-        self.prepared = Prepared(numbers, y)
+            raise_first({**bad_targets, **bad})
+        self.prepared = Prepared(model, numbers, y)
 
     def write(self, desk: Desk) -> Learned:
         """Write the rows."""
@@ -224,7 +232,7 @@ class LearnRows(Operation):
         request = blake2b(blob, digest_size=16).hexdigest()
         event = desk.find("rows", self.id)
         if event is not None:
-            return msgspec.convert(earlier_answer(event, request), Learned)
+            return msgspec.convert(earlier_answer(event, request, desk.learner), Learned)
         answer = Learned(self.id, "learned", desk.next_number(), desk.n_seen(len(self.rows)))
         payload = {
             "format": form,
@@ -253,7 +261,7 @@ class Label(Operation):
         request = digest(self.given_y)
         event = desk.find("label", self.id)
         if event is not None:
-            return msgspec.convert(earlier_answer(event, request), Learned)
+            return msgspec.convert(earlier_answer(event, request, desk.learner), Learned)
         prediction = desk.find("prediction", self.id)
         if prediction is not None and not prediction.blob:
             raise ProblemError(
@@ -269,7 +277,7 @@ class Label(Operation):
             if bad:  # the model was rolled back or replaced by one with other columns
                 raise bad[0]
             assert self.y is not None
-            prepared = Prepared(rows, self.y)
+            prepared = Prepared(_rows_of(desk), rows, self.y)
         status, more = ("waiting", 0) if prepared is None else ("learned", 1)
         answer = Learned(self.id, status, desk.next_number(), desk.n_seen(more))
         payload = {"request": request, "answer": msgspec.to_builtins(answer)}
@@ -435,15 +443,6 @@ def _predict(wanted: list[Predict], model: RowModel) -> None:
             one.answer = answer
 
 
-def _raise_first(bad: dict[int, ProblemError]) -> None:
-    if bad:
-        first = min(bad)
-        problem = bad[first]
-        raise ProblemError(
-            problem.status, problem.title, f"row {first}: {problem.detail}", field=f"rows[{first}].{problem.field}"
-        )
-
-
 def _rows_of(desk: Desk) -> RowModel:
     assert isinstance(desk.learner.champion, RowModel)
     return desk.learner.champion
@@ -462,10 +461,20 @@ def _check_candidate(desk: Desk) -> None:
 
 def checked_content(content: bytes) -> bytes:
     """A model file that can be served, or a problem."""
-    from onepass.files.checkpoint import CheckpointError, from_bytes
+    _served(content)
+    return content
 
+
+def checked_candidate(content: bytes) -> bytes:
+    """A model file that can learn in the shadow of another, or a problem."""
+    candidate = _served(content)
+    if not isinstance(candidate, RowModel):
+        raise not_for(candidate.kind, "the shadow of another model")
+    return content
+
+
+def _served(content: bytes) -> Served:
     try:
-        serve(from_bytes(content))
+        return serve(from_bytes(content))
     except CheckpointError as error:
         raise ProblemError(422, "not a model file", str(error)) from None
-    return content

@@ -5,19 +5,36 @@ rows there were, and goes into snapshots, so that it survives the service.
 """
 
 from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
+from onepass._typing import FloatArray
 from onepass.estimators.batch import PredictedRows
-from onepass.evaluation.metrics import ClassPredictions, Curve, NumberPredictions, Task
+from onepass.evaluation.metrics import (
+    Accuracy,
+    BrierScore,
+    ClassPredictions,
+    Coverage95,
+    Curve,
+    LogLikelihood,
+    LogLoss,
+    MeanAbsoluteError,
+    NumberPredictions,
+    PredictedStd,
+    RootMeanSquaredError,
+    Task,
+)
 from onepass.files.events import Event
 
 __all__ = ["Scores"]
 
 _NUMBERS = ("log_likelihood", "mse", "mae", "coverage_95", "std")
 _CLASSES = ("log_loss", "accuracy", "brier", "confidence")
+_OF_NUMBERS = (LogLikelihood, RootMeanSquaredError, MeanAbsoluteError, Coverage95, PredictedStd)
+_OF_CLASSES = (LogLoss, Accuracy, BrierScore)
 _BINS = 20
 _ALARMS = 100  # that are kept
 _SURE, _CALM = 0.5, 0.1  # probability from which on an alarm is raised, and below which a change is over
@@ -42,11 +59,10 @@ class Scores:
     def update(self, rows: NumberPredictions | ClassPredictions) -> None:
         """Score rows that have been learned; those of a warm-up, which have no prediction, don't count."""
         if isinstance(rows, ClassPredictions):
-            numbers = np.column_stack([rows.surprise, rows.is_right, rows.squared_error, rows.of_best])
+            numbers = np.column_stack([*(metric.per_row(rows) for metric in _OF_CLASSES), rows.of_best])
             predicted, observed = rows.of_best, np.asarray(rows.is_right, dtype=np.float64)
         else:
-            std = rows.z * 0.0 if rows.std is None else rows.std
-            numbers = np.column_stack([rows.log_density, rows.error**2, np.abs(rows.error), rows.inside(0.95), std])
+            numbers = np.column_stack([metric.per_row(rows) for metric in _OF_NUMBERS])
             predicted = observed = ndtr(rows.z)
         sound = np.isfinite(numbers).all(axis=1)
         if not sound.all():
@@ -55,28 +71,29 @@ class Scores:
         place = np.minimum((predicted * _BINS).astype(int), _BINS - 1)
         np.add.at(self._bins, place, np.column_stack([np.ones(len(place)), predicted, observed]))
 
-    def watch(self, predicted: PredictedRows, events: list[Event], targets: list[str]) -> None:
-        """Note rows whose target is not believed, or at which the truth has changed.
+    def watch(self, predicted: PredictedRows, events: Sequence[Event], target: Callable[[int], str]) -> None:
+        """Note rows whose target is not believed, and those at which the truth has changed.
 
         Parameters
         ----------
         predicted : of the rows, just before they were learned
         events : one for each row, or one for all of them
-        targets : of the rows, in words
+        target : the target of a row, as people write it
         """
-        if not (predicted.outlier_probability.any() or predicted.change_probability.any()):
-            return
-        each = events if len(events) == len(targets) else events * len(targets)
-        chances = zip(predicted.outlier_probability.tolist(), predicted.change_probability.tolist(), strict=True)
-        for (outlier, change), event, target in zip(chances, each, targets, strict=True):
-            if outlier > _SURE:
-                self.outliers += 1
-                self._alarm("outlier", outlier, event, target)
-            if change > _SURE and not self._changing:
+        outliers, changes = predicted.outlier_probability, predicted.change_probability
+        for row in np.flatnonzero(outliers > _SURE).tolist():
+            self.outliers += 1
+            self._alarm("outlier", float(outliers[row]), events[row % len(events)], target(row))
+        for row in np.flatnonzero((changes > _SURE) | (changes < _CALM)).tolist() if self._may_change(changes) else ():
+            begins = bool(changes[row] > _SURE)
+            if begins and not self._changing:
                 self.changes += 1
-                self._alarm("change", change, event, target)
-            if change > _SURE or change < _CALM:
-                self._changing = change > _SURE
+                self._alarm("change", float(changes[row]), events[row % len(events)], target(row))
+            self._changing = begins
+
+    def _may_change(self, changes: FloatArray) -> bool:
+        """Whether rows have to be looked at one by one: most of the time nothing changes."""
+        return self._changing or bool((changes > _SURE).any())
 
     def _alarm(self, kind: str, probability: float, event: Event, target: str) -> None:
         self.alarms.append(

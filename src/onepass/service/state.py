@@ -107,7 +107,8 @@ class ServiceState:
         followed: dict[str, asyncio.Task[None]] = {}
         try:
             while True:
-                names = set(await self._looked(Journal.names, self._names) or followed)
+                found = await self._looked(Journal.names, self._names)
+                names = set(followed if found is None else found)
                 for name in names - set(followed) - self._replaying:
                     if name not in self._models:
                         await self._recover(name)

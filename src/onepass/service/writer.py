@@ -285,12 +285,15 @@ class Writer(threading.Thread):
             self.learner.champion.keep_in(self.write, self.next_number)
 
     def _publish_now(self) -> None:
-        if isinstance(self.learner.champion, RowModel):
-            with self._copying:
-                self._publish(self.learner)
-        else:
-            self._publish(self.learner)
         self._stale = False
+        try:
+            if isinstance(self.learner.champion, RowModel):
+                with self._copying:
+                    self._publish(self.learner)
+            else:
+                self._publish(self.learner)
+        except Exception:  # predictions go on with the copy before, and the next group is followed by another attempt
+            _log.exception("no copy of %s for predictions", self.journal.name)
 
     def _save_snapshot(self, *, due: bool) -> None:
         new = self.learner.version - self._snapshot_at
@@ -298,7 +301,7 @@ class Writer(threading.Thread):
             return
         try:
             self.journal.save(self.learner)
-        except EventStoreError as error:  # events count without it; the next group tries again
+        except Exception as error:  # events count without it; the next group tries again
             _log.warning("no snapshot of %s: %s", self.journal.name, error)
             return
         self._snapshot_at, self._learning = self.learner.version, 0.0
@@ -329,7 +332,10 @@ class Writer(threading.Thread):
 
 
 class _Budget:
-    """Sees to it that something takes a share of the time at most; a context manager around it."""
+    """Sees to it that something takes a share of the time at most; a context manager around it.
+
+    What it takes is the thread's own time: a machine that is busy with other things does not count.
+    """
 
     def __init__(self, share: float) -> None:
         self._share, self._cost, self._last = share, 0.0, float("-inf")
@@ -344,11 +350,10 @@ class _Budget:
         return self._cost < _CHEAP or self.pause() == 0.0
 
     def __enter__(self) -> None:
-        self._begin = time.monotonic()
+        self._begin = time.thread_time()
 
     def __exit__(self, *raised: object) -> None:
-        self._last = time.monotonic()
-        self._cost = self._last - self._begin
+        self._last, self._cost = time.monotonic(), time.thread_time() - self._begin
 
 
 def storing_problem(error: EventStoreError) -> ProblemError:

@@ -71,11 +71,17 @@ class Contest:
         """Sum of the log densities of all rows, weighted, each by the one that answered before it was learned."""
         return self._evidence + (float(self.leader.log_evidence_) if self.is_decided else 0.0)
 
-    def settle(self) -> None:
+    def decide(self) -> None:
         """End the contest: from here on the one that leads learns alone."""
         if not self.is_decided:
             self.candidates = [self.leader]
             self._evidence -= float(self.leader.log_evidence_) if self.n_judged else 0.0
+
+    def start(self, n_features: int, classes: Any = None) -> Self:
+        """Have both be ready to predict by their priors alone."""
+        for candidate in self.candidates:
+            candidate.start(n_features, classes)
+        return self
 
     def partial_fit(self, X: Any, y: Any, **options: Any) -> Self:
         """Learn the first rows."""
@@ -105,13 +111,18 @@ class Contest:
             first, second = (getattr(one, method)(X[:judged], y[:judged], **given) for one in self.candidates)
             parts.append(self._judged(first, second, given.get("sample_weight", 1.0)))
             if self.n_judged == CONTEST_ROWS:
-                self.settle()
+                self.decide()
             method = "predict_then_learn_encoded"
             options = {name: value for name, value in options.items() if name == "sample_weight"}
         if judged < len(y):
             rest = slice(judged, len(y))
             parts.append(getattr(self.leader, method)(X[rest], y[rest], **_of_rows(options, rest)))
         return PredictedRows.joined(parts)
+
+    def close_block(self) -> None:
+        """Let rows that were learned wait for no others: see `onepass.BayesianNetwork`."""
+        for candidate in self.candidates:
+            candidate.close_block()
 
     def _judged(self, first: PredictedRows, second: PredictedRows, weights: Any) -> PredictedRows:
         """What the leader of the moment predicted for each row; then the scores are up to date."""

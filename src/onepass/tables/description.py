@@ -108,7 +108,8 @@ def _target_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
 def _unit_words(target: NumberTarget) -> str:
     """What is learned of a number."""
     if not isinstance(target, LogTarget):
-        return standardised("y", target.centre, target.scale)
+        tried = f"; its logarithm was tried and not taken: {target.why_not_log}" if target.why_not_log else ""
+        return standardised("y", target.centre, target.scale) + tried
     reason = f": {target.why}" if target.why else ""
     return f"learned as its logarithm, {standardised('log y', target.centre, target.scale)}{reason}"
 

@@ -6,6 +6,7 @@ an interruption whether a file is still the same.
 
 import json
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
@@ -28,7 +29,8 @@ __all__ = ["ContentLog", "Inputs", "Position", "Step", "steps"]
 
 T = TypeVar("T")
 
-_AHEAD = 2**22  # bytes by which the digest is ahead of the rows, whose place in the file is known roughly
+_AHEAD = 2**22  # bytes by which the digest is ahead of the rows at least, whose place in the file is known roughly
+_FAR_AHEAD = 8 * _AHEAD  # by which it may be, so that reading rarely waits for it
 
 
 class Position(NamedTuple):
@@ -66,6 +68,7 @@ class Inputs:
         """What tells whether an input, which has been opened, is the same as that of an earlier run."""
         files = [_identity(*pair) for pair in zip(self.files, sources, strict=True)]
         reading: dict[str, Any] = json.loads(json.dumps(asdict(self.reading), default=str))  # as a file gives it back
+        del reading["notation"]  # it is one of the settings that the run was given
         return {"files": files, "passes": self.passes, **reading}
 
 
@@ -114,7 +117,7 @@ class ContentLog:
         self._number = 0
         self._reader: ContentReader | None = None
         self._hasher: Executor | None = None
-        self._coming: Future[Content] | None = None
+        self._coming: deque[tuple[int, Future[Content]]] = deque()  # contents asked for, by their size
         self._remote: LearnedFile | None = None  # what was at an address when it was begun
 
     @contextmanager
@@ -128,26 +131,39 @@ class ContentLog:
             return
         if number not in self._known:
             extent.cut = None  # whatever a first look decided
-        self._reader, self._coming = ContentReader(self._files[number]), None
+        self._reader, self._coming = ContentReader(self._files[number]), deque()
         # A thread of its own: parsing and learning keep one each busy already.
         with closing(self._reader), ThreadPoolExecutor(1) as self._hasher:
             try:
+                if number not in self._known:
+                    self._ask(min(_FAR_AHEAD, extent.size))
                 yield
             finally:
                 self._reader.stop()
         self._reader = self._hasher = None
 
     def so_far(self, share: float) -> Content | None:
-        """The content of the file up to a share of it, and a little further."""
+        """The content of the file up to a share of it, and a little further.
+
+        Bytes are taken along before their rows are read: if they change afterwards, that shows in the end.
+        """
         extent = self._extents[self._number]
-        if extent is None or self._reader is None or self._hasher is None or self._number in self._known:
+        if extent is None or self._reader is None or self._number in self._known:
             return None
         place = int(share * extent.size)
-        found = None if self._coming is None else self._coming.result()
-        self._coming = self._hasher.submit(self._reader.advance, min(place + 2 * _AHEAD, extent.size))
-        if found is None or found.size < min(place + _AHEAD, extent.size):
-            found = self._coming.result()
-        return found
+        self._ask(min(place + _FAR_AHEAD, extent.size))
+        while self._coming[0][0] < min(place + _AHEAD, extent.size):
+            self._coming.popleft()
+        return self._coming[0][1].result()
+
+    def _ask(self, size: int) -> None:
+        """Have the thread go on up to so many bytes, in pieces that can be waited for."""
+        assert self._reader is not None
+        assert self._hasher is not None
+        asked = self._coming[-1][0] if self._coming else 0
+        while asked < size:
+            asked = min(asked + _AHEAD, size)
+            self._coming.append((asked, self._hasher.submit(self._reader.advance, asked)))
 
     def end(self, rows: int) -> LearnedFile | None:
         """The file that has been read to its end, with so many rows, if that was for the first time."""
@@ -156,9 +172,9 @@ class ContentLog:
             return self._end_of_remote(rows)
         if self._reader is None:
             return None
-        if self._coming is not None:
-            self._coming.result()
-        content = self._reader.settle(extent, known)
+        if self._coming:
+            self._coming[-1][1].result()
+        content = self._reader.final_content(extent, known)
         self._known[self._number] = content
         if known is not None:
             return None

@@ -15,6 +15,7 @@ young model expects can be far off, and in one order of one of the regression se
 times as large.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,13 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.errors import SchemaError
+from onepass.tables.columns.inference import WRONG
 from onepass.tables.columns.number import centre_and_scale
 from onepass.tables.columns.values import Bad, as_numbers
 from onepass.tables.model import TabularModel
 from onepass.tables.rows import Rows
 from onepass.tables.settings import Settings
-from onepass.tables.target_inference import WRONG, n_wild
+from onepass.tables.target_inference import n_wild
 from onepass.tables.targets import CountTarget, LogTarget, NumberTarget
 
 __all__ = ["log_target"]
@@ -70,9 +72,15 @@ def log_target(
     is_plain = settings.noise is None and (settings.is_network or settings.activation in (None, "linear"))
     if not is_plain or len(values) < _FEWEST or not (values > 0.0).all() or not _is_skewed(values):
         return target
-    gain = _gain(target, _as_logarithm(target, values, settings.outliers, ""), sample, encoding, settings)
-    if gain is None:
+    found = _compared(target, _as_logarithm(target, values, settings.outliers, ""), sample, encoding, settings)
+    if found is None:
         return target
+    gain, error_ratio = found
+    if gain < _GAIN:
+        by = f"only {gain:.2f} nats per row more" if gain >= 0.0 else f"{-gain:.2f} nats per row less"
+        return replace(target, why_not_log=f"the first rows are {by} probable so")
+    if error_ratio > _LARGER:
+        return replace(target, why_not_log=f"errors in the first rows are {error_ratio:.3g} times as large so")
     why = f"it is positive and skewed, and the first rows are {gain:.2f} nats per row more probable so"
     return _as_logarithm(target, values, settings.outliers, why)
 
@@ -106,8 +114,12 @@ def _skewness(values: FloatArray) -> float:
     return float(np.mean((gaps / std) ** 3)) if std > 1e-12 else 0.0
 
 
-def _gain(target: NumberTarget, log: LogTarget, sample: Any, encoding: Encoding, settings: Settings) -> float | None:
-    """By how much the logarithm makes the first targets more probable, in nats per row; None if it should not be.
+def _compared(
+    target: NumberTarget, log: LogTarget, sample: Any, encoding: Encoding, settings: Settings
+) -> tuple[float, float] | None:
+    """By how much the logarithm makes the first targets more probable, in nats per row, and how large its errors are.
+
+    The errors as a ratio to those of the target itself; None if the rows are too few to say.
 
     What is judged are the rows after the first quarter, when both models know something.
     """
@@ -123,8 +135,7 @@ def _gain(target: NumberTarget, log: LogTarget, sample: Any, encoding: Encoding,
         _scores(TabularModel(encoding, one, plain), Rows(encoded.X[kept], y[kept], (), len(kept)))
         for one, y in zip((target, log), targets, strict=True)
     )
-    gain = log_density - density
-    return gain if gain >= _GAIN and log_error <= _LARGER * error else None
+    return log_density - density, log_error / max(error, 1e-300)
 
 
 def _scores(model: TabularModel, rows: Rows) -> tuple[float, float]:

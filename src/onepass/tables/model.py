@@ -181,6 +181,11 @@ class TabularModel:
 
     # Learning and predicting.
 
+    def start(self) -> Self:
+        """Be ready to predict by the prior alone, and to be saved, before the first row."""
+        self.estimator.start(len(self.encoding.features), **self._classes)
+        return self
+
     def learn(self, rows: Rows) -> None:
         """Learn rows, in their order."""
         if len(rows.y) and self.n_rows:
@@ -205,15 +210,23 @@ class TabularModel:
 
     def _begin(self, method: str, rows: Rows) -> Any:
         """Show the estimator its first rows and classes."""
-        classes = {"classes": np.arange(len(self.labels))} if self.labels else {}
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "features differ in scale")  # the encoding has seen to that
-            return getattr(self.estimator, method)(rows.X, rows.y, **classes, **rows.options)
+            return getattr(self.estimator, method)(rows.X, rows.y, **self._classes, **rows.options)
 
-    def settle(self) -> None:
+    @property
+    def _classes(self) -> dict[str, Any]:
+        """The classes, where the estimator has to be told of them."""
+        return {"classes": np.arange(len(self.labels))} if self.labels else {}
+
+    def close_block(self) -> None:
+        """Let rows that were learned wait for no others: see `onepass.BayesianNetwork`."""
+        self.estimator.close_block()
+
+    def decide_contest(self) -> None:
         """End a contest of estimators, if there is one: rows that come again are no test of what was learned."""
         if isinstance(self.estimator, Contest):
-            self.estimator.settle()
+            self.estimator.decide()
 
     def end_contest(self) -> None:
         """Go on with the leader of a contest alone, if there is one: a contest needs rows in one order."""
@@ -258,8 +271,8 @@ class TabularModel:
     @property
     def layers(self) -> tuple[int, ...]:
         """Widths of all layers, from the features to the outputs."""
-        n_outputs = len(self.labels) if len(self.labels) > 2 else 1
-        return (len(self.encoding.features), *getattr(self.estimator, "hidden_layer_sizes", ()), n_outputs)
+        hidden = getattr(self.estimator, "hidden_layer_sizes", ())
+        return (len(self.encoding.features), *hidden, self.target.n_outputs)
 
     @property
     def n_weights(self) -> int:

@@ -13,6 +13,7 @@ only their size.
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow.compute as pc
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import issparse
 
@@ -21,12 +22,13 @@ from onepass.estimators.batch import as_dense
 from onepass.tables.columns.boolean import Boolean
 from onepass.tables.columns.encoding import Column, Encoding
 from onepass.tables.columns.number import Number
-from onepass.tables.columns.values import Bad
+from onepass.tables.columns.values import Bad, as_texts
 from onepass.tables.targets import ClassTarget, CountTarget, Target
 
-__all__ = ["Prior", "column_groups", "evident_scales", "infer_prior"]
+__all__ = ["Prior", "column_groups", "evident_scales", "infer_prior", "infer_prior_per_key"]
 
 _LEAST_ROWS, _MOST_ROWS = 10, 1000
+_MOST_KEYS = 20  # whose rows are looked at one by one
 _MOST_NUMBERS = 2**23  # in the rows, and in the products of all groups: 64 MB each
 _STEPS, _CLOSE = 15, 0.005  # at most, and the change of a log variance that is none
 _FARTHEST = 5.0  # standard deviations: targets beyond count as that far, so that a few wild ones don't set the noise
@@ -68,6 +70,31 @@ def infer_prior(encoding: Encoding, target: Target, sample: Any) -> Prior | None
         found = found / max(noise, _LEAST_UNEXPLAINED)
     scales = np.minimum(found * units, _WIDEST)
     return Prior(tuple(scales[groups].tolist()), noise)
+
+
+def infer_prior_per_key(encoding: Encoding, target: Target, sample: Any, by: str) -> Prior | None:
+    """Infer the prior of the weights that each key has for itself, from the rows of those that have most.
+
+    Rows of all keys together would say how large the weights are on average, and weights of both signs are 0 then.
+
+    Parameters
+    ----------
+    encoding, target, sample : as for `infer_prior`
+    by : the column of the keys
+    """
+    counts = pc.value_counts(as_texts(sample[by], by).drop_null())
+    known = sorted(counts.to_pylist(), key=lambda one: -one["counts"])[:_MOST_KEYS]
+    found: list[tuple[int, Prior]] = []
+    for one in known:
+        own = sample.filter(pc.equal(as_texts(sample[by], by), one["values"]))
+        prior = infer_prior(encoding, target, own) if one["counts"] >= _LEAST_ROWS else None
+        if prior is not None:
+            found.append((one["counts"], prior))
+    if not found:
+        return None
+    shares = np.array([count for count, _ in found]) / sum(count for count, _ in found)
+    variances = shares @ np.square([prior.scales for _, prior in found])
+    return Prior(tuple(np.sqrt(variances).tolist()), float(shares @ [prior.noise for _, prior in found]))
 
 
 def column_groups(columns: tuple[Column, ...]) -> list[int]:

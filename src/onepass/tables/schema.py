@@ -16,14 +16,14 @@ from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.inference import BUCKETS, ONE_HOT, infer, notation_of
 from onepass.tables.columns.notation import AS_WRITTEN, Notation
 from onepass.tables.columns.roles import check_weights
-from onepass.tables.columns.text import TextSize
+from onepass.tables.columns.text import TextSize, has_words_to_learn
 from onepass.tables.columns.wording import listed, no_such_column
 from onepass.tables.log_target import log_target
 from onepass.tables.model import TabularModel
-from onepass.tables.prior_inference import infer_prior
+from onepass.tables.prior_inference import infer_prior, infer_prior_per_key
 from onepass.tables.readers.batches import RowBatch
 from onepass.tables.readers.source import Source
-from onepass.tables.settings import MOST_PER_KEY, SAMPLE_PRIOR, Settings, settle_kind
+from onepass.tables.settings import MOST_PER_KEY, SAMPLE_PRIOR, Settings, resolve_model_kind
 from onepass.tables.target_inference import infer_target
 from onepass.tables.targets import ClassTarget, NumberTarget, Target
 
@@ -86,7 +86,12 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
     )
     if not encoding.columns:
         reasons = "; ".join(f"{name}: {why}" for name, why in encoding.ignored.items())
-        raise SchemaError(f"{first.name} has no column to learn from{f' ({reasons})' if reasons else ''}")
+        words = next((name for name in encoding.ignored if has_words_to_learn(sample[name])), None)
+        raise SchemaError(
+            f"{first.name} has no column to learn from{f' ({reasons})' if reasons else ''}"
+            + ("" if words is None else f"; the words of {words!r} can be learned, if it is taken for a text"),
+            suggestions={} if words is None else {"kinds": f"{words}=text"},
+        )
     settings = options.settings
     if by is not None:
         _check_by(encoding)
@@ -98,7 +103,7 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
     elif options.log_target:
         raise SchemaError(f"the target {target.name!r} has classes, which have no logarithm", setting="log_target")
     n_rows = _expected_rows(batches, len(sources)) if rereadable else None
-    settings, kind_reason = settle_kind(settings, len(encoding.features), target, n_rows)
+    settings, kind_reason = resolve_model_kind(settings, len(encoding.features), target, n_rows)
     model = TabularModel(encoding, target, _with_prior(settings, encoding, target, sample))
     model.kind_reason = kind_reason
     for source in sources:
@@ -128,9 +133,11 @@ def _expected_rows(batches: Sequence[RowBatch], n_files: int) -> float | None:
 
 def _with_prior(settings: Settings, encoding: Encoding, target: Target, sample: Any) -> Settings:
     """Infer the prior from the first rows, where that is asked for."""
-    if settings.prior_scale != SAMPLE_PRIOR or settings.by is not None:
+    if settings.prior_scale != SAMPLE_PRIOR:
         return settings
-    return replace(settings, prior_scale=infer_prior(encoding, target, sample) or 1.0)
+    if settings.by is None:
+        return replace(settings, prior_scale=infer_prior(encoding, target, sample) or 1.0)
+    return replace(settings, prior_scale=infer_prior_per_key(encoding, target, sample, settings.by) or 1.0)
 
 
 def _text_size(target: Target, options: SchemaOptions) -> TextSize:

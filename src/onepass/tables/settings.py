@@ -18,7 +18,7 @@ from onepass.tables.contest import Contest
 from onepass.tables.prior_inference import Prior
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
 
-__all__ = ["MOST_PER_KEY", "SAMPLE_PRIOR", "Settings", "make_estimator", "settle_kind"]
+__all__ = ["MOST_PER_KEY", "SAMPLE_PRIOR", "Settings", "make_estimator", "resolve_model_kind"]
 
 _MOST_FULL = 10_000  # features up to which all correlations between weights may be asked for
 SAMPLE_PRIOR = "sample"  # the scales of the prior are to be inferred from the first rows
@@ -55,7 +55,9 @@ class Settings:
         return bool(self.hidden) or self.model_kind == "network"
 
 
-def settle_kind(settings: Settings, n_features: int, target: Target, n_rows: float | None) -> tuple[Settings, str]:
+def resolve_model_kind(
+    settings: Settings, n_features: int, target: Target, n_rows: float | None
+) -> tuple[Settings, str]:
     """What a model of kind "auto" comes to, and where no network is tried the reason.
 
     Parameters
@@ -69,8 +71,7 @@ def settle_kind(settings: Settings, n_features: int, target: Target, n_rows: flo
     perceptron = replace(settings, model_kind="perceptron")
     if n_rows is None:
         return perceptron, "a network is not tried where nobody knows how many rows will come"
-    n_outputs = len(target.labels) if isinstance(target, ClassTarget) and len(target.labels) > 2 else 1
-    layout = Layout((n_features, *HIDDEN, n_outputs))
+    layout = Layout((n_features, *HIDDEN, target.n_outputs))
     structure = choose_covariance(layout)
     cost = multiply_adds(structure, layout) * _side_by_side(settings)
     if structure == "diagonal" or cost > _MOST_PER_ROW:
@@ -152,8 +153,7 @@ def _shared_options(target: Target, settings: Settings) -> dict[str, Any]:
 
 def _default_covariance(n_features: int, target: Target, activation: str | None) -> str:
     """The richest that is not too slow; see `onepass.beliefs.cost`."""
-    n_outputs = len(target.labels) if isinstance(target, ClassTarget) and len(target.labels) > 2 else 1
-    chosen = choose_covariance(Layout((n_features, n_outputs)))
+    chosen = choose_covariance(Layout((n_features, target.n_outputs)))
     if chosen != "low_rank":
         return chosen
     # Of more features each is on in few rows, and has little to do with others.
@@ -205,12 +205,13 @@ def _fleet(n_features: int, target: Target, settings: Settings) -> FleetEstimato
             setting="by",
             suggestions={"ignore": "a,b", "buckets": "8"},
         )
+    prior: Any = settings.prior_scale
     noise: Any = "learn" if settings.noise is None else settings.noise / getattr(target, "scale", 1.0) ** 2
     return FleetEstimator(
         n_features,
         "linear" if numbers else "sigmoid",
         noise=noise,
-        prior_scale=settings.prior_scale if isinstance(settings.prior_scale, float) else 1.0,
+        prior_scale=1.0 if prior == SAMPLE_PRIOR else prior.scales if isinstance(prior, Prior) else prior,
         intercept_scale=4.0 if settings.intercept_scale is None else settings.intercept_scale,
         outliers=settings.outliers,
         forgetting=settings.forgetting,

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from onepass.estimators.scaling import near
 from onepass.tables.columns.errors import SchemaError
-from onepass.tables.columns.inference import FirstValues
+from onepass.tables.columns.inference import WRONG, FirstValues
 from onepass.tables.columns.missing import without_words
 from onepass.tables.columns.notation import AS_WRITTEN, Notation
 from onepass.tables.columns.number import centre_and_scale
@@ -20,11 +20,10 @@ from onepass.tables.columns.wording import number_text
 from onepass.tables.readers.source import Source
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
 
-__all__ = ["WRONG", "infer_target", "n_wild"]
+__all__ = ["infer_target", "n_wild"]
 
 _MOST_CLASSES = 1000
 _SOME = 0.05  # share of outliers that is expected where one looks for some
-WRONG = 0.02  # share of the first targets that may be no number in a regression
 
 
 def infer_target(

@@ -34,7 +34,10 @@ class NumberTarget:
     written: NumberFormat = PLAIN
     n_wild: int = field(default=0, compare=False)
     """How many of the first rows had a target far away from all others; not in files."""
+    why_not_log: str = field(default="", compare=False)
+    """Why its logarithm was tried but is not learned, as a clause; empty: it was not tried."""
     kind: ClassVar[str] = "number"
+    n_outputs: ClassVar[int] = 1
 
     def encode(self, array: Any, bad: Bad) -> FloatArray:
         """Targets as the estimator learns them; values that are none are noted in ``bad``."""
@@ -65,7 +68,8 @@ class NumberTarget:
 
     def state(self) -> Parameters:
         """All of it as data that JSON can hold; in files the scale is called spread."""
-        return {"name": self.name, "centre": self.centre, "spread": self.scale, **self.written.state()}
+        tried = {"why_not_log": self.why_not_log} if self.why_not_log else {}
+        return {"name": self.name, "centre": self.centre, "spread": self.scale, **self.written.state(), **tried}
 
 
 @dataclass(frozen=True)
@@ -158,6 +162,11 @@ class ClassTarget:
     missing_words: tuple[str, ...] = MISSING_WORDS
     kind: ClassVar[str] = "class"
 
+    @property
+    def n_outputs(self) -> int:
+        """Outputs of a model: one per label, and a single one for the log odds of two."""
+        return len(self.labels) if len(self.labels) > 2 else 1
+
     def encode(self, array: Any, bad: Bad) -> FloatArray:
         """Indices of the labels; values that are none of them are noted in ``bad``."""
         if self.numeric:
@@ -182,6 +191,9 @@ class ClassTarget:
 
     def _found(self, values: FloatArray) -> tuple[Any, Any]:
         labels = np.array([float(label) for label in self.labels])
+        if len(labels) == 2:  # no search is as quick
+            second = values == labels[1]
+            return second, second | (values == labels[0])
         order = np.argsort(labels)
         index = order[np.searchsorted(labels[order], values).clip(max=len(labels) - 1)]
         return index, labels[index] == values
@@ -190,7 +202,7 @@ class ClassTarget:
         if value is None or value != value:
             return f"the target {self.name} is missing"
         if str(value).strip() in self.missing_words:
-            return f"the target {self.name} is {str(value).strip()!r}, taken for missing"
+            return f"the target {self.name} is {str(value).strip()!r}, taken for missing and not for a class"
         shown = number_text(value) if isinstance(value, float) and np.isfinite(value) else str(value)[:40]
         return f"the target {self.name} is {shown!r}, none of the known classes {listed(self.labels, 8)}"
 
@@ -205,7 +217,8 @@ def target_from_state(state: Any) -> Target:
     if kind == "number":
         centre = as_number(given["centre"], "centre")
         scale, written = scale_from_state(given, "the target"), NumberFormat.from_state(given)
-        return NumberTarget(str(given["name"]), centre, scale, written)
+        tried = str(given.get("why_not_log", ""))
+        return NumberTarget(str(given["name"]), centre, scale, written, why_not_log=tried)
     if kind == "log":
         centre = as_number(given["centre"], "centre")
         scale, written = scale_from_state(given, "the target"), NumberFormat.from_state(given)

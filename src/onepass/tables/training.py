@@ -102,7 +102,7 @@ def train(
     start = None if run.progress is None else run.progress.position
     for step in steps(model, inputs, run.sources, start, log=log, meanwhile=look_up):
         if step.position.turn:
-            model.settle()
+            model.decide_contest()
         if run.watch is not None and step.position.turn == 0:
             run.watch.learn(step.rows, step.file)
         else:

@@ -49,21 +49,21 @@ def test_an_append_never_slips_into_the_transaction_of_another_thread(
     store: EventStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It waits, and then has one of its own: between looking for the last number and using it nobody else writes."""
-    number, within = SQLiteDatabase.number, []
+    last, within = SQLiteDatabase.last, set[bool]()
 
-    def watched(database: SQLiteDatabase, statement: str, *values: Mapping[str, Any]) -> int:
-        if values:  # of a stream
-            within.append(database._in_transaction())
-        return number(database, statement, *values)
+    def watched(database: SQLiteDatabase, stream: str) -> int:
+        within.add(database._in_transaction())
+        return last(database, stream)
 
-    monkeypatch.setattr(SQLiteDatabase, "number", watched)
+    monkeypatch.setattr(SQLiteDatabase, "last", watched)
     other = threading.Thread(target=store.append, args=("s", "k", "b"))
     with undone(store):
         store.append("s", "k", "a")
         other.start()
         time.sleep(0.02)
     other.join()
-    assert within == [True, True]
+    assert within == {True}
+    monkeypatch.undo()
     assert [(event.number, event.key) for event in store.events("s")] == [(1, "b")]
 
 
@@ -204,13 +204,13 @@ def test_what_is_no_event_store_is_refused_and_left_as_it_is(tmp_path: Path) -> 
     assert sorted(os.listdir(tmp_path)) == ["database", "short", "text"]
 
 
-@pytest.mark.parametrize(("version", "which"), [(3, "a newer onepass"), (1, "the onepass that wrote it")])
+@pytest.mark.parametrize(("version", "which"), [(4, "a newer onepass"), (1, "the onepass that wrote it")])
 def test_a_file_of_another_version_is_refused(tmp_path: Path, version: int, which: str) -> None:
     EventStore(tmp_path / "e").close()
     with sqlite3.connect(tmp_path / "e") as other:
         other.execute(f"PRAGMA user_version = {version}")
     other.close()
-    with pytest.raises(EventStoreError, match=f"has version {version}, and this onepass reads version 2; use {which}"):
+    with pytest.raises(EventStoreError, match=f"has version {version}, and this onepass reads version 3; use {which}"):
         EventStore(tmp_path / "e")
 
 
@@ -350,3 +350,26 @@ def test_forgetting_leaves_no_trace_of_the_content_in_any_file(store: EventStore
     assert store.forget("s", "a") == 1
     for file in Path(store.path).parent.iterdir():
         assert b"SECRET" not in file.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("DELETE FROM events WHERE number = 3", "ends with event 2, and was noted to end with 3"),
+        ("UPDATE ends SET last = 2", "ends with event 3, and was noted to end with 2"),
+        ("UPDATE ends SET checksum = x'00'", "ends with event 3, and was noted to end with 3"),
+        ("DELETE FROM ends", "ends with event 3, and was noted to end with None"),
+    ],
+)
+def test_the_loss_of_the_last_event_is_noticed(store: EventStore, statement: str, words: str) -> None:
+    """No later number and no snapshot shows it, and the index by which events are found has no checksum."""
+    fill(store, 3)
+    fill(store, 2, "other")
+    connection = store._database._connection  # type: ignore[attr-defined]
+    connection.execute(f"{statement}{' AND' if 'WHERE' in statement else ' WHERE'} stream = 's'")
+    for use in (lambda: store.events("s"), lambda: store.append("s", "row", "new"), lambda: store.last("s")):
+        with pytest.raises(EventStoreError, match=words):
+            use()
+    assert any(words in problem for problem in store.check())
+    assert numbers(store, "other") == [1, 2]
+    assert store.streams() == ["other", "s"]

@@ -64,6 +64,18 @@ def test_the_split_of_calls_makes_no_difference_and_one_row_will_do() -> None:
     assert isinstance(single.predict(keys[0], X[0]).mean, float)
 
 
+@pytest.mark.parametrize("options", SETTINGS)
+def test_intervals_are_those_of_the_perceptrons_and_of_the_prior(options: dict[str, Any]) -> None:
+    keys, X, y = stream(options)
+    fleet = PerceptronFleet(D, **options).learn(keys, X, y)
+    asked = [*keys[:10].tolist(), 7]  # the last one never came
+    low, high = fleet.interval(asked, X[:11], 0.8)
+    for i, key in enumerate(asked):
+        expected = (fleet.perceptron(key) if key in fleet else fleet.prior).interval(X[i], 0.8)
+        assert (low[i], high[i]) == pytest.approx(expected, rel=1e-9)
+    assert fleet.n_seen == len(y)
+
+
 def test_unknown_keys_are_predicted_by_the_prior_and_not_made() -> None:
     fleet = PerceptronFleet(D, "linear", noise=1.0, mean=[1.0, 2.0, 3.0, 4.0])
     assert fleet.predict([7], np.ones((1, D))).mean == pytest.approx([10.0])

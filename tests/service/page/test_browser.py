@@ -136,7 +136,7 @@ def test_a_prediction_comes_as_one_types_and_is_explained(page: Page) -> None:
     ends = [float(row.text.split()[-1].replace(",", "")) for row in (rows[0], rows[-1])]
     assert ends == pytest.approx([why["baseline"], why["total"]], abs=1.0)
     steps = [row.find_element(By.CSS_SELECTOR, ".number").text.split(" ")[0] for row in rows[1:-1]]
-    adds = [float(step.replace(",", "").replace("−", "-")) for step in steps]
+    adds = [float(step.replace(",", "").replace("\u2212", "-")) for step in steps]
     assert adds == pytest.approx([one["add"] for one in why["columns"]], rel=0.02, abs=1.0)
     assert [row.text.split()[0] for row in rows[1:-1]] == [one["column"] for one in why["columns"]]
     said = page.driver.find_element(By.CSS_SELECTOR, "[role=status].unseen").get_attribute("textContent")

@@ -162,6 +162,12 @@ def test_flipped_bytes_are_read_or_refused_and_crash_nothing(flips: list[tuple[i
     assert problem is None or problem.status in (400, 413, 415, 422)
 
 
+def test_a_name_of_a_column_that_is_no_text_is_refused() -> None:
+    content = stream(pa.table({"kilometres": [1.0]})).replace(b"kilometres", b"kilo\xffetres")
+    with pytest.raises(ProblemError, match="Arrow"):
+        read_batch(content, 1000)
+
+
 @given(st.binary(max_size=300))
 def test_any_bytes_are_a_stream_or_refused(content: bytes) -> None:
     with pytest.raises(ProblemError):
@@ -230,7 +236,12 @@ def test_what_is_written_can_be_read() -> None:
 # Content types and parameters.
 
 
-@pytest.mark.parametrize("kind", ["", "text/plain", "application/x-www-form-urlencoded", "application/jsonx", BYTES])
+@pytest.mark.parametrize("kind", ["", "application/x-www-form-urlencoded"])  # as curl -d has it
+def test_what_nobody_has_named_is_json(served: Served, kind: str) -> None:
+    assert send(served, b'{"x": {}}', kind).status_code == 200
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "multipart/form-data", "application/jsonx", BYTES])
 def test_a_wrong_content_type_is_told_the_right_ones(served: Served, kind: str) -> None:
     answer = send(served, b'{"x": {}}', kind)
     assert refused(answer) == (415, None)

@@ -13,9 +13,7 @@ from tests.service.web.conftest import Served
 PROBLEM = "application/problem+json"
 
 
-@pytest.mark.parametrize(
-    "path", ["/nothing", "/v1", "/v1/models/", "/v1/models/price/nothing", "/nothing/", "/v1/models/a/b/c"]
-)
+@pytest.mark.parametrize("path", ["/nothing", "/v1", "/v1/models/", "/v1/models/price/nothing", "/v1/models/a/b/c"])
 def test_an_unknown_address_is_a_problem(served: Served, path: str) -> None:
     for scope in (None, "admin"):
         answer = served.ask("GET", path, scope)

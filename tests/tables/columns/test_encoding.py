@@ -181,3 +181,19 @@ def test_contrasts_compare_a_category_with_an_average_row() -> None:
         bands = np.vstack(list(encoding.contrasts(range(4), most)))
         np.testing.assert_array_equal(np.vstack(list(encoding.contrasts([2, 0], most))), bands[[2, 0]])
         np.testing.assert_allclose(bands @ weights, [1.0, -3.0, 9.0, 5.0])
+
+
+def test_columns_that_are_scaled_in_groups_are_encoded_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    values: dict[str, Any] = {f"x{i}": rng.normal(i, 1.0 + i, 50) for i in range(7)}
+    values["car"] = ["a", "b"] * 25
+    rows = pa.RecordBatch.from_pydict(values)
+    encoding = infer(rows, [])
+    X = encoding.encode(rows).X
+    for i in range(7):
+        own = values[f"x{i}"]
+        np.testing.assert_allclose(X[:, i], (own - np.mean(own)) / np.std(own), atol=1e-12)
+    before = X.copy()
+    monkeypatch.setattr("onepass.tables.columns.encoding._SCRATCH", 120)  # two columns of 50 rows at a time
+    np.testing.assert_array_equal(encoding.encode(rows).X, before)
+    np.testing.assert_array_equal(X, before)  # room that is used again is not what was handed out

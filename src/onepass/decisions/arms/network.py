@@ -44,8 +44,7 @@ class NetworkModel:
 
     def close_block(self) -> None:
         """Close the blocks of all that learns."""
-        for _, network in self.network.hypotheses:
-            network.close_block()
+        self.network.close_block()
 
     def export_state(self) -> tuple[Parameters, Arrays]:
         """The network's."""

@@ -1,7 +1,8 @@
 """River's one-pass models: linear ones by SGD, and Hoeffding trees, which have no step size; they learn row by row."""
 
 from collections.abc import Iterator
-from itertools import pairwise
+from inspect import signature
+from itertools import pairwise, repeat
 from typing import Any
 
 import numpy as np
@@ -52,12 +53,18 @@ class RiverModel:
         """Predict row by row."""
         return np.array([self._predicted(x) for x in self._named(X)])
 
-    def predict_then_learn(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        """Predict each row before it is learned."""
+    @property
+    def takes_weights(self) -> bool:
+        """Whether rows can be learned with weights."""
+        return "w" in signature(self._model.learn_one).parameters
+
+    def predict_then_learn(self, X: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+        """Predict each row before it is learned, with its weight."""
         found = []
-        for x, target in zip(self._named(X), y.tolist(), strict=True):
+        given = repeat({}) if weights is None else ({"w": weight} for weight in weights.tolist())
+        for x, target, weight in zip(self._named(X), y.tolist(), given, strict=False):
             found.append(self._predicted(x))
-            self._model.learn_one(x, self._label(target))
+            self._model.learn_one(x, self._label(target), **weight)
         return np.array(found)
 
     def _named(self, X: Any) -> Iterator[dict[Any, float]]:

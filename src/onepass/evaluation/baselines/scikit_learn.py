@@ -6,6 +6,7 @@ seen, 100 at most, which are predicted before they are learned; every row is sti
 
 import warnings
 from collections.abc import Iterator
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -80,13 +81,18 @@ class _Estimator:
         with np.errstate(all="ignore"):
             return np.asarray(self._model.predict_proba(X))
 
-    def predict_then_learn(self, X: FloatArray, y: FloatArray) -> FloatArray:
+    @property
+    def takes_weights(self) -> bool:
+        return "sample_weight" in signature(self._model.partial_fit).parameters
+
+    def predict_then_learn(self, X: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
         parts = []
         for rows in self._batches(len(y)):
             parts.append(self.predict(X[rows]))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # that one pass does not converge is the point
-                self._model.partial_fit(X[rows], y[rows], **self._classes)
+                given = {} if weights is None else {"sample_weight": weights[rows]}
+                self._model.partial_fit(X[rows], y[rows], **self._classes, **given)
             self._seen += len(parts[-1])
         return np.concatenate(parts)
 

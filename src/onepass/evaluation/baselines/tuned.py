@@ -28,11 +28,15 @@ class Candidate(Protocol):
 
     setting: str
 
+    @property
+    def takes_weights(self) -> bool:
+        """Whether rows can be learned with weights."""
+
     def predict(self, X: FloatArray) -> FloatArray:
         """Return numbers ``(n,)``, or probabilities ``(n, K)``."""
 
-    def predict_then_learn(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        """Predict each row before it is learned."""
+    def predict_then_learn(self, X: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+        """Predict each row before it is learned, with its weight if weights are taken."""
 
 
 class TunedBaseline:
@@ -56,6 +60,11 @@ class TunedBaseline:
         self._seen = 0
 
     @property
+    def takes_weights(self) -> bool:
+        """Whether rows are learned with their weights; else each counts once."""
+        return all(candidate.takes_weights for candidate in self._candidates)
+
+    @property
     def setting(self) -> str:
         """The setting with the lowest progressive loss so far."""
         return self._best.setting
@@ -69,12 +78,13 @@ class TunedBaseline:
         self.predict_then_learn(X, y)
         return self
 
-    def predict_then_learn(self, X: FloatArray, y: FloatArray) -> FloatArray:
+    def predict_then_learn(self, X: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
         """Predict each row by the setting that was best before it, then learn it.
 
+        Weights ``(n,)`` count where they are taken; settings are ranked by the rows, each of which counts once there.
         A setting whose weights have grown out of all bounds drops out; if it was the last one, its error is raised.
         """
-        guesses = self._guesses(X, y)
+        guesses = self._guesses(X, y, weights if self.takes_weights else None)
         numbers = self._seen + np.arange(1, len(y) + 1)
         losses = np.array([numbers * self._loss(guess, y) for guess in guesses])
         sums = np.cumsum(np.column_stack([self._losses, losses]), axis=1)
@@ -88,13 +98,13 @@ class TunedBaseline:
     def _best(self) -> Candidate:
         return self._candidates[int(self._losses.argmin())]
 
-    def _guesses(self, X: FloatArray, y: FloatArray) -> list[FloatArray]:
+    def _guesses(self, X: FloatArray, y: FloatArray, weights: FloatArray | None) -> list[FloatArray]:
         """Predictions of all candidates that could go on; the others are dropped."""
         found: list[FloatArray | None] = []
         last: ArithmeticError | ValueError | None = None
         for candidate in self._candidates:
             try:
-                found.append(self._usable(candidate.predict_then_learn(X, y)))
+                found.append(self._usable(candidate.predict_then_learn(X, y, weights)))
             except (ValueError, ArithmeticError) as error:
                 found.append(None)
                 last = error

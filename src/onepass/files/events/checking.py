@@ -1,5 +1,8 @@
 """A look at a whole event store, for damage of any kind."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from onepass.files.events import statements
 from onepass.files.events.database import Database
 from onepass.files.events.errors import EventStoreError
@@ -13,14 +16,23 @@ __all__ = ["problems"]
 def problems(database: Database) -> list[str]:
     """What is wrong: pages and indexes, checksums, missing events, snapshots."""
     found: list[str] = []
-    try:
+    with _noting(found):
         found += database.problems()
-        for (stream,) in database.rows(statements.STREAMS):
-            found += _in_events(database, stream)
-            found += _in_snapshots(database, stream)
-    except EventStoreError as error:  # so damaged that nothing more can be read
-        found.append(str(error.strerror))
+        for stream in database.streams():
+            with _noting(found):
+                found += _in_events(database, stream)
+            with _noting(found):
+                found += _in_snapshots(database, stream)
     return found
+
+
+@contextmanager
+def _noting(found: list[str]) -> Iterator[None]:
+    """Where it is so damaged that nothing more can be read, that is what is found."""
+    try:
+        yield
+    except EventStoreError as error:
+        found.append(str(error.strerror))
 
 
 def _in_events(database: Database, stream: str) -> list[str]:
@@ -37,7 +49,7 @@ def _in_events(database: Database, stream: str) -> list[str]:
 
 def _in_snapshots(database: Database, stream: str) -> list[str]:
     found = []
-    last = database.number(statements.LAST, {"stream": stream})
+    last = database.last(stream)
     for after, snapshot in snapshots(database, stream):
         if snapshot is None:
             found.append(f"stream {stream!r}: the snapshot after event {after} is not what was written")

@@ -10,8 +10,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from errno import EBADF, EINVAL
-from typing import Any
+from typing import Any, ClassVar
 
+from onepass.files.events import statements
 from onepass.files.events.errors import EventStoreError, damaged
 
 __all__ = ["DURABILITIES", "NO_VALUES", "Database"]
@@ -22,6 +23,8 @@ NO_VALUES: Mapping[str, Any] = {}
 
 class Database(ABC):
     """One connection to a database, for one thread at a time; the lock makes others wait."""
+
+    _names_of_streams: ClassVar[str] = statements.STREAMS
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -45,6 +48,17 @@ class Database(ABC):
         if not isinstance(number, int):
             raise damaged(self.address, "a number of an event is no number")
         return number
+
+    def last(self, stream: str) -> int:
+        """Number of the last event of a stream, 0 if it has had none."""
+        return self.number(statements.LAST, {"stream": stream})
+
+    def streams(self) -> list[str]:
+        """Names of all streams, sorted."""
+        names = [name for (name,) in self.rows(self._names_of_streams)]
+        if not all(isinstance(name, str) for name in names):
+            raise damaged(self.address, "the name of a stream is no text")
+        return names
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -114,7 +114,7 @@ class EventLog:
             self._database.take_turn(name["stream"])
             present = self._found(name)
             if present is None:
-                number = self._database.number(statements.LAST, name) + 1
+                number = self._database.last(name["stream"]) + 1
                 event = Event(number, name["stream"], name["kind"], name["key"], content, data, moment)
                 self._insert(event, text)
                 return event
@@ -185,7 +185,7 @@ class EventLog:
             raise TypeError(f"kinds must be a list of kinds, got the text {kinds!r}")
         wanted = None if kinds is None else {as_name(kind, "kinds") for kind in kinds}
         name, after = {"stream": as_name(stream, "stream")}, as_seed(after, "after")
-        pruned, last = (self._database.number(statement, name) for statement in (statements.PRUNED, statements.LAST))
+        pruned, last = self._database.number(statements.PRUNED, name), self._database.last(name["stream"])
         end = LAST_POSSIBLE if until is None else as_seed(until, "until")
         if after < min(pruned, end):
             raise EventStoreError(
@@ -235,7 +235,7 @@ class EventLog:
 
     def last(self, stream: str) -> int:
         """Number of the last event of a stream, 0 if it has had none."""
-        return self._database.number(statements.LAST, {"stream": as_name(stream, "stream")})
+        return self._database.last(as_name(stream, "stream"))
 
     def first(self, stream: str) -> int:
         """Number of the first event of a stream that was not pruned, or of the one to come."""
@@ -295,7 +295,7 @@ class EventLog:
 
     def streams(self) -> list[str]:
         """Names of all streams, sorted."""
-        return [stream for (stream,) in self._database.rows(statements.STREAMS)]
+        return self._database.streams()
 
     def save_snapshot(
         self, stream: str, after: int, content: bytes | bytearray | memoryview, *, pinned: bool = False

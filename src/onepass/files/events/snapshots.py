@@ -19,8 +19,7 @@ def save(database: Database, snapshot: Snapshot) -> None:
     stream, after = snapshot.stream, snapshot.after
     with database.transaction():
         database.take_turn(stream)
-        name = {"stream": stream}
-        last, pruned = database.number(statements.LAST, name), database.number(statements.PRUNED, name)
+        last, pruned = database.last(stream), database.number(statements.PRUNED, {"stream": stream})
         latest, present = next(snapshots(database, stream), (0, None))
         first = max(pruned, latest)
         if not first <= after <= last:
@@ -35,7 +34,7 @@ def save(database: Database, snapshot: Snapshot) -> None:
 
 def sound_snapshot(database: Database, stream: str, number: int = LAST_POSSIBLE) -> Snapshot | None:
     """The last sound snapshot of a stream that stands at an event or before it; warns of damaged ones after it."""
-    last = database.number(statements.LAST, {"stream": stream})
+    last = database.last(stream)
     for after, snapshot in snapshots(database, stream, number):
         if after > last:
             raise damaged(database.address, f"stream {stream!r} ends with event {last}, its snapshot stands at {after}")

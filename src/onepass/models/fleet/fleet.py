@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_floats, as_nonnegative, as_rows, as_targets
+from onepass._validation import as_count, as_floats, as_nonnegative, as_rows, as_share, as_targets
 from onepass.activations import Activation
 from onepass.beliefs.full import FullGaussian
 from onepass.engine.fleet import distrust_fleet, learn_fleet, project_fleet
@@ -192,6 +192,16 @@ class PerceptronFleet:
         """Sum of the log densities of all rows of all keys, each before it was learned."""
         return float(self._store.all_records()[:, AT_EVIDENCE].sum())
 
+    @property
+    def n_seen(self) -> int:
+        """Number of rows learned, by all keys."""
+        return int(self._store.all_records()[:, AT_SEEN].sum())
+
+    @property
+    def has_number_keys(self) -> bool:
+        """Whether its keys are whole numbers; texts, or none yet, otherwise."""
+        return self._store.has_number_keys
+
     # The prior.
 
     @property
@@ -318,6 +328,31 @@ class PerceptronFleet:
         rows, single = as_rows(X, self.n_features)
         slots, records = self._store.find(as_keys(keys, len(rows)))
         return self._prediction(project_fleet(rows, slots, self._bias, records, self._priors[-1]), single)
+
+    def interval(self, keys: Any, X: Any, level: float = 0.95) -> tuple[Any, Any]:
+        """Central interval that holds with probability ``level``: see `BayesianPerceptron.interval`.
+
+        Examples
+        --------
+        >>> fleet = PerceptronFleet(1, "linear", noise=0.1).learn(["ann"], [[1.0]], [1.0])
+        >>> low, high = fleet.interval(["ann", "new"], [[1.0], [1.0]])
+        >>> low.round(1), high.round(1)
+        (array([ 0.1, -2.8]), array([1.8, 2.8]))
+        """
+        as_share(level, "level", open_above=True)
+        rows, single = as_rows(X, self.n_features)
+        slots, records = self._store.find(as_keys(keys, len(rows)))
+        pre_mean, pre_var, noise = project_fleet(rows, slots, self._bias, records, self._priors[-1]).T.copy()
+        weight, known = np.full(len(rows), self._priors[-1, AT_NOISE_WEIGHT]), slots >= 0
+        weight[known] = records[slots[known], AT_NOISE_WEIGHT]
+        limits = np.empty((2, len(rows)))
+        for own_weight in np.unique(weight):  # a learned noise is as uncertain as the rows that it rests on are few
+            own = weight == own_weight
+            likelihood = self._likelihood.with_noise(noise[own], 2.0 / own_weight if own_weight > 0.0 else 0.0)
+            for limit, side in zip(limits, (-1.0, 1.0), strict=True):
+                limit[own] = likelihood.quantile(self.activation, pre_mean[own], pre_var[own], 0.5 + side * level / 2)
+        low, high = (float(limit[0]) if single else limit for limit in limits)
+        return low, high
 
     def outlier_probability(self, keys: Any, X: Any, y: ArrayLike) -> Any:
         """Probability that each target is not to be trusted, by what its key believes now; 0 with ``outliers=0``.

@@ -65,9 +65,14 @@ class RecordStore:
         mask[self._free] = False
         return np.flatnonzero(mask)
 
+    @property
+    def has_number_keys(self) -> bool:
+        """Whether keys are whole numbers; texts, or none so far, otherwise."""
+        return self._index is not None and isinstance(self._index.keys_at(_NONE), np.ndarray)
+
     def contains(self, keys: Keys) -> bool:
         """Whether the one key in ``keys`` is in memory or in the file."""
-        if self._index is None or isinstance(keys, np.ndarray) != isinstance(self._index.keys_at(_NONE), np.ndarray):
+        if self._index is None or isinstance(keys, np.ndarray) != self.has_number_keys:
             return False
         return bool(self._index.find(keys)[0] >= 0) or bool(self._spill is not None and self._spill.find(keys)[0])
 

@@ -9,18 +9,30 @@ from typing import Any
 from onepass.service.errors import ProblemError
 from onepass.service.served.bandit import BanditModel
 from onepass.service.served.base import RowModel, RowNumbers, Served
+from onepass.service.served.estimator import EstimatorRows
+from onepass.service.served.plain import FleetRows, PlainRows
 from onepass.service.served.table import TableRows
 
-__all__ = ["BanditModel", "RowModel", "RowNumbers", "Served", "TableRows", "serve"]
+__all__ = [
+    "BanditModel",
+    "EstimatorRows",
+    "FleetRows",
+    "PlainRows",
+    "RowModel",
+    "RowNumbers",
+    "Served",
+    "TableRows",
+    "serve",
+]
 
-_KINDS: tuple[type[Served], ...] = (TableRows, BanditModel)
+_KINDS: tuple[type[Served], ...] = (TableRows, EstimatorRows, PlainRows, FleetRows, BanditModel)
 
 
 def serve(model: Any) -> Served:
     """Put a model of the library behind the questions that the service asks."""
     for kind in _KINDS:
         if kind.accepts(model):
-            return kind.of(model)
+            return kind(model)
     raise ProblemError(
         422,
         "not a model to serve",

@@ -66,11 +66,6 @@ class Served(ABC):
     def accepts(cls, model: Any) -> bool:
         """Whether it is for this model."""
 
-    @classmethod
-    def of(cls, model: Any) -> Self:
-        """Put a model behind the questions."""
-        return cls(model)
-
     @property
     @abstractmethod
     def n_seen(self) -> int:
@@ -93,7 +88,7 @@ class RowModel(Served):
 
     @abstractmethod
     def read(self, rows: Sequence[Inputs], keys: Sequence[str | None]) -> tuple[RowNumbers, Bad]:
-        """Rows of single requests as numbers, and what is wrong with some; bad rows are all zeros."""
+        """Rows of single requests as numbers, and what is wrong with some, of which the numbers mean nothing."""
 
     @abstractmethod
     def read_targets(self, targets: Sequence[Scalar]) -> tuple[FloatArray, Bad]:
@@ -110,6 +105,10 @@ class RowModel(Served):
     @abstractmethod
     def learn(self, rows: RowNumbers, y: FloatArray) -> PredictedRows:
         """Learn rows in their order; what was predicted for each just before."""
+
+    def close_block(self) -> None:
+        """Let rows that were learned wait for no others, so that it does not matter where snapshots are taken."""
+        self.model.close_block()
 
     @abstractmethod
     def scored(self, y: FloatArray, predicted: PredictedRows) -> NumberPredictions | ClassPredictions:

@@ -54,7 +54,7 @@ def create_app(
             yield
 
     pages = Router([*docs_routes(), *_page_routes()], redirect_slashes=False)
-    app = Starlette(
+    return Starlette(
         routes=[*_operation_routes(services), Mount("", _Pages(pages, services))],
         middleware=[
             Middleware(Observed, services.metrics, log_requests),
@@ -65,8 +65,6 @@ def create_app(
         exception_handlers={HTTPException: from_http},
         lifespan=lifespan,
     )
-    app.router.redirect_slashes = False
-    return app
 
 
 @asynccontextmanager

@@ -49,7 +49,7 @@ def read_batch(body: bytes, limit: int) -> Any:
         _check_columns(table)
         table.validate(full=True)
         batch = _one_batch(table, limit)
-    except (pa.ArrowException, OSError, EOFError, struct.error, IndexError) as error:
+    except (pa.ArrowException, OSError, EOFError, struct.error, ValueError) as error:  # also names that are no UTF-8
         reason = str(error).partition("\n")[0]
         raise ProblemError(400, "not an Arrow stream", f"the body can't be read as an Arrow stream: {reason}") from None
     if batch.num_rows == 0:

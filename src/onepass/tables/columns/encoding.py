@@ -4,8 +4,9 @@ An `Encoding` turns any rows into the numbers a model learns from, says in words
 file. A row with a value that its column can't have is named, with the reason.
 """
 
+import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -28,6 +29,8 @@ __all__ = ["KINDS", "Column", "Encoded", "Encoding"]
 Column = Number | Boolean | Category | Hashed | Date | Text
 _CLASSES: dict[str, Any] = {cls.kind: cls for cls in (Number, Boolean, Category, Hashed, Date, Text)}
 KINDS = tuple(_CLASSES)
+_SCRATCH = 2**18  # numbers that are scaled before they are turned into rows
+_room = threading.local()
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ class Encoding:
 
     columns: tuple[Column, ...]  # those of text last
     ignored: Mapping[str, str]  # name -> reason
+    doubts: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Why columns may be something else than they were taken for, by name; not in files."""
 
     @cached_property
     def features(self) -> list[str]:
@@ -147,36 +152,38 @@ class Encoding:
         rest = tuple((column, place) for column, place in places if not isinstance(column, Number))
         return _Plan(at, numbers, rest, others)
 
+    @np.errstate(over="ignore")
     def _fill_numbers(self, record_batch: Any, X: FloatArray, bad: Bad) -> None:
-        """Write all numbers at once: they are scaled where each column is contiguous, for the sake of caches."""
-        numbers = self._plan.numbers
-        scaled = np.empty((len(numbers), record_batch.num_rows))
-        for row, (column, at) in zip(scaled, numbers, strict=True):
-            row[:] = parse_numbers(_column_of(record_batch, column.name), column.name, bad, column.written)
-            if column.missing:
-                X[:, at + 1] = np.isnan(row)
-        with np.errstate(over="ignore"):
-            scaled -= np.array([[column.centre] for column, _ in numbers])
-            scaled *= np.array([[1.0 / column.scale] for column, _ in numbers])
-        # One look at the extremes finds infinite, far and missing values alike; what they are is sorted out only then.
-        if not (scaled.min(initial=0.0) >= -FARTHEST and scaled.max(initial=0.0) <= FARTHEST):
-            if (np.abs(scaled) > FARTHEST).any():
-                self._note_bad_numbers(record_batch, scaled, bad)
-            scaled[~(np.abs(scaled) <= FARTHEST)] = 0.0  # the mean
-        places = [at for _, at in numbers]
-        together = places == list(range(places[0], places[0] + len(places)))
-        target: Any = slice(places[0], places[0] + len(places)) if together else places
-        X[:, target] = scaled.T
+        """Write all numbers: each column is scaled where it is contiguous, then many are turned into rows at once."""
+        n, has_far = len(X), False
+        at_once = max(_SCRATCH // max(n, 1), 1)
+        for first in range(0, len(self._plan.numbers), at_once):
+            numbers = self._plan.numbers[first : first + at_once]
+            scaled = _scratch(len(numbers), n)
+            for row, (column, at) in zip(scaled, numbers, strict=True):
+                values = parse_numbers(_column_of(record_batch, column.name), column.name, bad, column.written)
+                if column.missing:
+                    X[:, at + 1] = np.isnan(values)
+                column.scaled(values, out=row)
+                # A look at the extremes finds infinite, far and missing values; what they are is sorted out only then.
+                if not (row.min(initial=0.0) >= -FARTHEST and row.max(initial=0.0) <= FARTHEST):
+                    has_far = has_far or bool((np.abs(row) > FARTHEST).any())
+                    row[~(np.abs(row) <= FARTHEST)] = 0.0  # the mean
+            places = [at for _, at in numbers]
+            together = places == list(range(places[0], places[0] + len(places)))
+            X[:, slice(places[0], places[0] + len(places)) if together else places] = scaled.T
+        if has_far:
+            self._note_bad_numbers(record_batch, bad)
 
-    def _note_bad_numbers(self, record_batch: Any, scaled: FloatArray, bad: Bad) -> None:
+    def _note_bad_numbers(self, record_batch: Any, bad: Bad) -> None:
         """Note infinite values before far ones: of a row with several bad values the first reason is kept."""
         bad.clear()
         values = [
             as_numbers(_column_of(record_batch, column.name), column.name, bad, column.written)
             for column, _ in self._plan.numbers
         ]
-        for row, own, (column, _) in zip(scaled, values, self._plan.numbers, strict=True):
-            note_far(row, own, column.name, bad)
+        for own, (column, _) in zip(values, self._plan.numbers, strict=True):
+            note_far(column.scaled(own, out=np.empty_like(own)), own, column.name, bad)
 
     def state(self) -> Parameters:
         """All of it as data that JSON can hold."""
@@ -204,6 +211,15 @@ class _Plan:
     numbers: tuple[tuple[Number, int], ...]
     rest: tuple[tuple[Any, int], ...]  # all other columns
     others: list[int]  # features that are no numbers
+
+
+def _scratch(n_columns: int, n: int) -> FloatArray:
+    """Room for columns of ``n`` numbers, the same for every batch of a thread: new memory costs more than its use."""
+    width = n + 8  # columns at a distance of a power of two would push each other out of the cache
+    room = getattr(_room, "numbers", None)
+    if room is None or len(room) < n_columns * width:
+        room = _room.numbers = np.empty(n_columns * width)
+    return np.asarray(room[: n_columns * width].reshape(n_columns, width)[:, :n])
 
 
 def _column_of(record_batch: Any, name: str) -> Any:

@@ -32,13 +32,15 @@ from onepass.tables.columns.number_format import (
 )
 from onepass.tables.columns.text import Text, TextSize, is_prose
 from onepass.tables.columns.values import as_numbers, as_texts, describe_type, is_member, is_numeric, is_text, plain
+from onepass.tables.columns.wording import listed, quoted
 
-__all__ = ["BUCKETS", "ONE_HOT", "FirstValues", "infer", "notation_of"]
+__all__ = ["BUCKETS", "ONE_HOT", "WRONG", "FirstValues", "infer", "notation_of"]
 
 ONE_HOT = 20  # categories that get a feature each
 BUCKETS = 64  # features that more of them share
 _TEXT = TextSize()
-_WRONG = 0.02  # share of the first rows that may have a value of another kind than their column
+WRONG = 0.02  # share of the first rows that may have a value of another kind than their column
+_NEARLY = 0.8  # share of numbers from which on a column of texts is worth a doubt
 _FEWEST_DATES = 5  # different numbers that have to be dates before all of them are
 _CENTURY = 36525.0  # days before or after 1970 in which such dates lie
 
@@ -73,6 +75,7 @@ def infer(
     """
     columns: list[Column] = []
     ignored: dict[str, str] = {}
+    doubts: dict[str, str] = {}
     for name in sample.schema.names:
         if name in leave_out:
             continue
@@ -83,8 +86,10 @@ def infer(
             ignored[name] = found
         else:
             columns.append(found)
+        if kind is None and not isinstance(found, Number | Date) and (doubt := _nearly_numbers(values)):
+            doubts[name] = doubt
     columns.sort(key=lambda column: isinstance(column, Text))  # their features come last
-    return Encoding(tuple(columns), ignored)
+    return Encoding(tuple(columns), ignored, doubts)
 
 
 def notation_of(sample: Any, notation: Notation) -> Notation:
@@ -226,13 +231,25 @@ def _objection(values: FirstValues, kind: str, one_hot: int) -> str:
 def _likely_kind(values: FirstValues) -> str:
     if pa.types.is_boolean(values.array.type):
         return "boolean"
-    if values.as_numbers[1] >= 1.0 - _WRONG:
+    if values.as_numbers[1] >= 1.0 - WRONG:
         if values.are_codes:
             return "category"
         return "number" if values.as_day_numbers is None else "date"
     if values.are_truths:
         return "boolean"
-    return "date" if values.as_dates[1] >= 1.0 - _WRONG else "category"
+    return "date" if values.as_dates[1] >= 1.0 - WRONG else "category"
+
+
+def _nearly_numbers(values: FirstValues) -> str:
+    """What keeps a column from being one of numbers, if that is but a few of its values."""
+    written, share = values.as_numbers
+    if not is_text(values.array) or share < _NEARLY:
+        return ""
+    known = values.known_numbers
+    others = known.filter(pc.invert(written.reads(known))).unique().to_pylist()
+    if not others or values.are_codes:
+        return ""
+    return f"{100.0 * share:.1f} % of its values are numbers, but not {listed([quoted(one) for one in others], 3)}"
 
 
 def _counts_rows(values: FloatArray) -> bool:

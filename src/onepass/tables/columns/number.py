@@ -53,6 +53,12 @@ class Number:
         missing = bool(np.isnan(np.delete(values, list(bad))).any())
         return cls(name, *centre_and_scale(values[np.isfinite(values)], outliers), missing, written)
 
+    def scaled(self, values: FloatArray, out: FloatArray) -> FloatArray:
+        """Write values, once centred and scaled, into an array."""
+        np.subtract(values, self.centre, out=out)
+        out *= 1.0 / self.scale
+        return out
+
     def state(self) -> Parameters:
         """All of it as data that JSON can hold; in files the scale is called spread."""
         scaling = {"centre": self.centre, "spread": self.scale, "missing": self.missing}

@@ -22,13 +22,14 @@ from scipy.sparse import csr_array
 from onepass._typing import FloatArray
 from onepass.files.state import Parameters, as_number
 from onepass.tables.columns.category import MOST_BUCKETS
-from onepass.tables.columns.values import as_texts
+from onepass.tables.columns.values import as_texts, is_text, plain
 
-__all__ = ["Text", "TextSize", "is_prose"]
+__all__ = ["Text", "TextSize", "has_words_to_learn", "is_prose"]
 
 _BETWEEN_WORDS = r"[^\pL\pM\pN_]+"  # what is no letter, mark, digit or underscore, of any script
 _WORD_OF_LETTERS = r"(^|\s)\S*\pL{2}"
 _FEW_WORDS = 5  # with fewer it may be a name or an address
+_OWN_WORDS = 0.5  # share of words that stand in one text alone, or nearly so, if texts are names
 _PAIR = 0.3  # of the weight of a word; more of it made words count too little
 _MOST_TERMS = 4_000  # words and pairs that are kept for the names of features
 _MOST_NAMED = 3  # in the name of one feature
@@ -117,6 +118,16 @@ def is_prose(known: Any, name: str, levels: int) -> bool:
         return False
     words = pc.count_substring_regex(as_texts(known, name), _WORD_OF_LETTERS).to_numpy(zero_copy_only=False)
     return bool(np.median(words) >= _FEW_WORDS)
+
+
+def has_words_to_learn(array: Any) -> bool:
+    """Whether a column is of texts that share words: of names and keys every one is of its own."""
+    known = plain(array)
+    known = known.drop_null() if is_text(known) else known[:0]
+    if not len(known):
+        return False
+    place = _words_of(known, "").place
+    return len(place) > 0 and len(np.unique(place)) < _OWN_WORDS * len(place)
 
 
 @dataclass(frozen=True)

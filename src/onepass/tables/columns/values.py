@@ -32,6 +32,7 @@ __all__ = [
     "plain",
 ]
 
+_NUMBER = pa.float64()
 _GLANCE = 100  # rows that show whether a column has words for missing values
 
 Bad = dict[int, str]  # row -> why it is rejected
@@ -46,14 +47,15 @@ def as_numbers(array: Any, name: str, bad: Bad, written: NumberFormat = PLAIN) -
 
 def parse_numbers(array: Any, name: str, bad: Bad, written: NumberFormat = PLAIN) -> FloatArray:
     """Values as numbers that may be infinite, NaN where one is missing; those that are none are noted in ``bad``."""
+    if array.type == _NUMBER and isinstance(array, pa.Array):  # nothing to parse, as in most of Parquet
+        return np.asarray(array.to_numpy(zero_copy_only=False))
     array = plain(array)
     if is_text(array):
         return (
             _parse_plain(array, name, bad, written) if written.is_plain else _parse_written(array, name, bad, written)
         )
     if is_numeric(array.type) or pa.types.is_null(array.type) or pa.types.is_boolean(array.type):
-        if array.type != pa.float64():
-            array = pc.cast(array, pa.float64(), safe=False)
+        array = pc.cast(array, _NUMBER, safe=False)
         return np.asarray(array.to_numpy(zero_copy_only=False))
     raise SchemaError(f"column {name!r} holds {describe_type(array.type)} where numbers were expected")
 

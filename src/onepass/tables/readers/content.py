@@ -63,7 +63,7 @@ class ContentReader:
         """Close the file."""
         self._opened.close()
 
-    def settle(self, extent: Extent, known: Content | None = None) -> Content:
+    def final_content(self, extent: Extent, known: Content | None = None) -> Content:
         """The content of a file that has been read to its end: all of it, or as many whole lines as were read.
 
         Parameters

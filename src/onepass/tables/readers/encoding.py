@@ -122,9 +122,9 @@ def _is_utf8(text: bytes) -> bool:
         text.decode()
         return True
     except UnicodeDecodeError:
-        beyond = [sign for sign in text.decode("utf-8", "surrogateescape") if sign > "\x7f"]
-        lost = sum("\udc80" <= sign <= "\udcff" for sign in beyond)
-        return len(beyond) - lost > lost
+        kept = text.decode("utf-8", "ignore")
+        lost = len(text.decode("utf-8", "surrogateescape")) - len(kept)
+        return len(kept) - len(kept.encode("ascii", "ignore")) > lost
 
 
 def _from_windows_1252(text: bytes) -> bytes:

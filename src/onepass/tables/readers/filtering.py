@@ -23,7 +23,7 @@ from onepass.tables.columns.date_format import ISO, DateFormat
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.inference import FirstValues, notation_of
 from onepass.tables.columns.missing import MISSING_WORDS, without_words
-from onepass.tables.columns.notation import AS_WRITTEN
+from onepass.tables.columns.notation import AS_WRITTEN, Notation
 from onepass.tables.columns.number_format import PLAIN, NumberFormat
 from onepass.tables.columns.values import Bad, as_texts, is_numeric, is_text, parse_numbers, plain
 from onepass.tables.columns.wording import no_such_column, quoted
@@ -69,11 +69,13 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
 class FilteredTable(TableFile):
     """The rows of a table that a condition holds for."""
 
-    def __init__(self, table: TableFile, condition: Condition, *, rereadable: bool = True) -> None:
+    def __init__(
+        self, table: TableFile, condition: Condition, notation: Notation | None = None, *, rereadable: bool = True
+    ) -> None:
         self.name = table.name
         self.extent, self.table = table.extent, table.table
         self._table, self._condition, self._kinds = table, condition, condition.kinds()
-        self._rereadable, self._first = rereadable, _FirstRows(tuple(self._kinds))
+        self._rereadable, self._first = rereadable, _FirstRows(tuple(self._kinds), notation or AS_WRITTEN)
         names = table.columns()
         missing = [] if names is None else [column for column in self._kinds if column not in names]
         if missing:
@@ -162,10 +164,10 @@ def _examples(array: Any, written: DateFormat | None) -> str:
 class _FirstRows:
     """The first rows of a table, and how the columns of a condition are written there."""
 
-    def __init__(self, names: tuple[str, ...]) -> None:
+    def __init__(self, names: tuple[str, ...], notation: Notation) -> None:
         self.n_rows = 0
         self.readings: dict[str, Reading] = {}
-        self._names, self._tables = names, list[Any]()
+        self._names, self._notation, self._tables = names, notation, list[Any]()
         self._next = 1
 
     def add(self, batches: list[RowBatch]) -> None:
@@ -185,7 +187,7 @@ class _FirstRows:
             sample = pa.concat_tables(self._tables, promote_options="permissive")
         except pa.ArrowTypeError:  # a database may have texts where it had numbers
             sample = self._tables[0]
-        notation = notation_of(sample, AS_WRITTEN)
+        notation = notation_of(sample, self._notation)
         values = (
             FirstValues(name, plain(sample[name]), notation) for name in self._names if name in sample.schema.names
         )

@@ -1,6 +1,10 @@
 """What a user may say about how files are to be read; a command names it before anything heavy is loaded."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from onepass.tables.columns.notation import Notation
 
 __all__ = ["AS_FOUND", "ReadOptions"]
 
@@ -15,6 +19,8 @@ class ReadOptions:
     table: str | None = None  # of a database
     sql: str | None = None  # a query of a database, in place of a table
     where: str | None = None  # the condition on rows to be read: see `onepass.tables.readers.condition`
+
+    notation: "Notation | None" = None  # how values that the condition looks at are written; None: as found
 
     def part(self, table: str) -> str:
         """Which part of a file is read, of a database the given table, in words; empty: all of it."""

@@ -44,7 +44,7 @@ class ParquetFile(TableFile):
         return pq.ParquetFile(
             self._origin.seekable(),
             metadata=metadata,
-            buffer_size=2**20,
+            buffer_size=2**18,  # of each column: small ones stay in the cache
             pre_buffer=False,
             page_checksum_verification=True,  # of pages that have a checksum
         )

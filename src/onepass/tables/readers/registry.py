@@ -47,7 +47,7 @@ def open_source(file: str, options: ReadOptions = AS_FOUND) -> Source:
     finally:
         stream.close()  # there may be more files than can be open at once
     if options.where is not None:
-        table = FilteredTable(table, Condition.parse(options.where), rereadable=not stream.is_stdin)
+        table = FilteredTable(table, Condition.parse(options.where), options.notation, rereadable=not stream.is_stdin)
     return StandardInput(table, stream) if stream.is_stdin else table
 
 

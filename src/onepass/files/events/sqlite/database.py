@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from onepass.files.events.database import NO_VALUES, Database
 from onepass.files.events.errors import EventStoreError, check_version, damaged
+from onepass.files.events.records import checksum
 from onepass.files.events.sqlite import schema
 from onepass.files.events.sqlite.tail import Tail, acknowledged, tail_path
 from onepass.files.events.sqlite.words import in_plain_words
@@ -35,11 +36,14 @@ _PAUSE = 0.05  # seconds between two looks for events of other processes
 class SQLiteDatabase(Database):
     """One connection to the file."""
 
+    _names_of_streams = schema.STREAMS
+
     def __init__(self, path: str | os.PathLike[str], durability: str, timeout: float) -> None:
         super().__init__(os.path.abspath(path))  # absolute, so that ":memory:" is an ordinary name
         self._erased = False
         self._tail: Tail | None = None
         self._change = 0  # number of the last transaction that changed something
+        self._touched: set[str] = set()  # streams that this transaction may change
         _check_path(Path(self.address))
         if not os.path.exists(self.address):  # what is noted there belongs to a file that was deleted
             tail_path(self.address).unlink(missing_ok=True)
@@ -65,8 +69,20 @@ class SQLiteDatabase(Database):
                 if self._tail is not None:
                     self._tail.close()
 
+    def last(self, stream: str) -> int:
+        """Number of the last event, as the index of events and the note about its end agree."""
+        ((last, name, noted, digest),) = self.rows(schema.END, {"stream": stream})
+        if stream in self._touched:  # the note is written with the transaction
+            return int(last)
+        if (noted or 0) != last or (name is not None and _end(stream, noted)["checksum"] != digest):
+            raise damaged(self.address, f"stream {stream!r} ends with event {last}, and was noted to end with {noted}")
+        return int(last)
+
     def take_turn(self, stream: str) -> None:
         """A transaction has the whole file to itself from its beginning."""
+        if stream not in self._touched:
+            self.last(stream)
+            self._touched.add(stream)
 
     def erased(self) -> None:
         """Note that the log is to be emptied after this transaction."""
@@ -91,15 +107,20 @@ class SQLiteDatabase(Database):
     def _begin(self) -> None:
         self._run("BEGIN IMMEDIATE")
         self._before, self._change = self._opened().total_changes, 0
+        self._touched.clear()
 
     def _commit(self) -> None:
         if self._opened().total_changes != self._before:
             if self._files() != self._identity:
                 words = "the file was deleted or replaced while it was open; nothing was written; open it again"
                 raise EventStoreError(ESTALE, words, self.address)
+            for stream in self._touched:
+                if last := self.last(stream):
+                    self.rows(schema.SET_END, _end(stream, last))
             self.rows(schema.COUNT_CHANGE)
             self._change = self.number(schema.CHANGES)
         self.rows("COMMIT")
+        self._touched.clear()
 
     def _committed(self) -> None:
         if self._change and self._tail is not None:
@@ -113,6 +134,8 @@ class SQLiteDatabase(Database):
         return self._opened().in_transaction
 
     def _undo(self, statements: tuple[str, ...]) -> None:
+        if self._depth == 1:
+            self._touched.clear()
         if self._connection is not None and self._connection.in_transaction:  # SQLite ends it when the disk is full
             with suppress(sqlite3.Error):
                 for statement in statements:
@@ -203,6 +226,11 @@ class SQLiteDatabase(Database):
         self.rows(schema.START_CHANGES)
         self.rows(f"PRAGMA application_id = {schema.APPLICATION_ID}")
         self.rows(f"PRAGMA user_version = {VERSION}")
+
+
+def _end(stream: str, last: int) -> dict[str, Any]:
+    """The note about the end of a stream."""
+    return {"stream": stream, "last": last, "checksum": checksum((stream, last), None, None)}
 
 
 def _check_path(path: Path) -> None:

@@ -1,0 +1,96 @@
+"""Values of single requests as columns: what a value means never depends on the requests that were read with it.
+
+Numbers are numbers, however a table writes them; texts are read as in a file.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from onepass.service.errors import ProblemError
+from onepass.service.served.base import Bad
+from onepass.service.wire import Scalar
+from onepass.tables.columns.number_format import NumberFormat
+from onepass.tables.columns.values import parse_numbers
+from onepass.tables.columns.wording import number_text
+
+__all__ = ["check_columns", "numbers_of", "raise_first", "refuse_keys", "texts_of"]
+
+_PLAIN_TYPES = {int, float, type(None)}
+
+
+def numbers_of(values: Sequence[Scalar], name: str, written: NumberFormat, reasons: dict[int, str]) -> Any:
+    """Values of a column of numbers as an Arrow array; why some are none goes into ``reasons``.
+
+    Examples
+    --------
+    >>> reasons = {}
+    >>> numbers_of([1.5, "1,5", None, True], "km", NumberFormat(","), reasons).to_pylist(), reasons
+    ([1.5, 1.5, None, None], {3: 'km is true, no number'})
+    """
+    if _PLAIN_TYPES.issuperset(map(type, values)):
+        return pa.array([_number(value) for value in values], pa.float64(), from_pandas=True)
+    found = np.array([_number(value) if type(value) in _PLAIN_TYPES else np.nan for value in values])
+    for i, value in enumerate(values):
+        if isinstance(value, bool):
+            reasons.setdefault(i, f"{name} is {_text(value)}, no number")
+    texts = [value if isinstance(value, str) else None for value in values]
+    parsed = parse_numbers(pa.array(texts, pa.string()), name, reasons, written)
+    found = np.where([text is None for text in texts], found, parsed)
+    return pa.array(found, pa.float64(), from_pandas=True)
+
+
+def texts_of(values: Sequence[Scalar]) -> Any:
+    """Values of any other column as an Arrow array of texts.
+
+    Examples
+    --------
+    >>> texts_of(["a", True, 2.0, 0.5, None]).to_pylist()
+    ['a', 'true', '2', '0.5', None]
+    """
+    return pa.array([_text(value) for value in values], pa.string())
+
+
+def _number(value: Any) -> float:
+    if value is None:
+        return float("nan")
+    try:
+        return float(value)
+    except OverflowError:  # a whole number beyond all floats
+        return float("inf")
+
+
+def _text(value: Scalar) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int) else number_text(value)
+
+
+def refuse_keys(keys: Sequence[str | None], bad: Bad) -> None:
+    """Note rows that name a key where there is no fleet."""
+    for i, key in enumerate(keys):
+        if key is not None:
+            bad[i] = ProblemError(422, "bad value", "key is for a fleet of perceptrons only", field="key")
+
+
+def check_columns(table: Any, names: Sequence[str]) -> None:
+    """Refuse an Arrow batch that lacks a column, or has it twice."""
+    for name in names:
+        count = len(table.schema.get_all_field_indices(name))
+        if count != 1:
+            words = "there is no column" if count == 0 else f"there are {count} columns of the name"
+            raise ProblemError(422, "missing column" if count == 0 else "bad value", f"{words} {name!r}", field=name)
+
+
+def raise_first(bad: Bad) -> None:
+    """Refuse rows of which some are bad, by the first of these."""
+    if bad:
+        first = min(bad)
+        problem = bad[first]
+        raise ProblemError(
+            problem.status, problem.title, f"row {first}: {problem.detail}", field=f"rows[{first}].{problem.field}"
+        )

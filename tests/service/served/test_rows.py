@@ -1,0 +1,464 @@
+"""What every kind of model answers, learns and refuses behind the service, against the library asked directly."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import onepass
+from onepass.estimators import FleetEstimator
+from onepass.estimators.batch import as_dense
+from onepass.evaluation.metrics import ClassPredictions
+from onepass.files.checkpoint import from_bytes, to_bytes
+from onepass.kbnn import KalmanNetwork
+from onepass.river import PerceptronRegressor
+from onepass.service.declared import declared_content
+from onepass.service.errors import ProblemError
+from onepass.service.served import RowModel, serve
+from onepass.service.served.base import answers
+from onepass.service.wire import Declared
+from onepass.tables.explanation import explain
+from onepass.tables.model import TabularModel
+from onepass.tables.readers.batches import RowBatch
+from tests.helpers.served import EXAMPLES, content, served
+
+LEVEL = 0.9
+PLAIN = [name for name in EXAMPLES if served(name).kind == "plain"]
+FLEETS = [name for name in EXAMPLES if served(name).kind == "fleet"]
+ESTIMATORS = [name for name in EXAMPLES if served(name).kind == "estimator"]
+TABLES = [name for name in EXAMPLES if served(name).kind == "table"]
+
+
+def read(model: RowModel, requests: list[dict[str, Any]]) -> Any:
+    rows, bad = model.read([one["x"] for one in requests], [one.get("key") for one in requests])
+    assert not bad
+    return rows
+
+
+def predicted(name: str, n: int = 5) -> tuple[RowModel, list[dict[str, Any]], dict[str, Any]]:
+    model, requests = served(name), EXAMPLES[name].requests(np.random.default_rng(7), n)
+    return model, requests, model.predict(read(model, requests), LEVEL)
+
+
+def check_numbers(columns: dict[str, Any], mean: Any, std: Any, limits: Any) -> None:
+    np.testing.assert_allclose(columns["mean"], mean, rtol=1e-9)
+    np.testing.assert_allclose(columns["std"], std, rtol=1e-9)
+    np.testing.assert_allclose([columns["lower"], columns["upper"]], limits, rtol=1e-6, atol=1e-9)
+
+
+def check_classes(columns: dict[str, Any], probabilities: Any) -> None:
+    labels = [name.removeprefix("p_") for name in columns if name != "label"]
+    np.testing.assert_allclose([columns[f"p_{label}"] for label in labels], np.transpose(probabilities), rtol=1e-9)
+    assert columns["label"].tolist() == [labels[best] for best in np.argmax(probabilities, axis=1)]
+
+
+# Predictions.
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_plain_model_is_answered_for_as_it_answers_itself(name: str) -> None:
+    model, requests, columns = predicted(name)
+    own = from_bytes(content(name))
+    seen = own.predict(np.array([one["x"] for one in requests]))
+    if model.labels:
+        probabilities = seen.mean if seen.mean.ndim == 2 else np.column_stack([1.0 - seen.mean, seen.mean])
+        check_classes(columns, probabilities)
+    else:
+        limits = own.interval(np.array([one["x"] for one in requests]), LEVEL)
+        check_numbers(columns, seen.mean, np.sqrt(seen.var + seen.noise_var), limits)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_an_estimator_is_answered_for_as_it_answers_itself(name: str) -> None:
+    model, requests, columns = predicted(name)
+    own = from_bytes(content(name))
+    X = np.array([one["x"] for one in requests], dtype=float)
+    if model.labels:
+        check_classes(columns, own.predict_proba(X))
+    else:
+        mean, std = own.predict(X, return_std=True)
+        check_numbers(columns, mean, std, own.predict_interval(X, LEVEL))
+
+
+@pytest.mark.parametrize("name", FLEETS)
+def test_a_fleet_is_answered_for_by_the_perceptron_of_the_key(name: str) -> None:
+    model, requests, _ = predicted(name, 8)
+    own = from_bytes(content(name))
+    requests.append({**requests[0], "key": "12345"})  # which never came
+    columns = model.predict(read(model, requests), LEVEL)
+    for i, request in enumerate(requests):
+        row, columns_of_row = [request["x"]], {label: values[i : i + 1] for label, values in columns.items()}
+        if isinstance(own, FleetEstimator):
+            if model.labels:
+                check_classes(columns_of_row, own.predict_proba(row, keys=[request["key"]]))
+            else:
+                limits = own.predict_interval(row, LEVEL, keys=[request["key"]])
+                mean, std = own.predict(row, True, keys=[request["key"]])
+                check_numbers(columns_of_row, mean, std, limits)
+            continue
+        key = int(request["key"]) if "numbered" in name else request["key"]
+        perceptron = own.perceptron(key) if key in own else own.prior
+        seen = perceptron.predict(row)
+        if model.labels:
+            check_classes(columns_of_row, np.column_stack([1.0 - seen.mean, seen.mean]))
+        else:
+            limits = perceptron.interval(row, LEVEL)
+            check_numbers(columns_of_row, seen.mean, np.sqrt(seen.var + seen.noise_var), limits)
+
+
+def batch_of(model: TabularModel, requests: list[dict[str, Any]]) -> RowBatch:
+    """Rows as a reader of files gives them, with the weights that were left out."""
+    names = model.needed_columns(target=True)
+    default = {model.weight: 1.0, model.target.name: None}
+    rows = [{**one["x"], model.target.name: one["y"]} for one in requests]
+    columns = {name: pa.array([row.get(name, default.get(name)) for row in rows]) for name in names}
+    return RowBatch(pa.RecordBatch.from_pydict(columns), 0, lambda: range(1, len(rows) + 1))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_model_of_a_table_answers_as_for_rows_of_a_file(name: str) -> None:
+    _, requests, columns = predicted(name)
+    own = from_bytes(content(name))
+    encoded = own.encode(batch_of(own, requests))
+    expected = own.predictions(encoded.X, LEVEL, encoded.keys)
+    assert list(columns) == list(expected)
+    for label, values in columns.items():
+        if label == "label":
+            assert values.tolist() == expected[label].tolist()
+        else:
+            np.testing.assert_allclose(values, expected[label], rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_answers_row_by_row_are_those_of_the_columns(name: str) -> None:
+    model, _, columns = predicted(name)
+    for i, answer in enumerate(answers(model, columns)):
+        if model.labels:
+            assert answer["label"] == columns["label"][i]
+            assert answer["probabilities"] == {label: columns[f"p_{label}"][i] for label in model.labels}
+            assert sum(answer["probabilities"].values()) == pytest.approx(1.0)
+        else:
+            assert answer == {what: columns[what][i] for what in ("mean", "std", "lower", "upper")}
+            assert answer["lower"] <= answer["upper"]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_what_is_published_does_not_change_when_rows_are_learned(name: str) -> None:
+    model, requests, columns = predicted(name)
+    published = model.published()
+    rows = read(model, requests)
+    y, _ = model.read_targets([one["y"] for one in requests])
+    model.learn(rows, y)
+    after = published.predict(rows, LEVEL)
+    for label, values in columns.items():
+        assert list(values) == list(after[label])
+    assert any(list(values) != list(columns[label]) for label, values in model.predict(rows, LEVEL).items())
+    assert published.n_seen + len(requests) == model.n_seen
+
+
+# Learning.
+
+
+def learn_directly(own: Any, model: RowModel, request: dict[str, Any]) -> None:
+    """Have the library learn a row, the way its own users do."""
+    if isinstance(own, TabularModel):
+        own.learn(own.rows([batch_of(own, [request])]))
+        own.close_block()
+        return
+    x, y = np.array([request["x"]], dtype=float), np.array([request["y"]])
+    if "key" in request:
+        if isinstance(own, FleetEstimator):
+            own.partial_fit(x, y, keys=[request["key"]])
+        else:
+            own.learn([int(request["key"]) if own.has_number_keys else request["key"]], x, y)
+        return
+    own.partial_fit(x, y) if hasattr(own, "partial_fit") else own.learn(x, y)
+    own.close_block()
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_rows_are_learned_as_the_library_learns_them(name: str) -> None:
+    model, own = served(name), from_bytes(content(name))
+    for request in EXAMPLES[name].requests(np.random.default_rng(9), 15):
+        rows = read(model, [request])
+        y, bad = model.read_targets([request["y"]])
+        assert not bad
+        seen = model.predict(rows, LEVEL)
+        found = model.learn(rows, y)
+        model.close_block()
+        if not any(word in name for word in ("warms up", "drifts", "forgets", "diagonal", "network classifier")):
+            scored = model.scored(y, found)
+            if isinstance(scored, ClassPredictions):
+                np.testing.assert_allclose(
+                    found.mean[0], [seen[f"p_{label}"][0] for label in model.labels], rtol=1e-6, atol=1e-9
+                )
+            else:
+                np.testing.assert_allclose(scored.mean, seen["mean"], rtol=1e-6)
+            assert np.isfinite(found.log_density).all()
+        learn_directly(own, model, request)
+    assert model.n_seen == served(name).n_seen + 15
+    assert model.content() == to_bytes(own)
+
+
+# Reading.
+
+
+def table_of(model: RowModel, requests: list[dict[str, Any]]) -> Any:
+    """Requests as an Arrow batch."""
+    names = [column["name"] for column in model.schema()["columns"]]
+    rows = [
+        dict(zip(names, one["x"], strict=True)) if isinstance(one["x"], list) else {"often": 1.0, **one["x"]}
+        for one in requests
+    ]
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    columns["y"] = [one["y"] for one in requests]
+    if "key" in requests[0]:
+        columns["key"] = [one["key"] for one in requests]
+    return pa.RecordBatch.from_pydict(columns)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_arrow_batch_is_read_as_its_rows_are(name: str) -> None:
+    model, requests = served(name), EXAMPLES[name].requests(np.random.default_rng(11), 20)
+    rows = read(model, requests)
+    y, _ = model.read_targets([one["y"] for one in requests])
+    found, found_y = model.read_table(table_of(model, requests), learn=True)
+    np.testing.assert_array_equal(as_dense(found.X), as_dense(rows.X))
+    np.testing.assert_array_equal(found_y, y)
+    assert found.keys == rows.keys
+    np.testing.assert_array_equal(found.weights, rows.weights)
+    only, none = model.read_table(table_of(model, requests).drop_columns(["y"]), learn=False)
+    np.testing.assert_array_equal(as_dense(only.X), as_dense(rows.X))
+    assert none is None
+
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.sampled_from(
+        ["", "NA", "1.5", " 2", "1e400", "1_0", "yes", "far", "audi", "2024-02-30", "2024-02-03", "10**9"]
+    )
+    | st.text(max_size=5).filter(lambda text: text.isprintable())
+)
+NAMES = ["km", "car", "new", "sold", "words", "shop", "often", "x0", "x1", "x2", "y", "z"]
+INPUTS = st.dictionaries(st.sampled_from(NAMES), SCALARS, max_size=6) | st.lists(
+    st.none() | st.floats(allow_nan=False, allow_infinity=False) | st.integers(), max_size=4
+)
+KINDS_OF_READING = [
+    "table",
+    "table of texts",
+    "table by key",
+    "table of weights",
+    "table of three classes",
+    "regressor",
+    "regressor of gaps",
+    "network classifier",
+    "perceptron",
+    "perceptron of counts",
+    "fleet",
+    "fleet of numbered keys",
+]
+
+
+@pytest.mark.parametrize("name", KINDS_OF_READING)
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_any_value_is_read_or_refused_by_the_name_of_its_field_whoever_is_beside_it(name: str, data: Any) -> None:
+    model, sound = served(name), EXAMPLES[name].requests(np.random.default_rng(1), 2)
+    given = [(one["x"], one.get("key")) for one in sound]
+    given[1:1] = data.draw(st.lists(st.tuples(INPUTS, st.none() | st.text(max_size=3)), min_size=1, max_size=3))
+    rows, bad = model.read([x for x, _ in given], [key for _, key in given])
+    assert not {0, len(given) - 1} & set(bad)
+    for i, (x, key) in enumerate(given):
+        alone, own_bad = model.read([x], [key])
+        assert [problem.body() for problem in own_bad.values()] == [bad[i].body() for _ in own_bad]
+        assert (i in bad) == bool(own_bad)
+        if i not in bad:
+            np.testing.assert_array_equal(as_dense(alone.X), as_dense(rows.at([i]).X))
+            np.testing.assert_array_equal(alone.weights, rows.at([i]).weights)
+            assert np.isfinite(as_dense(alone.X)).all() or "gaps" in name
+            assert all(np.isfinite(values.astype(float)).all() for values in numbers_in(model.predict(alone, LEVEL)))
+        else:
+            assert bad[i].status == 422
+            field = bad[i].field
+            assert field in ("x", "key") or (field is not None and field.startswith("x."))
+            assert field == "key" or not isinstance(x, dict) or field in ("x", *(f"x.{one}" for one in (*x, *NAMES)))
+
+
+def numbers_in(columns: dict[str, Any]) -> list[Any]:
+    return [values for label, values in columns.items() if label != "label"]
+
+
+@pytest.mark.parametrize("name", [*KINDS_OF_READING, "table of logs", "table of counts", "table of two classes"])
+@settings(max_examples=60, deadline=None)
+@given(st.lists(SCALARS, min_size=1, max_size=4))
+def test_any_target_is_read_or_refused_whoever_is_beside_it(name: str, targets: list[Any]) -> None:
+    model, sound = served(name), EXAMPLES[name].target(np.random.default_rng(2))
+    y, bad = model.read_targets([sound, *targets])
+    assert 0 not in bad
+    for i, target in enumerate(targets, start=1):
+        alone, own_bad = model.read_targets([target])
+        assert [problem.body() for problem in own_bad.values()] == [bad[i].body() for _ in own_bad]
+        if i in bad:
+            assert (bad[i].status, bad[i].field) == (422, "y")
+        else:
+            assert np.isfinite(y[i])
+            assert alone[0] == y[i]
+            assert model.target_text(float(y[i]))
+
+
+WRONG = [
+    ("table", {"km": "far"}, None, "x.km", "no number"),
+    ("table", {"km": True}, None, "x.km", "no number"),
+    ("table", {"km": 1e300}, None, "x.km", "far outside"),
+    ("table", {"km": 1, "colour": "red"}, None, "x.colour", "there is no column 'colour'"),
+    ("table", {"km": 1, "y": 2}, None, "x.y", "goes into y"),
+    ("table", {}, None, "x", "none of"),
+    ("table", [1, 2], None, "x", "a list of 4; got a list of 2"),
+    ("table", {"km": 1}, "ann", "key", "fleet"),
+    ("table", {"new": "perhaps"}, None, "x.new", "neither true nor false"),
+    ("table", {"sold": "yesterday"}, None, "x.sold", "sold is"),
+    ("table by key", {"km": 1}, None, "x.shop", "missing"),
+    ("table of weights", {"km": 1, "often": -1}, None, "x.often", "negative"),
+    ("table of weights", {"km": 1, "often": 0}, None, "x.often", "leave it out"),
+    ("regressor", [1, None, 3], None, "x.x1", "missing"),
+    ("regressor", [1, 2, 3], "ann", "key", "fleet"),
+    ("regressor", [1, 2, 1e60], None, "x.x2", "no number that can be learned"),
+    ("perceptron", [1, 2], None, "x", "a list of 3"),
+    ("perceptron", {"x0": 1, "x1": "2", "x2": 3}, None, "x.x1", "no number"),
+    ("perceptron", {"x0": 1, "x2": 3}, None, "x.x1", "missing"),
+    ("perceptron", {"x0": 1, "x1": True, "x2": 3}, None, "x.x1", "no number"),
+    ("fleet", [1, 2, 3], None, "key", "missing"),
+    ("fleet of numbered keys", [1, 2, 3], "ann", "key", "whole numbers"),
+    ("fleet of numbered keys", [1, 2, 3], "9" * 30, "key", "whole numbers"),
+]
+
+
+@pytest.mark.parametrize(("name", "x", "key", "field", "words"), WRONG)
+def test_a_wrong_row_is_told_what_is_wrong_and_where(name: str, x: Any, key: Any, field: str, words: str) -> None:
+    _, bad = served(name).read([x], [key])
+    assert bad[0].field == field
+    assert words in bad[0].detail
+
+
+WRONG_TARGETS = [
+    ("table", None, "missing"),
+    ("table", "much", "no number"),
+    ("table", True, "no number"),
+    ("table of logs", -1.0, "above 0"),
+    ("table of counts", 1.5, "no count"),
+    ("table of counts", -1, "no count"),
+    ("table of two classes", "perhaps", "none of the known classes"),
+    ("table of three classes", 7, "none of the known classes"),
+    ("perceptron of labels", 2, "none of the known classes"),
+    ("perceptron of labels", 0.5, "none of the known classes"),
+    ("perceptron of counts", 0.5, "no count"),
+    ("Kronecker network of classes", 3, "none of the known classes"),
+    ("fleet of labels", None, "missing"),
+]
+
+
+@pytest.mark.parametrize(("name", "y", "words"), WRONG_TARGETS)
+def test_a_wrong_target_is_told_what_is_wrong(name: str, y: Any, words: str) -> None:
+    _, bad = served(name).read_targets([y])
+    assert bad[0].field == "y"
+    assert words in bad[0].detail
+
+
+WRONG_TABLES = [
+    ("table", {"km": [1.0]}, "car", "there is no column"),
+    ("perceptron", {"x0": [1.0], "x1": [1.0]}, "x2", "there is no column"),
+    ("perceptron", {"x0": [1.0], "x1": ["a"], "x2": [1.0], "y": [1.0]}, "x1", "holds texts"),
+    ("perceptron", {"x0": [1.0], "x1": [1.0], "x2": [1.0]}, "y", "there is no column"),
+    ("perceptron", {"x0": [1.0], "x1": [None], "x2": [1.0], "y": [1.0]}, "x1", "holds null"),
+    ("perceptron", {"x0": [1.0, 2.0], "x1": [1.0, None], "x2": [1, 2], "y": [1, 2]}, "rows[1].x.x1", "missing"),
+    ("perceptron", {"x0": [1.0], "x1": [1e80], "x2": [1.0], "y": [1.0]}, "rows[0].x.x1", "no number"),
+    ("perceptron", {"x0": [1.0], "x1": [1.0], "x2": [1.0], "y": ["a"]}, "rows[0].y", "no number"),
+    ("fleet", {"x0": [1.0], "x1": [1.0], "x2": [1.0], "y": [1.0]}, "key", "there is no column"),
+    ("fleet", {"x0": [1.0], "x1": [1.0], "x2": [1.0], "y": [1.0], "key": [None]}, "rows[0].key", "missing"),
+]
+
+
+@pytest.mark.parametrize(("name", "columns", "field", "words"), WRONG_TABLES)
+def test_a_wrong_arrow_batch_is_refused_as_a_whole(name: str, columns: Any, field: str, words: str) -> None:
+    with pytest.raises(ProblemError, match=words) as raised:
+        served(name).read_table(pa.RecordBatch.from_pydict(columns), learn=True)
+    assert raised.value.field == field
+
+
+def test_a_number_is_a_number_however_the_table_writes_it() -> None:
+    rows: list[Any] = [{"km": f"{i % 7},{i % 10}5", "y": float(i % 5)} for i in range(40)]
+    model = serve(from_bytes(declared_content(Declared(rows=rows, target="y"))))
+    assert isinstance(model, RowModel)
+    assert "1.234,5" in model.schema()["columns"][0]["words"]
+    found, bad = model.read([{"km": 1.25}, {"km": "1,25"}, {"km": "1.25"}, {"km": "far"}], [None] * 4)
+    assert found.X[0] == found.X[1]
+    assert sorted(bad) == [2, 3]
+    assert (found.X[0] == model.read([{"km": 1.25}], [None])[0].X).all()
+
+
+# The rest.
+
+
+def own_standardizes(own: Any) -> bool:
+    return bool(getattr(own, "standardize", True)) or own.missing == "mean"
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_explanations_are_those_of_the_model_of_the_table(name: str) -> None:
+    model, requests = served(name), EXAMPLES[name].requests(np.random.default_rng(13), 1)
+    rows = read(model, requests)
+    own = from_bytes(content(name))
+    knows_columns = own.by is None and own.n_rows if isinstance(own, TabularModel) else not own_standardizes(own)
+    if not knows_columns:
+        with pytest.raises(ProblemError) as raised:
+            model.explain(rows)
+        assert raised.value.status == 409
+        return
+    unit, found = model.explain(rows)
+    assert unit
+    best = {label: values[0] for label, values in model.predict(rows, LEVEL).items()}
+    if isinstance(own, TabularModel):
+        expected = explain(own, own.encode(batch_of(own, requests)).X)
+        assert found.columns == expected.columns
+        for what in ("baseline", "add", "std"):
+            np.testing.assert_allclose(getattr(found, what), getattr(expected, what), rtol=1e-9, atol=1e-12)
+    if len(model.labels) == 2:
+        odds = np.log(best[f"p_{model.labels[1]}"] / best[f"p_{model.labels[0]}"])
+        assert unit == f"log odds of {model.labels[1]}"
+        assert np.sign(found.total[0]) == np.sign(odds)
+    elif not model.labels and unit == "y" and "doubts" not in name:
+        np.testing.assert_allclose(found.total[0], best["mean"], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_schema_weights_and_facts_can_be_told_of_every_model(name: str) -> None:
+    model = served(name)
+    schema = model.schema()
+    assert schema["columns"]
+    assert ("labels" in schema["target"]) == bool(model.labels)
+    assert model.facts()
+    for weights in model.weights().values():
+        assert weights
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (onepass.BayesianNetwork(2, (3,), 2), "2 outputs"),
+        (onepass.BayesianNetwork(2, (3,), 2, observation="bernoulli"), "2 outputs"),
+        (onepass.BayesianCommittee(2, (3,), 3, members=2), "3 outputs"),
+        (onepass.BayesianPerceptronRegressor().fit(np.eye(2), np.eye(2)), "several targets"),
+        (KalmanNetwork(2, (3,)), "a KalmanNetwork can't be served"),
+        (PerceptronRegressor(), "a PerceptronRegressor can't be served"),
+    ],
+)
+def test_what_can_t_be_served_is_told_what_can(model: Any, words: str) -> None:
+    with pytest.raises(ProblemError, match=words) as raised:
+        serve(model)
+    assert raised.value.status == 422

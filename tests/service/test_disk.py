@@ -1,0 +1,223 @@
+"""A disk that is full, read-only or gone: predictions go on, learning says why it can't, and nothing is half done."""
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onepass.service.checking import check_state, replayed
+from onepass.service.errors import ProblemError
+from onepass.service.wire import DecideRequest, LabelRequest, LearnRequest, PredictRequest, RewardRequest
+from tests.service.running import Running, four_models, opened, served
+
+X: dict[str, Any] = {"a": 1.0, "b": -0.5}
+
+
+def begin(running: Running) -> None:
+    """Make the models, and let each have learned something."""
+    for name, content in four_models().items():
+        running.ask(running.state.create(name, content))
+    running.ask(running.model("number").learn(LearnRequest(X, 1.0, id="first")))
+    running.ask(running.model("bandit").decide(DecideRequest([1.0, 2.0], id="first")))
+
+
+def connection(running: Running, name: str) -> sqlite3.Connection:
+    """The connection that the writer of a model uses."""
+    return opened(running.model(name).journal.store)
+
+
+def fill_disk(running: Running, name: str) -> None:
+    """Leave no room for this model."""
+    (pages,) = connection(running, name).execute("PRAGMA page_count").fetchone()
+    connection(running, name).execute(f"PRAGMA max_page_count = {pages}")
+
+
+def refuse(running: Running, name: str) -> None:
+    """Leave nothing that can be written."""
+    connection(running, name).execute("PRAGMA query_only = 1")
+
+
+def allow(running: Running, name: str) -> None:
+    """There is room again."""
+    connection(running, name).execute("PRAGMA max_page_count = 1000000")
+    connection(running, name).execute("PRAGMA query_only = 0")
+
+
+def status(running: Running, question: Any) -> int:
+    """The status of a request that is refused."""
+    with pytest.raises(ProblemError) as caught:
+        running.ask(question)
+    assert caught.value.retry_after or caught.value.status != 507
+    return caught.value.status
+
+
+def until_refused(running: Running, ask: Callable[[int], Any]) -> int:
+    """How many requests fit before the disk is full."""
+    for i in range(1000):
+        try:
+            running.ask(ask(i))
+        except ProblemError as problem:
+            return i if problem.status == 507 else -1
+    raise AssertionError("the disk is never full")
+
+
+def check_is_what_the_store_says(running: Running, name: str) -> None:
+    """The model in memory is what its events lead to."""
+    assert running.call(name, lambda model: replayed(model.journal).champion.content()) == running.ask(
+        running.model(name).file()
+    )
+
+
+@pytest.mark.parametrize("stop", [fill_disk, refuse])
+def test_rows_wait_for_room(tmp_path: Path, stop: Callable[[Running, str], None]) -> None:
+    with served(tmp_path / "state") as running:
+        begin(running)
+        model = running.model("number")
+        running.ask(model.predict(PredictRequest(X, id="kept")))
+        stop(running, "number")
+        fitted = until_refused(running, lambda i: model.learn(LearnRequest(X, 2.0, id=f"row {i}")))
+        before = running.ask(model.file())
+        assert status(running, model.learn(LearnRequest(X, 2.0, id=f"row {fitted}"))) == 507
+        assert running.ask(model.predict(PredictRequest(X))).mean is not None
+        assert running.ask(model.file()) == before
+        assert not model.status()["writable"]
+        assert "full" in model.status()["why_not_writable"] or "read-only" in model.status()["why_not_writable"]
+        assert running.ask(running.model("class").learn(LearnRequest(X, "red"))).status == "learned"
+        allow(running, "number")
+        found = running.ask(model.learn(LearnRequest(X, 2.0, id=f"row {fitted}")))
+        assert found.n_seen == 30 + 1 + fitted + 1
+        assert running.ask(model.label(LabelRequest("kept", 3.0))).status == "learned"
+        assert model.status()["writable"]
+        check_is_what_the_store_says(running, "number")
+    assert check_state(tmp_path / "state") == []
+
+
+@pytest.mark.parametrize("stop", [fill_disk, refuse])
+def test_a_bandit_does_not_run_ahead_of_the_disk(tmp_path: Path, stop: Callable[[Running, str], None]) -> None:
+    with served(tmp_path / "state") as running:
+        begin(running)
+        bandit = running.model("bandit")
+        stop(running, "bandit")
+        fitted = until_refused(running, lambda i: bandit.decide(DecideRequest([0.5, 1.0], id=f"d{i}")))
+        pending = bandit.n_pending
+        assert pending == 1 + fitted
+        for _ in range(3):
+            assert status(running, bandit.decide(DecideRequest([0.5, 1.0], id="later"))) == 507
+            assert stop is fill_disk or status(running, bandit.reward(RewardRequest("first", 1.0))) == 507
+        assert bandit.n_pending == pending
+        check_is_what_the_store_says(running, "bandit")
+        allow(running, "bandit")
+        assert running.ask(bandit.reward(RewardRequest("first", 1.0))).n_seen == 1
+        assert running.ask(bandit.decide(DecideRequest([0.5, 1.0], id="later"))).id == "later"
+        check_is_what_the_store_says(running, "bandit")
+    assert check_state(tmp_path / "state") == []
+
+
+def test_creating_and_deleting_models_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from onepass.service import state
+
+    real = state.open_store
+
+    def full(settings: Any) -> Any:
+        store = real(settings)
+        opened(store).execute("PRAGMA query_only = 1")
+        return store
+
+    with served(tmp_path / "state") as running:
+        begin(running)
+        monkeypatch.setattr(state, "open_store", full)
+        assert status(running, running.state.create("new", four_models()["number"])) == 507
+        assert status(running, running.state.create("new", four_models()["number"])) == 507
+        monkeypatch.setattr(state, "open_store", real)
+        refuse(running, "class")
+        assert status(running, running.state.delete("class")) == 507
+        allow(running, "class")
+        assert running.ask(running.state.create("new", four_models()["number"]))[1]
+        running.ask(running.state.delete("class"))
+    with served(tmp_path / "state") as running:
+        assert [model.name for model in running.state.models()] == ["bandit", "keyed", "new", "number"]
+
+
+def test_a_folder_that_is_taken_away_and_put_back(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    with served(folder) as running:
+        begin(running)
+        model = running.model("number")
+        folder.rename(tmp_path / "elsewhere")
+        before = running.ask(model.file())
+        assert status(running, model.learn(LearnRequest(X, 2.0, id="row"))) == 507
+        assert status(running, running.state.create("new", four_models()["number"])) == 507
+        assert running.ask(model.predict(PredictRequest(X))).mean is not None
+        assert running.ask(model.file()) == before
+        (tmp_path / "elsewhere").rename(folder)
+        assert running.ask(model.learn(LearnRequest(X, 2.0, id="row"))).n_seen == 32
+    assert check_state(folder) == []
+
+
+def test_a_folder_that_is_deleted_takes_nothing_more_and_predictions_go_on(tmp_path: Path) -> None:
+    running = Running(tmp_path / "state")
+    begin(running)
+    shutil.rmtree(tmp_path / "state")
+    model = running.model("number")
+    assert status(running, model.learn(LearnRequest(X, 2.0))) == 507
+    assert status(running, running.model("bandit").decide(DecideRequest([1.0, 2.0]))) == 507
+    assert running.ask(model.predict(PredictRequest(X))).mean is not None
+    running.stop()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs limits of POSIX")
+def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
+    """The operating system itself refuses, in the middle of a transaction."""
+    import resource
+
+    with served(tmp_path / "state") as running:
+        begin(running)
+        model = running.model("number")
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        log = running.folder / "events.sqlite-wal"
+        resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size + 20_000, hard))
+        try:
+            fitted = until_refused(running, lambda i: model.learn(LearnRequest(X, 2.0, id=f"row {i}")))
+            assert running.ask(model.predict(PredictRequest(X))).mean is not None
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        found = running.ask(model.learn(LearnRequest(X, 2.0, id=f"row {fitted}")))
+        assert found.n_seen == 30 + 1 + fitted + 1
+        check_is_what_the_store_says(running, "number")
+    assert check_state(tmp_path / "state") == []
+
+
+def test_housekeeping_on_a_full_disk_does_not_end_the_writer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with served(tmp_path / "state", keep_pending=0.0) as running:
+        begin(running)
+        model = running.model("number")
+        running.ask(model.predict(PredictRequest(X, id="kept")))
+        refuse(running, "number")
+        model._next_look = 0.0
+        running.call("number", lambda model: None)
+        running.call("number", lambda model: None)
+        assert "housekeeping of number failed" in caplog.text
+        allow(running, "number")
+        model._next_look = 0.0
+        running.call("number", lambda model: None)
+        running.call("number", lambda model: None)
+        assert model.n_pending == 0
+        assert status(running, model.label(LabelRequest("kept", 1.0))) == 410
+
+
+def test_a_folder_that_cannot_be_written_is_refused_and_not_kept_locked(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    with served(folder) as running:
+        begin(running)
+    content = (folder / "events.sqlite").read_bytes()
+    (folder / "events.sqlite").write_bytes(b"no database" + content[11:])
+    for _ in range(2):
+        with pytest.raises(OSError, match="not an event store, or its beginning is damaged"):
+            Running(folder)
+    (folder / "events.sqlite").write_bytes(content)
+    with served(folder) as running:
+        assert len(running.state.models()) == 4

@@ -1,0 +1,106 @@
+"""Several machines: one learner with its events in PostgreSQL, and replicas that predict with what it has learned."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from onepass.files.lock import LockedError
+from onepass.service.errors import ProblemError
+from onepass.service.settings import ServiceSettings
+from onepass.service.state import ServiceState
+from onepass.service.wire import Declared, Inputs, LabelRequest, LearnRequest, PredictRequest
+from tests.helpers.postgres_server import PostgresServer, installed, running
+
+pytestmark = pytest.mark.skipif(installed() is None, reason="no PostgreSQL server is installed")
+SPEED = Declared(rows=[{"x": i % 7, "y": i % 5} for i in range(30)], target="y", options={"task": "regression"})
+ROW: Inputs = {"x": 1.0}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with running() as found:
+        yield found
+
+
+@pytest.fixture
+def settings(server: PostgresServer, tmp_path: Path) -> ServiceSettings:
+    name = f"onepass{abs(hash(tmp_path))}"
+    server.execute(f"CREATE DATABASE {name}")
+    return ServiceSettings(tmp_path / "learner", events=server.address(database=name))
+
+
+def followed(settings: ServiceSettings) -> ServiceSettings:
+    return replace(settings, data=settings.data.with_name("replica"), follow=True)
+
+
+async def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    for _ in range(int(seconds / 0.02)):
+        if condition():
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("it did not happen in time")
+
+
+def test_a_replica_knows_what_the_learner_has_learned_and_predicts_the_same(settings: ServiceSettings) -> None:
+    async def run() -> None:
+        learner, replica = ServiceState(settings), ServiceState(followed(settings))
+        await learner.start()
+        await replica.start()
+        model, _ = await learner.create("speed", SPEED)
+        for y in (1.0, 2.0, 3.0):
+            await model.learn(LearnRequest(ROW, y))
+        await until(lambda: any(one.published.version == model.published.version for one in replica.models()))
+        twin = replica.model("speed")
+        assert await twin.predict(PredictRequest(ROW)) == await model.predict(PredictRequest(ROW))
+        with pytest.raises(ProblemError, match="ask the learner"):
+            await twin.learn(LearnRequest(ROW, 1.0))
+        with pytest.raises(ProblemError, match="ask the learner"):
+            await twin.predict(PredictRequest(ROW, id="kept"))
+        await learner.delete("speed")
+        await until(lambda: not replica.models())
+        await replica.stop()
+        await learner.stop()
+
+    asyncio.run(run())
+
+
+def test_there_is_one_learner(settings: ServiceSettings) -> None:
+    async def run() -> None:
+        first = ServiceState(settings)
+        await first.start()
+        second = ServiceState(replace(settings, data=settings.data.with_name("other")))
+        with pytest.raises(LockedError):
+            await second.start()
+        await first.stop()
+
+    asyncio.run(run())
+
+
+def test_nothing_is_lost_when_the_database_is_killed(server: PostgresServer, settings: ServiceSettings) -> None:
+    async def run() -> None:
+        state = ServiceState(settings)
+        await state.start()
+        model, _ = await state.create("speed", SPEED)
+        await model.predict(PredictRequest(ROW, id="a"))
+        await model.learn(LearnRequest(ROW, 1.0, id="first"))
+        server.kill()
+        with pytest.raises(ProblemError) as refused:
+            await model.learn(LearnRequest(ROW, 2.0, id="second"))
+        assert refused.value.status in (503, 507)
+        assert (await model.predict(PredictRequest(ROW))).version == model.published.version  # predictions go on
+        server.start()
+        learned = await model.learn(LearnRequest(ROW, 2.0, id="second"))
+        assert learned.n_seen == 2
+        assert (await model.label(LabelRequest("a", 3.0))).n_seen == 3
+        content = await model.file()
+        await state.stop()
+        again = ServiceState(settings)
+        await again.start()
+        await until(lambda: again.is_ready)
+        assert await again.model("speed").file() == content
+        await again.stop()
+
+    asyncio.run(run())

@@ -1,0 +1,135 @@
+"""Scores of the service are those of the library's evaluation over the same rows, and survive a snapshot."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onepass.estimators.batch import PredictedRows
+from onepass.evaluation.metrics import MetricSet
+from onepass.evaluation.prequential import Trial
+from onepass.files.checkpoint import from_bytes
+from onepass.files.events import Event
+from onepass.service.scores import Scores
+from tests.helpers.served import EXAMPLES, content, served
+from tests.service.served.test_rows import TABLES, batch_of, read
+
+ROWS = 60
+
+
+def scored(name: str, sizes: tuple[int, ...]) -> tuple[Scores, list[Any], list[dict[str, Any]]]:
+    """Scores of a model that learns requests in events of these sizes, what was scored, and the requests."""
+    model, requests = served(name), EXAMPLES[name].requests(np.random.default_rng(3), sum(sizes))
+    scores, found, start = Scores(model.task), [], 0
+    for size in sizes:
+        part = requests[start : start + size]
+        start += size
+        y, _ = model.read_targets([one["y"] for one in part])
+        rows = model.scored(y, model.learn(read(model, part), y))
+        scores.update(rows)
+        found.append(rows)
+    return scores, found, requests
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_totals_are_those_of_an_evaluation_of_the_table(name: str) -> None:
+    scores, _, requests = scored(name, (1,) * 20 + (10,) * 4)
+    own = from_bytes(content(name))
+    trial = Trial(own)
+    for request in requests[:20]:
+        trial.add(own.rows([batch_of(own, [request])]))
+    for start in range(20, ROWS, 10):
+        trial.add(own.rows([batch_of(own, requests[start : start + 10])]))
+    expected = trial.scores()["onepass"]
+    total = scores.total()
+    shared = set(total) & set(expected)
+    assert shared >= ({"log_loss", "accuracy"} if served(name).labels else {"rmse", "mae", "coverage_95"})
+    for metric in shared:
+        assert total[metric] == pytest.approx(expected[metric], rel=1e-9), metric
+    assert scores.n == ROWS
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_totals_are_those_of_the_library_s_metrics(name: str) -> None:
+    if "warms up" in name:
+        pytest.skip("rows of a warm-up are not scored")
+    scores, found, _ = scored(name, (1, 2, 3, 4))
+    metrics = MetricSet(served(name).task, with_std=True)
+    for rows in found:
+        metrics.update(rows)
+    expected, total = metrics.get(), scores.total()
+    shared = set(total) & set(expected)
+    assert len(shared) >= 3
+    for metric in shared:
+        assert total[metric] == pytest.approx(expected[metric], rel=1e-9), metric
+    calibration = scores.calibration()
+    assert sum(calibration["rows"]) == 10
+    if served(name).labels:
+        weights = np.array(calibration["rows"])
+        assert weights @ calibration["observed"] / 10 == pytest.approx(total["accuracy"])
+    else:
+        assert sum(calibration["share"]) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_scores_come_back_from_their_state_and_go_on_as_before(name: str) -> None:
+    scores, found, _ = scored(name, (1, 5, 7, 20))
+    copy = Scores.from_state(served(name).task, json.loads(json.dumps(scores.state())))
+    assert copy.report() == scores.report()
+    for one in (scores, copy):
+        one.update(found[-1])
+    assert copy.state() == scores.state()
+
+
+def test_scores_without_rows_say_nothing_and_come_back() -> None:
+    scores = Scores.from_state("numbers", json.loads(json.dumps(Scores("numbers").state())))
+    assert (scores.n, scores.total(), scores.recent()) == (0, {}, {})
+    assert json.dumps(scores.report())
+
+
+def test_recent_scores_are_those_of_the_last_tenth_at_least() -> None:
+    model, scores = served("perceptron"), Scores("numbers")
+    errors = []
+    for request in EXAMPLES["perceptron"].requests(np.random.default_rng(0), 200):
+        y, _ = model.read_targets([request["y"]])
+        rows = model.scored(y, model.learn(read(model, [request]), y))
+        scores.update(rows)
+        errors.append(float(abs(rows.y - rows.mean)[0]))  # type: ignore[union-attr]
+    recent = scores.recent()
+    assert 20 <= recent["rows"] <= 40
+    assert recent["mae"] == pytest.approx(np.mean(errors[-int(recent["rows"]) :]))
+
+
+def alarmed(outliers: list[float], changes: list[float]) -> PredictedRows:
+    none = np.zeros(len(outliers))
+    return PredictedRows(none, none, none, none, np.array(outliers), np.array(changes))
+
+
+def event(number: int) -> Event:
+    return Event(number, "model/a", "rows", str(number), {}, b"", 1e9)
+
+
+def test_rows_of_several_events_name_their_own() -> None:
+    scores = Scores("numbers")
+    scores.watch(alarmed([0.9, 0.1, 0.9], [0.0] * 3), [event(4), event(5), event(6)], str)
+    assert [one["version"] for one in scores.alarms] == [4, 6]
+
+
+def test_alarms_name_the_row_that_raised_them() -> None:
+    scores = Scores("numbers")
+    scores.watch(alarmed([0.1, 0.9, 0.2, 0.8], [0.0] * 4), [event(7)], "row {}".format)
+    assert scores.outliers == 2
+    assert [(one["kind"], one["target"], one["version"]) for one in scores.alarms] == [
+        ("outlier", "row 1", 7),
+        ("outlier", "row 3", 7),
+    ]
+
+
+@pytest.mark.parametrize("sizes", [(8,), (1,) * 8, (3, 5)])
+def test_a_change_is_one_alarm_until_it_is_over_however_rows_are_divided(sizes: tuple[int, ...]) -> None:
+    scores, changes = Scores("numbers"), [0.05, 0.6, 0.9, 0.3, 0.7, 0.05, 0.8, 0.2]
+    for number, part in enumerate(np.split(np.array(changes), np.cumsum(sizes)[:-1])):
+        scores.watch(alarmed([0.0] * len(part), part.tolist()), [event(number)], str)
+    assert scores.changes == 2
+    assert [one["probability"] for one in scores.alarms] == [0.6, 0.8]

@@ -72,7 +72,7 @@ def running_service(folder: Path, port: int = 0) -> Iterator[Service]:
             yield service
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """Models of every kind: numbers with a shadow, classes, a bandit."""
     with running_service(tmp_path_factory.mktemp("state")) as service:
@@ -92,7 +92,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield service
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
     with driven_browser(tmp_path_factory.mktemp("profile")) as driver:
         yield driver

@@ -58,6 +58,13 @@ def test_files_are_open_to_all_and_have_the_headers_of_the_service(service: Serv
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
+def test_the_pages_that_it_leads_to_are_there(service: Service) -> None:
+    html = httpx.get(service.address).text
+    for page in ("playground", "docs"):
+        assert f'<a href="{page}">' in html
+        assert httpx.get(f"{service.address}/{page}").headers["content-type"].startswith("text/html")
+
+
 def test_an_unknown_file_is_refused_as_everything_else_is(service: Service) -> None:
     answer = httpx.get(service.address + "/static/js/none.js")
     assert (answer.status_code, answer.json()["title"]) == (404, "not found")

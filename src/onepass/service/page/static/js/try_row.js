@@ -23,7 +23,7 @@ export class TryRow {
     this.element = h("div", { class: "try" },
       h("form", { class: "card", onsubmit: (event) => { event.preventDefault(); this.#predict(); }, "aria-labelledby": "row-title" },
         h("h3", { id: "row-title" }, "A row"),
-        h("p", { class: "muted" }, "What is left open counts as not known. Predictions made here leave no trace."),
+        h("p", { class: "muted" }, `${status.kind === "table" ? "What is left open counts as not known." : "Every number is needed."} Predictions made here leave no trace.`),
         h("div", { class: many ? "fields many" : "fields" }, this.key?.element, this.fields.map((one) => one.element)),
         h("div", { class: "row" }, h("button", { class: "main" }, "Predict"), h("button", { type: "button", onclick: () => this.#clear() }, "Clear"))),
       h("div", { class: "stack" },

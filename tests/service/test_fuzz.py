@@ -7,8 +7,8 @@ import random
 from pathlib import Path
 from typing import Any
 
-import hypothesis
 import httpx
+import hypothesis
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
@@ -54,7 +54,11 @@ def fuzz(folder: Path, examples: int, seed: int) -> dict[int, int]:
             before = _versions(state)
             answer = case.call(base_url=address, timeout=60.0)
             found[answer.status_code] = found.get(answer.status_code, 0) + 1
-            assert answer.status_code < 500 or answer.status_code in (503, 507), (case.method, case.path, answer.content)
+            assert answer.status_code < 500 or answer.status_code in (503, 507), (
+                case.method,
+                case.path,
+                answer.content,
+            )
             assert b"Traceback" not in answer.content
             if answer.status_code >= 400:
                 assert answer.headers["content-type"] == ["application/problem+json"], case.path

@@ -11,7 +11,7 @@ from onepass.service.page import routes
 from tests.service.page.conftest import Service
 
 _IMPORTED = re.compile(r'^import .* from "(\./[^"]+)";$', re.MULTILINE)
-_LINKED = re.compile(r'(?:src|href)="(static/[^"]+)"')
+_LINKED = re.compile(r'(?:src|href)="((?:static|look)/[^"]+)"')
 
 
 def fetch(path: str) -> httpx.Response:
@@ -37,6 +37,7 @@ def test_all_files_that_the_page_and_its_modules_ask_for_are_there() -> None:
     folder = files("onepass.service.page") / "static"
     there = {f"/static/{one.name}" for one in folder.iterdir() if one.is_file()}
     there |= {f"/static/js/{one.name}" for one in (folder / "js").iterdir()}
+    there |= {f"/look/{one.name}" for one in (files("onepass.service.look") / "static").iterdir()}
     assert found == {"/"} | (there - {"/static/index.html"})  # and none that nobody asks for
 
 
@@ -50,7 +51,7 @@ def test_nothing_comes_from_elsewhere_and_nothing_is_inline() -> None:
             assert not addresses, one.name
 
 
-@pytest.mark.parametrize("path", ["/", "/static/js/main.js", "/static/page.css", "/static/icon.svg"])
+@pytest.mark.parametrize("path", ["/", "/static/js/main.js", "/static/page.css", "/look/icon.svg", "/look/theme.css"])
 def test_files_are_open_to_all_and_have_the_headers_of_the_service(service: Service, path: str) -> None:
     answer = httpx.get(service.address + path)
     assert answer.status_code == 200

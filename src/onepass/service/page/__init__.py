@@ -1,28 +1,16 @@
 """The page at ``/``: models that learn, watched live, tried and managed; what it shows comes from the API."""
 
 from pathlib import Path
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
-from starlette.staticfiles import StaticFiles
+
+from onepass.service.look import HEADERS, Files, look_route
 
 __all__ = ["routes"]
 
 _STATIC = Path(__file__).parent / "static"
-_HEADERS = {
-    "Cache-Control": "no-cache"
-}  # after an upgrade no old module must meet a new page; unchanged ones are a 304
-
-
-class _Files(StaticFiles):
-    """Files that a browser asks about every time."""
-
-    def file_response(self, *args: Any, **kwargs: Any) -> Response:
-        response = super().file_response(*args, **kwargs)
-        response.headers.update(_HEADERS)
-        return response
 
 
 def routes() -> list[BaseRoute]:
@@ -31,10 +19,10 @@ def routes() -> list[BaseRoute]:
     Examples
     --------
     >>> [route.path for route in routes()]
-    ['/', '/static']
+    ['/', '/static', '/look']
     """
-    return [Route("/", _page), Mount("/static", _Files(directory=_STATIC))]
+    return [Route("/", _page), Mount("/static", Files(directory=_STATIC)), look_route()]
 
 
 async def _page(request: Request) -> Response:
-    return FileResponse(_STATIC / "index.html", headers=_HEADERS)
+    return FileResponse(_STATIC / "index.html", headers=HEADERS)

@@ -72,7 +72,7 @@ format: $(READY)  ## mend what the linter can mend by itself
 	$(BIN)/ruff format .
 
 lock:  ## resolve the dependencies anew into requirements.lock (needs uv)
-	uv pip compile pyproject.toml --extra dev --extra river --extra dask --extra serve --extra postgres $(RESOLVE) -o requirements.lock
+	uv pip compile pyproject.toml --extra dev $(RESOLVE) -o requirements.lock
 	uv pip compile pyproject.toml --extra bench $(RESOLVE) -c requirements.lock -o requirements-bench.lock
 	echo ziglang | uv pip compile - $(RESOLVE) -o requirements-compiler.lock
 

@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BUILT := $(VENV)/.built
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
+WHEEL = $(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check -c build/constraints.txt
+SMOKE = cd dist && env -i HOME="$$HOME" PATH="$(CURDIR)/$(VENV)-wheel/bin" python ../scripts/smoke.py
 RESOLVE := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header \
     --upgrade --quiet
 
@@ -71,8 +73,10 @@ wheel: $(BUILT)  ## build wheel and sdist into dist/, and try the wheel in an em
 	$(BIN)/python -m build --quiet --no-isolation
 	$(PYTHON) -m venv --clear $(VENV)-wheel
 	grep == requirements.lock | grep -v '^ ' | tr -d '\\' > build/constraints.txt
-	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check -c build/constraints.txt dist/*.whl
-	cd dist && env -i HOME="$$HOME" PATH="$(CURDIR)/$(VENV)-wheel/bin" python ../scripts/smoke.py
+	$(WHEEL) "$$(echo dist/*.whl)"
+	$(SMOKE) core
+	$(WHEEL) "$$(echo dist/*.whl)[serve,client,plots]"
+	$(SMOKE)
 
 format: $(READY)  ## mend what the linter can mend by itself
 	$(BIN)/ruff check --fix .

@@ -76,7 +76,7 @@ wheel: $(BUILT)  ## build wheel and sdist into dist/, and try the wheel in an em
 	$(WHEEL) "$$(echo dist/*.whl)"
 	$(SMOKE) core
 	$(WHEEL) "$$(echo dist/*.whl)[serve,client,plots]"
-	$(SMOKE)
+	$(SMOKE) readme commands
 
 format: $(READY)  ## mend what the linter can mend by itself
 	$(BIN)/ruff check --fix .

@@ -1,7 +1,7 @@
 """Try an installed onepass: every model and every command once, and the snippets of README.md, from an empty folder.
 
 ``make wheel`` runs this with the wheel in an environment that has no compiler, twice: ``smoke.py core`` after
-installing the wheel alone, ``smoke.py`` with the extras serve, client and plots.
+installing the wheel alone, ``smoke.py readme commands`` with the extras serve, client and plots.
 """
 
 import doctest
@@ -51,14 +51,14 @@ def models(folder: Path) -> None:
         print("ok", type(model).__name__)
 
 
-def readme_python() -> None:
+def readme_python(folder: Path) -> None:
     failed, tried = doctest.testfile(str(README), module_relative=False)
     if failed or not tried:
         sys.exit(f"{failed} of {tried} lines of Python in {README.name} failed")
     print("ok", tried, "lines of Python in", README.name)
 
 
-def missing_command() -> None:
+def missing_command(folder: Path) -> None:
     """Check that the command, without its extra, says how to get it."""
     done = subprocess.run([*COMMAND, "--version"], capture_output=True, text=True, check=False)
     if done.returncode != 1 or "pip install 'onepass[cli]'" not in done.stderr:
@@ -66,19 +66,22 @@ def missing_command() -> None:
     print("ok", done.stderr.strip())
 
 
-def commands(folder: Path) -> None:
-    """Run the commands of README.md, and the others."""
+def readme_commands(folder: Path) -> None:
     write_trips(folder)
-    other = (
-        "--version",
-        "fit trips.csv --target price --hidden 10 --model network.onepass",
-        "show price.onepass --html what.html",
-        "completion bash",
-        "reproduce sigmoid --out reproduction",
-        "bench --help",
-    )
-    for line in (*snippet("command line"), *other):
-        run(line.removeprefix("onepass ").partition("#")[0], folder)
+    for line in snippet("command line"):
+        run(line, folder)
+
+
+def other_commands(folder: Path) -> None:
+    for line in (
+        "onepass --version",
+        "onepass fit trips.csv --target price --hidden 10 --model network.onepass",
+        "onepass show price.onepass --html what.html",
+        "onepass completion bash",
+        "onepass reproduce sigmoid --out reproduction",
+        "onepass bench --help",
+    ):
+        run(line, folder)
 
 
 def write_trips(folder: Path) -> None:
@@ -98,14 +101,14 @@ def snippet(name: str) -> list[str]:
     found = re.search(rf"<!-- runs: {name} -->\n\n((?:    .*\n)+)", README.read_text(encoding="utf-8"))
     if found is None:
         sys.exit(f"{README.name} has no snippet that is marked as {name!r}")
-    return [line.strip() for line in found[1].splitlines()]
+    return [line.partition("#")[0].strip() for line in found[1].splitlines()]
 
 
 def run(line: str, folder: Path) -> None:
-    done = subprocess.run([*COMMAND, *line.split()], cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run([*COMMAND, *line.split()[1:]], cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
-        sys.exit(f"onepass {line}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-    print("ok onepass", line)
+        sys.exit(f"{line}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    print("ok", line)
 
 
 def service(folder: Path) -> None:
@@ -114,7 +117,7 @@ def service(folder: Path) -> None:
     text = README.read_text(encoding="utf-8").partition("<!-- runs: service -->")[2]
     found = re.search(r"```python\n(.*?)```", text, re.DOTALL)
     assert found, "the snippet of the service has no Python"
-    with served(line.removeprefix("onepass ").partition("#")[0].split(), folder) as told:
+    with served(line, folder) as told:
         code = found[1].replace("http://127.0.0.1:8080", told["address"]).replace("onepass_...", told["token"])
         names: dict[str, Any] = {}
         exec(code, names)
@@ -123,19 +126,18 @@ def service(folder: Path) -> None:
     offer = names["offer"]
     assert offer.lower < 32.5 < offer.upper, offer  # 4 + 1.8 x 12.5 + 6, see write_trips
     assert (again.status, again.n_seen) == ("learned", 551), again  # 500 + 50 trips, and this one, once
-    print("ok onepass", line)
+    print("ok", line)
 
 
 @contextmanager
-def served(arguments: list[str], folder: Path) -> Iterator[dict[str, str]]:
+def served(line: str, folder: Path) -> Iterator[dict[str, str]]:
     """What a service prints, token and address, while it runs."""
-    with subprocess.Popen(
-        [*COMMAND, *arguments, "--port", "0"], cwd=folder, stdout=subprocess.PIPE, text=True
-    ) as process:
+    command = [*COMMAND, *line.split()[1:], "--port", "0"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         told: dict[str, str] = {}
-        for line in process.stdout:
-            name, _, value = line.partition(": ")
+        for printed in process.stdout:
+            name, _, value = printed.partition(": ")
             told[name] = value.strip()
             if "address" in told and "token" in told:
                 break
@@ -147,13 +149,15 @@ def served(arguments: list[str], folder: Path) -> Iterator[dict[str, str]]:
         sys.exit(f"onepass serve: exit code {process.returncode}")
 
 
+PARTS = {
+    "core": (models, readme_python, missing_command),
+    "readme": (readme_commands, service),
+    "commands": (other_commands,),
+}
+
 if __name__ == "__main__":
     print("onepass", onepass.__version__, "from", Path(onepass.__file__).parent)
-    with tempfile.TemporaryDirectory() as folder:
-        if sys.argv[1:] == ["core"]:
-            models(Path(folder))
-            readme_python()
-            missing_command()
-        else:
-            commands(Path(folder))
-            service(Path(folder))
+    with tempfile.TemporaryDirectory() as name:
+        for part in sys.argv[1:]:
+            for check in PARTS[part]:
+                check(Path(name))

@@ -7,10 +7,12 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BUILT := $(VENV)/.built
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
+WHEEL = $(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check -c build/constraints.txt
+SMOKE = cd dist && env -i HOME="$$HOME" PATH="$(CURDIR)/$(VENV)-wheel/bin" python ../scripts/smoke.py
 RESOLVE := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header \
     --upgrade --quiet
 
-.PHONY: help demo build test test-all bench wheel format lock clean
+.PHONY: help demo build test test-all docs bench wheel format lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +46,13 @@ test: $(BUILT)  ## lint, types, layers and tests
 test-all: test  ## the same, and the long versions of the slow tests
 	$(BIN)/pytest -n auto -m slow
 
+$(VENV)/.docs: $(READY) requirements-docs.lock
+	$(INSTALL) -r requirements-docs.lock
+	@touch $@
+
+docs: $(BUILT) $(VENV)/.docs  ## the site, into build/site
+	$(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees docs build/site
+
 $(VENV)/.bench: $(READY) requirements-bench.lock
 	$(INSTALL) -r requirements-bench.lock
 	@touch $@
@@ -64,16 +73,19 @@ wheel: $(BUILT)  ## build wheel and sdist into dist/, and try the wheel in an em
 	$(BIN)/python -m build --quiet --no-isolation
 	$(PYTHON) -m venv --clear $(VENV)-wheel
 	grep == requirements.lock | grep -v '^ ' | tr -d '\\' > build/constraints.txt
-	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check -c build/constraints.txt dist/*.whl
-	cd dist && env -i HOME="$$HOME" PATH="$(CURDIR)/$(VENV)-wheel/bin" python ../scripts/smoke.py
+	$(WHEEL) "$$(echo dist/*.whl)"
+	$(SMOKE) core
+	$(WHEEL) "$$(echo dist/*.whl)[serve,client,plots]"
+	$(SMOKE) readme commands
 
 format: $(READY)  ## mend what the linter can mend by itself
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 lock:  ## resolve the dependencies anew into requirements.lock (needs uv)
-	uv pip compile pyproject.toml --extra dev --extra river --extra dask --extra serve --extra postgres $(RESOLVE) -o requirements.lock
+	uv pip compile pyproject.toml --extra dev $(RESOLVE) -o requirements.lock
 	uv pip compile pyproject.toml --extra bench $(RESOLVE) -c requirements.lock -o requirements-bench.lock
+	uv pip compile pyproject.toml --extra docs $(RESOLVE) -c requirements.lock -o requirements-docs.lock
 	echo ziglang | uv pip compile - $(RESOLVE) -o requirements-compiler.lock
 
 clean:  ## remove the environment and what tools left behind

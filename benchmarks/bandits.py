@@ -1,4 +1,4 @@
-"""The table and the figure of docs/decide.md, from what ``onepass bench bandits`` measured.
+"""The table and the figure of docs/evidence/bandits.md, from what ``onepass bench bandits`` measured.
 
     onepass bench bandits --data FOLDER --json benchmarks/bandits.json
     python -m benchmarks.bandits
@@ -31,7 +31,7 @@ __all__ = ["figure", "table"]
 
 ROOT = Path(__file__).parents[1]
 STORED = ROOT / "benchmarks" / "bandits.json"
-PAGE = ROOT / "docs" / "decide.md"
+PAGE = ROOT / "docs" / "evidence" / "bandits.md"
 FIGURE = ROOT / "docs" / "images" / "bandits.png"
 BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
 REACHED = {

@@ -1,6 +1,6 @@
-"""One pass over the real sets that come with scikit-learn and River: ours against others, written to docs/real-data.md.
+"""One pass over the real sets that come with scikit-learn and River: ours against others.
 
-    python -m benchmarks.real_data
+    python -m benchmarks.real_data  # writes docs/evidence/real-data.md
 
 Every set is split 70/30 ten times. Inputs are standardised with the training part's statistics, for all learners.
 The one-pass learners see each training row once, in the same random order; the batch fit may look as often as it likes.
@@ -27,7 +27,7 @@ SPLITS = 10
 LEVEL = 0.02
 OURS = "onepass"
 BATCH = "batch LogisticRegression"
-PAGE = Path(__file__).parents[1] / "docs" / "real-data.md"
+PAGE = Path(__file__).parents[1] / "docs" / "evidence" / "real-data.md"
 
 
 class Score(NamedTuple):

@@ -4,7 +4,7 @@
 
 The sets are those that come with River and need no download. Times are those of predicting a row and then learning it,
 measured in turns in this one process; what counts is the median of their ratios. River's linear models have the best
-of five learning rates, chosen afterwards by the very number that is shown. Written to docs/river-results.md.
+of five learning rates, chosen afterwards by the very number that is shown. Written to docs/evidence/river.md.
 """
 
 import random
@@ -27,7 +27,7 @@ from onepass.river import (
     SoftmaxClassifier,
 )
 
-PAGE = Path(__file__).parents[1] / "docs" / "river-results.md"
+PAGE = Path(__file__).parents[1] / "docs" / "evidence" / "river.md"
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1)
 ROUNDS = 15
 MISSING = 3  # features that rows lack, in the set with features that come and go

@@ -3,7 +3,7 @@
     python -m benchmarks.trust [--section MODULE] [--write]
 
 Each section is a module of this folder with ``cells()``, a function that measures, and opens with a few sentences that
-the page quotes. ``--section`` measures that module alone; ``--write`` writes docs/trust.md, with all sections.
+the page quotes. ``--section`` measures that module alone; ``--write`` writes docs/evidence/trust.md, with all sections.
 """
 
 import argparse
@@ -26,7 +26,7 @@ MODULES = {
     "counts": "Rare events, counts, and noise that depends on the input",
     "fairness": "Others at their best",
 }
-PAGE = Path(__file__).parents[1] / "docs" / "trust.md"
+PAGE = Path(__file__).parents[1] / "docs" / "evidence" / "trust.md"
 INTRODUCTION = """\
 # What may be trusted
 

@@ -1,4 +1,4 @@
-"""Our figures on the standard regression sets beside those of others, written to docs/uci.md with a figure.
+"""Our figures on the standard regression sets beside those of others, written to docs/evidence/uci.md with a figure.
 
     onepass bench uci --data FOLDER --splits 10 --passes 1 --json benchmarks/uci-1.json
     onepass bench uci --data FOLDER --splits 10 --passes 10 --json benchmarks/uci-10.json
@@ -100,7 +100,7 @@ def page(results: Results) -> str:
     parts = [
         "# Regression sets with published figures\n",
         INTRODUCTION,
-        "![RMSE and log-likelihood of every method on every set](images/uci.png)\n",
+        "![RMSE and log-likelihood of every method on every set](../images/uci.png)\n",
         "## Splits 0 to 9\n",
         _overview(results),
         _coverages(results),
@@ -227,7 +227,7 @@ def main() -> None:
     """Write the page and the figure."""
     results = Results(HERE)
     (DOCS / "images" / "uci.png").write_bytes(figure(results))
-    (DOCS / "uci.md").write_text(page(results))
+    (DOCS / "evidence" / "uci.md").write_text(page(results))
     print(page(results))
 
 

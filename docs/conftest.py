@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+collect_ignore = ["conf.py", "_extensions"]  # of the site, for which Sphinx need not be there
 _COMMAND = [sys.executable, "-c", "from onepass.cli.main import main; main()"]
 
 

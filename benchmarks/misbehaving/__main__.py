@@ -5,8 +5,8 @@
 
 FOLDER has the regression sets in ``uci`` and the streams in ``streams``; without it the sections that need it measure
 what comes with the libraries. ``--plain`` leaves our settings out, to see what they are worth; ``--quick`` takes a few
-rows, to see that everything runs. ``--write`` writes docs/misbehaving-results.md and the picture of
-docs/misbehaving.md; ``--peers`` measures others again, in a few minutes.
+rows, to see that everything runs. ``--write`` writes docs/evidence/misbehaving.md and the picture of
+docs/tutorials/drift-and-outliers.md; ``--peers`` measures others again, in a few minutes.
 """
 
 import argparse
@@ -23,8 +23,8 @@ from benchmarks.trust import explanation
 
 __all__ = ["SECTIONS", "Section", "page"]
 
-PAGE = Path(__file__).parents[2] / "docs" / "misbehaving-results.md"
-PICTURE = PAGE.parent / "images" / "misbehaving.png"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "misbehaving.md"
+PICTURE = PAGE.parents[1] / "images" / "misbehaving.png"
 INTRODUCTION = f"""\
 # Streams that misbehave: all figures
 

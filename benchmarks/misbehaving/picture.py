@@ -1,4 +1,4 @@
-"""The picture of docs/misbehaving.md: a sensor that spikes and jumps, and what two models make of it.
+"""The picture of docs/tutorials/drift-and-outliers.md: a sensor that spikes and jumps, and what two models make of it.
 
 A reading follows a daily cycle and has noise; three times it spikes, once its level jumps, later the cycle itself grows
 slowly. A plain model and one with our settings predict every reading before they learn it.

@@ -1,6 +1,6 @@
-"""Every table that ships inside scikit-learn, River, statsmodels and vega_datasets, written to docs/shipped-tables.md.
+"""Every table that ships inside scikit-learn, River, statsmodels and vega_datasets.
 
-    python -m benchmarks.shipped            # all of them
+    python -m benchmarks.shipped            # all of them, written to docs/evidence/shipped-tables.md
     python -m benchmarks.shipped cars iris  # some, printed only
 
 Ours is `onepass fit` and `onepass evaluate` with every default: nothing is said but the target, and whether it is a
@@ -18,7 +18,7 @@ from benchmarks.shipped.peers import BOOSTING, LINEAR
 from benchmarks.shipped.scores import SPLITS, Result, score
 from onepass.evaluation.prequential import OURS
 
-PAGE = Path(__file__).parents[2] / "docs" / "shipped-tables.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "shipped-tables.md"
 _LEARNERS = (OURS, LINEAR, BOOSTING)
 _CLOSE = 0.02  # losses that differ by less than this share are as good as each other
 

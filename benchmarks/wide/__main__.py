@@ -5,7 +5,7 @@
 FOLDER has MNIST's four files in ``mnist`` and regression sets with published splits in ``uci``; without it the parts
 measure what comes with scikit-learn or is made up. ``--only`` measures these parts alone, ``--quick`` takes a few rows,
 to see that everything runs. ``--write`` keeps what was found in benchmarks/wide.json beside what other parts have left
-there, and writes docs/wide-layers-results.md; ``--page`` writes the page anew and measures nothing.
+there, and writes docs/evidence/wide-layers.md; ``--page`` writes the page anew and measures nothing.
 """
 
 import argparse
@@ -24,12 +24,12 @@ from benchmarks.wide.study import Findings, Study, figure_lines, read, table_lin
 __all__ = ["PARTS", "Part", "page"]
 
 STORED = Path(__file__).parents[1] / "wide.json"
-PAGE = Path(__file__).parents[2] / "docs" / "wide-layers-results.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "wide-layers.md"
 INTRODUCTION = """\
 # Wide layers, measured
 
 Written by `python -m benchmarks.wide --data FOLDER --write`, which measures every figure anew; what it is about is in
-[wide layers](wide-layers.md). Everything is one pass with one thread and the library's defaults, unless a part says
+[wide layers](../explanation/wide-layers.md). Everything is one pass with one thread and the library's defaults, unless a part says
 otherwise. Speeds are rows per second of the processor's time, on a virtual machine with two cores (AVX-512) that other
 work shared. Targets are compared as precisely as they are written.
 """
@@ -76,8 +76,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", type=_names, default=list(PARTS), metavar="PARTS", help=f"some of {','.join(PARTS)}")
     parser.add_argument("--quick", action="store_true", help="take a few rows only")
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--write", action="store_true", help=f"keep what was found, and write docs/{PAGE.name}")
-    what.add_argument("--page", action="store_true", help=f"write docs/{PAGE.name} and measure nothing")
+    what.add_argument("--write", action="store_true", help=f"keep what was found, and write docs/evidence/{PAGE.name}")
+    what.add_argument("--page", action="store_true", help=f"write docs/evidence/{PAGE.name} and measure nothing")
     options = parser.parse_args()
     if options.write and (options.data is None or options.quick):
         parser.error("--write needs --data FOLDER and all rows")

@@ -12,7 +12,7 @@ import onepass
 
 pytestmark = pytest.mark.slow
 
-DOCS = Path(__file__).parents[2] / "docs" / "distributed.md"
+DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "spark-and-ray.md"
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(8000, 3))
 Y = (X @ [1.0, -1.0, 0.5] + RNG.logistic(size=8000) > 0).astype(float)

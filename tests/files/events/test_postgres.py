@@ -439,4 +439,4 @@ except ImportError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "events in PostgreSQL need psycopg: pip install 'onepass[postgres]'\n"
+    assert done.stdout == "an event store in PostgreSQL needs psycopg: pip install 'onepass[postgres]'\n"

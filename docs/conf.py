@@ -1,0 +1,78 @@
+"""How Sphinx builds the site: `make docs` writes it to build/site, and needs no network."""
+
+import sys
+from pathlib import Path
+
+from onepass import __version__
+
+sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
+
+project = "onepass"
+author = "the onepass developers"
+copyright = author
+release = version = __version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "click_help",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+    "http_api",
+    "mathml",
+    "own_members",
+]
+exclude_patterns = ["_extensions", "_templates", "conftest.py"]
+templates_path = ["_templates"]
+language = "en"
+nitpicky = False
+default_role = "py:obj"
+
+# Pages
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "amsmath"]
+myst_heading_anchors = 4
+myst_dmath_double_inline = True
+html_math_renderer = "mathml"
+
+# API
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+autosummary_generate = True
+autosummary_imported_members = True
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+numpydoc_xref_param_type = False
+
+# Figures, each made by the example that is shown with it
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples/gallery",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/plot_",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 1e9,
+    "write_computation_times": False,
+    "within_subsection_order": "FileNameSortKey",
+    "remove_config_comments": True,
+    "plot_gallery": "True",
+}
+
+# Looks
+html_theme = "furo"
+html_title = f"onepass {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sphinx = False
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#0b5394", "color-brand-content": "#0b5394"},
+    "dark_css_variables": {"color-brand-primary": "#7fb8ea", "color-brand-content": "#7fb8ea"},
+}
+pygments_style, pygments_dark_style = "friendly", "native"
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+suppress_warnings = ["config.cache"]

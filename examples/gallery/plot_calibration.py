@@ -1,0 +1,44 @@
+"""
+Are the probabilities right?
+============================
+
+Every row is predicted before it is learned, so each is a test row. Of the rows that got a probability of about 0.8,
+some 80 % should be ones; of the 90 % intervals about 90 % should hold their target.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from onepass import BayesianPerceptronClassifier, BayesianPerceptronRegressor
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(20_000, 8))
+weights = rng.normal(size=8)
+labels = (X @ weights + rng.logistic(size=len(X)) > 0).astype(int)
+numbers = X @ weights + rng.normal(size=len(X))
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(8.0, 3.6), layout="constrained")
+
+# %%
+# Labels: mean prediction against the share of ones, in ten bins.
+
+rows = BayesianPerceptronClassifier().predict_then_learn(X, labels)
+probability = rows.mean[:, 1] if rows.mean.ndim == 2 else rows.mean
+bins = np.clip((10 * probability).astype(int), 0, 9)
+left.plot([0, 1], [0, 1], color="0.6", lw=1)
+left.plot(
+    [probability[bins == one].mean() for one in range(10)], [labels[bins == one].mean() for one in range(10)], "o-"
+)
+left.set(title="labels", xlabel="predicted probability", ylabel="share of ones")
+
+# %%
+# Numbers: the level of an interval against the share of targets inside it.
+
+scored = BayesianPerceptronRegressor().predict_then_learn(X, numbers)
+z = np.abs(numbers - scored.mean) / np.sqrt(scored.var + scored.noise_var)
+levels = np.linspace(0.05, 0.99, 20)
+half_widths = np.quantile(np.abs(rng.normal(size=200_000)), levels)
+right.plot([0, 1], [0, 1], color="0.6", lw=1)
+right.plot(levels, [(z[1:] < width).mean() for width in half_widths], "o-")
+right.set(title="numbers", xlabel="level of the interval", ylabel="share of targets inside")
+plt.show()

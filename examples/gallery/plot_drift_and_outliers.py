@@ -1,0 +1,34 @@
+"""
+A sensor that spikes and jumps
+==============================
+
+Every reading is predicted before it is learned. The plain model believes all readings alike; ``outliers`` and
+``drift="auto"`` have the other one doubt single spikes, believe a jump after a few readings, and follow slow changes.
+"""
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from onepass import BayesianPerceptron
+
+rng = np.random.default_rng(1)
+time = np.arange(400)
+phase = 2.0 * np.pi * time / 60.0
+y = np.sin(phase) + 5.0 * (time >= 220) + 0.25 * rng.normal(size=400)
+y[[60, 110, 160]] += [8.0, -7.0, 10.0]
+X = np.column_stack([np.sin(phase), np.cos(phase)])
+
+figure, axes = plt.subplots(2, 1, figsize=(9.0, 4.6), sharex=True, sharey=True, layout="constrained")
+settings: tuple[dict[str, Any], ...] = ({}, {"outliers": 0.05, "drift": "auto"})
+for axis, options, title in zip(axes, settings, ("plain", 'outliers=0.05, drift="auto"'), strict=True):
+    model = BayesianPerceptron(2, "linear", cov=[25.0, 4.0, 4.0], noise="learn", **options)
+    seen = model.predict_then_learn(X, y)
+    half_width = 1.96 * np.sqrt(seen.var + seen.noise_var)
+    axis.fill_between(time, seen.mean - half_width, seen.mean + half_width, color="C0", alpha=0.25, lw=0)
+    axis.plot(time, seen.mean, color="C0", lw=1)
+    axis.plot(time, y, ".", color="black", ms=3)
+    axis.set(title=title, ylim=(-9, 12), ylabel="reading")
+axes[1].set_xlabel("time")
+plt.show()

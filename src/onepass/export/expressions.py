@@ -8,6 +8,7 @@ modules that write files know these operations and nothing of models; those that
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -144,6 +145,8 @@ def _as_expression(value: Any) -> Expression:
 
 def _elementwise(op: str, *given: Any) -> Expression:
     args = tuple(map(_as_expression, given))
+    if op == "where" and args[0].op == "constant" and args[0].value.ndim == 0:
+        return args[1] if args[0].value else args[2]
     width = max(arg.width for arg in args)
     if any(arg.width not in (1, width) for arg in args):
         raise ValueError(f"{op} of rows of {' and '.join(str(arg.width) for arg in args)} numbers")
@@ -304,8 +307,10 @@ def loop(
     step: Callable[..., tuple[Any, ...]], start: Sequence[Any], tables: Sequence[FloatArray] = (), count: int = 0
 ) -> tuple[Expression, ...]:
     """What is left of ``start`` after ``step(*numbers, *entries)`` for all entries of the tables, or ``count`` times."""
-    carried = tuple(Expression("argument", (), 1, None, "") for _ in start)
-    entries = tuple(Expression("argument", (), 1, None, "") for _ in tables)
+    names = [name for name, own in signature(step).parameters.items() if own.kind is not own.VAR_POSITIONAL]
+    names += ["value"] * (len(start) + len(tables) - len(names))
+    carried = tuple(Expression("argument", (), 1, None, name) for name in names[: len(start)])
+    entries = tuple(Expression("argument", (), 1, None, name) for name in names[len(start) :])
     results = tuple(map(_as_expression, step(*carried, *entries)))
     whole = Loop(len(tables[0]) if tables else count, tuple(tables), entries, carried, results)
     args = tuple(map(_as_expression, start))

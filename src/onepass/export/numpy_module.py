@@ -42,7 +42,9 @@ class _PythonPrinter(Printer):
         return repr(value)
 
     def leaf(self, node: Expression, index: str) -> str:
-        return node.name if node.op in ("input", "argument") else self._tables.name_of(node)
+        if node.op in ("input", "argument"):
+            return node.name
+        return repr(float(node.value)) if node.value.ndim == 0 else self._tables.name_of(node)
 
     def function(self, node: Expression, texts: list[str]) -> str:
         if node.op in _NAMES:
@@ -60,14 +62,15 @@ class _PythonPrinter(Printer):
         if node.op == "part":
             return f"({texts[0]})[:, {node.value} : {node.value + node.width}]"
         assert node.op == "concat", node.op
-        parts = [f"np.ones((len(x), 1)) * {text}" if _is_constant(arg) else text for text, arg in _zip(texts, node)]
+        parts = [_repeated(arg, text) if _is_constant(arg) else text for text, arg in zip(texts, node.args, strict=True)]
         return f"np.hstack([{', '.join(parts)}])"
 
-    def item(self, several: str, k: int, index: str) -> str:
-        return f"{several}[{k}]"
+    def item(self, several: Expression, k: int, index: str) -> str:
+        return f"{self.names[id(several)]}[{k}]"
 
     def declare(self, node: Expression, name: str) -> None:
-        self.line(f"{name} = {self.text(node)}")
+        text = self.text(node)
+        self.line(f"{name} = {text[1:-1] if node.op == 'matmul' else text}")
 
     def write_loop(self, node: Expression, carried: list[str], entries: list[str]) -> None:
         starts = [self.text(arg) for arg in node.args]
@@ -82,8 +85,12 @@ class _PythonPrinter(Printer):
         self._indent -= 1
 
 
-def _zip(texts: list[str], node: Expression) -> Any:
-    return zip(texts, node.args, strict=True)
+def _repeated(node: Expression, text: str) -> str:
+    """A constant as the same numbers in every row."""
+    values = set(np.ravel(node.value).tolist())
+    if values <= {0.0, 1.0} and len(values) == 1:
+        return f"np.{'ones' if values == {1.0} else 'zeros'}((len(x), {node.width}))"
+    return f"np.tile({text}, (len(x), 1))"
 
 
 def _is_constant(node: Expression) -> bool:

@@ -25,6 +25,7 @@ class Printer(ABC):
     def __init__(self, taken: Sequence[str] = ()) -> None:
         self.lines: list[str] = []
         self.names: dict[int, str] = {}
+        self._loops: dict[int, list[str]] = {}  # names of the numbers that loops have left
         self._taken = set(taken)
         self._indent = 1
         self._kept: list[Expression] = []  # so that no other expression gets the identity of one that is named
@@ -49,9 +50,13 @@ class Printer(ABC):
     def write_loop(self, node: Expression, carried: list[str], entries: list[str]) -> None:
         """Write a loop, whose numbers have these names."""
 
-    def item(self, several: str, k: int, index: str) -> str:
-        """One of the results of a function."""
-        raise NotImplementedError
+    @abstractmethod
+    def item(self, several: Expression, k: int, index: str) -> str:
+        """One of the results of a function that was called."""
+
+    def must_name(self, node: Expression) -> tuple[Expression, ...]:
+        """Those arguments of an expression that have to have a name."""
+        return ()
 
     def reference(self, name: str, node: Expression, index: str) -> str:
         """What was computed before."""
@@ -63,12 +68,10 @@ class Printer(ABC):
 
     def fresh(self, wanted: str) -> str:
         """A name that nothing else has."""
-        name, k = wanted or "t", 1 if wanted else 0
-        while name in self._taken or not wanted:
+        name, k = wanted or "t1", 1
+        while name in self._taken:
             k += 1
-            name = f"{wanted or 't'}{k}" if not wanted else f"{wanted}_{k}"
-            if name not in self._taken:
-                break
+            name = f"{wanted}_{k}" if wanted else f"t{k}"
         self._taken.add(name)
         return name
 
@@ -78,17 +81,16 @@ class Printer(ABC):
         self._kept += order
         uses = Counter(id(arg) for node in order for arg in node.args)
         needed = {id(arg) for node in order if node.op == "loop" for arg in outer_parts(node.value)}
+        needed |= {id(arg) for node in order for arg in self.must_name(node)}
         self._define_each(order, uses + Counter(id(one) for one in results), needed)
 
     def _define_each(self, order: Sequence[Expression], uses: Counter[int], needed: set[int]) -> None:
         for node in order:
-            if node.op in _LEAVES or node.op == "item" or id(node) in self.names:
+            if node.op in (*_LEAVES, "item", "part") or id(node) in self.names or id(node) in self._loops:
                 continue
             if node.op == "loop":
                 self._define_loop(node)
-            elif self.is_named(node) or uses[id(node)] > 1 or id(node) in needed:
-                self._name(node)
-            elif len(self.text(node)) > _LONGEST:
+            elif self.is_named(node) or uses[id(node)] > 1 or id(node) in needed or len(self.text(node)) > _LONGEST:
                 self._name(node)
 
     def is_named(self, node: Expression) -> bool:
@@ -102,10 +104,10 @@ class Printer(ABC):
 
     def _define_loop(self, node: Expression) -> None:
         body: Loop = node.value
-        carried = [self.fresh("s") for _ in body.carried]
-        entries = [self.fresh(own) for own in _entry_names(len(body.entries))]
+        carried = [self.fresh(one.name or "value") for one in body.carried]
+        entries = [self.fresh(one.name) for one in body.entries]
         self.write_loop(node, carried, entries)
-        self.names[id(node)] = "\0".join(carried)
+        self._loops[id(node)] = carried
 
     def loop_body(self, body: Loop, carried: list[str], entries: list[str]) -> list[str]:
         """Write what happens in a step of a loop; returns what the numbers become."""
@@ -136,8 +138,9 @@ class Printer(ABC):
             return self.leaf(node, index), _ATOM
         if node.op == "item":
             several = node.args[0]
-            name = self.names[id(several)]
-            return (name.split("\0")[node.value] if several.op == "loop" else self.item(name, node.value, index)), _ATOM
+            if several.op == "loop":
+                return self._loops[id(several)][node.value], _ATOM
+            return self.item(several, node.value, index), _ATOM
         if node.op == "neg":
             text, binds = self._written(node.args[0], index)
             return "-" + (text if binds >= _ATOM else f"({text})"), _NEGATION
@@ -148,10 +151,6 @@ class Printer(ABC):
             right = right if right_binds > own and not right.startswith("-") else f"({right})"
             return f"{left} {node.op} {right}", own
         return self.function(node, [self.text(arg, index) for arg in node.args]), _ATOM
-
-
-def _entry_names(count: int) -> list[str]:
-    return {0: [], 1: ["node"], 2: ["node", "weight"]}.get(count, [f"entry_{k}" for k in range(count)])
 
 
 def functions_of(results: Sequence[Expression]) -> list[Function]:

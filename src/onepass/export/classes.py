@@ -39,6 +39,7 @@ _SWEEPS, _NEWTON_STEPS = 10, 4  # as the engine has them
 _GRID = 64  # nodes of the largest value
 _ATOMS = np.linspace(-5.6, 5.6, 16)  # of a narrow logit, in standard deviations
 _ATOM_WEIGHTS = np.exp(-0.5 * _ATOMS**2) / np.exp(-0.5 * _ATOMS**2).sum()
+_FAINT = 1e-30  # a probability below which nothing is told apart
 _WIDE = 1.0  # the variance from which on the mixture serves
 # A Gumbel variable plus a standard normal one as a mixture of Gaussians: those of `onepass.engine.gumbel`.
 _WEIGHTS = np.array(
@@ -147,17 +148,17 @@ def class_odds(
     rows = [concat([_entry(covs, j, k) for k in range(n)]) for j in range(n)]
     p = _two_classes(means, covs) if n == 2 else _probabilities(means, covs, rows)
     p = p.called("probabilities")
-    others = [row_sum(concat([part(p, k, k + 1) for k in range(n) if k != j])) for j in range(n)]
+    others = [maximum(row_sum(concat([part(p, k, k + 1) for k in range(n) if k != j])), _FAINT) for j in range(n)]
     odds_vars = []
     for j, rest in enumerate(others):
-        gap = concat([part(p, k, k + 1) if k != j else -rest for k in range(n)])
+        gap = concat([part(p, k, k + 1) / rest if k != j else constant([-1.0]) for k in range(n)])
         if _is_diagonal(covs):
             total = row_sum(gap * gap * concat([covs[k, k] for k in range(n)]))
         else:
             total = row_sum(concat([part(gap, k, k + 1) * row_sum(own * gap) for k, own in enumerate(rows)]))
-        odds_vars.append(maximum(total / (rest * rest), 0.0))
+        odds_vars.append(maximum(total, 0.0))
     odds_var = concat(odds_vars).called("odds_var")
-    wanted = log(maximum(p, 1e-300)) - log(maximum(concat(others), 1e-300))
+    wanted = log(maximum(p, _FAINT)) - log(concat(others))
     return p, call(_ODDS_CENTRE, wanted, odds_var)[0], odds_var
 
 

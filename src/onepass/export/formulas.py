@@ -375,6 +375,7 @@ def sigmoid_function() -> Function:
 
 def log_odds(mean: Expression, var: Expression) -> tuple[Expression, Expression]:
     """Log odds of a label whose logit is uncertain, and their derivative in its mean."""
-    won, _, slope = call(sigmoid_function(), mean, var)
-    lost = call(sigmoid_function(), -mean, var)[0]
+    low, _, slope = call(sigmoid_function(), -absolute(mean), var)
+    right = above(mean, 0.0)
+    won, lost = where(right, 1.0 - low, low), where(right, low, 1.0 - low)
     return log(won) - log(lost), slope / (won * lost)

@@ -7,7 +7,7 @@ import numpy as np
 
 from onepass._validation import one_of
 from onepass.export.classes import fitted_erfc
-from onepass.export.expressions import Expression, walk
+from onepass.export.expressions import Expression, Loop, walk
 from onepass.export.programs import NotExportableError, Program
 
 __all__ = ["onnx_bytes"]
@@ -125,6 +125,10 @@ class _Writer:
         if key not in self.names:
             body = node.value
             numbers = [self.names[id(arg)] for arg in node.args]
+            terms = _terms(body)
+            if terms is not None:
+                self.names[key] = "\0".join(self._summed(body, terms, numbers))
+                return self.names[key].split("\0")
             for step in range(body.count):
                 given = {id(one): name for one, name in zip(body.carried, numbers, strict=True)}
                 entries = zip(body.entries, body.tables, strict=True)
@@ -132,6 +136,20 @@ class _Writer:
                 numbers = self._written_out(body.results, given, outer=self.names)
             self.names[key] = "\0".join(numbers)
         return self.names[key].split("\0")
+
+    def _summed(self, body: Loop, terms: list[tuple[str, Expression]], starts: list[str]) -> list[str]:
+        """A loop that only adds up, or looks for the largest: all steps at once, along an axis before the others."""
+        entries = zip(body.entries, body.tables, strict=True)
+        given = {id(one): self._tensor(np.reshape(table, (-1, 1, 1))) for one, table in entries}
+        values = self._written_out([term for _, term in terms], given, outer=self.names)
+        found = []
+        for (op, _), value, start in zip(terms, values, starts, strict=True):
+            if op == "+":
+                whole = self._add("ReduceSum", [value, self._integers([0])], keepdims=0)
+            else:
+                whole = self._add("ReduceMax", [value], axes=[0], keepdims=0)
+            found.append(self._add(_OPERATIONS[op], [start, whole]))
+        return found
 
     def _written_out(
         self, results: Sequence[Expression], given: dict[int, str], outer: dict[int, str] | None = None
@@ -224,6 +242,19 @@ class _Writer:
         if key not in self.tensors:
             self.tensors[key] = numpy_helper.from_array(np.ascontiguousarray(array), f"c{len(self.tensors) + 1}")
         return str(self.tensors[key].name)
+
+
+def _terms(body: Loop) -> list[tuple[str, Expression]] | None:
+    """What each step adds to the numbers of a loop, or compares them with; None if a step depends on the one before."""
+    carried = {id(one) for one in body.carried}
+    found = []
+    for one, result in zip(body.carried, body.results, strict=True):
+        if not body.tables or result.op not in ("+", "max") or result.args[0] is not one:
+            return None
+        if any(id(node) in carried for node in walk([result.args[1]])):
+            return None
+        found.append((result.op, result.args[1]))
+    return found
 
 
 def _properties(program: Program) -> dict[str, str]:

@@ -21,6 +21,7 @@ from tests.service.running import Running, crashed_copy, outcome, regressor
 MODEL = regressor()
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # to make a failure shorter takes minutes
 COUNTERPART = {"predict": "label", "label": "predict"}
+RIVALS = {"predict": ("learn",), "label": ("learn",), "learn": ("predict", "label")}
 
 
 class TenLines:
@@ -36,6 +37,9 @@ class TenLines:
         if (kind, id) in self.asked:
             earlier = self.asked[kind, id]
             return 410 if earlier is None else "again" if earlier == given else 422
+        for rival in ((one, id) for one in RIVALS[kind] if (one, id) in self.asked):
+            if self.asked[rival] is None or rival not in self.expired:
+                return 410 if self.asked[rival] is None else 422
         other = COUNTERPART.get(kind, ""), id
         if other in self.expired or self.asked.get(other, "") is None:
             return 410

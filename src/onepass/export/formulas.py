@@ -29,8 +29,8 @@ from onepass.engine.moments import SCALES, WEIGHTS
 from onepass.export.expressions import (
     Expression,
     Function,
-    absolute,
     above,
+    absolute,
     call,
     constant,
     erfc,

@@ -20,9 +20,7 @@ from onepass.export.expressions import (
     Expression,
     concat,
     constant,
-    exp,
     is_nan,
-    log,
     maximum,
     row,
     row_sum,
@@ -35,7 +33,6 @@ from onepass.export.programs import Input, Learning, NotExportableError, Program
 from onepass.likelihoods import Bernoulli, Gaussian
 from onepass.likelihoods.mixtures import KNOWN, likely_weights
 from onepass.models.ensemble import BayesianCommittee, Ensemble
-from onepass.models.network import BayesianNetwork
 from onepass.models.perceptron import BayesianPerceptron
 
 __all__ = ["Classes", "Numbers", "estimator_inputs", "estimator_program", "model_program", "predicted", "shown_parts"]
@@ -255,7 +252,10 @@ def _classes(estimator: Any, z: Expression, z_var: Expression | None) -> Classes
     if not estimator._binary:
         return Classes(mean / row_sum(mean), sqrt(var), limits, learning)
     # Each side by the link itself, which keeps its digits in its own tail.
-    sides = [_mixed(weights, [activation_moments(link, sign * p.pre_mean, p.pre_var)[0] for p in parts]) for sign in (-1.0, 1.0)]
+    sides = [
+        _mixed(weights, [activation_moments(link, sign * p.pre_mean, p.pre_var)[0] for p in parts])
+        for sign in (-1.0, 1.0)
+    ]
     both = concat([maximum(side, 1e-300) for side in sides]).called("sides")
     return Classes(both / row_sum(both), concat([sqrt(var), sqrt(var)]), limits, learning)
 
@@ -300,7 +300,9 @@ def _learning_of(model: BayesianPerceptron, z: Expression, centre: float = 0.0, 
         return _DRIFTS
     rule = _rule(model)
     if rule is None:
-        return "the step is written for linear outputs with Gaussian noise and for labels around sigmoid, probit or step"
+        return (
+            "the step is written for linear outputs with Gaussian noise and for labels around sigmoid, probit or step"
+        )
     mean, root = (np.asarray(own, dtype=np.float64) for own in (belief.mean, belief.to_root()))
     noise = (float(progress.noise), float(progress.noise_weight), float(progress.noise_window))
     return Learning(rule, perceptron_row(model, z), mean, root, centre, scale, False, *noise)

@@ -6,6 +6,7 @@ predictions still wait for their labels.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from errno import EAGAIN
 from itertools import groupby, islice
 from typing import Any
 
@@ -135,6 +136,8 @@ class Journal:
     def append(self, kind: str, key: str, payload: Mapping[str, Any], blob: bytes = b"") -> Event:
         """Write an event; it counts once its transaction has ended."""
         event = self.store.append(self.stream, kind, key, payload, blob)
+        if self.last and event.number != self.last + 1:  # the model does not know what others have written
+            raise EventStoreError(EAGAIN, f"another process writes events of {self.name!r}", self.store.address)
         self.last = event.number
         return event
 

@@ -36,6 +36,7 @@ from onepass.service.wire import (
     PredictRequest,
     RewardRequest,
 )
+from onepass.tables.columns.wording import listed
 
 __all__ = [
     "Call",
@@ -112,6 +113,33 @@ def earlier_answer(event: Event, request: str, learner: Learner) -> Any:
     return event.payload["answer"]
 
 
+def check_free(desk: Desk, key: str, *kinds: str) -> None:
+    """Refuse an id that another kind of request has used: a row that is learned and labelled would count twice.
+
+    What has expired is no longer in the way: its row may be learned under the same id.
+    """
+    for kind in kinds:
+        event = desk.find(kind, key)
+        if event is None:
+            continue
+        _check_kept(event)
+        if not event.erased:
+            raise ProblemError(
+                422,
+                "id used before",
+                f"the id {key!r} belongs to a {_WORDS[kind]}, event {event.number}; {_REMEDIES[kind]}",
+                field="id",
+            )
+
+
+_WORDS = {"prediction": "prediction", "label": "label", "learn": "row that was learned"}
+_REMEDIES = {
+    "prediction": "tell its target as a label",
+    "label": "send the row as a prediction with this id, which is learned at once",
+    "learn": "one observation is learned once: take another id for another one",
+}
+
+
 def _check_kept(event: Event) -> None:
     if event.forgotten:
         raise ProblemError(410, "content deleted", f"what was kept under the id {event.key!r} was deleted", field="id")
@@ -150,6 +178,7 @@ class Predict(RowOperation):
         event = desk.find("prediction", self.id)
         if event is not None:
             return msgspec.convert(earlier_answer(event, request, desk.learner), Prediction)
+        check_free(desk, self.id, "learn")
         label = desk.find("label", self.id)
         answer = Prediction(desk.learner.version, self.id, **self.answer)
         payload: dict[str, Any] = {"request": request}
@@ -194,6 +223,7 @@ class Learn(RowOperation):
         event = desk.find("learn", self.id)
         if event is not None:
             return msgspec.convert(earlier_answer(event, request, desk.learner), Learned)
+        check_free(desk, self.id, "prediction", "label")
         answer = Learned(self.id, "learned", desk.next_number(), desk.n_seen(1))
         payload = {"y": self.given_y, "request": request, "answer": msgspec.to_builtins(answer)}
         assert self.rows is not None
@@ -218,6 +248,14 @@ class LearnRows(Operation):
             assert y is not None
         else:
             records = self.rows.records
+            named = next((i for i, one in enumerate(records) if one.get("id") is not None), None)
+            if named is not None:
+                raise ProblemError(
+                    422,
+                    "bad value",
+                    "rows of a batch have no ids: they are one request, whose id is the parameter ?id= of the address",
+                    field=f"rows[{named}].id",
+                )
             numbers, bad = model.read([one["x"] for one in records], [one.get("key") for one in records])
             y, bad_targets = model.read_targets([one.get("y") for one in records])
             raise_first({**bad_targets, **bad})
@@ -262,6 +300,7 @@ class Label(Operation):
         event = desk.find("label", self.id)
         if event is not None:
             return msgspec.convert(earlier_answer(event, request, desk.learner), Learned)
+        check_free(desk, self.id, "learn")
         prediction = desk.find("prediction", self.id)
         if prediction is not None and not prediction.blob:
             raise ProblemError(
@@ -369,6 +408,11 @@ class Shadow(Operation):
         champion = desk.learner.champion
         if not isinstance(champion, RowModel):
             raise not_for(champion.kind, "a shadow")
+        if desk.learner.candidate is not None:
+            raise ProblemError(409, "shadow taken", "there is a candidate already: promote it, or delete it first")
+        candidate = _served(self.content)
+        if isinstance(candidate, RowModel) and (differs := _difference(champion, candidate)):
+            raise ProblemError(422, "another shape", f"the candidate must answer the same requests: {differs}")
         event = desk.write("shadow", own_key("shadow", desk.next_number()), {}, self.content)
         return {"version": event.number}
 
@@ -452,6 +496,17 @@ def _bandit_of(desk: Desk) -> BanditModel:
     if not isinstance(desk.learner.champion, BanditModel):
         raise not_for(desk.learner.champion.kind, "deciding")
     return desk.learner.champion
+
+
+def _difference(champion: RowModel, candidate: RowModel) -> str:
+    """What a candidate takes or gives that the model does not, in words; empty if there is nothing."""
+    columns = [{column["name"] for column in one.schema()["columns"]} for one in (champion, candidate)]
+    if columns[0] != columns[1]:
+        return f"its columns are {listed(sorted(columns[1]), 10)}, and the model's {listed(sorted(columns[0]), 10)}"
+    if champion.task != candidate.task or set(champion.labels) != set(candidate.labels):
+        theirs, ours = (listed(one.labels, 10) or one.task for one in (candidate, champion))
+        return f"it predicts {theirs}, and the model {ours}"
+    return ""
 
 
 def _check_candidate(desk: Desk) -> None:

@@ -12,7 +12,7 @@ from onepass.files.lock import locked
 from onepass.service.declared import model_content
 from onepass.service.errors import ProblemError
 from onepass.service.host import HostedModel
-from onepass.service.journal import Journal, own_key
+from onepass.service.journal import Journal, own_key, stream_of
 from onepass.service.operations import digest
 from onepass.service.settings import ServiceSettings
 from onepass.service.wire import Declared
@@ -23,7 +23,7 @@ __all__ = ["EVENTS", "ServiceState", "open_store"]
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 EVENTS = "events.sqlite"
-_FOLLOWING = 1.0  # seconds between two looks of a replica where nobody tells it
+_FOLLOWING = 1.0  # seconds between two looks at a store that others use, too
 
 
 def open_store(settings: ServiceSettings) -> EventLog:
@@ -62,12 +62,14 @@ class ServiceState:
         with ExitStack() as opened:  # closed again if anything is wrong with the folder
             opened.enter_context(locked(settings.data / "service"))
             self._names = opened.enter_context(open_store(settings))
-            if settings.events is not None and not settings.follow:
+            if self._is_shared_learner:
                 opened.enter_context(self._names.only_writer("service"))
             self._replaying = set(Journal.names(self._names))
             self._closing = opened.pop_all()
         self._recoveries = [asyncio.create_task(self._recover(name)) for name in sorted(self._replaying)]
         self._tasks = [asyncio.create_task(self._note_ready())]
+        if self._is_shared_learner:
+            self._tasks.append(asyncio.create_task(self._keep_lock()))
         if settings.follow:
             self._tasks.append(asyncio.create_task(self._follow_all()))
 
@@ -94,6 +96,8 @@ class ServiceState:
         assert self._loop is not None
         with ExitStack() as opened:
             store = opened.enter_context(open_store(self.settings))
+            if self._is_shared_learner:  # the lock of the connection that writes: it can't be lost and written on
+                opened.enter_context(store.only_writer(stream_of(name)))
             model = HostedModel(name, store, self.settings, self._loop)
             opened.pop_all()  # from here on it is the writer's
             return model
@@ -101,6 +105,17 @@ class ServiceState:
     async def _note_ready(self) -> None:
         await asyncio.gather(*map(asyncio.shield, self._recoveries))
         self._is_ready = True
+
+    @property
+    def _is_shared_learner(self) -> bool:
+        """Whether others can get at the events that this service writes."""
+        return self.settings.events is not None and not self.settings.follow
+
+    async def _keep_lock(self) -> None:
+        """Take the lock again that a lost connection has taken along: a look at the store connects again."""
+        while True:
+            await asyncio.sleep(_FOLLOWING)
+            await self._looked(self._names.last, "service")
 
     async def _follow_all(self) -> None:
         """Keep up with a learner elsewhere: with each of its models, those to come, and those that it deletes."""
@@ -132,7 +147,7 @@ class ServiceState:
         try:
             return await asyncio.to_thread(look, *arguments)
         except (EventStoreError, ProblemError) as error:
-            _log.warning("can't follow the learner at present: %s", error)
+            _log.warning("the event store can't be used at present: %s", error)
             return None
 
     # Models.

@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BUILT := $(VENV)/.built
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
+WHEEL = $(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check -c build/constraints.txt
+SMOKE = cd dist && env -i HOME="$$HOME" PATH="$(CURDIR)/$(VENV)-wheel/bin" python ../scripts/smoke.py
 RESOLVE := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header \
     --upgrade --quiet
 
@@ -66,21 +68,24 @@ bench: $(BUILT) $(VENV)/.bench  ## time the engine, compare with others, and mea
 	$(BIN)/python -m benchmarks.misbehaving
 	$(BIN)/python -m benchmarks.wide
 	$(BIN)/python -m benchmarks.river
+	$(BIN)/python -m benchmarks.service
 
 wheel: $(BUILT)  ## build wheel and sdist into dist/, and try the wheel in an empty environment without a compiler
 	rm -rf dist
 	$(BIN)/python -m build --quiet --no-isolation
 	$(PYTHON) -m venv --clear $(VENV)-wheel
 	grep == requirements.lock | grep -v '^ ' | tr -d '\\' > build/constraints.txt
-	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check -c build/constraints.txt dist/*.whl
-	cd dist && env -i HOME="$$HOME" PATH="$(CURDIR)/$(VENV)-wheel/bin" python ../scripts/smoke.py
+	$(WHEEL) "$$(echo dist/*.whl)"
+	$(SMOKE) core
+	$(WHEEL) "$$(echo dist/*.whl)[serve,client,plots]"
+	$(SMOKE) readme commands
 
 format: $(READY)  ## mend what the linter can mend by itself
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 lock:  ## resolve the dependencies anew into requirements.lock (needs uv)
-	uv pip compile pyproject.toml --extra dev --extra river --extra dask --extra serve --extra postgres $(RESOLVE) -o requirements.lock
+	uv pip compile pyproject.toml --extra dev $(RESOLVE) -o requirements.lock
 	uv pip compile pyproject.toml --extra bench $(RESOLVE) -c requirements.lock -o requirements-bench.lock
 	uv pip compile pyproject.toml --extra docs $(RESOLVE) -c requirements.lock -o requirements-docs.lock
 	echo ziglang | uv pip compile - $(RESOLVE) -o requirements-compiler.lock

@@ -1,13 +1,14 @@
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[1] / "examples"
-EXAMPLES = sorted(FOLDER.glob("*.py"))
-DRAWINGS = sorted((FOLDER / "gallery").glob("*.py"))
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+DRAWINGS = sorted((ROOT / "examples" / "gallery").glob("*.py"))
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
@@ -23,3 +24,11 @@ def test_the_figure_of_the_gallery_is_drawn(example: Path) -> None:
     off_screen = {**os.environ, "MPLBACKEND": "agg"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=off_screen)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pyright") is None, reason="needs pyright")
+def test_a_users_editor_understands_the_types() -> None:
+    command = ["pyright", "--pythonpath", sys.executable]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

@@ -22,7 +22,7 @@ figure, axes = plt.subplots(1, 2, figsize=(9.0, 3.4), sharey=True, layout="const
 shown = (("probability of a 1", probability[:, 1], "RdBu_r"), ("its standard deviation", std[:, 1], "viridis"))
 for axis, (title, values, colours) in zip(axes, shown, strict=True):
     drawn = axis.contourf(across, up, values.reshape(across.shape), levels=20, cmap=colours)
-    axis.scatter(*X.T, c=y, cmap="RdBu_r", edgecolor="white", s=14, lw=0.5)
+    axis.scatter(*np.transpose(X), c=y, cmap="RdBu_r", edgecolor="white", s=14, lw=0.5)
     axis.set(title=title, xlabel="$x_1$")
     figure.colorbar(drawn, ax=axis)
 axes[0].set_ylabel("$x_2$")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from onepass.models.network import BayesianNetwork
     from onepass.models.perceptron import BayesianPerceptron, Prediction
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Activation",

@@ -20,10 +20,11 @@ from typing import Any, NamedTuple, Self
 from urllib.parse import quote
 from uuid import uuid4
 
-try:
-    import httpx
-except ImportError:  # pragma: no cover - needs an environment without it
-    raise ImportError("onepass.client needs httpx: pip install 'onepass[client]'") from None
+from onepass._extras import require
+
+require("client", "onepass.client")
+
+import httpx
 
 __all__ = ["Client", "Decision", "Learned", "Model", "Prediction", "ServiceError"]
 

@@ -225,7 +225,7 @@ def test_files_that_are_none_of_ours_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("format_version", "2", "format 2, written by onepass '0.1.0'.*upgrade onepass"),
+        ("format_version", "2", "format 2, written by onepass '0.2.0'.*upgrade onepass"),
         ("format_version", "0", "unknown format 0"),
         ("format_version", "9" * 5000, "no format version"),
         ("format_version", None, "no format version"),

@@ -27,7 +27,7 @@ _IDS = tuple(f"id {i}" for i in range(6))
 
 def fuzz(folder: Path, examples: int, seed: int) -> dict[int, int]:
     """Send so many requests; how often each status was answered."""
-    state = ServiceState(ServiceSettings(folder, queue=64))
+    state = ServiceState(ServiceSettings(folder, deadline=120.0))
     app = create_app(state, Security(None), audit=folder / "audit.jsonl", max_body=2**20)
     found: dict[int, int] = {}
     dice = random.Random(seed)
@@ -54,7 +54,7 @@ def fuzz(folder: Path, examples: int, seed: int) -> dict[int, int]:
             before = _versions(state)
             answer = case.call(base_url=address, timeout=60.0)
             found[answer.status_code] = found.get(answer.status_code, 0) + 1
-            assert answer.status_code < 500 or answer.status_code in (503, 507), (
+            assert answer.status_code < 500, (
                 case.method,
                 case.path,
                 answer.content,

@@ -5,7 +5,6 @@ it can't be fixed.
 """
 
 import os
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +19,8 @@ REJECTED = 3
 """Exit code of a run that reached its end but rejected rows."""
 INTERRUPTED = 130
 """Exit code of a run that was interrupted, as shells have it for SIGINT."""
+CLOSED_OUTPUT = 141
+"""Exit code of a command whose output was closed, as shells have it for SIGPIPE, which Windows does not know."""
 
 
 @contextmanager
@@ -52,7 +53,7 @@ def leave_closed_output() -> int:
     """Have whatever is still to be printed go nowhere, and give the exit code of a command that is not listened to."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 128 + signal.SIGPIPE
+    return CLOSED_OUTPUT
 
 
 def _in_options(error: ValueError) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from onepass._extras import require
 from onepass.cli import options
 from onepass.cli.console import Console, counted
 from onepass.cli.left_out import tell_left_out
@@ -99,6 +100,7 @@ def evaluate(
         inputs = Inputs(tuple(expand(files)), 1 if split is None else 2, reading)
         check_distinct_paths([*inputs.files, *([path] if path else [])], html=html, rejects=rejecting.rejects)
         if html is not None:
+            require("plots", "--html")
             check_writable(html, "--html")
         sources = inputs.sources()
         console.tell_notes(sources)

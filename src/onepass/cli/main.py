@@ -14,6 +14,7 @@ from typing import cast
 import click
 
 from onepass import __version__
+from onepass._extras import MissingExtraError
 from onepass.cli.errors import INTERRUPTED, leave_closed_output
 
 __all__ = ["COMMANDS", "main"]
@@ -24,6 +25,7 @@ COMMANDS = {
     "predict": "onepass.cli.predict:predict",
     "evaluate": "onepass.cli.evaluate:evaluate",
     "show": "onepass.cli.show:show",
+    "export": "onepass.cli.export:export",
     "history": "onepass.cli.history:history",
     "undo": "onepass.cli.undo:undo",
     "bandit": "onepass.cli.bandit:bandit",
@@ -68,6 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(_fail(_sentence(error), error.exit_code))
     except (click.Abort, KeyboardInterrupt):
         sys.exit(_fail("interrupted; no half-written file is left behind.", INTERRUPTED))
+    except MissingExtraError as error:
+        sys.exit(_fail(f"{error}.", 1))
     except OSError as error:
         sys.exit(_fail(f"{error.filename or 'a file'}: {error.strerror or error}.", 1))
     sys.exit(_flushed(code if isinstance(code, int) else 0))

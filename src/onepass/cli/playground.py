@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import click
 
+from onepass._extras import require
 from onepass.cli import options
 
 __all__ = ["playground"]
@@ -30,13 +31,11 @@ def playground(port: int | None, opens: bool) -> None:
 
     The page is served to this machine only, and nothing is kept. Ctrl-C ends it.
     """
-    try:
-        import uvicorn
+    require("serve", "'onepass playground'")
+    import uvicorn
 
-        from onepass.service.playground import application
-    except ModuleNotFoundError as error:
-        package = str(error.name).partition(".")[0]
-        raise click.ClickException(f"{package} is not installed: pip install 'onepass[serve]'.") from None
+    from onepass.service.playground import application
+
     listener = _listen(port)
     address = f"http://{_HOST}:{listener.getsockname()[1]}/playground"
     click.echo(f"address: {address}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from onepass._extras import require
 from onepass.paper import NAMES, load
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def reproduce(experiment: str, out: Path, seed: int, trials: int) -> None:
     Writes the figures as PNG and SVG, every number to results.json, and a report to report.html, one file that opens
     offline.
     """
+    require("plots", "'onepass reproduce'")
     with _writable(out):
         _reproduce(experiment, out, seed, trials)
 

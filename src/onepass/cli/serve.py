@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from onepass._extras import require
 from onepass.cli import options
 from onepass.cli.config import config_option
 
@@ -174,14 +175,7 @@ def _told_in_a_sentence() -> Iterator[None]:
     """Errors that a user can mend, also those of the service, without a traceback."""
     from onepass.cli.errors import user_errors
 
-    try:
-        import msgspec  # noqa: F401
-        import prometheus_client  # noqa: F401
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        words = f"'onepass serve' needs {error.name}: pip install 'onepass[serve]'."
-        raise click.ClickException(words) from None
+    require("serve", "'onepass serve'")
     from onepass.service.errors import ProblemError
 
     with user_errors():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from onepass._extras import require
 from onepass.cli import options
 from onepass.cli.console import Console
 
@@ -62,6 +63,7 @@ def show(model: Path, weights: int, old: Path | None, html: Path | None, as_json
 
         check_distinct_paths([model], html=html)
         if html is not None:
+            require("plots", "--html")
             check_writable(html, "--html")
         known = load_model(model)
         if old is not None:

@@ -8,6 +8,7 @@ was decided, and `evaluate` tells from it what another policy would have earned.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from onepass._extras import require
 from onepass.decisions.bandit import ContextualBandit
 from onepass.decisions.choice import Choice, LoggedDecision
 from onepass.decisions.journal import open_bandit
@@ -48,4 +49,5 @@ _LATER = {
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    require("cli", f"onepass.decisions.{name}", "pyarrow")
     return getattr(import_module(_LATER[name]), name)

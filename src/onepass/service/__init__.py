@@ -4,3 +4,7 @@ Read in this order: `wire` (what requests and answers look like), `served` (what
 model in production: its events, its writer, the belief that predictions are made with), `state` (the folder with all
 models), `web` (HTTP, and nothing else that knows about it). `playground` is a page of its own that needs no state.
 """
+
+from onepass._extras import require
+
+require("serve", "onepass.service")

@@ -4,3 +4,7 @@ The way of a row: `readers` (file to Arrow batches), `columns` (batches to numbe
 `schema` makes a new model by the first rows of some files, `training` learns files into it, `writing` writes
 predictions.
 """
+
+from onepass._extras import require
+
+require("cli", "onepass.tables", "pyarrow")

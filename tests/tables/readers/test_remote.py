@@ -109,8 +109,8 @@ def test_other_schemes_are_those_of_fsspec(files: dict[str, bytes], monkeypatch:
     assert remote_fingerprint("memory://d/a.parquet")["size"] == len(files["b/d/a.parquet"])
     with pytest.raises(StreamError, match="nowhere://a can't be read: Protocol not known: nowhere"):
         open_source("nowhere://a")
-    monkeypatch.setitem(sys.modules, "fsspec.core", None)
-    with pytest.raises(StreamError, match=r"memory needs fsspec; pip install 'onepass\[remote\]'"):
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(StreamError, match=r"memory://d/a.parquet needs fsspec: pip install 'onepass\[remote\]'"):
         open_source("memory://d/a.parquet")
 
 

@@ -1,12 +1,8 @@
 """Learning, predicting and evaluating on Dask: rows stay on their workers, and only beliefs are sent."""
 
-from importlib import import_module
+from onepass._extras import require
 
-try:
-    for _needed in ("dask.array", "dask.dataframe", "distributed"):
-        import_module(_needed)
-except ImportError as error:
-    raise ImportError(f"onepass.distributed needs Dask: pip install 'onepass[dask]' ({error})") from None
+require("dask", "onepass.distributed")
 
 from onepass.integrations.dask.evaluating import Evaluation, evaluate
 from onepass.integrations.dask.fitting import fit

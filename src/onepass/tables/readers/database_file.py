@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from onepass._extras import MissingExtraError, require
 from onepass.tables.readers.batches import RowBatch, rows_after
 from onepass.tables.readers.byte_stream import ByteStream
 from onepass.tables.readers.errors import StreamError
@@ -177,11 +178,11 @@ class DuckDBFile(_DatabaseFile):
 
     def __init__(self, stream: ByteStream, options: ReadOptions) -> None:
         try:
-            import duckdb
-        except ImportError:
-            raise StreamError(
-                f"{stream.name} is a DuckDB database, which needs a package: pip install 'onepass[duckdb]'"
-            ) from None
+            require("duckdb", f"the DuckDB database {stream.name}")
+        except MissingExtraError as error:
+            raise StreamError(str(error)) from None
+        import duckdb
+
         self.errors = (duckdb.Error,)
         # A table needs no more to be read once; a query may sort and join, and gets what DuckDB finds right.
         self._config: dict[str, Any] = {} if options.sql else {"memory_limit": "128MB"}

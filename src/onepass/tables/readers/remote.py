@@ -17,6 +17,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from onepass._extras import MissingExtraError, require
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.origins import OpenedOrigin, Origin
 
@@ -301,12 +302,11 @@ class _FsspecFile(_Remote):
 
     def _found(self) -> tuple[Any, str]:
         try:
-            from fsspec.core import url_to_fs
-        except ImportError:
-            scheme = self.url.partition("://")[0]
-            raise StreamError(
-                f"{self.name} can't be read: {scheme} needs fsspec; pip install 'onepass[remote]'"
-            ) from None
+            require("remote", f"the address {self.name}")
+        except MissingExtraError as error:
+            raise StreamError(str(error)) from None
+        from fsspec.core import url_to_fs
+
         system, path = url_to_fs(self.url)
         return system, path
 

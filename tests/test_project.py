@@ -1,0 +1,73 @@
+"""What the files around the code say agrees: versions, Pythons, dependencies, and who has addresses."""
+
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import onepass
+
+ROOT = Path(__file__).parents[1]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = SETTINGS["project"]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def loaded(path: str) -> Any:
+    return yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## (.*)$", changes, re.MULTILINE)
+    assert headings[:2] == ["Unreleased", onepass.__version__]
+    assert str(loaded("CITATION.cff")["version"]) == onepass.__version__
+    assert loaded("conda/recipe.yaml")["context"]["version"] == onepass.__version__
+
+
+def test_changes_are_added_changed_or_fixed() -> None:
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^### (.*)$", changes, re.MULTILINE)) <= {"Added", "Changed", "Fixed", "Removed"}
+
+
+def test_every_python_of_the_classifiers_is_tested_and_built() -> None:
+    pythons = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
+    tests = loaded(".github/workflows/tests.yml")["jobs"]["tests"]["strategy"]["matrix"]
+    assert tests["python"] == pythons
+    assert tests["os"] == ["ubuntu-latest", "macos-latest", "windows-latest"]
+    built = re.findall(r"cp3(\d+)-", SETTINGS["tool"]["cibuildwheel"]["build"])
+    assert [f"3.{minor}" for minor in built] == pythons
+    assert PROJECT["requires-python"] == f">={pythons[0]}"
+
+
+def test_conda_needs_what_the_core_and_the_command_line_need() -> None:
+    run = [one.replace(" ", "") for one in loaded("conda/recipe.yaml")["requirements"]["run"]]
+    assert sorted(set(run) - {"python"}) == sorted(PROJECT["dependencies"] + PROJECT["optional-dependencies"]["cli"])
+
+
+def test_addresses_of_the_project_are_in_one_place() -> None:
+    """But for that of the source archive in the recipe, which stands beside its hash."""
+    texts = [*ROOT.glob("*.md"), ROOT / "CITATION.cff", *(ROOT / ".github").rglob("*.yml"), *(ROOT / "paper").glob("*")]
+    hosts = {url.split("/")[2] for url in PROJECT["urls"].values()}
+    for path in texts:
+        text = path.read_text(encoding="utf-8")
+        assert not [host for host in hosts if host in text], path.name
+
+
+def test_workflows_may_read_only_unless_they_publish() -> None:
+    for path in WORKFLOWS:
+        workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
+        assert workflow["permissions"] == {"contents": "read"}, path.name
+        more = {name for name, job in workflow["jobs"].items() if "permissions" in job}
+        assert more <= {"publish"}, path.name
+
+
+@pytest.mark.skipif(shutil.which("actionlint") is None, reason="needs actionlint")
+def test_workflows_are_sound() -> None:
+    done = subprocess.run(["actionlint", *map(str, WORKFLOWS)], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

@@ -26,6 +26,7 @@ MODULES = (
     "onepass.client",
     "onepass.decisions",
     "onepass.distributed",
+    "onepass.export",
     "onepass.files.events",
     "onepass.kbnn",
     "onepass.likelihoods",

@@ -52,7 +52,7 @@ $(VENV)/.docs: $(READY) requirements-docs.lock
 
 docs: $(BUILT) $(VENV)/.docs  ## the site, into build/site
 	rm -rf docs/reference/api/generated
-	$(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees docs build/site
+	$(BIN)/python -m sphinx -E -W --keep-going -q -d build/doctrees docs build/site
 
 $(VENV)/.bench: $(READY) requirements-bench.lock
 	$(INSTALL) -r requirements-bench.lock

@@ -51,7 +51,8 @@ $(VENV)/.docs: $(READY) requirements-docs.lock
 	@touch $@
 
 docs: $(BUILT) $(VENV)/.docs  ## the site, into build/site
-	$(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees docs build/site
+	rm -rf docs/reference/api/generated
+	$(BIN)/python -m sphinx -E -W --keep-going -q -d build/doctrees docs build/site
 
 $(VENV)/.bench: $(READY) requirements-bench.lock
 	$(INSTALL) -r requirements-bench.lock

@@ -20,6 +20,7 @@ extensions = [
     "click_help",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
+    "doctest_blocks",
     "http_api",
     "mathml",
     "own_members",

@@ -26,6 +26,7 @@ MODULES = (
     "onepass.client",
     "onepass.decisions",
     "onepass.distributed",
+    "onepass.export",
     "onepass.files.events",
     "onepass.kbnn",
     "onepass.likelihoods",
@@ -99,5 +100,5 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_every_public_name_has_an_entry(name: str) -> None:
     page = (DOCS / "reference" / "api" / f"{name}.rst").read_text(encoding="utf-8")
-    entries = set(re.findall(r"^(?:   |\.\. autodata:: )(?:~[\w.]+\.)?(\w+)$", page, re.MULTILINE))
+    entries = set(re.findall(r"^(?:   |\.\. py:data:: )(?:\w+\.)?(\w+)$", page, re.MULTILINE))
     assert entries == set(import_module(name).__all__)

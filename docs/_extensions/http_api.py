@@ -19,6 +19,12 @@ def page(document: dict[str, Any]) -> str:
         f"Generated from the OpenAPI {document['openapi']} document, which a running service has at `/openapi.json`.",
         document["info"]["description"],
         "",
+        "## Answers",
+        "",
+        "| status | meaning |",
+        "|---|---|",
+        *(f"| {status} | {_cell(words)} |" for status, words in sorted(_meanings(document).items())),
+        "",
     ]
     for group in document["tags"]:
         lines += [f"## {group['name'].capitalize()}", "", group["description"], ""]
@@ -45,10 +51,20 @@ def _operation(title: str, operation: dict[str, Any]) -> Iterator[str]:
     for kind, media in bodies.items():
         yield f"- body `{kind}`: {_type(media.get('schema', {}))}"
     for status, response in operation["responses"].items():
-        types = [_type(media.get("schema", {})) for media in response.get("content", {}).values()]
-        shown = ", ".join(dict.fromkeys(one for one in types if one and "Problem" not in one))
-        yield f"- {status}: {_cell(response.get('description', ''))}" + (f" ({shown})" if shown else "")
-    yield ""
+        if status < "4":
+            kinds = (
+                f"{_type(media.get('schema', {}))} (`{kind}`)" for kind, media in response.get("content", {}).items()
+            )
+            yield f"- {status}: {', '.join(kinds) or _cell(response.get('description', ''))}"
+    refusals = [status for status in operation["responses"] if status >= "4"]
+    yield from ([f"- may be refused with {', '.join(refusals)}", ""] if refusals else [""])
+
+
+def _meanings(document: dict[str, Any]) -> dict[str, str]:
+    """What each status of a refusal means, which is the same for all requests."""
+    operations = [operation for methods in document["paths"].values() for operation in methods.values()]
+    found = [(status, answer) for one in operations for status, answer in one["responses"].items()]
+    return {status: answer.get("description", "") for status, answer in found if status >= "4"}
 
 
 def _schema(name: str, schema: dict[str, Any]) -> Iterator[str]:

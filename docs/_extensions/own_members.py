@@ -1,4 +1,4 @@
-"""The API lists what this library documents; members inherited from scikit-learn, River or Python are explained there."""
+"""The API lists what this library documents: what comes from scikit-learn, River or Python is explained there."""
 
 from typing import Any
 

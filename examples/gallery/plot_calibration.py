@@ -17,23 +17,16 @@ weights = rng.normal(size=8)
 labels = (X @ weights + rng.logistic(size=len(X)) > 0).astype(int)
 numbers = X @ weights + rng.normal(size=len(X))
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(8.0, 3.6), layout="constrained")
-
-# %%
 # Labels: mean prediction against the share of ones, in ten bins.
-
-rows = BayesianPerceptronClassifier().predict_then_learn(X, labels)
-probability = rows.mean[:, 1] if rows.mean.ndim == 2 else rows.mean
+probability = BayesianPerceptronClassifier().predict_then_learn(X, labels).mean[:, 1]
 bins = np.clip((10 * probability).astype(int), 0, 9)
+figure, (left, right) = plt.subplots(1, 2, figsize=(8.0, 3.6), layout="constrained")
 left.plot([0, 1], [0, 1], color="0.6", lw=1)
-left.plot(
-    [probability[bins == one].mean() for one in range(10)], [labels[bins == one].mean() for one in range(10)], "o-"
-)
+means, shares = zip(*((probability[bins == one].mean(), labels[bins == one].mean()) for one in range(10)), strict=True)
+left.plot(means, shares, "o-")
 left.set(title="labels", xlabel="predicted probability", ylabel="share of ones")
 
-# %%
 # Numbers: the level of an interval against the share of targets inside it.
-
 scored = BayesianPerceptronRegressor().predict_then_learn(X, numbers)
 z = np.abs(numbers - scored.mean) / np.sqrt(scored.var + scored.noise_var)
 levels = np.linspace(0.05, 0.99, 20)

@@ -306,7 +306,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     warm_up : int
     missing : {"error", "mean"}
         What to do about NaN among the inputs: refuse it, or take the mean of its column so far, with two classes as
-        uncertain as the column varies. (Categories of a pandas data frame are columns of 0 and 1, unknown ones all
+        uncertain as the column varies. (Categories of a data frame are columns of 0 and 1, unknown ones all
         zeros.)
     class_weight : dict or "balanced", optional
         Weight of the rows of each class, 1 for those left out; ``"balanced"``, which only ``fit`` can know, the number

@@ -315,7 +315,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     warm_up : int
     missing : {"error", "mean"}
         What to do about NaN among the inputs: refuse it, or take the mean of its column so far, as uncertain as the
-        column varies. (Categories of a pandas data frame are columns of 0 and 1, unknown ones all zeros.)
+        column varies. (Categories of a data frame are columns of 0 and 1, unknown ones all zeros.)
 
     Attributes
     ----------

@@ -67,6 +67,7 @@ bench: $(BUILT) $(VENV)/.bench  ## time the engine, compare with others, and mea
 	$(BIN)/python -m benchmarks.misbehaving
 	$(BIN)/python -m benchmarks.wide
 	$(BIN)/python -m benchmarks.river
+	$(BIN)/python -m benchmarks.service
 
 wheel: $(BUILT)  ## build wheel and sdist into dist/, and try the wheel in an empty environment without a compiler
 	rm -rf dist

@@ -1,7 +1,7 @@
-"""Record the sessions shown in docs/command-line.md again, by running their commands.
+"""Record the sessions shown in the documentation again, by running their commands.
 
-    python scripts/transcript.py          # run them and write the page
-    python scripts/transcript.py --check  # run them and fail if the page differs
+    python scripts/transcript.py          # run them and write the pages
+    python scripts/transcript.py --check  # run them and fail if a page differs
 
 Times and rates depend on the machine, so they are replaced by 0.0 s; numbers are cut after six decimals, since further
 ones may differ between machines.
@@ -21,7 +21,7 @@ import numpy as np
 
 from onepass.cli.main import main as onepass
 
-PAGE = Path(__file__).parents[1] / "docs" / "command-line.md"
+DOCS = Path(__file__).parents[1] / "docs"
 _BEGIN, _END = "<!-- transcript -->\n", "<!-- end of transcript -->\n"
 _TABLES = (
     "head -3 trips.csv",
@@ -50,8 +50,11 @@ _DECISIONS = (
     "onepass bandit expire headline.bandit --after 0s --default 0",
     "onepass bandit show headline.bandit",
 )
-SESSIONS = (_TABLES, _DECISIONS)
-"""The commands of each session, in the order in which they stand on the page."""
+SESSIONS = {
+    DOCS / "tutorials" / "table.md": _TABLES,
+    DOCS / "reference" / "command-line" / "decisions.md": _DECISIONS,
+}
+"""The commands of each session, by the page on which it stands."""
 
 
 def write_trips(path: Path, n: int, seed: int) -> None:
@@ -87,8 +90,8 @@ def write_visits() -> None:
     Path("clicks.jsonl").write_text('{"id": "visit 2", "reward": 0}\n{"id": "visit 20", "reward": 1}\n')
 
 
-def transcripts() -> list[str]:
-    """Run all commands in a temporary folder; return them with their output, by session."""
+def transcripts() -> dict[Path, str]:
+    """Run all commands in a temporary folder; return them with their output, by page."""
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -100,7 +103,7 @@ def transcripts() -> list[str]:
             lines = Path("trips.csv").read_text().splitlines()
             lines[700], lines[1300] = lines[700].replace(lines[700].split(",")[0], "far", 1), "oops"
             Path("trips.csv").write_text("\n".join(lines) + "\n")
-            return ["\n".join(_lines(commands)) for commands in SESSIONS]
+            return {page: "\n".join(_lines(commands)) for page, commands in SESSIONS.items()}
         finally:
             os.chdir(before)
 
@@ -153,21 +156,22 @@ def _run(arguments: list[str]) -> tuple[str, int]:
     return re.sub(r"(?m)^[\d,]+ rows, .* left\n", "", text), int(str(code or 0))
 
 
-def page() -> str:
-    """The page with the sessions as the commands print them now."""
-    found, *parts = PAGE.read_text(encoding="utf-8").split(_BEGIN)
-    for part, shown in zip(parts, transcripts(), strict=True):
-        indented = "\n".join(f"    {line}".rstrip() for line in shown.rstrip().splitlines())
-        found += f"{_BEGIN}\n{indented}\n\n{_END}{part.split(_END)[1]}"
-    return found
+def with_session(page: Path, shown: str) -> str:
+    """A page with its session as the commands print it now."""
+    before, rest = page.read_text(encoding="utf-8").split(_BEGIN)
+    indented = "\n".join(f"    {line}".rstrip() for line in shown.rstrip().splitlines())
+    return f"{before}{_BEGIN}\n{indented}\n\n{_END}{rest.split(_END)[1]}"
 
 
 def main() -> None:
-    """Write or check the page."""
-    found = page()
+    """Write or check the pages."""
+    found = {page: with_session(page, shown) for page, shown in transcripts().items()}
+    changed = [page for page, text in found.items() if text != page.read_text(encoding="utf-8")]
     if "--check" in sys.argv[1:]:
-        sys.exit(0 if found == PAGE.read_text(encoding="utf-8") else f"{PAGE.name} is out of date: run {sys.argv[0]}")
-    PAGE.write_text(found, encoding="utf-8")
+        names = ", ".join(page.name for page in changed)
+        sys.exit(f"out of date: {names}; run {sys.argv[0]}" if changed else 0)
+    for page in changed:
+        page.write_text(found[page], encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import pytest
 
 from tests.helpers.markdown import ROOT
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PLACES = (ROOT, ROOT / "src" / "onepass")  # tables of modules leave the beginning out
 
 
@@ -31,12 +31,12 @@ def exists(name: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_paths_lead_somewhere(page: Path) -> None:
     paths = {path.rstrip("`") for path in quoted(page, r"[a-z_]+/(?:[a-z_]+/)*(?:\w+\.py)?`")}
     assert [path for path in sorted(paths) if not any((place / path).exists() for place in PLACES)] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_names_can_be_imported(page: Path) -> None:
     assert [name for name in sorted(quoted(page, r"onepass(?:\.[A-Za-z_]\w*)+")) if not exists(name)] == []

@@ -29,9 +29,9 @@ INTRODUCTION = """\
 # Wide layers, measured
 
 Written by `python -m benchmarks.wide --data FOLDER --write`, which measures every figure anew; what it is about is in
-[wide layers](../explanation/wide-layers.md). Everything is one pass with one thread and the library's defaults, unless a part says
-otherwise. Speeds are rows per second of the processor's time, on a virtual machine with two cores (AVX-512) that other
-work shared. Targets are compared as precisely as they are written.
+[wide layers](../explanation/wide-layers.md). Everything is one pass with one thread and the library's defaults, unless a
+part says otherwise. Speeds are rows per second of the processor's time, on a virtual machine with two cores (AVX-512)
+that other work shared. Targets are compared as precisely as they are written.
 """
 
 

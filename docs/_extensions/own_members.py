@@ -1,4 +1,4 @@
-"""The API lists what this library documents: members inherited from scikit-learn, River or Python are theirs to explain."""
+"""The API lists what this library documents; members inherited from scikit-learn, River or Python are explained there."""
 
 from typing import Any
 

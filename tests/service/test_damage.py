@@ -4,6 +4,7 @@ Three things may happen to each model: it is served as it was, or it is not serv
 whole folder is refused. A snapshot that is damaged costs nothing but the time of a longer replay.
 """
 
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -141,6 +142,21 @@ def test_damage_never_leads_to_another_model(sound: Sound, what: str, file: str)
     found = survey(sound, what, file, flips=25, cuts=6)
     assert found["served"] or what == "log"
     assert len(found) > 1 or file.endswith("-tail")
+
+
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_an_index_that_has_lost_an_event_is_noticed(sound: Sound, step: int) -> None:
+    """Indexes have no checksums: the name of another stream in one hides an event, and may hide all after it."""
+    content = sound.files["tables"][EVENTS]
+    places = [found.end() for found in re.finditer(rb"\x04.[\x01\x09]\x01model/", content)]  # stream, number and row
+    assert len(places) > 50
+    outcomes: Counter[str] = Counter()
+    for place in places[::step]:
+        changed = bytearray(content)
+        changed[place] ^= 1
+        outcomes.update(sound.damaged("tables", EVENTS, bytes(changed)).values())
+    assert any("is missing" in outcome for outcome in outcomes)
+    assert any("was noted to end" in outcome for outcome in outcomes) or step > 1
 
 
 @pytest.mark.slow

@@ -146,15 +146,18 @@ def test_a_folder_that_is_taken_away_and_put_back(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     with served(folder) as running:
         begin(running)
-        model = running.model("number")
+        model, bandit = running.model("number"), running.model("bandit")
         folder.rename(tmp_path / "elsewhere")
         before = running.ask(model.file())
+        assert status(running, bandit.decide(DecideRequest([0.5, 1.0]))) == 507  # it had decided already
         assert status(running, model.learn(LearnRequest(X, 2.0, id="row"))) == 507
         assert status(running, running.state.create("new", four_models()["number"])) == 507
         assert running.ask(model.predict(PredictRequest(X))).mean is not None
         assert running.ask(model.file()) == before
         (tmp_path / "elsewhere").rename(folder)
         assert running.ask(model.learn(LearnRequest(X, 2.0, id="row"))).n_seen == 32
+        assert bandit.n_pending == 1
+        check_is_what_the_store_says(running, "bandit")
     assert check_state(folder) == []
 
 

@@ -11,11 +11,11 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
+import httpx
 import pytest
 
 from onepass.files.events import EventStore
@@ -36,7 +36,9 @@ class Lives:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         command = [sys.executable, "-m", "tests.service.lives", str(folder), str(self.port)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
         self._wait()
 
     def _wait(self) -> None:
@@ -69,14 +71,14 @@ class Client:
     """Sends requests until they are acknowledged, in whichever life; keeps what was, and repeats some of it."""
 
     def __init__(self, name: str, port: int) -> None:
-        self.name, self.port = name, port
+        self.name = name
+        self._http = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}/v1/models/", timeout=30.0)
         self.random = random.Random(name)
         self.acknowledged: dict[tuple[str, str, str], Any] = {}  # answers by model, what and id
         self.sent: dict[tuple[str, str, str], Any] = {}
         self.later: list[tuple[str, str, dict[str, Any]]] = []
         self.count = 0
         self.answers = self.resent = 0
-        self._stream: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def run(self, until: asyncio.Event) -> None:
         """Go on until told to end, then send what is left."""
@@ -84,15 +86,7 @@ class Client:
             await self.turn()
         while self.later:
             await self.send(*self.later.pop())
-        await self.close()
-
-    async def close(self) -> None:
-        """Close the connection."""
-        if self._stream is not None:
-            self._stream[1].close()
-            with suppress(OSError):
-                await self._stream[1].wait_closed()
-        self._stream = None
+        await self._http.aclose()
 
     async def turn(self) -> None:
         """A new request, one that was put off, or one again."""
@@ -130,28 +124,24 @@ class Client:
     async def send(self, model: str, what: str, request: dict[str, Any]) -> None:
         """Send until there is an answer; the same request has the same answer in every life."""
         name = (model, what, request["id"])
-        while (found := await self._attempt([model, what, request])) is None or found[0] in (429, 503):
+        found = await self._attempt(model, what, request)
+        while found is None or found.status_code in (429, 503):
             self.resent += 1
             await asyncio.sleep(0.005)
-        status, answer = found
+            found = await self._attempt(model, what, request)
         self.answers += 1
-        assert status == 200, (name, found)
+        assert found.status_code == 200, (name, found.text)
+        answer = found.json()
         if what == "reward":  # it says how many rewards there are by now
             answer = answer["status"]
         assert self.acknowledged.setdefault(name, answer) == answer, name
         self.sent[name] = request
 
-    async def _attempt(self, request: list[Any]) -> Any:
+    async def _attempt(self, model: str, what: str, request: dict[str, Any]) -> httpx.Response | None:
         try:
-            if self._stream is None:
-                self._stream = await asyncio.open_connection("127.0.0.1", self.port)
-            reader, writer = self._stream
-            writer.write(msgspec.json.encode(request) + b"\n")
-            line = await reader.readuntil(b"\n")
-        except (OSError, asyncio.IncompleteReadError):
-            await self.close()
+            return await self._http.post(f"{model}/{what}", json=request)
+        except httpx.TransportError:
             return None
-        return msgspec.json.decode(line)
 
 
 async def under_fire(server: Lives, kills: int, seed: int) -> list[Client]:
@@ -172,14 +162,9 @@ async def under_fire(server: Lives, kills: int, seed: int) -> list[Client]:
     return clients
 
 
-async def last_files(port: int) -> dict[str, bytes]:
+def last_files(port: int) -> dict[str, bytes]:
     """The models as the last life has them in memory."""
-    client, found = Client("last", port), {}
-    for name in four_models():
-        _, content = await client._attempt([name, "file", {}])
-        found[name] = bytes.fromhex(content)
-    await client.close()
-    return found
+    return {name: httpx.get(f"http://127.0.0.1:{port}/v1/models/{name}/file").content for name in four_models()}
 
 
 def check(folder: Path, clients: list[Client], last: dict[str, bytes]) -> None:
@@ -215,7 +200,7 @@ def killed(folder: Path, kills: int, seed: int) -> None:
             running.ask(running.state.create(name, content))
     with lives(folder) as server:
         clients = asyncio.run(under_fire(server, kills, seed))
-        last = asyncio.run(last_files(server.port))
+        last = last_files(server.port)
     assert sum(client.resent for client in clients) > kills / 10  # some died while they were waited for
     check(folder, clients, last)
 

@@ -14,7 +14,7 @@ from onepass.service.checking import replayed
 from onepass.service.errors import ProblemError
 from onepass.service.host import HostedModel
 from onepass.service.learner import Learner
-from onepass.service.operations import Learn
+from onepass.service.operations import Call, Learn, Rollback
 from onepass.service.settings import ServiceSettings
 from onepass.service.state import ServiceState
 from onepass.service.wire import DecideRequest, LabelRequest, LearnRequest, PredictRequest, RollbackRequest
@@ -288,9 +288,22 @@ def test_a_bandit_that_is_rolled_back_among_decisions_is_what_its_events_say(tmp
         with_model(running, bandit=four_models()["bandit"])
         bandit = running.model("bandit")
         version = running.ask(bandit.decide(DecideRequest([1.0, 0.0], id="a"))).version
+        begin = threading.Event()
         decisions = [bandit.decide(DecideRequest([0.5, 1.0], id=f"d{i}")) for i in range(6)]
-        found = gathered(running, [*decisions[:3], bandit.rollback(RollbackRequest(version)), *decisions[3:]])
+
+        async def all_in_the_queue() -> list[Any]:
+            waiting = asyncio.create_task(bandit._ask(Call(lambda: begin.wait(20))))
+            await asyncio.sleep(0.05)
+            asked = [*decisions[:3], bandit._ask(Rollback(version)), *decisions[3:]]
+            tasks = [asyncio.create_task(outcome(one)) for one in asked]
+            await asyncio.sleep(0)
+            begin.set()
+            await waiting
+            return await asyncio.gather(*tasks)
+
+        found = running.ask(all_in_the_queue())
         assert not [one for one in found if isinstance(one, int)]
+        assert bandit.n_pending == 1 + 3
         replay = running.call("bandit", lambda model: replayed(model.journal).champion.content())
         assert running.ask(bandit.file()) == replay
 

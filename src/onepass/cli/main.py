@@ -25,6 +25,7 @@ COMMANDS = {
     "predict": "onepass.cli.predict:predict",
     "evaluate": "onepass.cli.evaluate:evaluate",
     "show": "onepass.cli.show:show",
+    "export": "onepass.cli.export:export",
     "history": "onepass.cli.history:history",
     "undo": "onepass.cli.undo:undo",
     "bandit": "onepass.cli.bandit:bandit",

@@ -5,12 +5,13 @@ from scipy.special import ndtr, ndtri
 
 from onepass._typing import FloatArray
 
-__all__ = ["likely_weights", "mixture_moments", "mixture_quantile", "noise_mixture"]
+__all__ = ["KNOWN", "likely_weights", "mixture_moments", "mixture_quantile", "noise_mixture"]
 
 # Standard deviations of the log noise, evenly spaced, and their shares.
 _NODES = np.linspace(-3.5, 3.5, 15)
 _UNLIKELY = 0.02
-_KNOWN = 0.02  # which a hundred rows tell
+KNOWN = 0.02
+"""Variance of a log noise that counts as known: what a hundred rows tell."""
 _SHARES = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
 
 
@@ -56,7 +57,7 @@ def noise_mixture(
     variance ``log_noise_vars``, ``(k,)``. Each of the ``k`` parts becomes a mixture over its noise, unless this is
     known well enough for any quantile.
     """
-    if (log_noise_vars < _KNOWN).all():
+    if (log_noise_vars < KNOWN).all():
         return weights, means, np.sqrt(variances + noises)
     factors = np.exp(np.multiply.outer(_NODES, np.sqrt(log_noise_vars)))[:, :, None]
     totals = variances + noises * factors

@@ -44,6 +44,8 @@ def check_state(path: Path) -> list[str]:
             return _problems(Path(copy) / EVENTS)
     except LockedError as error:
         return [f"The folder is in use, stop the service first: {error}."]
+    except OSError as error:
+        return [f"The folder can't be looked at: {error.strerror}, {error.filename}."]
 
 
 def _problems(file: Path) -> list[str]:

@@ -18,6 +18,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from onepass.decisions.bandit import ContextualBandit
 from onepass.files.checkpoint import to_bytes
 from onepass.service.errors import ProblemError
+from onepass.service.operations import checked_content
 from onepass.service.served.values import texts_of
 from onepass.service.wire import Declared, Scalar
 from onepass.tables.columns.boolean import Boolean
@@ -34,7 +35,7 @@ from onepass.tables.schema import SchemaOptions, infer_model
 from onepass.tables.settings import Settings, resolve_model_kind
 from onepass.tables.targets import ClassTarget, CountTarget, LogTarget, NumberTarget, Target
 
-__all__ = ["declared_content"]
+__all__ = ["declared_content", "model_content"]
 
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 _Number = Annotated[float, Meta(ge=-1e100, le=1e100)]
@@ -169,6 +170,11 @@ class _Bandit(Struct, forbid_unknown_fields=True):
     drift: float | Literal["auto"] | UnsetType = UNSET
     unknown_rewards: str | UnsetType = UNSET
     seed: int | UnsetType = UNSET
+
+
+def model_content(given: bytes | Declared) -> bytes:
+    """A model file that can be served, of an uploaded one or a description."""
+    return declared_content(given) if isinstance(given, Declared) else checked_content(given)
 
 
 def declared_content(declared: Declared) -> bytes:

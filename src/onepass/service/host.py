@@ -2,10 +2,13 @@
 
 import asyncio
 import time
+from collections.abc import Iterable
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from onepass.files.events import EventLog
+from onepass.service.declared import model_content
 from onepass.service.errors import ProblemError
 from onepass.service.journal import Journal
 from onepass.service.learner import Learner
@@ -31,8 +34,10 @@ from onepass.service.served.base import not_for
 from onepass.service.served.values import raise_first
 from onepass.service.settings import ServiceSettings
 from onepass.service.wire import (
+    ArmsRequest,
     DecideRequest,
     Decision,
+    Declared,
     Explained,
     ExplainRequest,
     LabelRequest,
@@ -47,6 +52,7 @@ from onepass.service.writer import Ticket, Writer
 
 __all__ = ["HostedModel"]
 
+_SHOWN = 100  # of those that wait
 _HOUSEKEEPING = 60.0  # seconds between looks for what has expired
 
 
@@ -110,8 +116,8 @@ class HostedModel:
             "commits": float(self._writer.commits),
             "commit_seconds_sum": self._writer.commit_seconds,
             "queue": float(self.queue_length),
-            "outlier_alarms": 0.0 if scores is None else float(scores.outliers),
-            "change_alarms": 0.0 if scores is None else float(scores.changes),
+            "outlier_alarms": float(scores.outliers),
+            "change_alarms": float(scores.changes),
         }
 
     @property
@@ -139,10 +145,8 @@ class HostedModel:
         }
 
     def metrics(self) -> dict[str, Any]:
-        """How well every row was predicted before it was learned; the candidate's scores beside."""
+        """How well rows were predicted before they were learned, or how a bandit fares; the candidate's beside."""
         learner = self._learner
-        if learner.scores is None:
-            return {"version": learner.version, "rows": 0, "n_seen": learner.champion.n_seen}
         report = {"version": learner.version, **learner.scores.report()}
         if learner.candidate_scores is not None:
             report["shadow"] = learner.candidate_scores.report()
@@ -152,12 +156,28 @@ class HostedModel:
         """What each feature does, with error bars, and what the model is in words."""
         model = self.published.model
         if not isinstance(model, RowModel):
-            return {"weights": {}, "facts": {"model": repr(model.model)}}
+            return {"version": self.published.version, "weights": {}, "facts": model.facts()}
         found = {
             label: [{"feature": one.feature, "mean": one.mean, "std": one.std} for one in weights]
             for label, weights in model.weights().items()
         }
         return {"version": self.published.version, "weights": found, "facts": model.facts()}
+
+    async def waiting(self) -> dict[str, Any]:
+        """The oldest predictions, or decisions, that wait for a label, and the oldest labels without prediction."""
+        found: dict[str, Any] = await self._ask(Call(self._list_waiting))
+        return found
+
+    def _list_waiting(self) -> dict[str, Any]:
+        journal, model = self.journal, self._writer.learner.champion
+        pending: Iterable[tuple[str, float | None]] = journal.pending.items()
+        if isinstance(model, BanditModel):
+            decisions = ((key, journal.find("decision", key)) for key in model.model.pending)
+            pending = ((key, None if event is None else event.time) for key, event in decisions)
+        return {
+            "pending": [{"id": key, "since": since} for key, since in islice(pending, _SHOWN)],
+            "waiting": [{"id": key, "since": since} for key, since in islice(journal.waiting.items(), _SHOWN)],
+        }
 
     # Predicting.
 
@@ -213,6 +233,18 @@ class HostedModel:
         found: Decision = await self._ask(Decide(request))
         return found
 
+    async def arms(self, request: ArmsRequest) -> dict[str, Any]:
+        """What a bandit expects of each arm in a context; decides nothing."""
+
+        def look() -> dict[str, Any]:  # in the writer's thread, where the bandit stands still
+            learner = self._writer.learner
+            if not isinstance(learner.champion, BanditModel):
+                raise not_for(learner.champion.kind, "arms")
+            return {"arms": learner.champion.beliefs(request.context), "version": learner.version}
+
+        found: dict[str, Any] = await self._ask(Call(look))
+        return found
+
     async def reward(self, request: RewardRequest) -> Learned:
         """Tell a bandit what came of a decision."""
         found: Learned = await self._ask(Reward(request))
@@ -241,9 +273,9 @@ class HostedModel:
         found: dict[str, Any] = await self._ask(Rollback(request.version))
         return found
 
-    async def set_shadow(self, content: bytes) -> dict[str, Any]:
-        """Let a candidate learn the same stream."""
-        sound = await asyncio.to_thread(checked_candidate, content)  # an event is written for good
+    async def set_shadow(self, content: bytes | Declared) -> dict[str, Any]:
+        """Let a candidate, a model file or a description, learn the same stream."""
+        sound = await asyncio.to_thread(lambda: checked_candidate(model_content(content)))  # an event is for good
         found: dict[str, Any] = await self._ask(Shadow(sound))
         return found
 

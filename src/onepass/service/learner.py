@@ -21,6 +21,7 @@ from onepass._typing import FloatArray
 from onepass.files.checkpoint import from_bytes
 from onepass.files.events import Event
 from onepass.service.errors import ProblemError
+from onepass.service.rewards import RewardScores
 from onepass.service.scores import Scores
 from onepass.service.served import BanditModel, RowModel, RowNumbers, Served, serve
 from onepass.service.served.bandit import CHANGES
@@ -90,7 +91,7 @@ class Learner:
         self.champion, self.version, self.origin = champion, version, origin
         self.candidate: Served | None = None
         self.scores = _scores_of(champion)
-        self.candidate_scores: Scores | None = None
+        self.candidate_scores: Scores | RewardScores | None = None
         self.n_refused = 0
         self.refusals: dict[int, str] = {}
 
@@ -129,9 +130,15 @@ class Learner:
             return self._learn_batch(event, prepared)
         if isinstance(self.champion, BanditModel) and event.kind in CHANGES:
             self.champion.replay(event)
+            self.note_change(event)
         else:
             getattr(self, f"_apply_{event.kind}")(event, history)
         return {}
+
+    def note_change(self, event: Event) -> None:
+        """Count a change of a bandit, which has happened already."""
+        assert isinstance(self.scores, RewardScores)
+        self.scores.note(event)
 
     # Rows.
 
@@ -194,7 +201,7 @@ class Learner:
 
     def _models(self) -> list[tuple[RowModel, Scores]]:
         pairs = ((self.champion, self.scores), (self.candidate, self.candidate_scores))
-        return [(one, scores) for one, scores in pairs if isinstance(one, RowModel) and scores is not None]
+        return [(one, scores) for one, scores in pairs if isinstance(one, RowModel) and isinstance(scores, Scores)]
 
     # What is done to the model as a whole.
 
@@ -212,6 +219,7 @@ class Learner:
 
     def _apply_promote(self, event: Event, history: History) -> None:
         assert self.candidate is not None
+        assert self.candidate_scores is not None
         self.champion, self.scores = self.candidate, self.candidate_scores
         self.candidate = self.candidate_scores = None
 
@@ -225,7 +233,7 @@ class Learner:
             "origin": self.origin,
             "n_refused": self.n_refused,
             "refusals": list(self.refusals.items()),
-            "scores": None if self.scores is None else self.scores.state(),
+            "scores": self.scores.state(),
             "candidate_scores": None if self.candidate_scores is None else self.candidate_scores.state(),
         }
         with ZipFile(buffer, "w") as archive:
@@ -278,9 +286,9 @@ def table_bytes(table: Any) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _scores_of(model: Served, state: dict[str, Any] | None = None) -> Scores | None:
+def _scores_of(model: Served, state: dict[str, Any] | None = None) -> Scores | RewardScores:
     if not isinstance(model, RowModel):
-        return None
+        return RewardScores() if state is None else RewardScores.from_state(state)
     return Scores(model.task) if state is None else Scores.from_state(model.task, state)
 
 

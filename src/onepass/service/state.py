@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from onepass.files.events import EventLog, EventStoreError, open_event_log
 from onepass.files.lock import locked
-from onepass.service.declared import declared_content
+from onepass.service.declared import model_content
 from onepass.service.errors import ProblemError
 from onepass.service.host import HostedModel
 from onepass.service.journal import Journal, own_key
-from onepass.service.operations import checked_content, digest
+from onepass.service.operations import digest
 from onepass.service.settings import ServiceSettings
 from onepass.service.wire import Declared
 from onepass.service.writer import storing_problem
@@ -147,6 +147,11 @@ class ServiceState:
         """Why some models can't be served, by name."""
         return dict(self._broken)
 
+    @property
+    def replaying(self) -> list[str]:
+        """Names of the models that are being recovered."""
+        return sorted(self._replaying)
+
     def models(self) -> list[HostedModel]:
         """All models, by name."""
         return [self._models[name] for name in sorted(self._models)]
@@ -177,7 +182,7 @@ class ServiceState:
                         409, "name taken", f"there is another model {name!r}: delete it first, or take another name"
                     )
                 return model, False
-            made = await asyncio.to_thread(_content_of, content)
+            made = await asyncio.to_thread(model_content, content)
             await asyncio.to_thread(self._write_new, name, request, made)
             await self._recover(name)
             return self.model(name), True
@@ -208,10 +213,6 @@ class ServiceState:
     def _delete_broken(self, name: str) -> None:
         with _stored(), open_store(self.settings) as store:
             Journal(store, name).delete()
-
-
-def _content_of(content: bytes | Declared) -> bytes:
-    return declared_content(content) if isinstance(content, Declared) else checked_content(content)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 __all__ = [
+    "ArmsRequest",
     "DecideRequest",
     "Decision",
     "Declared",
@@ -91,6 +92,12 @@ class DecideRequest(Struct, forbid_unknown_fields=True):
     id: Id | None = None
     n: Annotated[int, Meta(ge=1, le=1000)] = 1
     arms: list[str] | None = None
+
+
+class ArmsRequest(Struct, forbid_unknown_fields=True):
+    """A context for which arms are compared; nothing is decided."""
+
+    context: list[float]
 
 
 class Decision(Struct):

@@ -223,9 +223,11 @@ class Writer(threading.Thread):
         begin = time.perf_counter()
         self._is_sound = False
         try:
+            done = CHANGES if isinstance(self.learner.champion, BanditModel) else ()  # a bandit has applied them itself
             for event, _, _ in self._events:
                 self.journal.note(event)
-            done = CHANGES if isinstance(self.learner.champion, BanditModel) else ()  # a bandit has applied them itself
+                if event.kind in done:
+                    self.learner.note_change(event)
             new = [(event, prepared) for event, prepared, _ in self._events if event.kind not in done]
             problems = self.learner.apply(new, self.journal)
             self.learner.version = self.journal.last

@@ -133,7 +133,8 @@ def test_the_page_comes_with_a_strict_policy_and_its_files_are_there(client: Tes
     for path, kind in {
         "static/js/main.js": "text/javascript",
         "static/playground.css": "text/css",
-        "static/icon.svg": "image/svg+xml",
+        "../look/icon.svg": "image/svg+xml",
+        "../look/theme.css": "text/css",
         "scenes.json": "application/json",
     }.items():
         found = client.get(f"/playground/{path}")

@@ -10,6 +10,7 @@ import numpy as np
 from onepass.service.errors import ProblemError
 from onepass.service.rows import Rows
 from onepass.service.wire import (
+    ArmsRequest,
     DecideRequest,
     Decision,
     Declared,
@@ -100,6 +101,10 @@ class ModelDouble:
         self._note(request)
         return Decision(request.id or "made", "red", ["red"], 0.5, 4)
 
+    async def arms(self, request: ArmsRequest) -> dict[str, Any]:
+        self._note(request)
+        return {"arms": [{"arm": "red", "mean": 0.5, "std": 0.1, "propensity": 1.0}], "version": 4}
+
     async def reward(self, request: RewardRequest) -> Learned:
         self._note(request)
         return Learned(request.id, "learned", 4, 4)
@@ -107,6 +112,10 @@ class ModelDouble:
     async def explain(self, request: ExplainRequest) -> Explained:
         self._note(request)
         return Explained("price", 1.0, 2.0, [], 3)
+
+    async def waiting(self) -> dict[str, Any]:
+        self._note("waiting")
+        return {"pending": [{"id": "sale-1", "since": 5.0}], "waiting": []}
 
     async def snapshot(self) -> dict[str, Any]:
         self._note("snapshot")
@@ -141,6 +150,8 @@ class StateDouble:
     def __init__(self) -> None:
         self.held = {"price": ModelDouble("price")}
         self.is_ready = True
+        self.replaying: list[str] = []
+        self.broken: dict[str, str] = {}
         self.events: list[str] = []
         self.created: list[bytes | Declared] = []
 

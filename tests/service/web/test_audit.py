@@ -35,7 +35,7 @@ def test_what_changes_the_service_is_noted(served: Served) -> None:
 
 def test_every_operation_that_changes_the_service_has_an_action() -> None:
     without = {one.name for one in OPERATIONS if one.method != "GET" and one.action is None}
-    assert without == {"predict", "learn", "label", "decide", "reward", "explain", "begin_session"}
+    assert without == {"predict", "learn", "label", "decide", "reward", "explain", "arms", "begin_session"}
 
 
 def test_rows_are_not_noted(served: Served) -> None:

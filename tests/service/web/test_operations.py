@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from onepass.service.web.bodies import ARROW, BYTES, LINES
-from onepass.service.wire import DecideRequest, Declared, LearnRequest, PredictRequest
+from onepass.service.wire import ArmsRequest, DecideRequest, Declared, LearnRequest, PredictRequest
 from tests.service.web.conftest import Served
 
 X = {"km": 1.0, "age": 2.0}
@@ -166,3 +166,18 @@ def test_probes_are_open_and_readiness_waits_for_the_models(served: Served) -> N
 def test_numbers_of_numpy_can_be_written(served: Served) -> None:
     served.model.metrics = lambda: {"a": np.float32(0.5), "b": np.arange(2)}  # type: ignore[method-assign]
     assert served.ask("GET", "/v1/models/price/metrics").json() == {"a": 0.5, "b": [0, 1]}
+
+
+def test_the_list_of_models_tells_which_are_not_there_and_why(served: Served) -> None:
+    served.state.replaying, served.state.broken = ["late"], {"old": "its last event is cut"}
+    found = served.ask("GET", "/v1/models", "read").json()
+    assert [one["name"] for one in found["models"]] == ["price"]
+    assert (found["replaying"], found["broken"]) == (["late"], {"old": "its last event is cut"})
+
+
+def test_arms_are_compared_and_who_waits_is_listed(served: Served) -> None:
+    found = served.ask("POST", "/v1/models/price/arms", "read", json={"context": [1.0]}).json()
+    assert found["arms"] == [{"arm": "red", "mean": 0.5, "std": 0.1, "propensity": 1.0}]
+    waiting = served.ask("GET", "/v1/models/price/waiting", "read").json()
+    assert waiting == {"pending": [{"id": "sale-1", "since": 5.0}], "waiting": []}
+    assert served.model.asked == [ArmsRequest([1.0]), "waiting"]

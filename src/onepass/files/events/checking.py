@@ -44,6 +44,8 @@ def _in_events(database: Database, stream: str) -> list[str]:
         if decoded(row) is None:
             found.append(f"stream {stream!r}: event {number} is not what was written")
         before = number
+    if before < database.last(stream):
+        found.append(f"stream {stream!r}: event {before + 1} is missing")
     return found
 
 

@@ -197,14 +197,18 @@ class EventLog:
             raise damaged(
                 self.address, f"stream {stream!r} ends with event {last}, and those up to {known} are missing"
             )
-        return (event for event in self._walk(name["stream"], after, end) if wanted is None or event.kind in wanted)
+        walk = self._walk(name["stream"], after, end, min(last, end))
+        return (event for event in walk if wanted is None or event.kind in wanted)
 
-    def _walk(self, stream: str, after: int, until: int) -> Iterator[Event]:
+    def _walk(self, stream: str, after: int, until: int, at_least: int) -> Iterator[Event]:
+        missing = "event {} of stream {!r} is missing"
         for number, row in event_rows(self._database, stream, after, until):
             if number != after + 1:
-                raise damaged(self.address, f"event {after + 1} of stream {stream!r} is missing")
+                raise damaged(self.address, missing.format(after + 1, stream))
             after = number
             yield self._checked(row)
+        if after < at_least:  # an index that is out of order ends early
+            raise damaged(self.address, missing.format(after + 1, stream))
 
     def open_keys(self, stream: str, kind: str, without: str) -> Iterator[tuple[str, float]]:
         """Key and time of the events of one kind that wait for one of another kind with the same key.

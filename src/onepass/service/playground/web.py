@@ -1,7 +1,6 @@
 """The page, its files and its socket as routes, and an application of them alone."""
 
 from pathlib import Path
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -9,8 +8,8 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
-from starlette.staticfiles import StaticFiles
 
+from onepass.service.look import HEADERS, Files, look_route
 from onepass.service.playground.endpoint import Endpoint
 from onepass.service.playground.messages import catalogue
 
@@ -18,24 +17,11 @@ __all__ = ["PATH", "application", "routes"]
 
 PATH = "/playground"
 _STATIC = Path(__file__).parent / "static"
-_HEADERS = {
-    "Cache-Control": "no-cache",  # after an upgrade no old module must meet a new page; unchanged files are a 304
-    "X-Content-Type-Options": "nosniff",
-}
-_PAGE_HEADERS = _HEADERS | {
+_PAGE_HEADERS = HEADERS | {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "object-src 'none'",
     "Referrer-Policy": "no-referrer",
 }
-
-
-class _Files(StaticFiles):
-    """Files that a browser asks about every time."""
-
-    def file_response(self, *args: Any, **kwargs: Any) -> Response:
-        response = super().file_response(*args, **kwargs)
-        response.headers.update(_HEADERS)
-        return response
 
 
 def routes() -> list[BaseRoute]:
@@ -44,13 +30,14 @@ def routes() -> list[BaseRoute]:
     Examples
     --------
     >>> [route.path for route in routes()]
-    ['/playground', '/playground/scenes.json', '/playground/socket', '/playground/static']
+    ['/playground', '/playground/scenes.json', '/playground/socket', '/playground/static', '/look']
     """
     return [
         Route(PATH, _page),
         Route(f"{PATH}/scenes.json", _scenes),
         WebSocketRoute(f"{PATH}/socket", Endpoint().serve),
-        Mount(f"{PATH}/static", _Files(directory=_STATIC)),
+        Mount(f"{PATH}/static", Files(directory=_STATIC)),
+        look_route(),
     ]
 
 
@@ -67,7 +54,7 @@ async def _page(request: Request) -> Response:
 
 
 async def _scenes(request: Request) -> Response:
-    return JSONResponse(catalogue(), headers=_HEADERS)
+    return JSONResponse(catalogue(), headers=HEADERS)
 
 
 async def _to_page(request: Request) -> Response:

@@ -7,9 +7,13 @@ from onepass.decisions.bandit import ContextualBandit
 from onepass.decisions.changes import Change
 from onepass.decisions.journal import change_of, data_of
 from onepass.files.events import Event
+from onepass.service.errors import ProblemError
 from onepass.service.served.base import Served
+from onepass.tables.columns.wording import listed
 
 __all__ = ["CHANGES", "BanditModel"]
+
+_REWARDS = {"bernoulli": "0 or 1", "gaussian": "numbers", "poisson": "counts", "negative_binomial": "counts"}
 
 CHANGES = frozenset({"decision", "reward", "learn", "expiry", "arm"})
 """Kinds of events that are changes of a bandit."""
@@ -47,6 +51,32 @@ class BanditModel(Served):
             "reward": {"kind": params["observation"], "from": low, "to": high},
             "policy": repr(self.model.policy),
         }
+
+    def facts(self) -> dict[str, str]:
+        """What the bandit is and has learned, in words."""
+        model, schema = self.model, self.schema()
+        paused = f", of which {listed(schema['paused'], 8)} rest" if schema["paused"] else ""
+        return {
+            "arms": f"{listed(schema['arms'], 8)}{paused}",
+            "context": f"{model.n_features} numbers",
+            "rewards": _REWARDS[schema["reward"]["kind"]],
+            "policy": schema["policy"],
+            "decisions": f"{model.n_decisions:,}",
+            "rewards learned": f"{model.n_rewards:,}",
+            "decisions without reward": f"{model.n_pending:,}",
+        }
+
+    def beliefs(self, context: list[float]) -> list[dict[str, Any]]:
+        """What is expected of each arm in a context, how sure that is, and how probably it would be chosen."""
+        try:
+            scores, chances = self.model.predict(context), self.model.propensities(context)
+        except (ValueError, TypeError) as error:
+            raise ProblemError(422, "bad value", str(error), field="context") from None
+        numbers = zip(scores.reward_mean.tolist(), scores.reward_std.tolist(), chances.tolist(), strict=True)
+        return [
+            {"arm": str(name), "mean": mean, "std": std, "propensity": chance}
+            for name, (mean, std, chance) in zip(self.model.arms, numbers, strict=True)
+        ]
 
     def keep_in(
         self, append: Callable[[str, str, dict[str, Any], bytes], object], next_number: Callable[[], int]

@@ -22,6 +22,7 @@ __all__ = [
     "set_shadow",
     "snapshot",
     "status",
+    "waiting",
     "weights",
 ]
 
@@ -29,8 +30,13 @@ ModelName = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_.-]{0,63
 
 
 async def list_models(call: Call) -> dict[str, Any]:
-    """The state of all models."""
-    return {"models": [model.status() for model in call.services.state.models()]}
+    """The state of all models, which are still being recovered, and why some can't be."""
+    state = call.services.state
+    return {
+        "models": [model.status() for model in state.models()],
+        "replaying": state.replaying,
+        "broken": state.broken,
+    }
 
 
 async def create(call: Call) -> Any:
@@ -63,6 +69,11 @@ async def metrics(call: Call) -> dict[str, Any]:
 async def weights(call: Call) -> dict[str, Any]:
     """What each feature does."""
     return call.model.weights()
+
+
+async def waiting(call: Call) -> dict[str, Any]:
+    """Predictions without label, and labels without prediction."""
+    return await call.model.waiting()
 
 
 async def snapshot(call: Call) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Operations on rows: predict, learn, label, decide, reward, explain; alone, as JSON lines and as Arrow streams."""
+"""Operations on rows: predict, learn, label, decide, compare arms, reward, explain; alone or many at once."""
 
 import asyncio
 from typing import Any
@@ -9,6 +9,7 @@ from onepass.service.web.operations import Call
 from onepass.service.wire import LearnRequest, Prediction, PredictRequest
 
 __all__ = [
+    "arms",
     "decide",
     "explain",
     "label",
@@ -88,6 +89,11 @@ async def label_lines(call: Call) -> list[Any]:
 async def decide(call: Call) -> Any:
     """A bandit's choice."""
     return await call.model.decide(call.body)
+
+
+async def arms(call: Call) -> Any:
+    """What is expected of each arm."""
+    return await call.model.arms(call.body)
 
 
 async def reward(call: Call) -> Any:

@@ -113,6 +113,25 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST",
+        f"{_MODEL}/arms",
+        "arms",
+        "Show what a bandit expects of each arm in a context.",
+        "read",
+        (
+            _json(
+                rows.arms,
+                wire.ArmsRequest,
+                dict[str, Any],
+                {"context": [0.2, 1.0]},
+                {"arms": [{"arm": "red", "mean": 0.4, "std": 0.1, "propensity": 0.61}], "version": 12},
+            ),
+        ),
+        group="rows",
+        problems=(404, 409, 429, 503, 504),
+        description="Nothing is decided, and nothing is kept.",
+    ),
+    Operation(
+        "POST",
         f"{_MODEL}/reward",
         "reward",
         "Tell what came of a decision.",
@@ -160,7 +179,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "list_models",
         "List all models.",
         "read",
-        (_get(models.list_models, {"models": [_STATUS]}),),
+        (_get(models.list_models, {"models": [_STATUS], "replaying": [], "broken": {}}),),
     ),
     Operation("GET", _MODEL, "status", "Show a model.", "read", (_get(models.status, _STATUS),)),
     Operation(
@@ -211,6 +230,16 @@ OPERATIONS: tuple[Operation, ...] = (
         "Show what each feature does, with its uncertainty.",
         "read",
         (_get(models.weights, {"weights": [{"feature": "km", "mean": -0.6, "std": 0.1}]}),),
+    ),
+    Operation(
+        "GET",
+        f"{_MODEL}/waiting",
+        "waiting",
+        "Show the oldest predictions that wait for a label, and labels that wait for a prediction.",
+        "read",
+        (_get(models.waiting, {"pending": [{"id": "sale-1", "since": 1893499200.0}], "waiting": []}),),
+        problems=(404, 409, 429, 503, 504),
+        description="At most 100 of each. Of a bandit: decisions that wait for a reward.",
     ),
     Operation(
         "POST",

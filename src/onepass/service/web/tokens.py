@@ -6,6 +6,7 @@ A token is 32 random bytes, so a plain SHA-256 of it can't be reversed by guessi
 import hashlib
 import hmac
 import os
+import re
 import secrets
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +23,8 @@ ScopeName = Literal["read", "learn", "admin"]
 SCOPES: tuple[ScopeName, ...] = ("read", "learn", "admin")
 """What a token may do; each may do what those before it may."""
 
-TokenName = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}$")]
+_NAME = "^[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}$"
+TokenName = Annotated[str, msgspec.Meta(pattern=_NAME)]
 _PREFIX = "onepass_"
 _MOST = 1000
 
@@ -93,6 +95,9 @@ class Tokens:
 
     def create(self, name: str, scope: ScopeName) -> str:
         """Make a token; returns the secret, which nobody can ask for again."""
+        if re.search(_NAME, name) is None:
+            words = f"the name of a token has letters, digits and any of _.@-, 64 at most, got {name!r}"
+            raise ProblemError(422, "bad value", words, field="name")
         if name in self._tokens:
             raise ProblemError(409, "name taken", f"there is a token {name!r} already; revoke it first", field="name")
         if len(self._tokens) >= _MOST:

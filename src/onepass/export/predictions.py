@@ -1,0 +1,298 @@
+"""What one perceptron or network predicts for a row, as a graph: `Parts` are those of `onepass.Prediction`."""
+
+from itertools import combinations_with_replacement, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass._typing import FloatArray
+from onepass.activations import Exponential
+from onepass.beliefs.diagonal import DiagonalGaussian
+from onepass.beliefs.layered import KroneckerLayer
+from onepass.beliefs.structures import BlockStructure, IndependentWeights, LayeredCovariance, LowRankCovariance
+from onepass.engine.vector_matches import LOG_NOISE_BOUNDS
+from onepass.export.classes import class_odds
+from onepass.export.expressions import (
+    Expression,
+    above,
+    call,
+    concat,
+    constant,
+    exp,
+    matmul,
+    matmul_parameter,
+    maximum,
+    minimum,
+    outer,
+    parameter,
+    part,
+    quadratic,
+    row_sum,
+    where,
+)
+from onepass.export.formulas import activation_moments, sigmoid_function
+from onepass.export.programs import NotExportableError
+from onepass.likelihoods import Bernoulli, Counts, Gaussian
+from onepass.likelihoods.counts import WIDEST
+from onepass.likelihoods.outputs import (
+    BernoulliLabel,
+    CategoricalClasses,
+    HeteroscedasticNumbers,
+    NegativeBinomialCounts,
+)
+from onepass.models.network import BayesianNetwork
+from onepass.models.perceptron import BayesianPerceptron
+
+__all__ = ["Parts", "network_parts", "perceptron_parts", "perceptron_row"]
+
+Covariances = dict[tuple[int, int], Expression]  # of outputs k <= l; those that are left out are zero
+
+
+class Parts(NamedTuple):
+    """Mean and variance of the output, those of the pre-activation, and the variance of the noise; ``K`` numbers each.
+
+    The noise variance of labels and classes is left out: it follows from their probabilities.
+    """
+
+    mean: Expression
+    var: Expression
+    pre_mean: Expression
+    pre_var: Expression
+    noise_var: Expression
+
+
+def perceptron_row(model: BayesianPerceptron, z: Expression) -> Expression:
+    """A row as the weights meet it, the constant of the bias first."""
+    return (concat([constant([1.0]), z]) if model.bias else z).called("row")
+
+
+def perceptron_parts(model: BayesianPerceptron, z: Expression, z_var: Expression | None = None) -> Parts:
+    """The forward pass of a perceptron, for inputs with these variances."""
+    belief, likelihood = model._state.belief, model.observation
+    row = perceptron_row(model, z)
+    mean = np.asarray(belief.mean, dtype=np.float64)
+    pre_mean = matmul_parameter(row, mean[:, None], "mean").called("pre_mean")
+    if isinstance(belief, DiagonalGaussian):
+        pre_var = matmul(row * row, np.asarray(belief.variance, dtype=np.float64)[:, None], "variances")
+    else:
+        coordinates = matmul_parameter(row, np.asarray(belief.to_root(), dtype=np.float64).T, "root").called("coords")
+        pre_var = row_sum(coordinates * coordinates)
+    if z_var is not None:
+        own = mean**2 + np.asarray(belief.marginal_variances(), dtype=np.float64)
+        pre_var = pre_var + matmul(z_var, own[model.bias :, None], "squares")
+    pre_var = pre_var.called("pre_var")
+    if isinstance(likelihood, Counts) and isinstance(model.activation, Exponential):
+        output = activation_moments(model.activation, pre_mean, minimum(pre_var, WIDEST))
+    else:
+        output = activation_moments(model.activation, pre_mean, pre_var)
+    noise = parameter(float(model.noise), "noise")
+    if isinstance(likelihood, Gaussian):
+        noise_var: Expression = noise
+    elif isinstance(likelihood, Counts):
+        noise_var = output[0] + float(np.asarray(likelihood.noise)) * (output[0] * output[0] + output[1])
+    elif isinstance(likelihood, Bernoulli):
+        noise_var = constant(0.0)
+    else:
+        raise NotExportableError(
+            f"the likelihood {type(likelihood).__name__} is no formula of this library and can't be exported: use one "
+            "of its names, such as observation='gaussian'"
+        )
+    return Parts(output[0], output[1], pre_mean, pre_var, noise_var)
+
+
+def network_parts(model: BayesianNetwork, z: Expression, noise_scale: FloatArray | None) -> Parts:
+    """The forward pass of a network; ``noise_scale`` multiplies its noise in a mixture, None where it is alone."""
+    if type(model) is not BayesianNetwork:
+        raise NotExportableError(
+            f"a {type(model).__name__} can't be exported: learn the rows with a BayesianNetwork, whose formulas can"
+        )
+    if model._structure.layout.has_convolutions:
+        raise NotExportableError(
+            "convolutions can't be exported, only dense layers can: learn the images with dense hidden layers"
+        )
+    means, covs = _outputs(model, z)
+    n, likelihood, noise = model.n_outputs, model._likelihood, model._noise_in(noise_scale)
+    own = part(means, 0, n)
+    variances = concat([maximum(covs[k, k], 0.0) for k in range(n)])
+    if isinstance(likelihood, CategoricalClasses):
+        p, odds_mean, odds_var = class_odds([part(means, k, k + 1) for k in range(n)], covs)
+        found = call(sigmoid_function(), odds_mean, odds_var)
+        return Parts(p, found[1], odds_mean, odds_var, constant(0.0))
+    if isinstance(likelihood, BernoulliLabel):
+        found = call(sigmoid_function(), own, variances)
+        return Parts(found[0], found[1], own, variances, constant(0.0))
+    if isinstance(likelihood, NegativeBinomialCounts):
+        rate, rate_var, _ = activation_moments(Exponential(), own, minimum(variances, WIDEST))
+        spread = rate + float(noise.noise[0]) * (rate * rate + rate_var)
+        return Parts(rate, rate_var, own, variances, spread)
+    scale = constant(noise.scale, "scale")
+    if isinstance(likelihood, HeteroscedasticNumbers):
+        log_vars = concat([covs[n + k, n + k] for k in range(n)])
+        known, unknown = _input_noise(likelihood, part(means, n, 2 * n), log_vars)
+        return Parts(own, scale * (variances + unknown), own, variances, scale * known)
+    return Parts(own, scale * variances, own, variances, scale * constant(noise.noise, "noise"))
+
+
+def _input_noise(likelihood: Any, mean: Expression, var: Expression) -> tuple[Expression, Expression]:
+    """A noise that depends on the input, and what is not known of it: see `HeteroscedasticOutputs.describe`."""
+    prior_mean, prior_var = likelihood.compiled.log_noise, likelihood.compiled.log_noise_var
+    vague = above(var, prior_var)
+    centre = where(vague, prior_mean + (mean - prior_mean) * (prior_var / var), mean)
+    low, high = LOG_NOISE_BOUNDS
+    known, expected = (
+        exp(minimum(maximum(log, low), high)) for log in (centre, centre + 0.5 * minimum(var, prior_var))
+    )
+    return known, expected - known
+
+
+def _outputs(model: BayesianNetwork, z: Expression) -> tuple[Expression, Covariances]:
+    """Means of all outputs and their covariances: `onepass.models.network.propagation`, term by term."""
+    structure, belief, layout = model._structure, model._state.belief, model._structure.layout
+    weights = [np.asarray(own, dtype=np.float64) for own in layout.layers(belief.mean)]
+    spread = [np.asarray(own, dtype=np.float64) for own in layout.layers(belief.marginal_variances())]
+    inputs, derivatives = [], []
+    z, z_var = _with_one(z), constant(0.0)
+    for layer, weight in enumerate(weights):
+        inputs.append(z.called(f"inputs_{layer}"))
+        if layer == len(weights) - 1:
+            break
+        pre_var = _own_variances(structure, belief, layer, inputs[-1])
+        if layer:
+            pre_var = pre_var + matmul(z_var, (weight**2 + spread[layer])[:, :-1].T, f"squares_{layer}")
+        pre_mean = matmul(inputs[-1], weight.T, f"weights_{layer}")
+        mean, z_var, slope = activation_moments(model._units, pre_mean, maximum(pre_var, 0.0))
+        derivatives.append(slope if slope.width > 1 or weight.shape[0] == 1 else slope * np.ones(weight.shape[0]))
+        z = _with_one(mean)
+    n_outputs = weights[-1].shape[0]
+    mean = matmul(inputs[-1], weights[-1].T, f"weights_{len(weights) - 1}")
+    joint = structure.covariance_with_outgoing(belief)
+    if joint is not None:
+        moved = [row_sum(derivatives[-1] * matmul(inputs[-2], np.asarray(own, np.float64).T)) for own in joint]
+        mean = mean + concat(moved)
+    jacobians = [_jacobian(weights, derivatives, k) for k in range(n_outputs)]
+    return mean.called("output_mean"), _covariances(structure, belief, inputs, jacobians)
+
+
+def _with_one(z: Expression) -> Expression:
+    return concat([z, constant([1.0])])
+
+
+def _jacobian(weights: list[FloatArray], derivatives: list[Expression], k: int) -> list[Expression]:
+    """Expected derivative of output ``k`` in the pre-activations of each layer; of the last it is 1, and left out."""
+    found: list[Expression] = []
+    for layer in range(len(weights) - 1, 0, -1):
+        weight = weights[layer][:, :-1]
+        through = matmul(found[0], weight) if found else constant(weight[k])
+        found.insert(0, (through * derivatives[layer - 1]).called(f"jacobian_{k}_{layer - 1}"))
+    return found
+
+
+def _own_variances(structure: Any, belief: Any, layer: int, z: Expression) -> Expression:
+    """The variance that inputs give the units of a layer by their weights."""
+    if isinstance(structure, BlockStructure):
+        return quadratic(z, np.asarray(structure.unit_blocks(belief)[layer], np.float64), f"unit_covariances_{layer}")
+    if isinstance(structure, IndependentWeights):
+        return matmul(z * z, structure.layout.layers(belief.variance)[layer].T.astype(np.float64), f"variances_{layer}")
+    if isinstance(structure, LowRankCovariance):
+        columns = structure._unit_columns(belief)[layer]
+        first = matmul(z * z, structure.layout.layers(belief.variance)[layer].T.astype(np.float64))
+        taken = []
+        for own in columns:
+            seen = matmul(z, own.astype(np.float64))
+            taken.append(row_sum(seen * seen))
+        return first - concat(taken)
+    if isinstance(structure, LayeredCovariance):
+        own, form = belief.layers[layer], belief.forms[layer]
+        if isinstance(own, KroneckerLayer):
+            seen = matmul(z, np.asarray(own.input_root, np.float64))
+            return row_sum(seen * seen) * constant(np.square(np.asarray(own.output_root, np.float64)).sum(axis=1))
+        units = np.asarray(own.root, np.float64).reshape(form.rows, form.cols, -1)
+        return quadratic(z, units @ units.swapaxes(1, 2), f"unit_covariances_{layer}")
+    raise NotExportableError(f"covariance={structure.name!r} has no form to be exported in: learn with another one")
+
+
+def _covariances(
+    structure: Any, belief: Any, inputs: list[Expression], jacobians: list[list[Expression]]
+) -> Covariances:
+    """``J'C J`` for all pairs of outputs."""
+    pairs = list(combinations_with_replacement(range(len(jacobians)), 2))
+    if structure.name in ("neuron", "diagonal"):
+        return _by_units(structure, belief, inputs, jacobians, pairs)
+    if isinstance(structure, LayeredCovariance):
+        return _by_layers(structure, belief, inputs, jacobians, pairs)
+    flat = [_in_all_weights(structure.layout, inputs, own, k) for k, own in enumerate(jacobians)]
+    if isinstance(structure, LowRankCovariance):
+        return _by_columns(belief, flat, pairs)
+    blocks = [np.asarray(own, np.float64) for own in belief.cov]
+    gains = []
+    for own in flat:
+        cuts = pairwise(structure.cuts.tolist())
+        gains.append(concat([matmul(part(own, *cut), block) for cut, block in zip(cuts, blocks, strict=True)]))
+    return {(k, m): row_sum(gains[k] * flat[m]) for k, m in pairs}
+
+
+def _in_all_weights(layout: Any, inputs: list[Expression], jacobian: list[Expression], k: int) -> Expression:
+    """Derivatives of output ``k`` in all weights: zero in those of the other outputs."""
+    parts = [outer(own, z) for own, z in zip(jacobian, inputs, strict=False)]
+    return concat([*parts, _placed(inputs[-1], k, layout.shapes[-1][0])]).called(f"slope_{k}")
+
+
+def _placed(z: Expression, k: int, n: int) -> Expression:
+    """Inputs in the place of the ``k``-th of ``n`` outputs, zeros in those of all others."""
+    parts = [constant(np.zeros(k * z.width)), z, constant(np.zeros((n - k - 1) * z.width))]
+    return concat([own for own in parts if own.width])
+
+
+def _by_units(
+    structure: Any, belief: Any, inputs: list[Expression], jacobians: list[list[Expression]], pairs: Any
+) -> Covariances:
+    """Where units are independent each adds ``D D'`` times its weights' variance."""
+    own = [_own_variances(structure, belief, layer, z).called(f"own_var_{layer}") for layer, z in enumerate(inputs)]
+    found: Covariances = {}
+    for k, m in pairs:
+        terms = [row_sum(a * b * v) for a, b, v in zip(jacobians[k], jacobians[m], own, strict=False)]
+        terms += [part(own[-1], k, k + 1)] if k == m else []
+        if terms:
+            found[k, m] = sum(terms[1:], start=terms[0])
+    return found
+
+
+def _by_layers(
+    structure: Any, belief: Any, inputs: list[Expression], jacobians: list[list[Expression]], pairs: Any
+) -> Covariances:
+    """Independent layers, each ``D B D' z'A z``, or ``J'C J`` with all of its covariance."""
+    n, totals = len(jacobians), dict.fromkeys(pairs, constant(0.0))
+    for number, (layer, z) in enumerate(zip(belief.layers, inputs, strict=True)):
+        is_last = number == len(inputs) - 1
+        slopes = [constant(np.eye(n)[k]) if is_last else jacobians[k][number] for k in range(n)]
+        if isinstance(layer, KroneckerLayer):
+            seen = matmul(z, np.asarray(layer.input_root, np.float64))
+            root, scale = np.asarray(layer.output_root, np.float64), row_sum(seen * seen)
+            # A constant row times a constant matrix is known beforehand.
+            projected = [constant(own.value @ root) if own.op == "constant" else matmul(own, root) for own in slopes]
+            own_terms = {(k, m): scale * _dot(projected[k], projected[m]) for k, m in pairs}
+        else:
+            root = np.asarray(layer.root, np.float64)
+            spread = [_placed(z, k, n) if is_last else outer(own, z) for k, own in enumerate(slopes)]
+            projected = [matmul(own, root) for own in spread]
+            own_terms = {(k, m): row_sum(projected[k] * projected[m]) for k, m in pairs}
+        totals = {pair: totals[pair] + own_terms[pair] for pair in pairs}
+    return totals
+
+
+def _dot(left: Expression, right: Expression) -> Expression:
+    if left.op == right.op == "constant":
+        return constant(float(left.value @ right.value))
+    return row_sum(left * right)
+
+
+def _by_columns(belief: Any, flat: list[Expression], pairs: Any) -> Covariances:
+    """A diagonal less the squares of some columns, with what rounding hides of it."""
+    variance, columns = (np.asarray(own, np.float64) for own in (belief.variance, belief._columns))
+    seen = [matmul(own, columns) for own in flat]
+    found: Covariances = {}
+    for k, m in pairs:
+        first = row_sum(flat[k] * variance * flat[m])
+        cov = first - row_sum(seen[k] * seen[m])
+        found[k, m] = maximum(cov, 0.0) + float(belief.rounding) * first if k == m else cov
+    return found

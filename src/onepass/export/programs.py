@@ -1,0 +1,62 @@
+"""What is exported of a model: the numbers that come in, what is computed of them, and what comes out."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from onepass._typing import FloatArray
+from onepass.export.expressions import Expression
+
+__all__ = ["Input", "Learning", "NotExportableError", "Program"]
+
+
+class NotExportableError(ValueError):
+    """A model, or a part of it, has no form in the language that was asked for; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """One number of a row: what it is called, and what it means if it is no plain number."""
+
+    name: str
+    kind: str = "number"  # or boolean, category, hashed, date
+    levels: tuple[str, ...] = ()  # of a category, whose number is the place of its value among these
+    buckets: int = 0  # of a hashed one, whose number is that of the bucket
+    missing_words: tuple[str, ...] = ()  # texts that stand for a missing value, NaN
+
+
+@dataclass(frozen=True)
+class Learning:
+    """What learning on a device needs of a perceptron, beside the parameters of the program."""
+
+    rule: str  # linear, sigmoid, probit or step
+    row: Expression  # (p,), as the weights meet it, the constant of the bias included
+    mean: FloatArray  # (p,)
+    root: FloatArray  # (p, p), R of the covariance R'R
+    target_centre: float
+    target_scale: float
+    is_log: bool
+    noise: float
+    noise_weight: float  # 0 where the noise is fixed
+    noise_window: float
+
+
+@dataclass(frozen=True)
+class Program:
+    """A model as a graph: of ``inputs`` per row to ``mean`` and ``std``, each of as many numbers as it predicts.
+
+    Of a classifier these are the probabilities of its classes and their standard deviations.
+    """
+
+    origin: str  # what it was made of, in a clause
+    x: Expression
+    inputs: tuple[Input, ...]
+    mean: Expression
+    std: Expression
+    classes: tuple[Any, ...] = ()
+    single: bool = False  # whether one number is predicted, and not a row of them
+    std_words: str = "the standard deviation of a new target"
+    quantile: Expression | None = None  # placeholder of the standard normal's quantile in the limits
+    limits: tuple[Expression, Expression] | None = None
+    learning: Learning | None = None
+    no_learning: str = ""  # why there is none, where a perceptron has no form for it
+    notes: tuple[str, ...] = field(default=())

@@ -1,0 +1,209 @@
+// The charts of a model: how it learned, how often its intervals were right, and how well it knows how sure it is.
+
+import { usual } from "./axes.js";
+import { Chart } from "./chart.js";
+import { count, h, percent, plural } from "./dom.js";
+import { byChance, curve, score, scoresOf, sinceShadow } from "./scores.js";
+
+const ROWS = { label: "rows learned", words: count, low: 0 };
+const share = (value) => percent(value, 1);
+const wholePercent = (value) => percent(value);
+
+/** Scores over the rows, one of several at a choice, the candidate's beside. */
+export class LearningCurve {
+  constructor() {
+    this.choice = h("fieldset", { class: "choice" }, h("legend", { class: "unseen" }, "Score"));
+    this.holder = h("div");
+    this.words = h("p", { class: "muted" });
+    this.element = h("section", { class: "card wide", "aria-labelledby": "curve-title" },
+      h("div", { class: "row between" }, h("h3", { id: "curve-title" }, "Learning curve"), this.choice), this.words, this.holder);
+  }
+
+  update(report) {
+    this.report = report;
+    const scores = scoresOf(report);
+    if (this.scores !== scores || !this.begun) this.#begin(scores);
+    this.#draw();
+  }
+
+  #begin(scores) {
+    const { report } = this;
+    this.scores = scores;
+    this.begun = report.rows > 0; // the choice is made by the first scores, and then stays
+    this.chosen = first(report);
+    const option = (name) => h("label", {}, h("input", { type: "radio", name: "score", value: name, checked: name === this.chosen,
+      onchange: () => { this.chosen = name; this.chart = null; this.#draw(); } }), scores[name].title);
+    this.choice.replaceChildren(this.choice.firstElementChild, ...(Object.keys(scores).length > 1 ? Object.keys(scores).map(option) : []));
+    this.chart = null;
+  }
+
+  #draw() {
+    const { chosen, report } = this;
+    const one = this.scores[chosen];
+    if (!report.rows) {
+      this.words.textContent = "Every row is predicted before it is learned. The curve begins with the first rows that come.";
+      return;
+    }
+    if (!this.chart) {
+      this.chart = new Chart({ id: "curve", label: one.label, x: report.arms ? { ...ROWS, label: "rewards learned" } : ROWS, y: { label: one.label, words: one.words, low: one.low, high: one.high }, height: 270 });
+      this.holder.replaceChildren(this.chart.element);
+    }
+    const own = curve(report, chosen);
+    const columns = [["all rows so far", "thin blue", own.totals], [report.shadow ? "recent rows, this model" : "recent rows", "blue", own.means]];
+    if (one.expected) {
+      const [name, factor, words] = one.expected;
+      columns.push([words, "dashed violet", curve(report, name).means.map((value) => factor * value)]);
+    }
+    const series = columns.map(([name, look, ys]) => ({ name, kind: look.split(" ").slice(0, -1).join(" "), color: look.split(" ").at(-1), xs: own.ends, ys }));
+    const shadow = shadowCurve(report, chosen);
+    if (shadow) {
+      series.push({ name: "recent rows, shadow", color: "orange", xs: shadow.ends, ys: shadow.means });
+      columns.push(["recent rows, shadow", "", own.ends.map((end) => shadow.at(end))]);
+    }
+    this.chart.update({
+      series,
+      high: usual(series.flatMap((each) => each.ys)),
+      heads: ["rows", ...columns.map(([name]) => name)],
+      rows: own.ends.map((end, i) => [end, ...columns.map(([, , ys]) => ys[i])]),
+      summary: `Over all rows ${one.words(score(report.scores, chosen))}.`,
+    });
+    this.words.textContent = WORDS[chosen] + (shadow ? shadowWords(report, chosen, one) : "");
+  }
+}
+
+/** The score to begin with: where a few wild rows make up most of the error, the one that can stand them. */
+function first(report) {
+  const { rmse, mae } = report.scores ?? {};
+  return rmse > 2.5 * mae ? "log_loss" : Object.keys(scoresOf(report))[0];
+}
+
+const WORDS = {
+  mae: "How far predictions were from the truth, on average. If the dashed line is as high, the model knows how wrong it is.",
+  rmse: "As the mean error, but large errors count more. If the dashed line is as high, the model knows how wrong it is.",
+  log_loss: "How surprising the truth was to the model: the lower, the better. It pays for being both right and rightly sure.",
+  accuracy: "How often the most probable class was right. If the dashed line is as high, the model is as sure as it should be.",
+  brier: "Squared distance of the probabilities from the truth: the lower, the better.",
+  reward: "What the chosen arms brought in. It rises as the bandit finds out which arm is good for whom.",
+};
+
+/** The curve of a candidate over the rows of the model beside which it learns; at(row) is its value there, or null. */
+function shadowCurve(report, name) {
+  if (!report.shadow?.rows) return null;
+  const { ends, means } = curve(report.shadow, name, report);
+  const shifted = ends.map((end) => end + report.rows - report.shadow.rows);
+  return { ends: shifted, means, at: (row) => means[shifted.findLastIndex((end) => end <= row)] ?? null };
+}
+
+function shadowWords(report, name, one) {
+  const [mine, its] = [sinceShadow(report, name), score(report.shadow.scores, name)];
+  if (mine === null || its === null) return "";
+  const better = name === "accuracy" ? its > mine : its < mine;
+  return ` Over the ${plural(report.shadow.rows, "row")} that the shadow has learned, it was ${better ? "better" : "no better"}: ${one.words(its)} against ${one.words(mine)}.`;
+}
+
+/** How often the truth was in the 95 % interval. */
+export class Coverage {
+  constructor() {
+    this.words = h("p", { class: "muted" });
+    this.chart = new Chart({ id: "coverage", label: "Coverage of the 95 % interval", x: ROWS,
+      y: { label: "Share of rows within their 95 % interval", words: share, tick: wholePercent, high: 1 }, height: 220 });
+    this.element = h("section", { class: "card", "aria-labelledby": "coverage-title" }, h("h3", { id: "coverage-title" }, "Coverage"), this.words, this.chart.element);
+  }
+
+  update(report) {
+    const found = curve(report, "coverage_95");
+    const half = found.sizes.map((n) => byChance(0.95, n));
+    const low = half.map((one) => 0.95 - one);
+    const total = report.scores.coverage_95;
+    const series = [{ name: "recent rows", color: "blue", xs: found.ends, ys: found.means }];
+    const shadow = shadowCurve(report, "coverage_95");
+    if (shadow) series.push({ name: "shadow", color: "orange", xs: shadow.ends, ys: shadow.means });
+    this.chart.update({
+      series,
+      band: { xs: found.ends, low, high: half.map((one) => Math.min(1, 0.95 + one)), name: "by chance" },
+      line: { y: 0.95, name: "95 %" },
+      low: Math.min(0.8, ...found.means), // a shadow that has just begun may be anywhere
+      heads: ["rows", "covered", ...(shadow ? ["shadow"] : [])],
+      rows: found.ends.map((end, i) => [end, found.means[i], ...(shadow ? [shadow.at(end)] : [])]),
+      summary: `${share(total)} over all rows; it should be 95 %.`,
+    });
+    const off = total - 0.95;
+    const chance = byChance(0.95, report.rows);
+    const verdict = Math.abs(off) <= chance ? "as it should be" : off < 0 ? "less than it should be: the model is a bit too sure" : "more than it should be: the model could be surer";
+    this.words.textContent = `${share(total)} of the truths were in their 95 % interval, ${verdict}.`;
+  }
+}
+
+/** Where numbers fell in their predicted distributions, or how often the chosen class was right by its probability. */
+export class Calibration {
+  constructor() {
+    this.words = h("p", { class: "muted" });
+    this.holder = h("div");
+    this.element = h("section", { class: "card", "aria-labelledby": "calibration-title" },
+      h("h3", { id: "calibration-title" }, "Calibration"), this.words, this.holder);
+  }
+
+  update(report) {
+    const { calibration } = report;
+    const make = calibration.kind === "places" ? places : reliability;
+    if (!this.chart) {
+      this.chart = new Chart(OPTIONS[calibration.kind]);
+      this.holder.replaceChildren(this.chart.element);
+    }
+    const [data, words] = make(calibration, report.rows);
+    this.chart.update(data);
+    this.words.textContent = words;
+  }
+}
+
+const OPTIONS = {
+  places: { id: "calibration", label: "Places of the truth in the predicted distributions", height: 220,
+    x: { label: "place in the predicted distribution, from its lower to its upper end", words: share, tick: wholePercent, low: 0, high: 1 },
+    y: { label: "Share of rows", words: share, tick: wholePercent, low: 0 } },
+  reliability: { id: "calibration", label: "How often the predicted class was right, by its probability", height: 240,
+    x: { label: "probability of the predicted class", words: share, tick: wholePercent },
+    y: { label: "Share that was right", words: share, tick: wholePercent } },
+};
+
+function places({ rows, share: shares }, n) {
+  const each = 1 / rows.length;
+  const chance = byChance(each, n);
+  const centres = rows.map((_, i) => (i + 0.5) * each);
+  const sum = (from, to) => shares.slice(from, to).reduce((a, b) => a + b, 0);
+  const tails = shares[0] + shares.at(-1);
+  const middle = sum(5, 15);
+  const lean = sum(10, 20) - 0.5;
+  const verdict = tails > 2 * each + 2 * chance ? "The ends are higher than that: the model is too sure of itself now and then."
+    : middle > 0.5 + byChance(0.5, n) ? "The middle is higher than that: the model could be surer."
+    : Math.abs(lean) > byChance(0.5, n) ? `It leans to the ${lean > 0 ? "right: predictions are rather too low" : "left: predictions are rather too high"}.`
+    : "That is so, up to chance.";
+  return [{
+    series: [{ name: "rows", kind: "bars", color: "blue", xs: centres, ys: shares }],
+    band: { xs: [0, 1], low: [Math.max(0, each - chance), Math.max(0, each - chance)], high: [each + chance, each + chance], name: "by chance" },
+    line: { y: each, name: "as it should be" },
+    heads: ["place", "share of rows", "rows"],
+    words: [(x) => `${percent(x - each / 2)} to ${percent(x + each / 2)}`, share, count],
+    rows: centres.map((x, i) => [x, shares[i], rows[i]]),
+    summary: verdict,
+  }, `If the model knows how sure it can be, the truth falls everywhere in its predicted distribution equally often: all bars are as high as the line. ${verdict}`];
+}
+
+function reliability({ rows, predicted, observed }, n) {
+  const there = rows.map((_, i) => i).filter((i) => rows[i] > 0);
+  const of = (values) => there.map((i) => values[i]);
+  const most = Math.max(...rows);
+  const off = there.reduce((sum, i) => sum + (rows[i] / n) * (predicted[i] - observed[i]), 0);
+  const verdict = Math.abs(off) <= byChance(0.5, n) ? "They do, up to chance."
+    : off > 0 ? "They lie rather below it: the model is too sure." : "They lie rather above it: the model could be surer.";
+  return [{
+    series: [{ name: "rows with this probability", kind: "dots", color: "blue", xs: of(predicted), ys: of(observed),
+      sizes: there.map((i) => 3 + 6 * Math.sqrt(rows[i] / most)), errors: there.map((i) => byChance((observed[i] * rows[i] + 1) / (rows[i] + 2), rows[i])) }],
+    range: [Math.min(0.45, ...of(predicted), ...of(observed)) - 0.03, 1.04],
+    diagonal: { name: "as it should be" },
+    heads: ["probability", "right", "rows"],
+    words: [share, share, count],
+    rows: there.map((i) => [predicted[i], observed[i], rows[i]]),
+    summary: verdict,
+  }, `Of the rows that are predicted with 80 %, 80 of 100 should be right: dots should lie on the line. ${verdict} Large dots stand for many rows, bars for what chance may do.`];
+}
+

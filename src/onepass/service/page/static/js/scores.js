@@ -1,0 +1,92 @@
+// What the scores of a model mean, and how they are cut into curves that can be read.
+
+import { number, percent } from "./dom.js";
+
+const POINTS = 100; // of a curve
+const FEWEST = 48; // rows that a mean is of
+const SQUARED = new Set(["rmse"]);
+
+/** Scores that can be shown over the rows, by what is predicted; the first ones are compared with what was expected. */
+export const NUMBERS = {
+  mae: { title: "mean error", label: "Mean absolute error", expected: ["std", Math.sqrt(2 / Math.PI), "expected by the model"], words: number },
+  rmse: { title: "RMSE", label: "Root mean squared error", expected: ["std", 1, "predicted std"], words: number },
+  log_loss: { title: "log loss", label: "Log loss, nats per row", words: number },
+};
+export const CLASSES = {
+  log_loss: { title: "log loss", label: "Log loss, nats per row", words: number },
+  accuracy: { title: "accuracy", label: "Share of right classes", expected: ["confidence", 1, "expected by the model"], words: (value) => percent(value, 1), high: 1 },
+  brier: { title: "Brier score", label: "Brier score", words: number },
+};
+export const REWARDS = { reward: { title: "reward", label: "Mean reward", words: number } };
+
+export function scoresOf(report) {
+  if (report.arms) return REWARDS;
+  return "log_likelihood" in report.over_time ? NUMBERS : CLASSES;
+}
+
+/** The values of a score over the segments of the rows. */
+function values(report, name) {
+  const found = report.over_time;
+  if (name === "log_loss" && found.log_likelihood) return found.log_likelihood.map((value) => -value);
+  return found[name];
+}
+
+/** The value of a score over all rows, or the last ones. */
+export function score(scores, name) {
+  if (!scores) return null;
+  if (name === "log_loss" && scores.log_likelihood !== undefined) return -scores.log_likelihood;
+  return scores[name] ?? null;
+}
+
+/**
+ * A score over the rows: at some rows (ends) its mean over the last ones (means; so many, sizes) and over all (totals).
+ *
+ * The last ones are a tenth of all rows (of another report, with which it is compared), as in the recent scores: single
+ * rows say little.
+ */
+export function curve(report, name, of = report) {
+  const found = values(report, name) ?? [];
+  const squared = SQUARED.has(name);
+  const sums = [[0, 0]]; // rows and sum so far
+  found.forEach((value, i) => sums.push([report.over_time.rows[i], sums[i][1] + (report.over_time.rows[i] - sums[i][0]) * (squared ? value ** 2 : value)]));
+  const window = Math.max(of.rows / 10, FEWEST);
+  const mean = ([fromRow, fromSum], [toRow, toSum]) => {
+    const found = (toSum - fromSum) / (toRow - fromRow);
+    return squared ? Math.sqrt(found) : found;
+  };
+  const each = Math.max(1, Math.ceil(found.length / POINTS));
+  const ends = sums.slice(1).filter((_, i) => (found.length - 1 - i) % each === 0);
+  const begins = ends.map(([row]) => sums.findLast(([earlier]) => earlier <= Math.max(row - window, 0)));
+  return {
+    ends: ends.map(([row]) => row),
+    sizes: ends.map(([row], i) => row - begins[i][0]),
+    means: ends.map((end, i) => mean(begins[i], end)),
+    totals: ends.map((end) => mean(sums[0], end)),
+  };
+}
+
+/** A score over the rows that a candidate has seen, too. */
+export function sinceShadow(report, name) {
+  const ends = report.over_time.rows;
+  const since = report.rows - report.shadow.rows;
+  let [n, sum] = [0, 0];
+  values(report, name).forEach((value, i) => {
+    const begin = i ? ends[i - 1] : 0;
+    const rows = ends[i] - Math.max(begin, since);
+    if (rows <= 0) return;
+    n += rows;
+    sum += rows * (SQUARED.has(name) ? value ** 2 : value);
+  });
+  if (!n) return null;
+  return SQUARED.has(name) ? Math.sqrt(sum / n) : sum / n;
+}
+
+/** The score that says most about a model at a glance, and its words. */
+export function headline(report) {
+  const scores = scoresOf(report);
+  const name = scores === CLASSES ? "accuracy" : Object.keys(scores)[0];
+  return { name, ...scores[name], value: score(report.scores, name) };
+}
+
+/** Half of the width in which a share of n rows lies by chance, in 95 of 100 cases. */
+export const byChance = (share, n) => 1.96 * Math.sqrt((share * (1 - share)) / Math.max(n, 1));

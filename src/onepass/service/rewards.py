@@ -1,0 +1,83 @@
+"""What a bandit has chosen and what came of it: reward over time, and how often each arm was chosen and rewarded.
+
+It stands beside a bandit as `onepass.service.scores.Scores` stands beside other models: a few kilobytes, in snapshots.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from onepass.decisions.arms.table import decode_arm
+from onepass.evaluation.metrics import Curve
+from onepass.files.events import Event
+
+__all__ = ["RewardScores"]
+
+_ARMS = 100  # that are counted one by one: arms that are known by their features may be without number
+
+
+class RewardScores:
+    """Rewards and choices of one bandit; arms beyond the first hundred count for the curve alone."""
+
+    outliers = changes = 0  # alarms, of which a bandit raises none
+
+    def __init__(self) -> None:
+        self.curve = Curve(1)
+        self._arms: dict[str, list[float]] = {}  # decisions, rewards, their sum, the sum of their squares
+
+    def note(self, event: Event) -> None:
+        """Count a change of the bandit."""
+        data = event.payload
+        if event.kind == "decision":
+            for name in (decode_arm(arm).name for arm in data["arms"]):
+                self._count(name, [1.0, 0.0, 0.0, 0.0])
+        elif event.kind == "reward":
+            self._add((name, reward) for _, name, reward in data["rewards"])
+        elif event.kind == "learn":
+            self._add(zip(data["arms"], data["rewards"], strict=True))
+
+    def _add(self, rewards: Iterable[tuple[Any, float]]) -> None:
+        for name, reward in rewards:
+            self._count(name, [0.0, 1.0, reward, reward**2])
+            self.curve.add(np.array([[reward]]))
+
+    def _count(self, name: Any, numbers: list[float]) -> None:
+        if str(name) in self._arms or len(self._arms) < _ARMS:
+            before = self._arms.get(str(name), [0.0] * 4)
+            self._arms[str(name)] = [old + new for old, new in zip(before, numbers, strict=True)]
+
+    def report(self) -> dict[str, Any]:
+        """Everything, for people and programs."""
+        rows, means = self.curve.rows, self.curve.means
+        n = int(rows[-1]) if len(rows) else 0
+        return {
+            "rows": n,
+            "scores": {"reward": float(self.curve.sums.sum() / n)} if n else {},
+            "over_time": {"rows": rows.tolist(), "reward": means[:, 0].tolist()},
+            "arms": [{"arm": name, **_words(*numbers)} for name, numbers in sorted(self._arms.items())],
+        }
+
+    def state(self) -> dict[str, Any]:
+        """All of it as data that JSON can hold."""
+        return {"curve": self.curve.state(), "arms": self._arms}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> "RewardScores":
+        """Make the scores that `state` described."""
+        scores = cls()
+        scores.curve = Curve.from_state(state["curve"], 1)
+        scores._arms = {name: list(numbers) for name, numbers in state["arms"].items()}
+        return scores
+
+
+def _words(decisions: float, rewards: float, total: float, squares: float) -> dict[str, float | int | None]:
+    """Counts of an arm, and the mean of its rewards with what chance may have added to it."""
+    mean = total / rewards if rewards else None
+    spread = max(squares - total**2 / rewards, 0.0) / (rewards - 1) if rewards > 1 else None
+    return {
+        "decisions": int(decisions),
+        "rewards": int(rewards),
+        "mean": mean,
+        "std_error": None if spread is None else (spread / rewards) ** 0.5,
+    }

@@ -1,0 +1,71 @@
+"""Moments and matches of the graphs against quadrature, and the polynomial for ``erfc``."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import erfc, expit, log_ndtr
+
+from onepass.activations import NAMES, as_activation
+from onepass.export.classes import fitted_erfc
+from onepass.export.expressions import Function, call, row
+from onepass.export.formulas import activation_moments
+from onepass.export.numpy_module import numpy_source
+from onepass.export.programs import Input, Program
+from onepass.export.updates import update_function
+from tests.helpers import quadrature
+
+
+def evaluated(results: Any, x: Any, rows: Any) -> Any:
+    """What a graph gives for rows, by the NumPy module of it: two results at a time."""
+    names: dict[str, Any] = {}
+    inputs = tuple(Input(f"x{k}") for k in range(x.width))
+    exec(numpy_source(Program("a formula", x, inputs, *results)), names)
+    return names["predict"](rows)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "step"])
+@pytest.mark.parametrize("mean", [-3.0, -0.4, 0.0, 1.7])
+@pytest.mark.parametrize("var", [0.01, 0.7, 9.0])
+def test_moments_are_those_of_quadrature(name: str, mean: float, var: float) -> None:
+    activation = as_activation(name)
+    given = (row(1, "mean"), row(1, "var"))
+    function = Function.of(lambda m, v: activation_moments(activation, m, v), "moments", ("mean", "var"))
+    x = row(2)
+    from onepass.export.expressions import part
+
+    found = call(function, part(x, 0, 1), part(x, 1, 2))
+    breaks = {"hard_tanh": (-1.0, 1.0), "hard_sigmoid": (-3.0, 3.0), "relu6": (0.0, 6.0)}.get(name, (0.0,))
+    truth = quadrature.moments(activation, mean, var, breaks)
+    first = evaluated(found[:2], x, [[mean, var]])
+    second = evaluated((found[2], found[1]), x, [[mean, var]])
+    scale = abs(float(activation(mean))) + np.sqrt(var)
+    assert given is not None
+    assert abs(first[0][0, 0] - truth[0]) < 3e-7 * scale
+    assert abs(first[1][0, 0] - truth[1]) < 3e-7 * scale**2
+    assert abs(second[0][0, 0] - truth[2]) < 3e-7
+
+
+@pytest.mark.parametrize(
+    ("rule", "log_likelihood"), [("sigmoid", lambda a: np.log(expit(a))), ("probit", lambda a: log_ndtr(a))]
+)
+@pytest.mark.parametrize("mean", [-6.0, -0.5, 0.0, 2.5])
+@pytest.mark.parametrize("var", [0.01, 0.3, 2.0, 40.0])
+def test_labels_are_matched_as_quadrature_does(rule: str, log_likelihood: Any, mean: float, var: float) -> None:
+    from onepass.export.expressions import part
+
+    x = row(3)
+    score, information, _ = call(update_function(rule, False), *(part(x, k, k + 1) for k in range(3)))
+    found = evaluated((score, information), x, [[mean, var, 1.0]])
+    truth = quadrature.tilted(log_likelihood, mean, var)
+    std = np.sqrt(truth.var)
+    assert abs(mean + found[0][0, 0] * var - truth.mean) < 2e-7 * std
+    assert abs(var - found[1][0, 0] * var**2 - truth.var) < 5e-7 * truth.var
+
+
+def test_the_polynomial_for_erfc_keeps_its_digits_in_the_tail() -> None:
+    x = row(1)
+    points = np.linspace(-6.0, 20.0, 500)[:, None]
+    for degree, error in ((9, 1e-6), (18, 1e-11)):
+        found, _ = evaluated((fitted_erfc(x, degree), x), x, points)
+        np.testing.assert_allclose(found[:, 0], erfc(points[:, 0]), rtol=error)

@@ -1,0 +1,295 @@
+"""The page in a real browser, as people use it."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium.webdriver.chrome.webdriver import WebDriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from tests.helpers.browser import console_errors, driven_browser, emulate, needs_driver
+from tests.helpers.waiting import wait_until
+from tests.service.page.conftest import Service, cars, running_service
+
+pytestmark = needs_driver
+
+
+class Page:
+    """What a person sees and does."""
+
+    def __init__(self, driver: WebDriver, service: Service) -> None:
+        self.driver, self.service = driver, service
+
+    def open(self, view: str = "") -> None:
+        self.driver.get("about:blank")
+        self.driver.get(f"{self.service.address}/#/{view}")
+
+    @property
+    def text(self) -> str:
+        """All words that can be seen; none while they change."""
+        return str(self.driver.execute_script("return document.body.innerText"))
+
+    @property
+    def fragment(self) -> str:
+        return str(self.driver.execute_script("return location.hash"))
+
+    def sees(self, *words: str) -> None:
+        wait_until(lambda: all(one in self.text for one in words), f"{words} in\n{self.text}", 30.0)
+
+    def waits(self, condition: Callable[[], bool], what: str) -> None:
+        wait_until(condition, f"{what}; the page is\n{self.text}", 30.0)
+
+    def click(self, words: str) -> None:
+        self.driver.find_element(By.XPATH, f"//*[self::a or self::button][normalize-space()='{words}']").click()
+
+    def fill(self, label: str, value: str) -> None:
+        field = self.driver.find_element(By.XPATH, f"//*[@id=//label[normalize-space()='{label}']/@for]")
+        field.send_keys(value)
+
+    def tile(self, name: str) -> str:
+        script = "return [...document.querySelectorAll('.tiles > div')].find(d => d.innerText.startsWith(arguments[0]))"
+        tile: Any = self.driver.execute_script(f"{script}?.querySelector('dd').firstChild.textContent", name)
+        return str(tile)
+
+
+@pytest.fixture
+def page(browser: WebDriver, service: Service) -> Iterator[Page]:
+    """A page that somebody has signed in to, which must not complain on its console."""
+    browser.delete_all_cookies()
+    emulate(browser)
+    browser.get("about:blank")
+    browser.get(service.link())
+    page = Page(browser, service)
+    page.sees("Models", "Sign out")
+    console_errors(browser)
+    yield page
+    assert console_errors(browser) == []
+
+
+def test_the_link_lets_in_once_and_its_code_does_not_stay_in_the_address(browser: WebDriver, service: Service) -> None:
+    browser.delete_all_cookies()
+    link, page = service.link(), Page(browser, service)
+    browser.get("about:blank")
+    browser.get(link)
+    page.sees("price", "brand", "offer", "signed in by link")
+    assert page.fragment == "#/"
+    browser.delete_all_cookies()
+    browser.get("about:blank")
+    browser.get(link)
+    page.sees("This link does not work any more", "start it again")
+    assert "login" not in browser.current_url
+    page.fill("Token", "onepass_wrong")
+    page.click("Sign in")
+    page.sees("This is not a token of this service.")
+    page.driver.find_element(By.ID, "token").clear()
+    page.fill("Token", service.secrets["read"])
+    page.click("Sign in")
+    page.sees("price", "read-0, read")
+
+
+def test_who_signs_out_or_whose_session_ends_is_told_and_comes_back_to_the_same_view(page: Page) -> None:
+    page.open("models/price")
+    page.sees("Learning curve")
+    page.driver.delete_all_cookies()
+    page.sees("Your session has ended")
+    page.fill("Token", page.service.secrets["admin"])
+    page.click("Sign in")
+    page.sees("Learning curve")
+    page.click("Sign out")
+    page.sees("You are signed out")
+    assert all("401" in error for error in console_errors(page.driver))
+
+
+def test_a_model_is_seen_to_learn_while_the_page_is_open(page: Page) -> None:
+    page.open("models/price")
+    page.sees("Learning curve", "Coverage", "Calibration", "brand=bmw", "offer <1>")
+    before = int(page.tile("rows learned").replace(",", ""))
+    drawn = "return document.querySelector('.plot path.line.blue:not(.thin)').getAttribute('d')"
+    old = page.driver.execute_script(drawn)
+    page.service.learn("price", cars(150, seed=1), "price")
+    page.waits(lambda: page.tile("rows learned") == f"{before + 150:,}", "the new rows are counted")
+    page.waits(lambda: page.driver.execute_script(drawn) != old, "the curve goes on")
+
+
+def test_a_card_of_the_overview_follows_its_model(page: Page) -> None:
+    page.sees("predicts price, a number, from 3 columns", "chooses one of 2 arms", "with a shadow")
+    seen = page.service.ask("GET", "brand")["n_seen"]
+    rows = [{key: row[key] for key in ("km", "price", "brand")} for row in cars(20, seed=2)]
+    page.service.learn("brand", rows, "brand")
+    page.sees(f"{seen + 20} rows learned")
+
+
+def test_a_prediction_comes_as_one_types_and_is_explained(page: Page) -> None:
+    page.open("models/price/try")
+    page.sees("A row")
+    assert page.driver.title == "Try price · onepass"
+    page.fill("km", "20000")
+    page.fill("brand", "bmw")
+    x = {"km": 20000, "brand": "bmw"}
+    truth = page.service.ask("POST", "price/predict", json={"x": x})
+    why = page.service.ask("POST", "price/explain", json={"x": x})
+    page.sees(f"{round(truth['mean']):,}", f"{round(truth['lower']):,} and {round(truth['upper']):,}")
+    page.sees("average row", "this row")
+    rows = page.driver.find_elements(By.XPATH, "//section[@aria-labelledby='why-title']//tbody/tr")
+    ends = [float(row.text.split()[-1].replace(",", "")) for row in (rows[0], rows[-1])]
+    assert ends == pytest.approx([why["baseline"], why["total"]], abs=1.0)
+    steps = [row.find_element(By.CSS_SELECTOR, ".number").text.split(" ")[0] for row in rows[1:-1]]
+    adds = [float(step.replace(",", "").replace("\u2212", "-")) for step in steps]
+    assert adds == pytest.approx([one["add"] for one in why["columns"]], rel=0.02, abs=1.0)
+    assert [row.text.split()[0] for row in rows[1:-1]] == [one["column"] for one in why["columns"]]
+    said = page.driver.find_element(By.CSS_SELECTOR, "[role=status].unseen").get_attribute("textContent")
+    assert f"price {round(truth['mean']):,}" in str(said)
+
+
+def test_the_truth_of_a_row_can_be_learned_and_what_that_changed_is_shown(page: Page) -> None:
+    before = page.service.ask("GET", "price")["n_seen"]
+    page.open("models/price/try")
+    page.sees("A row")
+    page.click("Learn it")
+    page.sees("Tell what it was.")
+    page.fill("km", "20000")
+    page.sees("this row")
+    page.fill("true price", "19500")
+    page.click("Learn it")
+    page.sees("Learned, as version", "Before:")
+    assert page.service.ask("GET", "price")["n_seen"] == before + 1
+
+
+def test_classes_are_predicted_with_their_probabilities(page: Page) -> None:
+    page.open("models/brand/try")
+    page.sees("A row")
+    page.fill("km", "50000")
+    page.fill("price", "20000")
+    truth = page.service.ask("POST", "brand/predict", json={"x": {"km": 50000, "price": 20000}})
+    page.sees(*(f"{100 * share:.1f} %" for share in truth["probabilities"].values()), "log odds")
+
+
+def test_a_bandit_decides_and_learns_the_reward(page: Page) -> None:
+    before = page.service.ask("GET", "offer")
+    page.open("models/offer")
+    page.sees("How often each was chosen", "red", "blue")
+    page.click("Try")
+    page.sees("Expected reward", "Probability of being chosen")
+    page.fill("feature 1", "1")
+    page.click("Decide")
+    page.sees("chosen with probability")
+    page.fill("reward", "1")
+    page.click("Learn it")
+    page.sees("Learned:")
+    after = page.service.ask("GET", "offer")
+    assert (after["n_seen"], after["pending"]) == (before["n_seen"] + 1, before["pending"])
+
+
+def test_going_back_to_a_version_asks_first(page: Page) -> None:
+    version = page.service.ask("GET", "brand")["version"]
+    page.open("models/brand/manage")
+    page.sees("Go back to version")
+    page.fill("Go back to version", "1")
+    page.driver.find_element(By.XPATH, "//form//button[.='Go back']").click()
+    page.sees("Go back to version 1?")
+    page.click("Cancel")
+    assert page.service.ask("GET", "brand")["version"] == version
+    page.driver.find_element(By.XPATH, "//form//button[.='Go back']").click()
+    page.driver.find_element(By.CSS_SELECTOR, "dialog [value=yes]").click()
+    page.sees("is what it was at version 1")
+    assert page.service.ask("GET", "brand")["n_seen"] == 100
+
+
+def test_back_and_forward_lead_through_views_and_their_titles(page: Page) -> None:
+    page.driver.find_element(By.LINK_TEXT, "price").click()
+    page.sees("Learning curve")
+    page.click("Try")
+    page.waits(lambda: page.driver.title == "Try price · onepass", "the title follows")
+    page.driver.back()
+    page.sees("Learning curve")
+    assert page.driver.title == "price · onepass"
+    page.driver.back()
+    page.sees("chooses one of 2 arms")
+    assert page.driver.title == "onepass"
+
+
+def test_a_chart_is_read_by_keys_and_has_its_numbers_as_a_table(page: Page) -> None:
+    page.open("models/price")
+    page.sees("Learning curve", "rows learned")
+    plot = page.driver.find_element(By.CSS_SELECTOR, ".plot")
+    plot.send_keys(Keys.END)
+    aloud = page.driver.find_element(By.CSS_SELECTOR, "figure p[aria-live]")
+    page.waits(lambda: "recent rows" in str(aloud.get_attribute("textContent")), "the last value is read")
+    rows = page.service.ask("GET", "price/metrics")["rows"]
+    assert f"rows: {rows:,}" in str(aloud.get_attribute("textContent"))
+    page.driver.find_element(By.CSS_SELECTOR, "figure summary").click()
+    page.waits(lambda: len(page.driver.find_elements(By.CSS_SELECTOR, "figure tbody tr")) > 3, "there is a table")
+
+
+def test_who_may_only_read_is_not_offered_to_change_anything(page: Page) -> None:
+    page.click("Sign out")
+    page.sees("You are signed out")
+    page.fill("Token", page.service.secrets["read"])
+    page.click("Sign in")
+    page.open("models/price/try")
+    page.sees("sign in with a token of the scope learn")
+    page.click("Manage")
+    page.sees("Download", "sign in with a token of the scope admin")
+    assert not page.driver.find_elements(By.XPATH, "//button[contains(., 'Delete') or contains(., 'Go back')]")
+
+
+def test_a_model_that_is_not_there_is_named(page: Page) -> None:
+    page.open("models/none")
+    page.sees("Not here", "there is no model 'none'")
+    assert all("404" in error for error in console_errors(page.driver))
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_nothing_is_wider_than_a_phone_and_words_can_be_read(page: Page, dark: bool) -> None:
+    for view in ("", "models/price", "models/price/try", "models/price/manage", "models/brand", "models/offer/try"):
+        emulate(page.driver, 375, 800, dark=dark)
+        page.open(view)
+        page.sees("offer" if not view else view.split("/")[1])
+        page.waits(lambda: "Loading" not in page.text, "the view is there")
+        assert page.driver.execute_script("return document.documentElement.scrollWidth") == 375, view
+        assert page.driver.execute_script(_FAINT) == [], view
+
+
+def test_an_empty_service_says_how_to_make_the_first_model_and_its_absence_is_told(tmp_path: Path) -> None:
+    with driven_browser(tmp_path / "profile") as driver:
+        with running_service(tmp_path / "state") as service:
+            port, page = int(service.address.rpartition(":")[2]), Page(driver, service)
+            driver.get(service.link())
+            page.sees("There is no model yet", "onepass fit", f"{service.address}/v1/models/price")
+        page.sees("The service does not answer.")
+        with running_service(tmp_path / "state", port):
+            page.sees("Your session has ended")  # sessions are lost with the process
+            assert "does not answer" not in page.text
+
+
+_FAINT = """
+const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+function channels(color) {
+  canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
+  return canvas.getImageData(0, 0, 1, 1).data;
+}
+function luminance([r, g, b]) {
+  const [x, y, z] = [r, g, b].map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+}
+function behind(element) {
+  for (let one = element; one; one = one.parentElement) {
+    const color = channels(getComputedStyle(one).backgroundColor);
+    if (color[3] > 200) return color;
+  }
+  return [255, 255, 255];
+}
+const faint = [];
+for (const element of document.querySelectorAll("body *")) {
+  const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+  const box = element.getBoundingClientRect();
+  if (!own || box.width < 2 || element.closest("svg") || element.disabled) continue;
+  const [a, b] = [luminance(channels(getComputedStyle(element).color)), luminance(behind(element))];
+  const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  const words = `${element.tagName}.${element.className} ${element.textContent.slice(0, 30)}`;
+  if (contrast < 4.5) faint.push(`${words} ${contrast.toFixed(2)}`);
+}
+return faint;
+"""

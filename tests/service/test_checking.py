@@ -1,0 +1,131 @@
+"""The check of a state folder: it finds what is wrong, says it in one sentence, and changes nothing."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onepass.files.events import EventStore
+from onepass.service.checking import check_state, replayed
+from onepass.service.errors import ProblemError
+from onepass.service.journal import Journal, stream_of
+from onepass.service.learner import Learner
+from onepass.service.state import EVENTS
+from onepass.service.wire import LabelRequest, LearnRequest, PredictRequest, RollbackRequest
+from tests.service.running import Running, crashed_copy, four_models, opened, regressor, served
+
+
+def taught(folder: Path) -> Path:
+    """A folder with two models that have learned."""
+    with served(folder) as running:
+        running.ask(running.state.create("m", regressor()))
+        running.ask(running.state.create("bandit", four_models()["bandit"]))
+        learn(running, 0, 5)
+    return folder
+
+
+def learn(running: Running, begin: int, end: int) -> None:
+    """Let the model m learn some rows."""
+    for i in range(begin, end):
+        running.ask(running.model("m").learn(LearnRequest([1.0, float(i)], 0.5 * i, id=f"row {i}")))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All files of a folder."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def execute(folder: Path, statement: str, *values: Any) -> None:
+    """Change the tables."""
+    with EventStore(folder / EVENTS) as store:
+        assert opened(store).execute(statement, values).rowcount > 0
+
+
+def test_a_sound_folder_is_left_as_it_is(tmp_path: Path) -> None:
+    folder = taught(tmp_path / "state")
+    before = contents(folder)
+    assert check_state(folder) == []
+    assert contents(folder) == before
+
+
+def test_a_folder_in_use_or_without_events(tmp_path: Path) -> None:
+    with served(tmp_path / "state"):
+        (problem,) = check_state(tmp_path / "state")
+        assert problem.startswith("The folder is in use, stop the service first")
+    (problem,) = check_state(tmp_path)
+    assert problem.startswith(f"There is no {EVENTS}")
+
+
+def test_a_snapshot_that_is_not_what_the_events_lead_to(tmp_path: Path) -> None:
+    folder = taught(tmp_path / "state")
+    with EventStore(folder / EVENTS) as store:
+        learner, _ = Journal(store, "m").recover()
+        other = Learner.from_content(learner.content())
+        other.champion.model.partial_fit([[1.0, 1.0]], [9.0])
+        Journal(store, "m").save(other)
+    assert check_state(folder) == ["The model 'm' is not what its events lead to: its snapshot is wrong."]
+
+
+def test_damage_is_named(tmp_path: Path) -> None:
+    folder = taught(tmp_path / "state")
+    execute(folder, "UPDATE events SET time = 0 WHERE stream = ? AND number = 3", stream_of("m"))
+    problems = check_state(folder)
+    assert any("event 3 is not what was written" in problem for problem in problems)
+    assert any(problem.startswith("The events of the model 'm' can't be replayed") for problem in problems)
+    execute(folder, "DELETE FROM snapshots WHERE stream = ?", stream_of("m"))
+    assert any(problem.startswith("The model 'm' can't be recovered") for problem in check_state(folder))
+    assert not any("bandit" in problem for problem in check_state(folder))
+
+
+def test_a_file_that_is_no_store(tmp_path: Path) -> None:
+    (tmp_path / EVENTS).write_bytes(b"something else" * 100)
+    (problem,) = check_state(tmp_path)
+    assert problem.startswith("The event store can't be read: the file is not an event store")
+
+
+def test_what_was_deleted_on_request_is_no_damage(tmp_path: Path) -> None:
+    folder = taught(tmp_path / "state")
+    with served(folder) as running:
+        running.ask(running.model("m").forget("row 2"))
+        learn(running, 5, 8)
+    assert check_state(folder) == []
+    with EventStore(folder / EVENTS) as store, pytest.raises(ProblemError, match="was deleted"):
+        replayed(Journal(store, "m"))
+
+
+def test_old_events_are_pruned_with_their_labels_kept_apart(tmp_path: Path) -> None:
+    """Neither does a label whose prediction is gone wait for it, nor is what came after a snapshot lost."""
+    folder = taught(tmp_path / "state")
+    with served(folder) as running:
+        model = running.model("m")
+        running.ask(model.predict(PredictRequest([1.0, 2.0], id="order")))
+        number = running.ask(model.snapshot())["version"]
+        running.ask(model.label(LabelRequest("order", 3.0)))
+        label = model.journal.find("label", "order")
+        assert label is not None
+        moment = label.time
+        assert running.call("m", lambda model: model.journal.prune(model._writer.learner, moment)) == number
+        before = running.ask(model.file())
+        copy = crashed_copy(folder, tmp_path / "copy")
+        learn(running, 20, 22)
+        after = running.ask(model.file())
+    assert check_state(copy) == check_state(folder) == []
+    with served(copy) as running:
+        assert running.ask(running.model("m").file()) == before
+    with served(folder) as running:
+        model = running.model("m")
+        assert running.ask(model.file()) == after
+        assert (model.journal.pending, model.journal.waiting) == ({}, {})
+        with pytest.raises(ProblemError) as caught:  # the id has had its label: nothing is learned twice
+            running.ask(model.predict(PredictRequest([1.0, 2.0], id="order")))
+        assert caught.value.status == 410
+        assert running.ask(model.file()) == after
+
+
+def test_a_model_that_was_rolled_back_is_what_its_events_lead_to(tmp_path: Path) -> None:
+    folder = taught(tmp_path / "state")
+    with served(folder) as running:
+        running.ask(running.model("m").rollback(RollbackRequest(3)))
+        learn(running, 10, 13)
+        assert running.model("m").status()["n_seen"] == 3 + 2 + 3
+    assert check_state(folder) == []

@@ -101,10 +101,12 @@ class Journal:
     def _replayed(self, until: int | None) -> tuple[Learner, int]:
         store, stream = self.store, self.stream
         snapshot = store.latest_snapshot(stream) if until is None else store.snapshot_before(stream, until)
-        learner, after = None, 0
+        learner, after = None, store.first(stream) - 1
         if snapshot is not None:
             after = snapshot.after
             learner = None if snapshot.content == _DELETED else Learner.from_content(snapshot.content)
+        elif until is not None and until <= after:
+            raise ProblemError(410, "content deleted", f"the versions of {self.name} up to {after} were deleted")
         learner = replay(learner, store.events(stream, after, until=until), self)
         if learner is None:
             raise ProblemError(404, "no such model", f"there is no model {self.name!r} at this version")

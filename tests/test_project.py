@@ -59,6 +59,14 @@ def test_addresses_of_the_project_are_in_one_place() -> None:
         assert not [host for host in hosts if host in text], path.name
 
 
+def test_the_paper_cites_what_its_bibliography_has_each_with_a_doi() -> None:
+    text = (ROOT / "paper" / "paper.md").read_text(encoding="utf-8")
+    entries = (ROOT / "paper" / "paper.bib").read_text(encoding="utf-8").split("\n@")
+    found = {entry.partition("{")[2].partition(",")[0]: entry for entry in entries}
+    assert set(re.findall(r"@([a-z]+\d{4})", text)) == set(found)
+    assert [name for name, entry in found.items() if "doi = {10." not in entry] == []
+
+
 def test_workflows_may_read_only_unless_they_publish() -> None:
     for path in WORKFLOWS:
         workflow = yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -13,6 +13,7 @@ PACKAGES = {
     "client": ("httpx",),
     "dask": ("dask", "distributed", "pandas", "pyarrow"),
     "duckdb": ("duckdb",),
+    "onnx": ("onnx",),
     "plots": ("matplotlib",),
     "postgres": ("psycopg",),
     "remote": ("fsspec",),

@@ -183,7 +183,7 @@ class Model:
         key: str | None = None,
         level: float = 0.95,
     ) -> Prediction:
-        """Predict a row; with an id the service keeps it until `label` tells the target."""
+        """Predict a row; with an id the service keeps it until `label` gives the target."""
         body = {"x": x, "id": id, "key": key, "level": level}
         found: dict[str, Any] = dict.fromkeys(Prediction._fields) | {"learned": False}
         found |= self._post("predict", {name: value for name, value in body.items() if value is not None})
@@ -197,18 +197,18 @@ class Model:
         return Learned(**self._post("learn", body))
 
     def label(self, id: str, y: Any) -> Learned:
-        """Tell the target of an earlier prediction."""
+        """Give the target of an earlier prediction."""
         return Learned(**self._post("label", {"id": id, "y": y}))
 
     def decide(
         self, context: Sequence[float], *, id: str | None = None, n: int = 1, arms: Sequence[str] | None = None
     ) -> Decision:
-        """Let a bandit choose; `reward` tells later what came of it."""
+        """Let a bandit choose; `reward` gives its reward later."""
         body: dict[str, Any] = {"context": list(context), "id": id or uuid4().hex, "n": n}
         return Decision(**self._post("decide", body if arms is None else {**body, "arms": list(arms)}))
 
     def reward(self, id: str, reward: float, *, arm: str | None = None) -> Learned:
-        """Tell a bandit what came of a decision."""
+        """Give a bandit the reward of a decision."""
         body: dict[str, Any] = {"id": id, "reward": reward}
         return Learned(**self._post("reward", body if arm is None else {**body, "arm": arm}))
 

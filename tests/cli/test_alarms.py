@@ -81,7 +81,7 @@ def test_outliers_and_changes_are_listed_where_they_are(
     assert float(spike["probability"]) > 0.99
     _, out, _ = run("show", model, "--weights", "0")
     assert "outliers now:" in out
-    assert "of the targets are not to be trusted" in out
+    assert "of the targets can't be trusted" in out
     assert "a share of 0.05 to begin with, then learned" in out
     assert ("drift now:     none with probability " in out) == ("--drift" in options)
 

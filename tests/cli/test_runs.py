@@ -467,7 +467,7 @@ def test_undo_takes_back_the_last_run_and_no_more(run: Run, model: Path, tmp_pat
     assert run("undo", tmp_path / "none").code == 1
     model.write_bytes(versions[2])
     (tmp_path / "m.partial").write_bytes(b"")
-    assert "is the progress of a run that goes on from this model" in run("undo", model).err
+    assert "is the progress of a run that continues this model" in run("undo", model).err
     (tmp_path / "m.partial").unlink()
     assert run("undo", model, "--json").events[-1] == {
         "event": "done",

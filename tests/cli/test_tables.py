@@ -177,7 +177,7 @@ def test_counts_are_learned_scored_and_predicted_as_such(run: Run, tmp_path: Pat
     fitted = run("fit", file, "--target", "visits", "--task", "counts", "--model", model)
     assert fitted.code == 3
     assert "counts (visits: as asked)" in fitted.out
-    assert "dispersion:    learned on the way" in fitted.out
+    assert "dispersion:    learned from the rows" in fitted.out
     assert "line 803: the target visits is 2.5, which is no count 0, 1, 2, ..." in fitted.err
     assert onepass.load(model).estimator.noise_ == pytest.approx(0.5, rel=0.3)
     assert "dispersion now:" in run("show", model).out
@@ -1003,7 +1003,7 @@ def test_the_better_model_answers_and_is_told(run: Run, tmp_path: Path) -> None:
     X = rng.uniform(-1.0, 1.0, size=(400, 2)).round(4)
     file = write_csv(tmp_path / "a.csv", [{"a": a, "b": b, "y": round(a * b, 4)} for a, b in X.tolist()])
     told = run("fit", file, "--target", "y", "--model", tmp_path / "m")
-    assert "beside a network of 50 relu units: whichever predicts the first 2,000 rows better goes on" in told.out
+    assert "beside a network of 50 relu units: whichever predicts the first 2,000 rows better is kept" in told.out
     assert "answers: network 2-50-1: its log-score was so far" in told.out
     assert "model:         network 2-50-1: its log-score was so far" in run("show", tmp_path / "m").out
     told = run("evaluate", file, "--target", "y", "--json")

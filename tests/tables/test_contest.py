@@ -63,7 +63,7 @@ def test_the_evidence_of_weighted_rows_is_a_weighted_mean_in_own_units(kind: str
     density = target.log_density(LINEAR[:n], predicted.log_density)
     words = dict(model.facts())["evidence"]
     assert float(words.split(",")[0]) == pytest.approx(np.average(density, weights=weights), abs=1e-3)
-    assert words.endswith("weighed by w")
+    assert words.endswith("weighted by w")
 
 
 def test_a_network_answers_where_features_act_together(tmp_path: Path) -> None:

@@ -35,8 +35,8 @@ class Alarms(WithTable):
         known = notes or {}
         if path is not None and not can_watch(model):
             raise click.UsageError(
-                "--alarms needs a model that was made with --outliers above 0, which tells of targets that it does not "
-                "believe, or with --drift auto, which tells of changes."
+                "--alarms needs a model that was made with --outliers above 0, which detects targets that it does not "
+                "believe, or with --drift auto, which detects changes."
             )
         self._path = path
         self._counts = {OUTLIER: noted_tally(known, "outliers"), CHANGE: noted_tally(known, "changes")}

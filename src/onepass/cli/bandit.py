@@ -19,7 +19,7 @@ __all__ = ["bandit"]
 
 @click.group()
 def bandit() -> None:
-    """Make and look after bandits, which choose by 'onepass decide' and learn by 'onepass reward'.
+    """Create and manage bandits, which choose by 'onepass decide' and learn by 'onepass reward'.
 
     A contextual bandit chooses one of several arms, such as headlines, prices or servers, by a row of numbers that is
     known before, the context, and learns from the reward that comes later which arm is best where. It tries what it is

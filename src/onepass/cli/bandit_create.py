@@ -95,7 +95,7 @@ __all__ = ["create"]
     metavar="SHARE",
     default=0.0,
     show_default=True,
-    help="Share of the rewards that are not to be trusted, such as 0.05.",
+    help="Share of the rewards that can't be trusted, such as 0.05.",
 )
 @click.option("--standardize", is_flag=True, help="Bring contexts to mean 0 and deviation 1 by those seen so far.")
 @click.option("--population", is_flag=True, help="Let new arms start as those with rewards are; for many arms.")

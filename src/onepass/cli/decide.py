@@ -45,12 +45,12 @@ def decide(
 ) -> int:
     """Let the bandit in FILE choose an arm, print it with the id of the decision, and wait for the reward.
 
-    The decision is on the disk before it is printed; 'onepass reward FILE ID VALUE' tells later what came of it. With
-    an --id of your own the command may be repeated: it then prints the same decision again.
+    The decision is on the disk before it is printed; 'onepass reward FILE ID VALUE' gives its reward later. With an
+    --id of your own the command may be repeated: it then prints the same decision again.
 
     With --json: id, arm, arms (the best first), propensity (the probability with which the arm was chosen), and by the
     names of the arms propensities, means (expected rewards) and stds (how uncertain they are). For a decision that is
-    told again, "again": true, these three are null.
+    printed again, "again": true, these three are null.
 
     Without --context requests are read from standard input, as JSON lines such as {"context": [0.5, -1]}; "id", "n" and
     "arms" may be given too, "arms" also with features of their own: {"new": [0.3, 0.1]}. Every line is answered at once

@@ -1,4 +1,4 @@
-"""``onepass fit``: a model from files, everything chosen and told."""
+"""``onepass fit``: a model from files, everything chosen and printed."""
 
 import json
 from dataclasses import replace
@@ -84,8 +84,8 @@ def fit(
     and every one has an option that overrules it.
 
     The model is a perceptron (linear for numbers, sigmoid for two classes, softmax for more) or a network of them: both
-    learn the first rows, and the one that predicts them better goes on. Large files are learned by a perceptron; ask
-    for one by --model-kind perceptron, for a network by --hidden 50. Numbers that are counts, 0, 1, 2, ..., are learned
+    learn the first rows, and the one that predicts them better is kept. Large files are learned by a perceptron;
+    --model-kind perceptron always takes one, --hidden 50 a network. Numbers that are counts, 0, 1, 2, ..., are learned
     as such with --task counts.
 
     Without --model the model is written to the folder the command runs in, and named after the first file. An older
@@ -94,9 +94,9 @@ def fit(
     With --outliers 0.05 wild targets and wrong labels do little harm, and with --drift auto the model follows relations
     that change. --alarms lists such rows and changes as they are found.
 
-    Rows that can't be learned are counted and, with --rejects, written down; the exit code is then 3. More of them than
-    --max-rejects allows are a failure, and nothing is written. A run that was killed goes on with the same command and
-    --resume, and ends with the same model bit for bit.
+    Rows that can't be learned are counted and, with --rejects, written to a file; the exit code is then 3. More of them
+    than --max-rejects allows are a failure, and nothing is written. A run that was killed continues with the same
+    command and --resume, and ends with the same model bit for bit.
 
     With --executor dask every file is learned by a worker of its own, --workers processes on this machine or those of
     --scheduler, and what they learned is merged; --rounds 2 brings that as close to one process as another order of the

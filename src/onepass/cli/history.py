@@ -33,7 +33,7 @@ def history(model: Path, as_json: bool) -> None:
         if ledger.forgotten:
             console.aside(f"{counted(ledger.forgotten, 'file')} of earlier runs are not kept any more")
         if not ledger.runs:
-            console.aside(f"{model} tells of no runs: it was not learned from files, or by a version that kept none")
+            console.aside(f"{model} lists no runs: it was not learned from files, or by a version that kept no list")
         for number, run in enumerate(ledger.runs, 1):
             names = [file.name for file in run.files]
             shown = ", ".join(names[:_SHOWN]) + (f", ... ({len(names):,} files)" if len(names) > _SHOWN else "")

@@ -13,7 +13,7 @@ __all__ = ["as_id", "as_number", "as_numbers", "check_fields", "field", "for_eac
 
 
 def for_each_line(use: Callable[[dict[str, Any]], None], reject: Callable[[dict[str, Any], str], None]) -> int:
-    """Use the object in every line of standard input; one that can't be used is told and left out.
+    """Use the object in every line of standard input; one that can't be used is reported and skipped.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""``onepass learn``: a model goes on where it stopped."""
+"""``onepass learn``: a model continues where it stopped."""
 
 from pathlib import Path
 
@@ -53,15 +53,16 @@ def learn(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Go on learning where a model stopped.
+    """Continue learning where a model stopped.
 
     The rows are encoded as those that MODEL was made from; columns it does not know are left alone. Until all files are
     learned MODEL stays as it is and the progress is kept beside it, in MODEL.partial; after an interruption the same
-    command with --resume goes on.
+    command with --resume continues.
 
-    MODEL knows by their content which files it has learned, under any name: those are left out and told, and a CSV or
-    JSON lines file that has grown since is learned from where it ended. --again overrules that. 'onepass history' lists
-    the runs, and 'onepass undo' takes back the last. One process at a time can write a model; see --wait.
+    MODEL knows by their content which files it has learned, under any name: those are skipped, with a message, and a
+    CSV or JSON lines file that has grown since is learned from where it ended. --again overrules that. 'onepass
+    history' lists the runs, and 'onepass undo' reverts the last. One process at a time can write a model; see
+    --wait.
 
     --alarms lists the rows whose target the model does not believe, and those at which the truth has changed, each
     judged by what was learned before it. A model made with --outliers or --drift auto can do so.

@@ -387,7 +387,7 @@ shape = _all(
         default="auto",
         show_default=True,
         help="A perceptron, a network (of 50 units, unless --hidden says otherwise), or 'auto': both learn the first "
-        "2,000 rows and the one that predicts them better goes on, unless a network would take too long for the input.",
+        "2,000 rows and the one that predicts them better is kept, unless a network would take too long for the input.",
     ),
     click.option(
         "--activation",
@@ -431,7 +431,7 @@ shape = _all(
         metavar="SHARE",
         default=0.0,
         show_default=True,
-        help="Share of the rows whose target is not to be trusted, such as 0.05; it is learned from this start, and "
+        help="Share of the rows whose target can't be trusted, such as 0.05; it is learned from this start, and "
         "wild targets or wrong labels then do little harm.",
     ),
     click.option(
@@ -447,9 +447,10 @@ shape = _all(
         metavar="RATE|auto",
         default="0",
         show_default=True,
-        help="The rate at which the weights move, from 0 to 1: before each row by this share of the prior's variance. "
-        "'auto': six hypotheses side by side, five rates and a quick return to the prior, weighed row by row; about "
-        "ten times the time of a plain model. It needs --forgetting 1.",
+        help="How fast the weights change, from 0 to 1: before each row their covariance moves this share of the way "
+        "back to the prior's. 'auto' learns six hypotheses side by side (five rates, and a quick return to the prior), "
+        "weighted row by row by how well they predict; it takes about ten times as long as a plain model, and needs "
+        "--forgetting 1.",
     ),
     click.option(
         "--seed",
@@ -468,7 +469,7 @@ shape = _all(
         "--by",
         metavar="COLUMN",
         help="A model for each value of this column, such as a store or a device; what all of them have in common is "
-        "learned too, and answers for values that never came. For numbers and two classes, without --hidden.",
+        "learned too, and is used for values that were never seen. For numbers and two classes, without --hidden.",
     ),
 )
 

@@ -141,7 +141,7 @@ class Rejects(WithTable):
         hints = _hints(reason.example for reason in commonest)
         if self._options.rejects is None:
             hints.append("--rejects FILE, which writes all of them down")
-        hints.append("--max-rejects 100%, which goes on with the other rows")
+        hints.append("--max-rejects 100%, which continues with the other rows")
         return "\n".join(
             [
                 f"{self.count:,} of {self._rows:,} rows were rejected, more than --max-rejects {self._limit} allows; "

@@ -1,4 +1,4 @@
-"""``onepass reward``: tell a bandit what came of its decisions."""
+"""``onepass reward``: give a bandit the rewards of its decisions."""
 
 import json
 from collections import Counter
@@ -24,7 +24,7 @@ def _number(value: Any) -> float:
 
 @click.command(
     cls=options.Command,
-    short_help="Tell a bandit what came of a decision.",
+    short_help="Give a bandit the reward of a decision.",
     context_settings={"ignore_unknown_options": True},  # or a negative VALUE would be taken for one
     examples=(
         "onepass reward headline.bandit 0 1",
@@ -55,15 +55,15 @@ def reward(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Tell the bandit in FILE the reward of the decision ID: minutes or days later, in any order.
+    """Give the bandit in FILE the reward of the decision ID: minutes or days later, in any order.
 
     The reward is on the disk when the command has ended. The same reward again is no error and counts once; another one
     for the same decision is an error.
 
     Without ID and VALUE rewards are read from standard input, as JSON lines such as {"id": "17", "reward": 1}, "arm"
-    may be given too, and learned as they come. Lines that can't be used are told on standard error, and the exit code
-    is 3, or 1 if no decision waits for some of them. With --json every line is answered by one: {"id": ..., "result":
-    "learned", "known" or "unknown"}.
+    may be given too, and learned as they come. Lines that can't be used are reported on standard error, and the exit
+    code is 3, or 1 if no decision waits for some of them. With --json every line is answered by one: {"id": ...,
+    "result": "learned", "known" or "unknown"}.
     """
     from onepass.cli.bandit_file import open_file
     from onepass.cli.errors import user_errors

@@ -59,7 +59,13 @@ def _new_token(value: Any) -> tuple[str, str]:
     help="Begin with this model, unless there is one of that name; may be repeated.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0: any that is free.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8080,
+    show_default=True,
+    help="Port to listen on; 0 for any free one.",
+)
 @click.option(
     "--allow-host",
     "allow_hosts",
@@ -112,7 +118,7 @@ def _new_token(value: Any) -> tuple[str, str]:
     "--keep-events",
     type=options.duration,
     metavar="TIME",
-    help="How long the content of learned events is kept; for good by default.",
+    help="How long the content of learned events is kept; forever by default.",
 )
 @click.option(
     "--rate-limit",
@@ -120,7 +126,7 @@ def _new_token(value: Any) -> tuple[str, str]:
     metavar="N",
     help="Requests per second and token; no limit by default.",
 )
-@click.option("--no-auth", is_flag=True, help="Ask for no token; only for a service that this machine alone can reach.")
+@click.option("--no-auth", is_flag=True, help="Require no token; only for a service that this machine alone can reach.")
 @click.option("--log-requests", is_flag=True, help="Log every request.")
 @click.option(
     "--new-token",

@@ -51,7 +51,7 @@ def show(model: Path, weights: int, old: Path | None, html: Path | None, as_json
     counts, or of the log odds of a class, per standard deviation of a number, for the presence of a category, or for a
     word in a text of average length; after ± comes its own standard deviation.
 
-    With --diff the moves of weights are told in standard deviations of what OLD believed: one or two of them are what
+    With --diff the moves of weights are given in standard deviations of what OLD believed: one or two of them are what
     it expected, five say that the world or the data have changed.
     """
     from onepass.cli.errors import user_errors

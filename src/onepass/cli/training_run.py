@@ -109,7 +109,7 @@ def without_known(
         selected = select(inputs.files, sources, ledger, inputs.reading)
     except KnownContentError as error:
         raise click.ClickException(
-            f"{error}; --again learns all of it once more, and 'onepass undo' takes back the last run first."
+            f"{error}; --again learns all of it once more, and 'onepass undo' reverts the last run first."
         ) from None
     for one in selected:
         if one.start is None:

@@ -12,14 +12,14 @@ __all__ = ["undo"]
 
 @click.command(
     cls=options.Command,
-    short_help="Take back the last run of a model.",
+    short_help="Undo the last run of a model.",
     examples=("onepass undo price.onepass", "onepass undo price.onepass --wait 10m"),
 )
 @options.model_argument
 @options.waiting
 @options.reporting
 def undo(model: Path, wait: float, as_json: bool, quiet: bool) -> None:
-    """Take back the last run: MODEL becomes what it was before, to the byte.
+    """Undo the last run: MODEL becomes what it was before, to the byte.
 
     'onepass fit' and 'onepass learn' keep what they replace as MODEL.previous-..., so one step back is possible, and
     only from the very model that the last run wrote. The files of that run can then be learned again.
@@ -39,7 +39,7 @@ def undo(model: Path, wait: float, as_json: bool, quiet: bool) -> None:
             partial = partial_path(model)
             if partial.exists():
                 raise click.ClickException(
-                    f"{partial} is the progress of a run that goes on from this model; finish that run with --resume, "
+                    f"{partial} is the progress of a run that continues this model; finish that run with --resume, "
                     "or delete its progress."
                 )
             go_back(model)

@@ -2,7 +2,7 @@
 
 A `ContextualBandit` chooses arms and learns from their rewards; `Thompson`, `UCB`, `Greedy` and `EpsilonGreedy` are its
 policies. `open_bandit` keeps one in an event store, where nothing that was accepted is lost. A `DecisionLog` keeps what
-was decided, and `evaluate` tells from it what another policy would have earned.
+was decided, and `evaluate` estimates from it what another policy would have earned.
 """
 
 from importlib import import_module

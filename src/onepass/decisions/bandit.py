@@ -92,12 +92,12 @@ class ContextualBandit:
         For many arms without features: an arm that has had no reward yet starts as one of the population of those that
         have, rather than from the prior. See `onepass.PerceptronFleet.population`.
     outliers : float
-        Share of the rewards that are not to be trusted, as for `onepass.BayesianPerceptron`.
+        Share of the rewards that can't be trusted, as for `onepass.BayesianPerceptron`.
     forgetting : float
         In (0, 1]. Below 1 old rewards fade: each counts ``forgetting`` to the power of the rewards after it, of the
         same arm where arms are learned separately.
     drift : float or "auto"
-        The rate at which the truth moves with every reward, as for `onepass.BayesianPerceptron`; arms that are not
+        How fast the expected rewards change with every reward, as for `onepass.BayesianPerceptron`; arms that are not
         played become less certain too. ``"auto"`` lets several rates compete.
     unknown_rewards : {"error", "count"}
         What to do with a reward whose decision is unknown or expired: raise an `UnknownDecision`, or count it in
@@ -573,7 +573,7 @@ class ContextualBandit:
         self._model.close_block()
 
     def apply(self, change: Change) -> None:
-        """Let a change happen."""
+        """Apply a change."""
         {
             "decision": self._apply_decision,
             "reward": self._apply_rewards,

@@ -44,7 +44,7 @@ class Choice:
 
     @property
     def stds(self) -> FloatArray:
-        """What is not known about each expected reward, as a standard deviation, ``(K,)``."""
+        """Uncertainty of each expected reward, as a standard deviation, ``(K,)``."""
         return self.scores.reward_std
 
     @cached_property

@@ -47,7 +47,7 @@ class DecisionLog:
         self._recent: list[LoggedDecision] = []  # not in the columns yet
 
     def append(self, decision: LoggedDecision) -> None:
-        """Write down one more."""
+        """Append a decision."""
         self._recent.append(decision)
 
     def __len__(self) -> int:
@@ -82,7 +82,7 @@ class DecisionLog:
 
     @property
     def contexts(self) -> FloatArray:
-        """In what contexts, ``(n, d)``."""
+        """Contexts of the decisions, ``(n, d)``."""
         return self._all().contexts
 
     @property
@@ -107,7 +107,7 @@ class DecisionLog:
 
     @property
     def rewards(self) -> FloatArray:
-        """What came of it, ``(n,)``."""
+        """Rewards of the decisions, ``(n,)``."""
         return self._all().rewards
 
     def _all(self) -> LogRows:
@@ -159,8 +159,8 @@ class DecisionLog:
         reward : str
             The column with rewards.
         pscore : str or None
-            The column with propensities; None if there is none. Such a log can be learned, but it can't tell what
-            another policy would have earned.
+            The column with propensities; None if there is none. Such a log can be learned, but it can't be used to
+            estimate what another policy would have earned.
         position : str or None
             The column with positions in a ranking, from 0; without such a column, or with None, every arm counts as
             chosen alone.

@@ -119,10 +119,10 @@ def evaluate(
 
     Of rankings the first position counts. Where all times are known rows are taken in the order of their decisions.
 
-    A log tells about arms that it had a fair chance to choose. One of a bandit that has become sure of its arms tells
-    next to nothing about policies that disagree with it: `Evaluation.effective_size` is then small, and
-    `Evaluation.mean_weight` may be well below 1 although the propensities are right. A share of random choices,
-    as `EpsilonGreedy` makes them, bounds the weights.
+    A log has information about arms that had a fair chance to be chosen. That of a bandit that has become sure of its
+    arms has next to none about policies that disagree with it: `Evaluation.effective_size` is then small, and
+    `Evaluation.mean_weight` may be well below 1 although the propensities are right. A share of random choices, as
+    `EpsilonGreedy` makes them, bounds the weights.
 
     Parameters
     ----------

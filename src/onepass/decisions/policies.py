@@ -38,7 +38,7 @@ class ArmScores(NamedTuple):
     """What is not known about the expected reward; the noise of single rewards is not part of it."""
 
     def take(self, places: Any) -> "ArmScores":
-        """The same of some arms."""
+        """The scores of some of the arms."""
         return ArmScores(*(part[places] for part in self))
 
 
@@ -72,8 +72,8 @@ class Thompson(Policy):
     Parameters
     ----------
     scale : float
-        Multiplies the standard deviations that scores are drawn with. At 1 it explores as much as it is uncertain,
-        which the theory asks for against the worst case; on real problems less has earned more.
+        Multiplies the standard deviations that scores are drawn with. At 1 it explores as much as it is uncertain, as
+        theory requires for the worst case; on real problems less exploration has earned more.
     """
 
     name: ClassVar[str] = "thompson"
@@ -114,7 +114,7 @@ class _ByIndex(Policy):
 
 @dataclass(frozen=True)
 class UCB(_ByIndex):
-    """Take the arm whose score may be the highest: by a quantile of what is believed about it.
+    """Take the arm for which a quantile of the belief about its score is highest.
 
     Parameters
     ----------

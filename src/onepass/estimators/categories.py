@@ -1,4 +1,4 @@
-"""Columns of a pandas data frame that hold categories: a column of 0 and 1 for each category that the dtype names.
+"""Columns of a data frame that hold categories: a column of 0 and 1 for each category that the first one names.
 
 The categories are those of the first data frame. One that comes later is none of them, all zeros, of which nothing but
 the intercept is known; a missing one is unknown (NaN) in all its columns.
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from onepass._typing import FloatArray
+from onepass.estimators.frames import Frame, as_frame
 
 __all__ = ["Categories", "text_column"]
 
@@ -23,13 +24,13 @@ class Categories:
 
     @classmethod
     def of(cls, X: Any) -> "Categories | None":
-        """The categories that a pandas data frame has; None where there are none."""
-        if not (hasattr(X, "iloc") and hasattr(X, "dtypes") and np.ndim(X) == 2):
+        """The categories that a data frame has; None where there are none."""
+        frame = as_frame(X)
+        if frame is None:
             return None
-        labels = {
-            i: tuple(dtype.categories.tolist()) for i, dtype in enumerate(X.dtypes) if hasattr(dtype, "categories")
-        }
-        return cls(len(X.dtypes), labels) if labels else None
+        n_columns = len(frame.names)
+        labels = {i: own for i in range(n_columns) if (own := frame.labels(i)) is not None}
+        return cls(n_columns, labels) if labels else None
 
     @classmethod
     def from_parameters(cls, given: Any) -> "Categories":
@@ -72,44 +73,38 @@ class Categories:
 
     def encoded(self, X: Any) -> FloatArray:
         """A data frame as numbers, ``(n, n_inputs)``."""
-        if not hasattr(X, "iloc"):
+        frame = as_frame(X)
+        if frame is None:
             raise ValueError(
                 f"X must be a data frame, as in the first call, which had categories in {len(self.labels)} of its "
                 f"columns; got a {type(X).__name__}"
             )
         parts = []
         for i in range(self.n_columns):
-            column = X.iloc[:, i]
-            if i in self.labels:
-                parts.append(_zeros_and_ones(column, self.labels[i]))
-            else:
-                parts.append(np.asarray(column, dtype=np.float64)[:, None])
+            parts.append(_zeros_and_ones(frame, i, self.labels[i]) if i in self.labels else frame.numbers(i)[:, None])
         return np.hstack(parts)
 
 
-def text_column(X: Any) -> Any:
-    """Name of the first column of a pandas data frame that is neither of numbers nor of categories; None without."""
-    if not (hasattr(X, "iloc") and hasattr(X, "dtypes") and np.ndim(X) == 2):
-        return None
-    for i, name in enumerate(X.columns):
-        if not hasattr(X.dtypes.iloc[i], "categories"):
+def text_column(X: Any) -> tuple[Any, str] | None:
+    """The first column of a data frame that is neither of numbers nor of categories; None without.
+
+    Its name, and the code that makes its texts categories.
+    """
+    frame = as_frame(X)
+    for i, name in enumerate([] if frame is None else frame.names):
+        if frame is not None and frame.labels(i) is None:
             try:
-                np.asarray(X.iloc[:, i], dtype=np.float64)
+                frame.numbers(i)
             except (TypeError, ValueError):
-                return name
+                return name, frame.categorical.format(name)
     return None
 
 
-def _zeros_and_ones(column: Any, labels: tuple[Any, ...]) -> FloatArray:
+def _zeros_and_ones(frame: Frame, place: int, labels: tuple[Any, ...]) -> FloatArray:
     """A column of 0 and 1 for each label, ``(n, labels)``; NaN where nothing is known."""
-    place = {label: k for k, label in enumerate(labels)}
-    if hasattr(column.dtype, "categories"):
-        own = np.array([place.get(label, -1) for label in column.cat.categories.tolist()] + [-1], dtype=np.intp)
-        index = own[np.asarray(column.cat.codes)]  # -1, of what is missing, is the last
-    else:
-        index = np.array([place.get(label, -1) for label in column.tolist()], dtype=np.intp)
+    index, missing = frame.label_indices(place, labels)
     found = np.zeros((len(index), len(labels)))
     rows = np.flatnonzero(index >= 0)
     found[rows, index[rows]] = 1.0
-    found[np.asarray(column.isna())] = np.nan
+    found[missing] = np.nan
     return found

@@ -278,6 +278,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         that hardly ever come. With more than two classes it is that of the log odds between any two. None gives the
         intercept the prior of a weight.
     fit_intercept : bool
+        Whether there is an intercept.
     covariance : {"auto", "full", "neuron", "diagonal"}
         All correlations between weights; those between the weights of each class, for more than ten classes or so:
         probabilities are nearly as good and a row costs far less; or none, for very many features. By default all with
@@ -285,17 +286,18 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         whose rows are not too slow. `covariance_` says what was chosen.
     outliers : float
         Share of the labels that are wrong, in [0, 0.5). 0 trusts all of them; above 0 the share is learned, from this
-        start, and each row counts as far as its label is believed. After a jump of the truth, when one row after the
-        other is distrusted, the model begins anew.
+        start, and each row counts as far as its label is believed. When one row after another is distrusted, the
+        relation itself has changed, and the model returns to the uncertainty of the prior.
     forgetting : float
-        In (0, 1]; below 1 the past fades, for classes that drift.
+        In (0, 1]; below 1 older rows count less, for classes that change.
     drift : float or "auto"
-        The rate at which the weights move, in [0, 1]: before each row by this share of the prior's variance.
-        ``"auto"``: six hypotheses side by side, five rates and a quick return to the prior, weighed row by row; about
-        ten times the time of a plain model. It needs ``passes=1`` and ``forgetting=1``.
+        How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
+        prior's. ``"auto"`` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted
+        row by row by how well they predict. It takes about ten times as long as a plain model, and needs ``passes=1``
+        and ``forgetting=1``.
     passes : int
-        How often ``fit`` goes through its rows; ``partial_fit`` does once. One is online learning; five make intervals
-        right where one pass over few rows leaves them too narrow, and the order of the rows unimportant.
+        Number of passes of ``fit`` over its rows; ``partial_fit`` makes one. One is online learning; five make
+        intervals right where one pass over few rows leaves them too narrow, and the order of the rows unimportant.
     refine : {"auto", "ep", "reuse"}
         What more passes do. ``"ep"`` (expectation propagation) removes a row's contribution before it is learned again,
         so that each row counts once; ``"reuse"`` counts it again, which makes intervals too narrow. By default the
@@ -304,13 +306,15 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         Standardise the inputs by mean and standard deviation of the first ``warm_up`` rows; sparse rows that stay
         sparse (``covariance="diagonal"``) are divided by the size of their entries. The statistics are then frozen.
     warm_up : int
+        With ``standardize``: number of first rows that set mean and standard deviation.
     missing : {"error", "mean"}
         What to do about NaN among the inputs: refuse it, or take the mean of its column so far, with two classes as
-        uncertain as the column varies. (Categories of a pandas data frame are columns of 0 and 1, unknown ones all
+        uncertain as the column varies. (Categories of a data frame are columns of 0 and 1, unknown ones all
         zeros.)
     class_weight : dict or "balanced", optional
-        Weight of the rows of each class, 1 for those left out; ``"balanced"``, which only ``fit`` can know, the number
-        of rows over that of their class and of all classes. Weights above 1 learn a row again, fractions a part of it.
+        Weight of the rows of each class, 1 for those left out; ``"balanced"``, only for ``fit``, which sees all rows:
+        the number of rows, divided by the number of classes and by the rows of the class. Weights above 1 learn a row
+        again, fractions a part of it.
 
     Attributes
     ----------
@@ -328,9 +332,9 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         Sum of the log probabilities of all labels, each before it was learned; with ``standardize=True`` without those
         of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
     outliers_ : float
-        Share of the labels that are not to be trusted, as it is believed now.
+        Estimated share of the labels that are wrong.
     drift_ : dict
-        The probability of each rate of drift, now; for several outputs a list of such.
+        Current probability of each rate of drift; for several outputs a list of these.
     n_seen_ : int
         Rows learned, each once whatever its weight, and none of weight 0.
 

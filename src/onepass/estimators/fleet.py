@@ -1,8 +1,8 @@
 """A perceptron for each key, such as a store or a device, with a prior that all of them share and learn together.
 
 What keys have in common is learned from all of them, and again whenever the rows have doubled; each key then keeps what
-its own rows told, and takes the rest from the others (`PerceptronFleet.pool`). A key that never came is answered by
-what they have in common. The state depends on the rows alone and not on how calls divided them.
+its own rows have shown, and takes the rest from the others (`PerceptronFleet.pool`). A key that never came is answered
+by what they have in common. The state depends on the rows alone and not on how calls divided them.
 
 The noise is one for all keys: the one, near the present, by which the rows since the last time were most probable.
 """

@@ -139,10 +139,11 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
                     "Input X contains NaN: pass missing='mean', which learns rows by what is known of them, or fill in "
                     "what is missing"
                 ) from error
-            if "could not convert" in str(error) and (name := text_column(X)) is not None:
+            if "could not convert" in str(error) and (found := text_column(X)) is not None:
+                name, code = found
                 raise ValueError(
                     f"column {name!r} of X has texts, where numbers or categories are needed ({error}): make it one of "
-                    f"categories, X[{name!r}].astype('category'), or leave it out"
+                    f"categories, {code}, or leave it out"
                 ) from error
             raise
 

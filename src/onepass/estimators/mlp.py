@@ -180,30 +180,33 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         Networks that start from different seeds and priors, learn the same rows and predict as a mixture: better, at
         as many times the work. See `onepass.BayesianCommittee`.
     passes : int
-        How often `fit` goes over the rows; `partial_fit` does once.
+        Number of passes of `fit` over its rows; `partial_fit` makes one.
     refine : {"auto", "ep", "reuse"}
         What more passes do. ``"ep"`` (expectation propagation) removes the row's previous contribution before updating
         again and needs ``covariance="full"`` and no forgetting; ``"reuse"`` counts the data again and grows
         overconfident. By default the first where that is possible.
     outliers : float
         Share of the labels that are wrong, in [0, 0.5). 0 trusts all of them; above 0 the share is learned, from this
-        start, and each row counts as far as its label is believed. After a jump of the truth, when one row after the
-        other is distrusted, the model begins anew.
+        start, and each row counts as far as its label is believed. When one row after another is distrusted, the
+        relation itself has changed, and the model returns to the uncertainty of the prior.
     forgetting : float
-        In (0, 1]; below 1 the past fades, for classes that drift.
+        In (0, 1]; below 1 older rows count less, for classes that change.
     drift : float or "auto"
-        The rate at which the weights move, in [0, 1]: before each row by this share of the prior's variance.
-        ``"auto"``: six hypotheses side by side, five rates and a quick return to the prior, weighed row by row; about
-        ten times the time of a plain model. It needs ``passes=1`` and ``forgetting=1``.
+        How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
+        prior's. ``"auto"`` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted
+        row by row by how well they predict. It takes about ten times as long as a plain model, and needs ``passes=1``
+        and ``forgetting=1``.
     standardize : bool
         Standardise the inputs by mean and standard deviation of the first ``warm_up`` rows; of images each
         channel, all pixels together. The statistics are then frozen.
     warm_up : int
+        With ``standardize``: number of first rows that set mean and standard deviation.
     missing : {"error", "mean"}
         What to do about NaN among the inputs: refuse it, or take the mean of its column so far.
     class_weight : dict or "balanced", optional
-        Weight of the rows of each class, 1 for those left out; ``"balanced"``, which only ``fit`` can know, the number
-        of rows over that of their class and of all classes. Weights above 1 learn a row again, fractions a part of it.
+        Weight of the rows of each class, 1 for those left out; ``"balanced"``, only for ``fit``, which sees all rows:
+        the number of rows, divided by the number of classes and by the rows of the class. Weights above 1 learn a row
+        again, fractions a part of it.
     random_state : int
         Seed of the means that the weights start with.
 
@@ -214,13 +217,13 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         Sum of the log probabilities of all labels, each before it was learned; with ``standardize=True`` without those
         of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
     outliers_ : float
-        Share of the labels that are not to be trusted, as it is believed now.
+        Estimated share of the labels that are wrong.
     feature_importances_ : (d,) array
         How much the outputs change with each input, as shares of 1.
     covariance_ : str or tuple of str
         Which correlations are kept: what ``covariance="auto"`` has chosen.
     drift_ : dict
-        The probability of each rate of drift, now; for several outputs a list of such.
+        Current probability of each rate of drift; for several outputs a list of these.
     n_seen_ : int
         Rows learned, each once whatever its weight, and none of weight 0.
 
@@ -306,8 +309,8 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         Gaussian noise around the output, which is the default, or counts whose rate is its exponential;
         ``"negative_binomial"`` ones vary more than Poisson's, by a dispersion that is learned.
     noise : float, "learn" or "heteroscedastic"
-        Variance of the targets' noise, or the dispersion of negative binomial counts; by default it is estimated on the
-        way. ``"heteroscedastic"`` learns a variance that depends on the input, with outputs of the network's own.
+        Variance of the targets' noise, or the dispersion of negative binomial counts; by default it is estimated from
+        the rows. ``"heteroscedastic"`` learns a variance that depends on the input, with outputs of the network's own.
     prior_scale : float or "auto"
         Multiplies the standard deviations that weights have before the first row. ``"auto"`` has several learn side by
         side, weighted by how well each predicted the last rows; it needs ``passes=1`` and ``members=1``.
@@ -325,26 +328,28 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         Networks that start from different seeds and priors, learn the same rows and predict as a mixture: better, at
         as many times the work. See `onepass.BayesianCommittee`.
     passes : int
-        How often `fit` goes over the rows; `partial_fit` does once.
+        Number of passes of `fit` over its rows; `partial_fit` makes one.
     refine : {"auto", "ep", "reuse"}
         What more passes do. ``"ep"`` (expectation propagation) removes the row's previous contribution before updating
         again and needs ``covariance="full"`` and no forgetting; ``"reuse"`` counts the data again and grows
         overconfident. By default the first where that is possible.
     outliers : float
-        Share of the targets that are not to be trusted, in [0, 0.5): sensors that spike, typing errors. 0 trusts all of
-        them; above 0 the share is learned, from this start, and each row counts as far as its target is believed. After
-        a jump of the truth, when one row after the other is distrusted, the model begins anew. With ``standardize``
-        wild numbers among the first rows don't count for the scale of their column.
+        Share of the targets that can't be trusted, in [0, 0.5): sensors that spike, typing errors. 0 trusts all of
+        them; above 0 the share is learned, from this start, and each row counts as far as its target is believed. When
+        one row after another is distrusted, the relation itself has changed, and the model returns to the uncertainty
+        of the prior. With ``standardize`` wild numbers among the first rows don't count for the scale of their column.
     forgetting : float
-        In (0, 1]; below 1 the past fades, for relations that drift.
+        In (0, 1]; below 1 older rows count less, for relations that change.
     drift : float or "auto"
-        The rate at which the weights move, in [0, 1]: before each row by this share of the prior's variance.
-        ``"auto"``: six hypotheses side by side, five rates and a quick return to the prior, weighed row by row; about
-        ten times the time of a plain model. It needs ``passes=1`` and ``forgetting=1``.
+        How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
+        prior's. ``"auto"`` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted
+        row by row by how well they predict. It takes about ten times as long as a plain model, and needs ``passes=1``
+        and ``forgetting=1``.
     standardize : bool
         Standardise inputs, and targets that are no counts, by mean and standard deviation of the first ``warm_up``
         rows; of images each channel, all pixels together. The statistics are then frozen.
     warm_up : int
+        With ``standardize``: number of first rows that set mean and standard deviation.
     missing : {"error", "mean"}
         What to do about NaN among the inputs: refuse it, or take the mean of its column so far.
     random_state : int
@@ -359,13 +364,13 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         Sum of the log predictive densities of all rows, each before it was learned; with ``standardize=True`` without
         those of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
     outliers_ : float or (q,) array
-        Share of the targets that are not to be trusted, as it is believed now.
+        Estimated share of the targets that can't be trusted.
     feature_importances_ : (d,) array
         How much the outputs change with each input, as shares of 1.
     covariance_ : str or tuple of str
         Which correlations are kept: what ``covariance="auto"`` has chosen.
     drift_ : dict
-        The probability of each rate of drift, now; for several outputs a list of such.
+        Current probability of each rate of drift; for several outputs a list of these.
     n_seen_ : int
         Rows learned, each once whatever its weight, and none of weight 0.
 

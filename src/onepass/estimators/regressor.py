@@ -273,8 +273,8 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         costs next to nothing), else Gaussian; and Gaussian wherever a ``noise`` is given, so that a known dispersion
         needs ``observation="negative_binomial"`` too.
     noise : float or "learn"
-        Variance of the targets' noise, or the dispersion of negative binomial counts; by default it is estimated on the
-        way.
+        Variance of the targets' noise, or the dispersion of negative binomial counts; by default it is estimated from
+        the rows.
     noise_start : float, optional
         Where a learned variance starts, if something is known of it; by default a tenth of the weights' prior variance.
     prior_scale : float, (d,) array or "auto"
@@ -287,22 +287,24 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         ``"exp"`` with Gaussian noise, where 4 would expect targets of e⁸, and for ``"relu"`` and ``"leaky_relu"`` of
         standardised targets, whose size is 1 by then: a learned noise starts at a share of what the prior expects.
     fit_intercept : bool
+        Whether there is an intercept.
     covariance : {"full", "diagonal"}
         All correlations between weights, or none: for very many features.
     outliers : float
-        Share of the targets that are not to be trusted, in [0, 0.5): sensors that spike, typing errors. 0 trusts all of
-        them; above 0 the share is learned, from this start, and each row counts as far as its target is believed. After
-        a jump of the truth, when one row after the other is distrusted, the model begins anew. With ``standardize``
-        wild numbers among the first rows don't count for the scale of their column.
+        Share of the targets that can't be trusted, in [0, 0.5): sensors that spike, typing errors. 0 trusts all of
+        them; above 0 the share is learned, from this start, and each row counts as far as its target is believed. When
+        one row after another is distrusted, the relation itself has changed, and the model returns to the uncertainty
+        of the prior. With ``standardize`` wild numbers among the first rows don't count for the scale of their column.
     forgetting : float
-        In (0, 1]; below 1 the past fades, for relations that drift.
+        In (0, 1]; below 1 older rows count less, for relations that change.
     drift : float or "auto"
-        The rate at which the weights move, in [0, 1]: before each row by this share of the prior's variance.
-        ``"auto"``: six hypotheses side by side, five rates and a quick return to the prior, weighed row by row; about
-        ten times the time of a plain model. It needs ``passes=1`` and ``forgetting=1``.
+        How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
+        prior's. ``"auto"`` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted
+        row by row by how well they predict. It takes about ten times as long as a plain model, and needs ``passes=1``
+        and ``forgetting=1``.
     passes : int
-        How often ``fit`` goes through its rows; ``partial_fit`` does once. One is online learning; five make intervals
-        right where one pass over few rows leaves them too narrow, and the order of the rows unimportant.
+        Number of passes of ``fit`` over its rows; ``partial_fit`` makes one. One is online learning; five make
+        intervals right where one pass over few rows leaves them too narrow, and the order of the rows unimportant.
     refine : {"auto", "ep", "reuse"}
         What more passes do. ``"ep"`` (expectation propagation) removes a row's contribution before it is learned again,
         so that each row counts once; ``"reuse"`` counts it again, which makes intervals too narrow. By default the
@@ -313,9 +315,10 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         that stay sparse (``covariance="diagonal"``). The statistics are then frozen. Without it (a scaler in a pipeline
         does not see the targets) ``prior_scale`` is in the targets' units, and a warning says where it can't fit.
     warm_up : int
+        With ``standardize``: number of first rows that set mean and standard deviation.
     missing : {"error", "mean"}
         What to do about NaN among the inputs: refuse it, or take the mean of its column so far, as uncertain as the
-        column varies. (Categories of a pandas data frame are columns of 0 and 1, unknown ones all zeros.)
+        column varies. (Categories of a data frame are columns of 0 and 1, unknown ones all zeros.)
 
     Attributes
     ----------
@@ -333,9 +336,9 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         Sum of the log predictive densities of all rows, each before it was learned; with ``standardize=True`` without
         those of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
     outliers_ : float or (q,) array
-        Share of the targets that are not to be trusted, as it is believed now.
+        Estimated share of the targets that can't be trusted.
     drift_ : dict
-        The probability of each rate of drift, now; for several outputs a list of such.
+        Current probability of each rate of drift; for several outputs a list of these.
     n_seen_ : int
         Rows learned, each once whatever its weight, and none of weight 0.
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from onepass._extras import require
 from onepass._validation import one_of
 from onepass.export.classes import fitted_erfc
 from onepass.export.expressions import Expression, Loop, walk
-from onepass.export.programs import NotExportableError, Program
+from onepass.export.programs import Program
 
 __all__ = ["onnx_bytes"]
 
@@ -42,12 +43,7 @@ _OPERATIONS = {
 def onnx_bytes(program: Program, dtype: str = "float64") -> bytes:
     """The content of a file; its input is ``x``, its outputs are ``mean`` and ``std``, or those of classes."""
     one_of(dtype, ("float64", "float32"), "dtype")
-    try:
-        import onnx  # noqa: F401
-    except ImportError:
-        raise NotExportableError(
-            "an ONNX model needs the package onnx, which is not installed: pip install 'onepass[onnx]'"
-        ) from None
+    require("onnx", "an ONNX model")
     return _Writer(program, dtype).content()
 
 

@@ -28,6 +28,7 @@ class Rounds:
     prior : model
         As for `onepass.merge`.
     n_shards : int
+        Number of shards.
 
     Examples
     --------

@@ -121,7 +121,7 @@ class Drifting:
 
     @property
     def outliers_(self) -> float:
-        """Share of the targets that are not to be trusted, as it is believed now; 0 with ``outliers=0``."""
+        """Estimated share of the targets that can't be trusted; 0 with ``outliers=0``."""
         return float(self._average(member.outliers_ for member in self._state.members))
 
     @property
@@ -174,7 +174,7 @@ class Drifting:
         return self._scores(X, y, **options)[0]
 
     def outlier_probability(self, X: Any, y: ArrayLike, **options: Any) -> Any:
-        """Probability that each target is not to be trusted, by what is believed now; 0 with ``outliers=0``."""
+        """Probability that each target can't be trusted, by the current belief; 0 with ``outliers=0``."""
         return self._scores(X, y, **options)[1]
 
     def _scores(self, X: Any, y: ArrayLike, **options: Any) -> Any:

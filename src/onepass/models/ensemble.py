@@ -92,7 +92,7 @@ class Ensemble:
 
     @property
     def outliers_(self) -> float:
-        """Share of the targets that are not to be trusted, as it is believed now."""
+        """Estimated share of the targets that can't be trusted."""
         return float(self._weighting.weights @ [member.outliers_ for member in self.members])
 
     @property
@@ -208,8 +208,8 @@ class BayesianCommittee(Ensemble):
     weighting : {"stacked", "window", "evidence", "uniform"}
         ``"stacked"`` looks for the mixture that predicts best: each row moves the weights towards each member's share
         in the density the mixture gave it, early rows fading. ``"window"`` weighs by the evidence of the last 50 rows.
-        ``"evidence"`` weighs by that of all rows, which Bayes' rule asks for and which soon leaves one member;
-        ``"uniform"`` not at all.
+        ``"evidence"`` weighs by that of all rows, as in Bayes' rule, which soon leaves one member; ``"uniform"`` not at
+        all.
     workers : int, optional
         Threads in which members learn side by side; by default one per core, and only where there are rows enough to be
         worth it. What is learned is the same, bit for bit.

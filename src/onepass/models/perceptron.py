@@ -80,12 +80,12 @@ class Prediction(NamedTuple):
 
     @property
     def epistemic(self) -> Any:
-        """The part of the variance of ``y`` that more data would take away."""
+        """The part of the variance of ``y`` that more data would reduce."""
         return self.var
 
     @property
     def aleatoric(self) -> Any:
-        """The part that no data will."""
+        """The part of the variance of ``y`` that no data can reduce: the noise."""
         return self.noise_var
 
 
@@ -141,7 +141,7 @@ class BayesianPerceptron(DriftChoice):
         (`onepass.likelihoods.Likelihood`). By default labels for sigmoid, probit and step, Poisson counts for
         ``"exp"``, else Gaussian; and Gaussian wherever a ``noise`` is given.
     noise : float or "learn", optional
-        Variance of the Gaussian noise, the paper's epsilon; 0.01 by default. ``"learn"`` estimates it on the way. Of
+        Variance of the Gaussian noise, the paper's epsilon; 0.01 by default. ``"learn"`` estimates it from the rows. Of
         negative binomial counts the dispersion: counts of mean ``m`` have the variance ``m + noise m²``; learned by
         default.
     noise_window : int, optional
@@ -158,16 +158,16 @@ class BayesianPerceptron(DriftChoice):
     covariance : {"full", "diagonal"}
         Keep all correlations between weights, or only their variances: for very many features, and sparse rows.
     outliers : float
-        Share of the targets that are not to be trusted, in [0, 0.5): sensors that spike, labels that are wrong. 0
-        trusts all of them; above 0 the share is learned, from this start. A number may then have a noise of 10 to 10⁸
-        times the variance, a label may be flipped, a count may be any: each row counts as far as it is believed.
-        Predictions are of targets that can be trusted. After a jump of the truth, when one row after the other is
-        distrusted, the belief returns to the prior's covariance and learns the new truth in a few rows.
+        Share of the targets that can't be trusted, in [0, 0.5): sensors that spike, labels that are wrong. 0 trusts all
+        of them; above 0 the share is learned, from this start. A number may then have a noise of 10 to 10⁸ times the
+        variance, a label may be flipped, a count may be any: each row counts as far as it is believed. Predictions are
+        of targets that can be trusted. When one row after another is distrusted, the relation itself has changed: the
+        belief returns to the prior's covariance and learns the new relation in a few rows.
     forgetting : float
-        In (0, 1]. Below 1 the past fades, for weights that drift: a row counts ``forgetting`` to the power of its age,
-        while the prior always counts in full, so that no direction becomes less certain than before the first row, and
-        inputs that are always zero change nothing. The steps are taken every ``0.25 / (1 - forgetting)`` rows, or every
-        ``p / 3`` with a large full covariance. Rows of later passes count as rows.
+        In (0, 1]. Below 1 older rows count less, for weights that change: a row counts ``forgetting`` to the power of
+        its age, while the prior always counts in full, so that no direction becomes less certain than before the first
+        row, and inputs that are always zero change nothing. The steps are taken every ``0.25 / (1 - forgetting)`` rows,
+        or every ``p / 3`` with a large full covariance. Rows of later passes count as rows.
     drift : float or "auto"
         In [0, 1]. The rate at which the weights move: before each row by this share of the prior's variance, the
         covariance becomes ``(1 - drift) C + drift C_0``, and the mean stays. So the belief never becomes vaguer than
@@ -191,7 +191,7 @@ class BayesianPerceptron(DriftChoice):
         Sum of the log predictive densities of all rows, each before it was learned: the higher, the better prior,
         activation and features suit the data.
     outliers_ : float
-        Share of the targets that are not to be trusted, as it is believed now.
+        Estimated share of the targets that can't be trusted.
     drift_ : dict
         The probability of each rate of drift and, with ``drift="auto"``, of a quick return to the
         ``"prior"``, now.
@@ -273,7 +273,7 @@ class BayesianPerceptron(DriftChoice):
 
     @property
     def belief_size(self) -> int:
-        """Numbers of the covariance, which say what learning a row costs."""
+        """How many numbers the covariance has; the cost of learning a row grows with it."""
         p = self.n_features + self.bias
         return p if isinstance(self._state.belief, DiagonalGaussian) else p * p
 
@@ -305,7 +305,7 @@ class BayesianPerceptron(DriftChoice):
 
     @property
     def outliers_(self) -> float:
-        """Share of the targets that are not to be trusted, as it is believed now; 0 with ``outliers=0``."""
+        """Estimated share of the targets that can't be trusted; 0 with ``outliers=0``."""
         return 1.0 - float(self._state.progress.trust.shares[0]) if self.outliers else 0.0
 
     @property
@@ -466,7 +466,7 @@ class BayesianPerceptron(DriftChoice):
         return self._scores(X, y, X_var=X_var)[0]
 
     def outlier_probability(self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Any:
-        """Probability that each target is not to be trusted, by what is believed now; 0 with ``outliers=0``.
+        """Probability that each target can't be trusted, by the current belief; 0 with ``outliers=0``.
 
         For labels it is the probability that the label is wrong.
         """

@@ -44,7 +44,7 @@ def facts(model: "TabularModel") -> Iterator[tuple[str, str]]:
     if isinstance(model.target, CountTarget):
         yield "dispersion now", f"{model.estimator.noise_:.4g}: counts of mean m have the variance m + dispersion m²"
     if model.estimator.outliers:
-        yield "outliers now", f"{model.estimator.outliers_:.2%} of the targets are not to be trusted"
+        yield "outliers now", f"{model.estimator.outliers_:.2%} of the targets can't be trusted"
     if model.estimator.drift == "auto":
         yield "drift now", _drift_believed(model.estimator.drift_)
     counted = model.n_rows if model.weight is None or not model.n_rows else model.estimator.weight_sum_
@@ -52,7 +52,7 @@ def facts(model: "TabularModel") -> Iterator[tuple[str, str]]:
     if isinstance(model.target, NumberTarget):
         evidence -= float(np.log(model.target.scale))
     of = f" of the logarithm of {model.target.name}" if isinstance(model.target, LogTarget) else ""
-    weighed = "" if model.weight is None else f", weighed by {model.weight}"
+    weighed = "" if model.weight is None else f", weighted by {model.weight}"
     yield "evidence", f"{evidence:.4f}, the mean log density{of} of a row before it was learned{weighed}"
     if model.estimator.prior_scale == "auto":
         shares = np.atleast_2d(model.estimator.prior_weights_)[0]
@@ -142,7 +142,7 @@ def _estimator_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
     if estimator.forgetting < 1.0:
         yield "forgetting", f"{estimator.forgetting:g}: the past fades"
     if estimator.drift == "auto":
-        yield "drift", "several rates side by side, weighed row by row"
+        yield "drift", "several rates side by side, weighted row by row"
     elif estimator.drift:
         yield "drift", f"{estimator.drift:g}: before each row the weights move by this share of the prior's variance"
 
@@ -188,7 +188,7 @@ def _contest_words(model: "TabularModel") -> str:
         return verdict(model).removeprefix(_kind_words(model))
     other = contest.candidates[-1]
     network = f"{'-'.join(map(str, other.hidden_layer_sizes))} {other.activation} units"
-    return f", beside a network of {network}: whichever predicts the first {CONTEST_ROWS:,} rows better goes on"
+    return f", beside a network of {network}: whichever predicts the first {CONTEST_ROWS:,} rows better is kept"
 
 
 def _covariance_words(model: "TabularModel") -> str:
@@ -247,4 +247,4 @@ def _noise_choice(model: "TabularModel") -> tuple[str, str]:
     of = " of the logarithm" if isinstance(model.target, LogTarget) else ""
     given = model.estimator.noise
     words = f"{unit}{given * model.target.scale**2:.4g}" if given != "learn" else ""
-    return name, f"{words}{of}, as given" if words else "learned on the way"
+    return name, f"{words}{of}, as given" if words else "learned from the rows"

@@ -185,7 +185,7 @@ class ContentLog:
             return None
         file = LearnedFile.remote(self._files[self._number], None, self._parts[self._number])
         if file != self._remote:
-            raise StreamError(f"{file.name} was changed while it was read; let the run begin anew")
+            raise StreamError(f"{file.name} was changed while it was read; start the run again")
         known = self._known.setdefault(self._number, content := Content(file.size, file.head, ""))
         return replace(file, rows=rows) if known is content else None
 

@@ -206,7 +206,7 @@ def resume(
             f"passes: {known['passes']}); to start over delete {partial}"
         )
     if was_asked.keys() != asked.keys():
-        raise StreamError(f"{partial} is the progress of another command's run; go on with that one, or delete it")
+        raise StreamError(f"{partial} is the progress of another command's run; finish that run, or delete the file")
     changed = tuple(name for name in asked if was_asked.get(name) != asked[name])
     if changed:
         raise OtherSettingsError(changed, partial)

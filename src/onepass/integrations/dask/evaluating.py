@@ -66,6 +66,7 @@ def evaluate(
     data, target, features, client, read :
         As for `fit`.
     stages : int
+        Number of parts that every shard is cut into.
     blocks : int, optional
         The old name of ``stages``, deprecated.
     """

@@ -68,7 +68,7 @@ class _NamedInputs:
 
     @property
     def outliers_(self) -> float:
-        """Share of the targets that are not to be trusted, as it is believed now."""
+        """Estimated share of the targets that can't be trusted."""
         return self._started().outliers_
 
     @property
@@ -247,7 +247,7 @@ class _NetworkClassifier(_NamedInputs, base.Classifier):
         return dict(zip(self._classes, (p / total for p in known), strict=True))
 
     def outlier_probability_one(self, x: Mapping[Any, Any], y: Any) -> float:
-        """Probability that the label of a row is wrong, by what is believed now; 0 with ``outliers=0``."""
+        """Probability that the label of a row is wrong, by the current belief; 0 with ``outliers=0``."""
         place = self._place(y)
         if not self._classes:
             raise ValueError("outlier_probability_one needs classes: learn a row first")
@@ -296,11 +296,11 @@ class SoftmaxClassifier(_NetworkClassifier):
         Between which weights correlations are kept: `"full"`, `"neuron"` (those of each class) or `"diagonal"` (none).
         `"auto"` keeps all as long as a row is fast, and fewer when features or classes become many.
     forgetting
-        In (0, 1]. Below 1 the past fades, for classes that drift.
+        In (0, 1]. Below 1 older rows count less, for classes that change.
     drift
-        The rate at which the weights move, in [0, 1]: before each row by this share of the prior's variance. `"auto"`:
-        six hypotheses side by side, five rates and a quick return to the prior, weighed row by row; about ten times the
-        time of a plain model. It needs `forgetting=1`.
+        How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
+        prior's. `"auto"` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted row
+        by row by how well they predict. It takes about ten times as long as a plain model, and needs `forgetting=1`.
     outliers
         Share of the labels that are wrong, in [0, 0.5). Above 0 it is learned, from this start, and each
         row counts as far as its label is believed.
@@ -361,11 +361,11 @@ class MLPClassifier(_NetworkClassifier):
         `"diagonal"`, see `onepass.BayesianNetwork`. `"auto"` keeps all as long as the network is small, and fewer when
         features or classes make it too large.
     forgetting
-        In (0, 1]. Below 1 the past fades, for classes that drift.
+        In (0, 1]. Below 1 older rows count less, for classes that change.
     drift
-        The rate at which the weights move, in [0, 1]: before each row by this share of the prior's variance. `"auto"`:
-        six hypotheses side by side, five rates and a quick return to the prior, weighed row by row; about ten times the
-        time of a plain model. It needs `forgetting=1`.
+        How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
+        prior's. `"auto"` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted row
+        by row by how well they predict. It takes about ten times as long as a plain model, and needs `forgetting=1`.
     outliers
         Share of the labels that are wrong, in [0, 0.5). Above 0 it is learned, from this start, and each
         row counts as far as its label is believed.
@@ -429,8 +429,8 @@ class MLPRegressor(StandardizedTargets, _NamedInputs, base.Regressor):
         `"gaussian"` for numbers; `"poisson"` or `"negative_binomial"` for counts, whose rate is the exponential of the
         output; the latter vary more than Poisson's, by a dispersion that is learned.
     noise
-        Variance of the targets' noise, or the dispersion of negative binomial counts; `"learn"` estimates it on the
-        way, `"heteroscedastic"` as a function of the features.
+        Variance of the targets' noise, or the dispersion of negative binomial counts; `"learn"` estimates it from the
+        rows, `"heteroscedastic"` as a function of the features.
     intercept_scale
         Standard deviation of the output's bias before the first row. None leaves it to the network's prior, which is
         made for scaled targets.
@@ -439,14 +439,14 @@ class MLPRegressor(StandardizedTargets, _NamedInputs, base.Regressor):
         `"diagonal"`, see `onepass.BayesianNetwork`. `"auto"` keeps all as long as the network is small, and fewer when
         features or classes make it too large.
     forgetting
-        In (0, 1]. Below 1 the past fades, for relations that drift.
+        In (0, 1]. Below 1 older rows count less, for relations that change.
     drift
-        The rate at which the weights move, in [0, 1]: before each row by this share of the prior's variance. `"auto"`:
-        six hypotheses side by side, five rates and a quick return to the prior, weighed row by row; about ten times the
-        time of a plain model. It needs `forgetting=1`.
+        How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
+        prior's. `"auto"` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted row
+        by row by how well they predict. It takes about ten times as long as a plain model, and needs `forgetting=1`.
     outliers
-        Share of the targets that are not to be trusted, in [0, 0.5). Above 0 it is learned, from this start, and each
-        row counts as far as its target is believed.
+        Share of the targets that can't be trusted, in [0, 0.5). Above 0 it is learned, from this start, and each row
+        counts as far as its target is believed.
     seed
         Of the means that the weights start with.
     standardize
@@ -534,6 +534,6 @@ class MLPRegressor(StandardizedTargets, _NamedInputs, base.Regressor):
         return gaussian(seen) if with_dist else float(seen.mean)
 
     def outlier_probability_one(self, x: Mapping[Any, Any], y: Any) -> float:
-        """Probability that the target of a row is not to be trusted, by what is believed now; 0 with ``outliers=0``."""
+        """Probability that the target of a row can't be trusted, by the current belief; 0 with ``outliers=0``."""
         network, row = self._known_row(x)
         return float(network.outlier_probability(row, self._units.standardized(as_target(y))))

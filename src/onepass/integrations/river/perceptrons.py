@@ -65,7 +65,7 @@ class _NamedFeatures:
 
     @property
     def outliers_(self) -> float:
-        """Share of the targets that are not to be trusted, as it is believed now."""
+        """Estimated share of the targets that can't be trusted."""
         return self._perceptron.outliers_
 
     @property
@@ -196,13 +196,13 @@ class PerceptronClassifier(_NamedFeatures, base.MiniBatchClassifier):
     covariance
         `"full"` keeps all correlations between weights, `"diagonal"` none: for very many features.
     forgetting
-        In (0, 1]. Below 1 the past fades, for labels that drift.
+        In (0, 1]. Below 1 older rows count less, for labels that change.
     intercept_scale
         Standard deviation of the intercept before the first row: wide enough for labels that hardly ever come.
     drift
-        The rate at which the weights move, in [0, 1]: before each row by this share of the prior's variance. `"auto"`:
-        six hypotheses side by side, five rates and a quick return to the prior, weighed row by row; about ten times the
-        time of a plain model. It needs `forgetting=1`.
+        How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
+        prior's. `"auto"` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted row
+        by row by how well they predict. It takes about ten times as long as a plain model, and needs `forgetting=1`.
     outliers
         Share of the labels that are wrong, in [0, 0.5). Above 0 it is learned, from this start, and each row counts as
         far as its label is believed.
@@ -260,7 +260,7 @@ class PerceptronClassifier(_NamedFeatures, base.MiniBatchClassifier):
         self._learn_rows(X, y)
 
     def outlier_probability_one(self, x: Mapping[Any, Any], y: Any) -> float:
-        """Probability that the label of a row is wrong, by what is believed now; 0 with ``outliers=0``."""
+        """Probability that the label of a row is wrong, by the current belief; 0 with ``outliers=0``."""
         return self._distrust(x, as_label(y))
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
@@ -300,17 +300,17 @@ class PerceptronRegressor(StandardizedTargets, _NamedFeatures, base.MiniBatchReg
     covariance
         `"full"` keeps all correlations between weights, `"diagonal"` none: for very many features.
     forgetting
-        In (0, 1]. Below 1 the past fades, for relations that drift.
+        In (0, 1]. Below 1 older rows count less, for relations that change.
     intercept_scale
         Standard deviation of the intercept before the first row. By default 100 for the linear perceptron, 4 for other
         activations and for the log rate of counts, and 1 for the exponential with Gaussian noise.
     drift
-        The rate at which the weights move, in [0, 1]: before each row by this share of the prior's variance. `"auto"`:
-        six hypotheses side by side, five rates and a quick return to the prior, weighed row by row; about ten times the
-        time of a plain model. It needs `forgetting=1`.
+        How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
+        prior's. `"auto"` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted row
+        by row by how well they predict. It takes about ten times as long as a plain model, and needs `forgetting=1`.
     outliers
-        Share of the targets that are not to be trusted, in [0, 0.5). Above 0 it is learned, from this start, and each
-        row counts as far as its target is believed.
+        Share of the targets that can't be trusted, in [0, 0.5). Above 0 it is learned, from this start, and each row
+        counts as far as its target is believed.
     observation
         `"gaussian"` for numbers; with `activation="exp"` also `"poisson"` or `"negative_binomial"` for counts, the
         latter where they vary more than Poisson's. `"auto"` is `"negative_binomial"` with `activation="exp"` and
@@ -449,7 +449,7 @@ class PerceptronRegressor(StandardizedTargets, _NamedFeatures, base.MiniBatchReg
             self._learn_target(dict(zip(frame.columns, row, strict=True)), target, 1.0)
 
     def outlier_probability_one(self, x: Mapping[Any, Any], y: Any) -> float:
-        """Probability that the target of a row is not to be trusted, by what is believed now; 0 with ``outliers=0``."""
+        """Probability that the target of a row can't be trusted, by the current belief; 0 with ``outliers=0``."""
         return self._distrust(x, self._units.standardized(as_target(y)))
 
     def predict_one(self, x: Mapping[Any, Any], with_dist: bool = False) -> Any:

@@ -246,8 +246,8 @@ class PerceptronFleet:
         """Let keys share what they have in common: have all of them start from the population.
 
         New keys start from it, and those that are there already do so in retrospect, so that each keeps what its own
-        rows told and takes the rest from the others. Where keys are few the population counts as less certain than
-        `population` has it. Keys that are not in memory stay as they are.
+        rows have shown and takes the rest from the others. Where keys are few the population counts as less certain
+        than `population` has it. Keys that are not in memory stay as they are.
 
         Parameters
         ----------
@@ -355,7 +355,7 @@ class PerceptronFleet:
         return low, high
 
     def outlier_probability(self, keys: Any, X: Any, y: ArrayLike) -> Any:
-        """Probability that each target is not to be trusted, by what its key believes now; 0 with ``outliers=0``.
+        """Probability that each target can't be trusted, by the current belief of its key; 0 with ``outliers=0``.
 
         For labels it is the probability that the label is wrong. A key that was never learned believes the prior.
 

@@ -138,7 +138,7 @@ class BayesianNetwork(DriftChoice):
         ``"full"``, and none between layers. By default the richest that is not too slow: full up to 2,000 weights;
         beyond, of low rank with one or two outputs, else Kronecker; see `onepass.beliefs.cost`.
     prior : NetworkPrior, optional
-        Spread of the prior's means and its standard deviations. By default one for regression, another one for it with
+        Scale of the prior's means, and its standard deviations. By default one for regression, another one for it with
         several hidden layers, one for counts and one for labels.
     prior_scale : float or (n_features,) array
         Multiplies all standard deviations of the prior, but for those of a noise that depends on the input. Without
@@ -149,13 +149,13 @@ class BayesianNetwork(DriftChoice):
     seed : int
         Of the prior's means, and of the order of the rows in passes after the first.
     outliers : float
-        Share of the targets that are not to be trusted, in [0, 0.5), as for `BayesianPerceptron`; 0 trusts all of them.
-        A row is trusted or not as a whole, with all its outputs.
+        Share of the targets that can't be trusted, in [0, 0.5), as for `BayesianPerceptron`; 0 trusts all of them. A
+        row is trusted or not as a whole, with all its outputs.
     forgetting : float
-        In (0, 1]. Below 1 the past fades: a row counts ``forgetting`` to the power of its age, while the prior always
-        counts in full, as in `BayesianPerceptron`. The steps are taken every ``0.25 / (1 - forgetting)`` rows, or every
-        ``p / 3`` where the largest block of the covariance has so many weights ``p``, and before the batch that such a
-        row is in. Rows of later passes count as rows.
+        In (0, 1]. Below 1 older rows count less: a row counts ``forgetting`` to the power of its age, while the prior
+        always counts in full, as in `BayesianPerceptron`. The steps are taken every ``0.25 / (1 - forgetting)`` rows,
+        or every ``p / 3`` where the largest block of the covariance has so many weights ``p``, and before the batch
+        that such a row is in. Rows of later passes count as rows.
     drift : float or "auto"
         The rate at which the weights move, in [0, 1], or ``"auto"`` for several hypotheses side by side: as for
         `BayesianPerceptron`.
@@ -287,7 +287,7 @@ class BayesianNetwork(DriftChoice):
 
     @property
     def belief_size(self) -> int:
-        """Numbers of the covariance, which say what learning a row costs."""
+        """How many numbers the covariance has; the cost of learning a row grows with it."""
         return count_numbers(self.covariance, self._structure.layout)
 
     @property
@@ -301,10 +301,10 @@ class BayesianNetwork(DriftChoice):
         return self._state.seen
 
     def close_block(self) -> None:
-        """Let rows that were learned one per call wait for no others.
+        """Finish the block of rows that were learned one per call.
 
-        Such rows may be learned in blocks, and whoever looks at the weights closes the block. So by rounding what is
-        learned later depends on who looked; after this it does not.
+        Such rows may be learned in blocks, and reading the weights ends a block. So, by rounding, what is learned later
+        depends on when the weights were read; after this call it does not.
         """
         _ = self._state.belief
 
@@ -421,8 +421,7 @@ class BayesianNetwork(DriftChoice):
             covariance is large, for somewhat less learned from each; not for ``"ep"``, nor a diagonal, Kronecker or
             low-rank covariance.
         sample_weight : number or (n,) array, optional
-            Weights above 0 and up to 1: of what a row says, the Gaussian by which it multiplies the belief, that power
-            is learned.
+            Weights above 0 and up to 1. A row multiplies the belief by a Gaussian, which is raised to this power.
         """
         for _ in self._passes(X, y, passes, refine, batch, sample_weight, records=False):
             pass
@@ -440,7 +439,7 @@ class BayesianNetwork(DriftChoice):
     ) -> Iterator[RowScores]:
         """Learn as `learn` does, and yield after each pass how well each row was predicted before it was learned.
 
-        In a refining pass that is the prediction given all other rows. Made for weighing networks against each other.
+        In a refining pass that is the prediction given all other rows. Made for weighting networks against each other.
         """
         for work in self._passes(X, y, passes, refine, batch, sample_weight, records=self._scores_errors):
             yield work.scores
@@ -620,11 +619,11 @@ class BayesianNetwork(DriftChoice):
 
     @property
     def outliers_(self) -> float:
-        """Share of the targets that are not to be trusted, as it is believed now; 0 with ``outliers=0``."""
+        """Estimated share of the targets that can't be trusted; 0 with ``outliers=0``."""
         return 1.0 - float(self._state.noise.trust.shares[0]) if self.outliers else 0.0
 
     def outlier_probability(self, X: ArrayLike, y: ArrayLike) -> Any:
-        """Probability that each target is not to be trusted, by what is believed now; 0 with ``outliers=0``.
+        """Probability that each target can't be trusted, by the current belief; 0 with ``outliers=0``.
 
         For labels and classes it is the probability that the label is wrong.
         """

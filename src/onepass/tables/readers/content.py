@@ -86,7 +86,7 @@ class ContentReader:
         for size in sorted({so_far.size, end}):
             now = content_of(self.file, size)
             if size == so_far.size and now != so_far:
-                raise StreamError(f"{self.file} was changed while it was read; let the run begin anew")
+                raise StreamError(f"{self.file} was changed while it was read; start the run again")
             found = now if size == end else found
         return found
 

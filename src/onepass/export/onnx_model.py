@@ -36,7 +36,7 @@ _OPERATIONS = {
     "min": "Min",
     "max": "Max",
     "where": "Where",
-    "matmul": "MatMul",
+    "matmul": "Gemm",  # a MatMul is fused with a factor behind it, which is cut to single precision
 }
 
 

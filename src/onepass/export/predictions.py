@@ -63,7 +63,7 @@ class Parts(NamedTuple):
 
 def perceptron_row(model: BayesianPerceptron, z: Expression) -> Expression:
     """A row as the weights meet it, the constant of the bias first."""
-    return (concat([constant([1.0]), z]) if model.bias else z).called("row")
+    return concat([constant([1.0]), z]).called("row") if model.bias else z
 
 
 def perceptron_parts(model: BayesianPerceptron, z: Expression, z_var: Expression | None = None) -> Parts:

@@ -86,7 +86,9 @@ def export(
         write_atomically(out, content)
         facts = {"model": str(model), "out": str(out), "to": chosen, "bytes": len(content)}
         learns = chosen == "c" and program.learning is not None
-        console.done(facts, f"{out} predicts{' and learns' if learns else ''} what {model} does ({len(content):,} bytes)")
+        console.done(
+            facts, f"{out} predicts{' and learns' if learns else ''} what {model} does ({len(content):,} bytes)"
+        )
 
 
 def _name_of(out: Path) -> str:

@@ -309,7 +309,9 @@ class _Header:
         row = printer.text(learning.row, "k")
         is_label = learning.rule != "linear"
         number = "y" if is_label else "log(y)" if learning.is_log else "y"
-        target = number if is_label else f"({number} - {_number(learning.target_centre)}) / {_number(learning.target_scale)}"
+        target = (
+            number if is_label else f"({number} - {_number(learning.target_centre)}) / {_number(learning.target_scale)}"
+        )
         arguments = "pre_mean, var, target" + ("" if is_label else ", model->noise")
         arguments += ", model->noise_weight" if learning.noise_weight > 0.0 else ""
         count = len(function.results)
@@ -342,7 +344,9 @@ class _Header:
         ]
         if learning.noise_weight > 0.0:
             lines.append(f"    model->noise = ({name}_real)step[3];")
-            window = "step[4]" if np.isinf(learning.noise_window) else f"fmin(step[4], {_number(learning.noise_window)})"
+            window = (
+                "step[4]" if np.isinf(learning.noise_window) else f"fmin(step[4], {_number(learning.noise_window)})"
+            )
             lines.append(f"    model->noise_weight = ({name}_real){window};")
         return "\n".join([_comment(_LEARN_WORDS[is_label]), *lines, "    return 1;", "}"])
 
@@ -401,12 +405,16 @@ class _Header:
         program, name = self.program, self.name
         words = [f"{program.origin}, exported by onepass.", ""]
         if program.classes:
-            words.append(f"{name}_predict(x, probabilities, std) returns the place of the most probable class in {name}_classes;")
+            words.append(
+                f"{name}_predict(x, probabilities, std) returns the place of the most probable class in {name}_classes;"
+            )
             words.append(f"std is {program.std_words}.")
         else:
             words.append(f"{name}_predict(x, mean, std): std is {program.std_words}.")
         if program.learning is not None:
-            words.append(f"{name}_learn(&model, x, y) learns a row, {name}_predict_with(&model, x, ...) predicts with what was learned.")
+            words.append(
+                f"{name}_learn(&model, x, y) learns a row, {name}_predict_with(&model, x, ...) predicts with what was learned."
+            )
         elif program.no_learning:
             words.append(f"There is no {name}_learn: {program.no_learning}.")
         words += ["", "C99, to be linked with the library of mathematics (-lm). The numbers of x:", ""]
@@ -433,7 +441,9 @@ def _calls(function: Function) -> list[Expression]:
 def _copied(printer: _CPrinter, result: Expression, out: str, name: str) -> list[str]:
     if result.width == 1:
         return [f"    {out}[0] = ({name}_real)({printer.text(result)});"]
-    return [f"    for (int i = 0; i < {result.width}; i++) {{ {out}[i] = ({name}_real)({printer.text(result, 'i')}); }}"]
+    return [
+        f"    for (int i = 0; i < {result.width}; i++) {{ {out}[i] = ({name}_real)({printer.text(result, 'i')}); }}"
+    ]
 
 
 def _meaning(one: Input) -> str:
@@ -446,7 +456,9 @@ def _meaning(one: Input) -> str:
 
 
 def _enum(prefix: str, group: str, word: str, taken: set[str]) -> str:
-    wanted = "_".join(re.sub(r"[^A-Za-z0-9]+", "_", part).strip("_").upper() for part in (prefix, group, word)).strip("_")
+    wanted = "_".join(re.sub(r"[^A-Za-z0-9]+", "_", part).strip("_").upper() for part in (prefix, group, word)).strip(
+        "_"
+    )
     name, k = wanted, 1
     while name in taken or name in (f"{prefix}_H", f"{prefix}_REAL", f"{prefix}_INPUTS", f"{prefix}_OUTPUTS"):
         k += 1

@@ -255,7 +255,10 @@ def _classes(estimator: Any, z: Expression, z_var: Expression | None) -> Classes
     if not estimator._binary:
         return Classes(mean / row_sum(mean), sqrt(var), limits, learning)
     # Each side by the link itself, which keeps its digits in its own tail.
-    sides = [_mixed(weights, [activation_moments(link, sign * p.pre_mean, p.pre_var)[0] for p in parts]) for sign in (-1.0, 1.0)]
+    sides = [
+        _mixed(weights, [activation_moments(link, sign * p.pre_mean, p.pre_var)[0] for p in parts])
+        for sign in (-1.0, 1.0)
+    ]
     both = concat([maximum(side, 1e-300) for side in sides]).called("sides")
     return Classes(both / row_sum(both), concat([sqrt(var), sqrt(var)]), limits, learning)
 
@@ -300,7 +303,9 @@ def _learning_of(model: BayesianPerceptron, z: Expression, centre: float = 0.0, 
         return _DRIFTS
     rule = _rule(model)
     if rule is None:
-        return "the step is written for linear outputs with Gaussian noise and for labels around sigmoid, probit or step"
+        return (
+            "the step is written for linear outputs with Gaussian noise and for labels around sigmoid, probit or step"
+        )
     mean, root = (np.asarray(own, dtype=np.float64) for own in (belief.mean, belief.to_root()))
     noise = (float(progress.noise), float(progress.noise_weight), float(progress.noise_window))
     return Learning(rule, perceptron_row(model, z), mean, root, centre, scale, False, *noise)

@@ -62,7 +62,9 @@ class _PythonPrinter(Printer):
         if node.op == "part":
             return f"({texts[0]})[:, {node.value} : {node.value + node.width}]"
         assert node.op == "concat", node.op
-        parts = [_repeated(arg, text) if _is_constant(arg) else text for text, arg in zip(texts, node.args, strict=True)]
+        parts = [
+            _repeated(arg, text) if _is_constant(arg) else text for text, arg in zip(texts, node.args, strict=True)
+        ]
         return f"np.hstack([{', '.join(parts)}])"
 
     def item(self, several: Expression, k: int, index: str) -> str:
@@ -143,7 +145,9 @@ def numpy_source(program: Program) -> str:
     moments = _PythonPrinter(tables, names)
     moments.define([program.mean, program.std])
     body = [*moments.lines, f"    return wide(x, {moments.text(program.mean)}), wide(x, {moments.text(program.std)})"]
-    blocks.append("\n".join(["def moments(x):", f'    """Mean and standard deviation, for rows {_shape(program)}."""', *body]))
+    blocks.append(
+        "\n".join(["def moments(x):", f'    """Mean and standard deviation, for rows {_shape(program)}."""', *body])
+    )
     if program.limits is not None:
         limits = _PythonPrinter(tables, names)
         limits.define(list(program.limits))
@@ -173,7 +177,14 @@ def _function_text(function: Function, name: str, tables: _Tables, names: dict[i
     returned = ", ".join(printer.text(one) for one in function.results)
     head = f"def {name}({', '.join(one.name for one in function.arguments)}):"
     doc = f'    """{function.doc}"""'
-    return "\n".join([head, doc, *printer.lines, f"    return ({returned},)" if len(function.results) == 1 else f"    return {returned}"])
+    return "\n".join(
+        [
+            head,
+            doc,
+            *printer.lines,
+            f"    return ({returned},)" if len(function.results) == 1 else f"    return {returned}",
+        ]
+    )
 
 
 def _docstring(program: Program) -> str:
@@ -187,7 +198,9 @@ def _docstring(program: Program) -> str:
     if program.limits is None:
         lines.append("It has no predict_interval: that of this model has no closed form.")
     lines += ["", "The numbers of a row, in their order (a row may also be a dictionary by these names):", ""]
-    lines += [f"{k:4}  {one.name.encode('ascii', 'replace').decode()}{_meaning(one)}" for k, one in enumerate(program.inputs)]
+    lines += [
+        f"{k:4}  {one.name.encode('ascii', 'replace').decode()}{_meaning(one)}" for k, one in enumerate(program.inputs)
+    ]
     lines += ["", *program.notes] if program.notes else []
     return "\n".join(lines).replace("\\", "/") + '\n"""'
 
@@ -269,7 +282,7 @@ _OUTER = '''def outer(left, right):
     """All products of the numbers of two rows."""
     return (left[:, :, None] * right[:, None, :]).reshape(len(left), -1)'''
 
-_ERFC = '''erfc = np.vectorize(math.erfc, otypes=[np.float64])  # which NumPy does not have'''
+_ERFC = """erfc = np.vectorize(math.erfc, otypes=[np.float64])  # which NumPy does not have"""
 
 _PACKED = '''def packed(shape, text):
     """An array of 64-bit numbers."""

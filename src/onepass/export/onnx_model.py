@@ -170,7 +170,9 @@ class _Writer:
     def _expm1(self, node: Expression, args: list[str]) -> str:
         """``e^x - 1 = 2 tanh(x/2) / (1 - tanh(x/2))``, which does not cancel; beyond 1 the plain way."""
         half = self._add("Tanh", [self._add("Mul", [args[0], self._tensor(0.5)])])
-        small = self._add("Div", [self._add("Mul", [self._tensor(2.0), half]), self._add("Sub", [self._tensor(1.0), half])])
+        small = self._add(
+            "Div", [self._add("Mul", [self._tensor(2.0), half]), self._add("Sub", [self._tensor(1.0), half])]
+        )
         large = self._add("Sub", [self._add("Exp", args), self._tensor(1.0)])
         is_small = self._add("Less", [self._add("Abs", args), self._tensor(1.0)])
         return self._add("Where", [is_small, small, large])
@@ -197,7 +199,9 @@ class _Writer:
 
     def _concat(self, node: Expression, args: list[str]) -> str:
         """Constants, and what follows from them alone, get a row for each of ``x``."""
-        rows = [self._add("Expand", [name, self._row_shape(arg.width)]) for name, arg in zip(args, node.args, strict=True)]
+        rows = [
+            self._add("Expand", [name, self._row_shape(arg.width)]) for name, arg in zip(args, node.args, strict=True)
+        ]
         return self._add("Concat", rows, axis=1)
 
     def _outer(self, node: Expression, args: list[str]) -> str:

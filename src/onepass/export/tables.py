@@ -76,7 +76,9 @@ def table_program(model: TabularModel, origin: str) -> Program:
 
 
 def _input(column: Column) -> Input:
-    words = tuple(getattr(column, "missing_words", ()) or getattr(getattr(column, "written", None), "missing_words", ()))
+    words = tuple(
+        getattr(column, "missing_words", ()) or getattr(getattr(column, "written", None), "missing_words", ())
+    )
     levels = column.levels if isinstance(column, Category) else ()
     return Input(column.name, column.kind, levels, column.buckets if isinstance(column, Hashed) else 0, words)
 

@@ -2,13 +2,17 @@
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import httpx
+import numpy as np
 import pandas as pd
 import pytest
 
 from onepass.client import Client, ServiceError
+from onepass.files.checkpoint import from_bytes
 from onepass.service.settings import ServiceSettings
 from onepass.service.state import ServiceState
 from onepass.service.web.app import create_app
@@ -113,6 +117,95 @@ def test_other_refusals_are_not_repeated(told: Callable[..., tuple[Client, Answe
     assert len(script.requests) == 1
 
 
-def test_numbers_that_are_none_are_refused_before_they_are_sent(real: Client) -> None:
-    with pytest.raises(ValueError, match="JSON"):
-        real.model("price").predict({"km": float("nan"), "car": "a"})
+def test_lists_of_mappings_and_of_values_are_rows_too(real: Client) -> None:
+    price = real.model("price")
+    rows = [{"km": 3, "car": "b"}, {"km": np.int64(4), "car": None}, {"km": 5.5, "car": pd.NA}]
+    found = price.predict_rows(rows)
+    assert found.to_pydict()["mean"] == pytest.approx([price.predict(row).mean for row in rows])
+    names = [column["name"] for column in price.status()["schema"]["columns"]]
+    assert price.predict_rows([[row[name] for name in names] for row in rows]).equals(found)
+    frame = pd.DataFrame(ROWS).drop(columns="price")
+    assert price.predict_rows(frame[frame["km"] > 37]).num_rows == 2  # whatever its index is
+    before = price.status()["n_seen"]
+    assert price.learn_rows([{**row, "price": 6.0} for row in rows]).n_seen == before + 3
+    for rows in ("km", [1.0], [], {"km": [1.0]}):
+        with pytest.raises(TypeError, match="rows must be a data frame"):
+            price.predict_rows(rows)
+    with pytest.raises(TypeError, match="pairs"):
+        price.learn_rows([[1.0, "a", 2.0]])
+    with pytest.raises(ValueError, match=r"row 0 has 9 values, the model .* columns: "):
+        price.predict_rows([[1.0] * 9])
+
+
+def test_values_of_python_numpy_and_pandas_are_sent_as_json(
+    told: Callable[..., tuple[Client, Answers, list[float]]],
+) -> None:
+    x = pd.Series(
+        {
+            "a": np.float32(0.5),
+            "b": float("nan"),
+            "c": pd.NaT,
+            "d": date(2030, 1, 31),
+            "e": pd.Timestamp("2030-01-31 12:00"),
+            "f": np.datetime64("2030-01-31"),
+            "g": np.bool_(True),
+            "h": Decimal("1.5"),
+        }
+    )
+    learned = {"id": "a", "status": "learned", "version": 2, "n_seen": 1}
+    client, script, _ = told(httpx.Response(200, json=learned))
+    client.model("price").learn(x, np.int8(3))
+    sent = json.loads(script.requests[0].content)
+    moment = {"d": "2030-01-31", "e": "2030-01-31T12:00:00", "f": "2030-01-31"}
+    assert sent["x"] == {"a": 0.5, "b": None, "c": None, **moment, "g": True, "h": 1.5}
+    assert sent["y"] == 3
+
+
+def test_what_can_not_be_sent_is_refused_by_the_name_of_its_column(real: Client) -> None:
+    price = real.model("price")
+    for send in (price.predict, lambda x: price.predict_rows([x]), lambda x: price.learn_rows([(x, 1.0)])):
+        with pytest.raises(ValueError, match="km is infinite"):
+            send({"km": float("inf"), "car": "a"})
+        with pytest.raises(TypeError, match="km must be a number, text"):
+            send({"km": {1}, "car": "a"})
+    with pytest.raises(ValueError, match="km has infinite numbers"):
+        price.predict_rows(pd.DataFrame({"km": [np.inf], "car": ["a"]}))
+    with pytest.raises(TypeError, match="km must hold numbers, or texts"):
+        price.predict_rows([{"km": 1}, {"km": "far"}])
+
+
+def test_a_model_is_saved_taken_back_compared_and_deleted(real: Client) -> None:
+    short = real.create("short", {"rows": ROWS, "target": "price", "learn": True})
+    begun = short.status()["n_seen"]
+    version = short.snapshot()
+    short.predict({"km": 1, "car": "b"}, id="a/b 1")
+    assert [one["id"] for one in short.waiting()["pending"]] == ["a/b 1"]
+    known, unknown = short.label_many([("a/b 1", np.float64(3.0)), ("nobody", 1.0)])
+    assert (known.status, unknown.status) == ("learned", "waiting")
+    assert short.forget("a/b 1") > 0
+    assert all(one["std"] > 0.0 for one in short.weights()["price"])
+    assert short.rollback(version) == short.status()["version"] > version
+    assert short.status()["n_seen"] == begun
+    assert from_bytes(short.file()).n_rows == begun
+    short.set_shadow(short.file())
+    short.drop_shadow()
+    short.set_shadow({"rows": ROWS[:20], "target": "price", "learn": True})
+    assert short.promote() == short.status()["version"]
+    assert short.status()["n_seen"] == 20
+    (refused,) = short.label_many([("a/b 1", "x")])
+    assert isinstance(refused, ServiceError)
+    real.delete("short")
+    assert "short" not in {one["name"] for one in real.models()}
+
+
+def test_tokens_are_made_listed_and_revoked(told: Callable[..., tuple[Client, Answers, list[float]]]) -> None:
+    listed = [{"name": "shop", "scope": "learn", "created": "2030-01-31"}]
+    made = {"name": "shop", "scope": "learn", "token": "onepass_x"}
+    client, script, _ = told(
+        httpx.Response(201, json=made), httpx.Response(200, json={"tokens": listed}), httpx.Response(204)
+    )
+    assert client.create_token("shop", "learn") == "onepass_x"
+    assert client.tokens() == listed
+    client.revoke_token("shop")
+    asked = [(request.method, request.url.path) for request in script.requests]
+    assert asked == [("POST", "/v1/tokens"), ("GET", "/v1/tokens"), ("DELETE", "/v1/tokens/shop")]

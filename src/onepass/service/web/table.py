@@ -229,7 +229,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "weights",
         "Show what each feature does, with its uncertainty.",
         "read",
-        (_get(models.weights, {"weights": [{"feature": "km", "mean": -0.6, "std": 0.1}]}),),
+        (_get(models.weights, {"version": 8, "weights": {"price": [{"feature": "km", "mean": -0.6, "std": 0.1}]}}),),
     ),
     Operation(
         "GET",
@@ -256,7 +256,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "rollback",
         "Go back to an earlier version.",
         "admin",
-        (_json(models.rollback, wire.RollbackRequest, dict[str, Any], {"version": 5}, _STATUS),),
+        (_json(models.rollback, wire.RollbackRequest, dict[str, Any], {"version": 5}, {"version": 9, "to": 5}),),
         action="rollback",
     ),
     Operation(
@@ -266,8 +266,8 @@ OPERATIONS: tuple[Operation, ...] = (
         "Let a candidate learn the same stream, to compare.",
         "admin",
         (
-            _json(models.set_shadow, wire.Declared, dict[str, Any], _DECLARED, _STATUS),
-            Form(models.set_shadow, BYTES, None, JSON, example_answer=_STATUS),
+            _json(models.set_shadow, wire.Declared, dict[str, Any], _DECLARED, {"version": 9}),
+            Form(models.set_shadow, BYTES, None, JSON, example_answer={"version": 9}),
         ),
         action="set shadow",
     ),
@@ -287,7 +287,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "promote",
         "Put the candidate in the model's place.",
         "admin",
-        (_get(models.promote, _STATUS),),
+        (_get(models.promote, {"version": 10}),),
         action="promote",
     ),
     Operation(

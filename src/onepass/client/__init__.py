@@ -21,6 +21,7 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from onepass._extras import require
+from onepass.client.rows import arrow_stream, is_pairs, json_lines, plain, table_of
 
 require("client", "onepass.client")
 
@@ -126,15 +127,34 @@ class Client:
         name : of the model
         content : such as ``Path("price.onepass").read_bytes()``, or ``{"rows": [...], "target": "price"}``
         """
-        path = _path(name)
-        if isinstance(content, Mapping):
-            self._json("PUT", path, content)
-        else:
-            self._send("PUT", path, content, "application/octet-stream")
+        self._put(_path(name), content)
         return Model(self, name)
 
+    def delete(self, name: str) -> None:
+        """Delete a model and all its events."""
+        self._json("DELETE", _path(name))
+
+    def tokens(self) -> list[dict[str, Any]]:
+        """Names and scopes of all tokens."""
+        found: list[dict[str, Any]] = self._json("GET", "/v1/tokens")["tokens"]
+        return found
+
+    def create_token(self, name: str, scope: str) -> str:
+        """Make a token with the scope ``"read"``, ``"learn"`` or ``"admin"``; its secret is told this once."""
+        secret: str = self._json("POST", "/v1/tokens", {"name": name, "scope": scope})["token"]
+        return secret
+
+    def revoke_token(self, name: str) -> None:
+        """Make a token invalid."""
+        self._json("DELETE", f"/v1/tokens/{quote(name, safe='')}")
+
+    def _put(self, path: str, content: bytes | Mapping[str, Any]) -> Any:
+        if isinstance(content, Mapping):
+            return self._json("PUT", path, content)
+        return self._send("PUT", path, content, "application/octet-stream").json()
+
     def _json(self, method: str, path: str, body: Any = None) -> Any:
-        content = b"" if body is None else json.dumps(body, allow_nan=False).encode()
+        content = b"" if body is None else json.dumps(plain(body, "the body")).encode()
         answer = self._send(method, path, content, "application/json")
         return answer.json() if answer.content else None
 
@@ -175,6 +195,44 @@ class Model:
         """How well every row was predicted before it was learned."""
         return self._client._json("GET", f"{self._path}/metrics")  # type: ignore[no-any-return]
 
+    def weights(self) -> dict[str, list[dict[str, Any]]]:
+        """What each feature does, with its uncertainty; for the target, or for each class."""
+        found: dict[str, list[dict[str, Any]]] = self._client._json("GET", f"{self._path}/weights")["weights"]
+        return found
+
+    def waiting(self) -> dict[str, Any]:
+        """The oldest predictions that wait for a label, and labels that wait for a prediction."""
+        return self._client._json("GET", f"{self._path}/waiting")  # type: ignore[no-any-return]
+
+    def file(self) -> bytes:
+        """The model as a file that `onepass.load` reads."""
+        return self._client._send("GET", f"{self._path}/file", b"", "").content
+
+    def snapshot(self) -> int:
+        """Save a snapshot now; returns its version."""
+        return int(self._post("snapshot")["version"])
+
+    def rollback(self, version: int) -> int:
+        """Go back to an earlier version; returns the number of this event, which is the version from now on."""
+        return int(self._post("rollback", {"version": version})["version"])
+
+    def set_shadow(self, content: bytes | Mapping[str, Any]) -> int:
+        """Let a candidate learn the same stream, given as in `Client.create`; returns the version."""
+        return int(self._client._put(f"{self._path}/shadow", content)["version"])
+
+    def drop_shadow(self) -> None:
+        """Give up the candidate."""
+        self._client._json("DELETE", f"{self._path}/shadow")
+
+    def promote(self) -> int:
+        """Put the candidate in the model's place; returns the version."""
+        return int(self._post("promote")["version"])
+
+    def forget(self, id: str) -> int:
+        """Delete what was kept of a prediction and its label; returns the number of events that had something."""
+        found = self._client._json("DELETE", f"{self._path}/predictions/{quote(id, safe='')}")
+        return int(found["forgotten"])
+
     def predict(
         self,
         x: Mapping[str, Any] | Sequence[float],
@@ -200,12 +258,29 @@ class Model:
         """Give the target of an earlier prediction."""
         return Learned(**self._post("label", {"id": id, "y": y}))
 
+    def label_many(self, pairs: Iterable[tuple[str, Any]]) -> list[Learned | ServiceError]:
+        """Tell the targets of many predictions: what became of each, or why it was refused.
+
+        Parameters
+        ----------
+        pairs : of the id of a prediction and its target
+        """
+        content = json_lines({"id": id, "y": y} for id, y in pairs)
+        answer = self._client._send("POST", f"{self._path}/label", content, _LINES)
+        told = [json.loads(line) for line in answer.text.splitlines()]
+        return [_problem(line) if "title" in line else Learned(**line) for line in told]
+
     def decide(
         self, context: Sequence[float], *, id: str | None = None, n: int = 1, arms: Sequence[str] | None = None
     ) -> Decision:
         """Let a bandit choose; `reward` gives its reward later."""
-        body: dict[str, Any] = {"context": list(context), "id": id or uuid4().hex, "n": n}
+        body: dict[str, Any] = {"context": context, "id": id or uuid4().hex, "n": n}
         return Decision(**self._post("decide", body if arms is None else {**body, "arms": list(arms)}))
+
+    def arms(self, context: Sequence[float]) -> list[dict[str, Any]]:
+        """What a bandit expects of each arm in a context; nothing is decided."""
+        found: list[dict[str, Any]] = self._post("arms", {"context": context})["arms"]
+        return found
 
     def reward(self, id: str, reward: float, *, arm: str | None = None) -> Learned:
         """Give a bandit the reward of a decision."""
@@ -221,10 +296,13 @@ class Model:
 
         Parameters
         ----------
-        rows : a data frame or Arrow table with the target among its columns, or ``(x, y)`` pairs
+        rows : a data frame, an Arrow table or a list of mappings with the target among the columns; or ``(x, y)`` pairs
         id : of this batch; by default one that nothing else has
         """
-        content, kind = _batch(rows, ("x", "y"))
+        if is_pairs(rows) and rows:
+            content, kind = json_lines({"x": x, "y": y} for x, y in rows), _LINES
+        else:
+            content, kind = arrow_stream(table_of(rows, None)), _ARROW
         answer = self._client._send("POST", f"{self._path}/learn?id={quote(id or uuid4().hex, safe='')}", content, kind)
         return Learned(**answer.json())
 
@@ -233,16 +311,20 @@ class Model:
 
         Parameters
         ----------
-        rows : a data frame or Arrow table
+        rows : a data frame, an Arrow table, a list of mappings from columns to values, or a list of lists with the
+            values of all columns
+        level : of the intervals
         """
         import pyarrow as pa
 
-        content, kind = _batch(rows, ("x",))
-        path = f"{self._path}/predict?level={level}"
-        answer = self._client._send("POST", path, content, kind, accept=_ARROW)
+        content = arrow_stream(table_of(rows, self._columns))
+        answer = self._client._send("POST", f"{self._path}/predict?level={level}", content, _ARROW, accept=_ARROW)
         return pa.ipc.open_stream(answer.content).read_all()
 
-    def _post(self, what: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def _columns(self) -> list[str]:
+        return [column["name"] for column in self.status()["schema"]["columns"]]
+
+    def _post(self, what: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         return self._client._json("POST", f"{self._path}/{what}", body)  # type: ignore[no-any-return]
 
 
@@ -254,22 +336,11 @@ def _checked(answer: httpx.Response) -> httpx.Response:
     if answer.is_success:
         return answer
     try:
-        told = answer.json()
-        problem = ServiceError(answer.status_code, told["title"], told["detail"], told.get("field"))
+        problem = _problem(answer.json())
     except (ValueError, KeyError, TypeError):
         problem = ServiceError(answer.status_code, "unexpected answer", answer.text[:200])
     raise problem
 
 
-def _batch(rows: Any, names: Sequence[str]) -> tuple[bytes, str]:
-    """Rows as the body of a request, and its content type."""
-    if hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "columns"):
-        import pyarrow as pa
-
-        table = pa.table(rows).combine_chunks()
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        return bytes(sink.getvalue()), _ARROW
-    lines: Iterable[dict[str, Any]] = (dict(zip(names, row if len(names) > 1 else (row,), strict=True)) for row in rows)
-    return "".join(f"{json.dumps(line, allow_nan=False)}\n" for line in lines).encode(), _LINES
+def _problem(told: Mapping[str, Any]) -> ServiceError:
+    return ServiceError(told["status"], told["title"], told["detail"], told.get("field"))

@@ -5,7 +5,6 @@ made, and named.
 """
 
 import json
-import re
 import tempfile
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ from onepass.service.errors import ProblemError
 from onepass.service.operations import checked_content
 from onepass.service.served.values import texts_of
 from onepass.service.wire import Declared, Scalar
+from onepass.service.wording import in_words
 from onepass.tables.columns.boolean import Boolean
 from onepass.tables.columns.category import Category, Hashed
 from onepass.tables.columns.date import Date
@@ -210,11 +210,8 @@ def _checked(given: Any, kind: Any, field: str) -> Any:
     try:
         return msgspec.convert(given, kind)
     except msgspec.ValidationError as error:
-        said, _, path = str(error).partition(" - at `$")
-        field += path.rstrip("`")
-        if (unknown := re.search(r"unknown field `(.*)`", said)) is not None:
-            field += f".{unknown[1]}"
-        raise ProblemError(422, "bad value", said, field=field) from None
+        words, path = in_words(error, kind, field)
+        raise ProblemError(422, "bad value", words, field=field + path) from None
 
 
 def _given(options: Struct) -> dict[str, Any]:

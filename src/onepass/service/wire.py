@@ -27,8 +27,16 @@ Scalar = bool | int | float | str | None
 Inputs = dict[str, Scalar] | list[float | None]
 """A row: values by column, or the numbers of all features in their order."""
 
-Id = Annotated[str, Meta(min_length=1, max_length=200, pattern="^[^\\x00-\\x1f\\x7f]*$")]
-Level = Annotated[float, Meta(gt=0.0, lt=1.0)]
+Id = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=200,
+        pattern="^[^\\x00-\\x1f\\x7f]*$(?!\\n)",  # "$" alone lets a last line break pass
+        description="a text of 1 to 200 characters without control characters",
+    ),
+]
+Level = Annotated[float, Meta(gt=0.0, lt=1.0, description="a number between 0 and 1, such as 0.95")]
 
 
 class PredictRequest(Struct, forbid_unknown_fields=True):

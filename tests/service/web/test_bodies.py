@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from onepass.service.errors import ProblemError
 from onepass.service.web import bodies
+from onepass.service.web.access import TokenRequest
 from onepass.service.web.arrow import read_batch, write_batch
-from onepass.service.web.bodies import ARROW, BYTES, JSON, LINES, json_decoder, lines_decoder, read_body
+from onepass.service.web.bodies import ARROW, BYTES, JSON, LINES, from_text, json_decoder, lines_decoder, read_body
+from onepass.service.web.models import ModelName
 from onepass.service.wire import Declared, PredictRequest
 from tests.service.web.conftest import MAX_BODY, Served, problem_of
 
@@ -71,6 +73,29 @@ def test_what_is_no_json_or_does_not_fit_is_refused_with_the_field(
 ) -> None:
     assert refused(send(served, content)) == (status, field)
     assert served.model.asked == []
+
+
+def test_what_is_wrong_is_told_in_words() -> None:
+    predict, lines = json_decoder(PredictRequest), lines_decoder(PredictRequest)
+    expected = [
+        (predict, b"", "the body is empty"),
+        (predict, b'{"km": 1}', 'columns go into x: {"x": {"km": ...}}'),
+        (predict, b'{"x": {"a": -Infinity}}', "write null for a missing value"),
+        (predict, b'{"x": {"a": [1]}}', "a value of x must be true, false, a whole number, a number, a text or null"),
+        (predict, b'{"x": {}, "level": 95}', "level must be a number between 0 and 1, such as 0.95"),
+        (predict, b'{"x": {}, "id": "a\\n"}', "id must be a text of 1 to 200 characters without control"),
+        (predict, b'[{"x": {}}]', "many go as JSON lines (application/x-ndjson)"),
+        (predict, b"\x10\0\0\0\0\0\0\0{}", "the content type of a model file is application/octet-stream"),
+        (json_decoder(TokenRequest), b'{"name": "a", "scope": "all"}', "scope must be admin, learn or read, got 'all'"),
+        (json_decoder(TokenRequest), b'{"name": "a b", "scope": "read"}', "name must be up to 64 letters"),
+        (lines, b'{"x": {}}\n{"x": {}\n{"x": {}}', "line 2: the body can't be parsed"),
+        (lines, b'{"x": {}}\n\n{"x": {"a": NaN}}', "line 3: NaN"),
+        (partial(from_text, kind=ModelName, field="name"), "a b", "letter or digit, got 'a b'"),
+    ]
+    for decode, content, words in expected:
+        problem = problem_of(partial(decode, content))
+        assert problem is not None
+        assert words in problem.detail
 
 
 def test_deep_json_is_refused_where_anything_is_allowed() -> None:

@@ -12,6 +12,7 @@ import msgspec
 from starlette.types import Receive
 
 from onepass.service.errors import ProblemError
+from onepass.service.wording import in_words
 
 __all__ = ["ARROW", "BYTES", "JSON", "LINES", "from_text", "json_decoder", "lines_decoder", "media_type", "read_body"]
 
@@ -21,9 +22,8 @@ ARROW = "application/vnd.apache.arrow.stream"
 BYTES = "application/octet-stream"
 
 _PATIENCE = 60.0  # seconds for a body that does not come at once
-_PATH = re.compile(r" - at `(?:key in )?\$([^`]*)`$")
-_NAMED = re.compile(r"Object (?:missing required|contains unknown) field `(.*?)`")
-_KEYS = re.compile(r"\[\.\.\.\]")
+_PLACE = re.compile(r"\(byte (\d+)\)$")
+_ROWS = {"x", "y"}  # a field of what may come many at once
 
 
 async def read_body(headers: Mapping[bytes, bytes], receive: Receive, limit: int) -> bytes:
@@ -91,7 +91,7 @@ def json_decoder(kind: Any) -> Callable[[bytes], Any]:
         try:
             return decode(body)
         except (ValueError, RecursionError) as error:
-            raise _refusal(error) from None
+            raise _refusal(error, body, kind) from None
 
     return decoded
 
@@ -104,7 +104,7 @@ def lines_decoder(kind: Any) -> Callable[[bytes], list[Any]]:
         try:
             rows = decode(body)
         except (ValueError, RecursionError) as error:
-            raise _refusal(error, "rows") from None
+            raise _line_refusal(error, body, kind) from None
         if not rows:
             raise ProblemError(422, "no rows", "at least one row is needed", field="rows")
         return rows
@@ -123,18 +123,49 @@ def from_text(value: str, kind: Any, field: str) -> Any:
     try:
         return msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise ProblemError(422, f"bad {field}", f"{field}: {error}, got {value!r}", field=field) from None
+        words = in_words(error, kind, field)[0]
+        raise ProblemError(422, f"bad {field}", f"{words}, got {value!r}", field=field) from None
 
 
-def _refusal(error: Exception, root: str = "") -> ProblemError:
+def _line_refusal(error: Exception, body: bytes, kind: Any) -> ProblemError:
+    """A problem with lines; what is no JSON is looked for again, because only the line itself tells where it ends."""
+    if isinstance(error, msgspec.ValidationError):
+        return _unfit(error, list[kind], "rows")
+    for number, line in enumerate(body.split(b"\n"), 1):
+        try:
+            if line.strip():
+                msgspec.json.decode(line)
+        except (ValueError, RecursionError) as found:
+            problem = _refusal(found, line, kind)
+            return ProblemError(problem.status, problem.title, f"line {number}: {problem.detail}")
+    return _refusal(error, body, kind)
+
+
+def _refusal(error: Exception, body: bytes, kind: Any) -> ProblemError:
     """A problem out of what msgspec, or a text that is no UTF-8, raises."""
+    if isinstance(error, msgspec.ValidationError):
+        if body.lstrip()[:1] == b"[" and _ROWS.intersection(getattr(kind, "__struct_fields__", ())):
+            words = f"one row is an object, and not an array; many go as JSON lines ({LINES}) or Arrow ({ARROW})"
+            return ProblemError(422, "bad request", words)
+        return _unfit(error, kind, "")
+    return ProblemError(400, "not JSON", _no_json_words(error, body))
+
+
+def _no_json_words(error: Exception, body: bytes) -> str:
+    if not body.strip():
+        return "the body is empty"
+    if b"\0" in body[:16] or body[:2] == b"\xff\xff":
+        return f"the body is no text; the content type of a model file is {BYTES}, that of Arrow {ARROW}"
     if isinstance(error, UnicodeDecodeError):
-        return ProblemError(400, "not JSON", "texts must be UTF-8, which this body is not")
+        return "texts must be UTF-8, which this body is not"
     if isinstance(error, RecursionError):
-        return ProblemError(400, "not JSON", "this body is nested too deeply")
-    if not isinstance(error, msgspec.ValidationError):
-        return ProblemError(400, "not JSON", f"the body can't be parsed: {error}")
-    words = str(error)
-    found, named = _PATH.search(words), _NAMED.search(words)
-    path = root + (_KEYS.sub("", found[1]) if found else "") + (f".{named[1]}" if named else "")
-    return ProblemError(422, "bad request", _PATH.sub("", words), field=path.removeprefix(".") or None)
+        return "this body is nested too deeply"
+    place = _PLACE.search(str(error))
+    if place is not None and body[int(place[1]) :].startswith((b"NaN", b"Infinity")):
+        return "NaN and Infinity are no JSON; write null for a missing value"
+    return f"the body can't be parsed: {error}"
+
+
+def _unfit(error: msgspec.ValidationError, kind: Any, root: str) -> ProblemError:
+    words, path = in_words(error, kind, root or "the body")
+    return ProblemError(422, "bad request", words, field=(root + path).removeprefix(".") or None)

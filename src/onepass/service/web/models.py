@@ -26,7 +26,13 @@ __all__ = [
     "weights",
 ]
 
-ModelName = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+ModelName = Annotated[
+    str,
+    msgspec.Meta(
+        pattern="^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$(?!\\n)",
+        description="up to 64 letters, digits, '_', '.' and '-', the first a letter or digit",
+    ),
+]
 
 
 async def list_models(call: Call) -> dict[str, Any]:

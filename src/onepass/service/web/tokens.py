@@ -23,8 +23,9 @@ ScopeName = Literal["read", "learn", "admin"]
 SCOPES: tuple[ScopeName, ...] = ("read", "learn", "admin")
 """What a token may do; each may do what those before it may."""
 
-_NAME = "^[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}$"
-TokenName = Annotated[str, msgspec.Meta(pattern=_NAME)]
+_NAME = "^[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}$(?!\\n)"
+_NAMED = "up to 64 letters, digits, '_', '.', '@' and '-', the first a letter or digit"
+TokenName = Annotated[str, msgspec.Meta(pattern=_NAME, description=_NAMED)]
 _PREFIX = "onepass_"
 _MOST = 1000
 
@@ -96,7 +97,7 @@ class Tokens:
     def create(self, name: str, scope: ScopeName) -> str:
         """Make a token; returns the secret, which nobody can ask for again."""
         if re.search(_NAME, name) is None:
-            words = f"the name of a token has letters, digits and any of _.@-, 64 at most, got {name!r}"
+            words = f"the name of a token must be {_NAMED}, got {name!r}"
             raise ProblemError(422, "bad value", words, field="name")
         if name in self._tokens:
             raise ProblemError(409, "name taken", f"there is a token {name!r} already; revoke it first", field="name")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -119,7 +120,7 @@ def test_other_refusals_are_not_repeated(told: Callable[..., tuple[Client, Answe
 
 def test_lists_of_mappings_and_of_values_are_rows_too(real: Client) -> None:
     price = real.model("price")
-    rows = [{"km": 3, "car": "b"}, {"km": np.int64(4), "car": None}, {"km": 5.5, "car": pd.NA}]
+    rows: list[dict[str, Any]] = [{"km": 3, "car": "b"}, {"km": np.int64(4), "car": None}, {"km": 5.5, "car": pd.NA}]
     found = price.predict_rows(rows)
     assert found.to_pydict()["mean"] == pytest.approx([price.predict(row).mean for row in rows])
     names = [column["name"] for column in price.status()["schema"]["columns"]]
@@ -128,9 +129,9 @@ def test_lists_of_mappings_and_of_values_are_rows_too(real: Client) -> None:
     assert price.predict_rows(frame[frame["km"] > 37]).num_rows == 2  # whatever its index is
     before = price.status()["n_seen"]
     assert price.learn_rows([{**row, "price": 6.0} for row in rows]).n_seen == before + 3
-    for rows in ("km", [1.0], [], {"km": [1.0]}):
+    for wrong in ("km", [1.0], [], {"km": [1.0]}):
         with pytest.raises(TypeError, match="rows must be a data frame"):
-            price.predict_rows(rows)
+            price.predict_rows(wrong)
     with pytest.raises(TypeError, match="pairs"):
         price.learn_rows([[1.0, "a", 2.0]])
     with pytest.raises(ValueError, match=r"row 0 has 9 values, the model .* columns: "):
@@ -140,7 +141,7 @@ def test_lists_of_mappings_and_of_values_are_rows_too(real: Client) -> None:
 def test_values_of_python_numpy_and_pandas_are_sent_as_json(
     told: Callable[..., tuple[Client, Answers, list[float]]],
 ) -> None:
-    x = pd.Series(
+    x: Any = pd.Series(
         {
             "a": np.float32(0.5),
             "b": float("nan"),

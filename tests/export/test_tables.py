@@ -1,6 +1,7 @@
 """Models of tables in their exported forms: raw rows in, the target's own units and labels out."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tests.helpers.commands import run_command
 from tests.helpers.exported import difference, numpy_module, predict_by_c, predict_by_onnx
 from tests.helpers.tables import trips, write_csv
 
-TARGETS = {
+TARGETS: dict[str, Callable[[float], Any]] = {
     "price": lambda price: price,
     "dear": lambda price: "dear" if price > 15.0 else "cheap",
     "size": lambda price: "low" if price < 12.0 else "mid" if price < 25.0 else "high",

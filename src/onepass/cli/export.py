@@ -44,7 +44,7 @@ _SUFFIXES = {".py": "numpy", ".h": "c", ".onnx": "onnx"}
 def export(
     model: Path, language: str | None, out: Path, name: str | None, dtype: str, as_json: bool, quiet: bool
 ) -> None:
-    """Write what MODEL predicts as one file that runs without onepass: mean and standard deviation.
+    r"""Write what MODEL predicts as one file that runs without onepass: mean and standard deviation.
 
     \b
     numpy  a Python module that needs NumPy alone: predict, predict_proba and, where it has a closed form,

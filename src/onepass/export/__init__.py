@@ -1,9 +1,9 @@
 """Models as files that need no library: a NumPy module, a C99 header, an ONNX model.
 
-A model is read once, into a `programs.Program`: a graph of a few operations (`expressions`) from the numbers of a row to
-a mean and a standard deviation. `formulas` and `classes` have the moments of activations and classes, `predictions`
-those of perceptrons and networks, `models` and `tables` what is around them. `numpy_module`, `c_header` and `onnx_model`
-write a program down and know nothing of models.
+A model is read once, into a `programs.Program`: a graph of a few operations (`expressions`) from the numbers of a row
+to a mean and a standard deviation. `formulas` and `classes` have the moments of activations and classes, `predictions`
+those of perceptrons and networks, `models` and `tables` what is around them. `numpy_module`, `c_header` and
+`onnx_model` write a program down and know nothing of models.
 """
 
 from typing import Any
@@ -56,7 +56,7 @@ def to_numpy(model: Any) -> str:
     >>> exec(text, module)
     >>> mean, std = module["predict"]([[3.0]])
     >>> print(f"{mean[0]:.2f} ± {std[0]:.2f}")
-    2.67 ± 1.02
+    2.67 ± 0.96
     """
     from onepass.export.numpy_module import numpy_source
 

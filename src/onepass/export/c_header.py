@@ -19,44 +19,29 @@ _SUMS = ("matmul", "quadratic", "sum", "largest", "outer", "concat", "call")
 _MOST_NUMBERS = 1_000_000  # of all tables: some 20 MB of source
 _KEYWORDS = frozenset(
     [
-        "auto",
-        "break",
-        "case",
-        "char",
-        "const",
-        "continue",
-        "default",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "extern",
-        "float",
-        "for",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "register",
-        "restrict",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "typedef",
-        "union",
-        "unsigned",
-        "void",
-        "volatile",
-        "while",
-        "main",
+        *("auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern"),
+        *("float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed"),
+        *("sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "main"),
     ]
 )
-_RESERVED = (*_KEYWORDS, *_PLAIN, "fmin", "fmax", "fabs", "x", "y", "i", "j", "k", "model", "std", "out", "total")
+_RESERVED = (
+    *_KEYWORDS,
+    *_PLAIN,
+    "fmin",
+    "fmax",
+    "fabs",
+    "x",
+    "y",
+    "i",
+    "j",
+    "k",
+    "model",
+    "mean",
+    "std",
+    "probabilities",
+    "out",
+    "total",
+)
 
 
 def check_name(name: str) -> str:
@@ -305,12 +290,8 @@ class _Header:
     def _predict(self) -> str:
         program, learning = self.program, self.program.learning
         printer = _CPrinter(self.name, self.tables, self.functions, stateful=learning is not None)
-        printer.fresh("probabilities")
-        results = [program.mean, program.std]
         target = "probabilities" if program.classes else "mean"
-        renamed = "mean" not in printer._taken and printer.fresh("mean")
-        assert renamed
-        printer.define(results)
+        printer.define([program.mean, program.std])
         kind = "int" if program.classes else "void"
         with_model = f"static inline {kind} {self.name}_predict_with(const struct {self.name}_model *model, "
         plain = f"static inline {kind} {self.name}_predict("
@@ -320,7 +301,9 @@ class _Header:
         if program.classes:
             lines += [
                 "    int best = 0;",
-                f"    for (int i = 1; i < {len(program.classes)}; i++) {{ best = probabilities[i] > probabilities[best] ? i : best; }}",
+                f"    for (int i = 1; i < {len(program.classes)}; i++) {{",
+                "        best = probabilities[i] > probabilities[best] ? i : best;",
+                "    }",
                 "    return best;",
             ]
         lines.append("}")
@@ -334,10 +317,9 @@ class _Header:
         name, p = self.name, len(learning.mean)
         function = update_function(learning.rule, learning.noise_weight > 0.0)
         printer = _CPrinter(name, self.tables, self.functions, stateful=True)
-        printer.fresh("mean")
         for taken in ("gain", "coords", "var", "pre_mean", "step", "shrink", "target"):
             printer.fresh(taken)
-        self._add_functions(_calls(function))
+        self._add_functions(list(function.results))
         self.functions[id(function)] = f"{name}_{function.name}"
         self.blocks.append(self._function(function, f"{name}_{function.name}"))
         printer.define([learning.row])
@@ -370,11 +352,13 @@ class _Header:
             "        gain[k] = 0.0;",
             f"        for (int i = 0; i < {p}; i++) {{ gain[k] += coords[i] * model->root[k * {p} + i]; }}",
             "    }",
-            "    /* The covariance becomes C - information gain gain'; of its root R, C = R'R, a multiple of coords gain'. */",
+            "    /* C = R'R becomes C - information gain gain': of R a multiple of coords gain' is taken away. */",
             "    const double shrink = step[1] / (1.0 + sqrt(fmax(step[2], 0.0)));",
             f"    for (int k = 0; k < {p}; k++) {{",
             f"        model->mean[k] += ({name}_real)(step[0] * gain[k]);",
-            f"        for (int i = 0; i < {p}; i++) {{ model->root[k * {p} + i] -= ({name}_real)(shrink * coords[i] * gain[k]); }}",
+            f"        for (int i = 0; i < {p}; i++) {{",
+            f"            model->root[k * {p} + i] -= ({name}_real)(shrink * coords[i] * gain[k]);",
+            "        }",
             "    }",
         ]
         if learning.noise_weight > 0.0:
@@ -398,7 +382,7 @@ class _Header:
         p = len(learning.mean)
         lines += [
             "",
-            "/* All that learning changes: the mean of the weights and a root R of their covariance R'R, by columns. */",
+            "/* All that learning changes: mean of the weights, a root R of the covariance R'R (by columns), noise. */",
             f"struct {name}_model {{",
             f"    {name}_real mean[{p}];",
             f"    {name}_real root[{p * p}];",
@@ -440,15 +424,13 @@ class _Header:
         program, name = self.program, self.name
         words = [f"{program.origin}, exported by onepass.", ""]
         if program.classes:
-            words.append(
-                f"{name}_predict(x, probabilities, std) returns the place of the most probable class in {name}_classes;"
-            )
+            words.append(f"{name}_predict(x, probabilities, std) returns the best class, a place in {name}_classes;")
             words.append(f"std is {program.std_words}.")
         else:
             words.append(f"{name}_predict(x, mean, std): std is {program.std_words}.")
         if program.learning is not None:
             words.append(
-                f"{name}_learn(&model, x, y) learns a row, {name}_predict_with(&model, x, ...) predicts with what was learned."
+                f"{name}_learn(&model, x, y) learns a row, {name}_predict_with(&model, x, ...) predicts with it."
             )
         elif program.no_learning:
             words.append(f"There is no {name}_learn: {program.no_learning}.")
@@ -459,7 +441,7 @@ class _Header:
 
 _LEARN_WORDS = {
     False: [
-        "Learn that x has the target y: the exact step of the Bayesian perceptron, the noise included where it is learned.",
+        "Learn that x has the target y: the exact step of the Bayesian perceptron, and of a noise that is learned.",
         "Returns 1, or 0 if the numbers are not finite; nothing is learned then.",
     ],
     True: [
@@ -467,10 +449,6 @@ _LEARN_WORDS = {
         "Returns 1, or 0 if the numbers are not finite; nothing is learned then.",
     ],
 }
-
-
-def _calls(function: Function) -> list[Expression]:
-    return list(function.results)
 
 
 def _copied(printer: _CPrinter, result: Expression, out: str, name: str) -> list[str]:
@@ -485,7 +463,7 @@ def _meaning(one: Input) -> str:
     return {
         "boolean": ": 1 for true, 0 for false, NAN if missing",
         "category": ": a category, one of the constants below",
-        "hashed": f": the bucket 0 to {one.buckets - 1}, blake2b of the text with person 'onepass' and 8 bytes, modulo {one.buckets}",
+        "hashed": f": the bucket below {one.buckets}: the text's blake2b (8 bytes, person 'onepass') modulo it",
         "date": ": days since 1970 in UTC, NAN if missing",
     }.get(one.kind, "")
 

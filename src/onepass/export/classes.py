@@ -139,7 +139,8 @@ def _odds_centre(wanted: Expression, var: Expression) -> tuple[Expression, ...]:
 
     # In far tails one probit for the sigmoid overshoots: there the tail is Gaussian, as wide as the logit is uncertain.
     size = absolute(wanted)
-    start = minimum(size * sqrt(1.0 + _PI_8 * var), size + sqrt(2.0 * size * var))
+    start = size * sqrt(1.0 + _PI_8 * var)
+    start = where(size < 15.0, start, minimum(start, size + sqrt(2.0 * size * var)))
     return loop(newton, (where(wanted < 0.0, -start, start),), count=_NEWTON_STEPS)
 
 

@@ -155,9 +155,9 @@ def _elementwise(op: str, *given: Any) -> Expression:
     return Expression(op, args, width)
 
 
-def _binary(op: str, left: Any, right: Any) -> Expression:
+def _binary(op: str, first: Any, second: Any) -> Expression:
     """The operation, without terms of 0 and factors of 1, as pieces of activations have them."""
-    left, right = _as_expression(left), _as_expression(right)
+    left, right = _as_expression(first), _as_expression(second)
     if op in "+-" and _is(right, 0.0):
         return left
     if op in "*/" and _is(right, 1.0):
@@ -306,7 +306,7 @@ class Loop:
 def loop(
     step: Callable[..., tuple[Any, ...]], start: Sequence[Any], tables: Sequence[FloatArray] = (), count: int = 0
 ) -> tuple[Expression, ...]:
-    """What is left of ``start`` after ``step(*numbers, *entries)`` for all entries of the tables, or ``count`` times."""
+    """What is left of ``start`` after ``step(*numbers, *entries)`` for all entries of tables, or ``count`` times."""
     names = [name for name, own in signature(step).parameters.items() if own.kind is not own.VAR_POSITIONAL]
     names += ["value"] * (len(start) + len(tables) - len(names))
     carried = tuple(Expression("argument", (), 1, None, name) for name in names[: len(start)])

@@ -1,10 +1,11 @@
-"""Mean, variance and expected slope of activations under a Gaussian, as graphs: the formulas of `onepass.engine.moments`.
+"""Mean, variance and expected slope of activations under a Gaussian, as graphs.
 
-They are written in the order of operations that the compiled ones have, so that both agree to rounding. An activation
-that has no formula here, such as one that a user has written in Python, can't be exported.
+These are the formulas of `onepass.engine.moments`, in the order of operations that the compiled ones have, so that both
+agree to rounding. An activation that has no formula here, such as a user's own in Python, can't be exported.
 """
 
 from functools import cache, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -96,8 +97,8 @@ def activation_moments(activation: Any, mean: Expression, var: Expression) -> Tr
     if isinstance(activation, Narrowed):
         return activation_moments(activation.base, mean, activation.share * var)
     if isinstance(activation, PiecewiseLinear) and activation.pieces.shape[1] == 1:
-        slope, intercept = (float(part) for part in activation.pieces[:2, 0])
-        return slope * mean + intercept, slope * slope * var, constant(slope)
+        rise, intercept = (float(part) for part in activation.pieces[:2, 0])
+        return rise * mean + intercept, rise * rise * var, constant(rise)
     found = call(_function_of(activation), mean, var)
     return found[0], found[1], found[2]
 
@@ -136,7 +137,7 @@ def _piecewise(pieces: FloatArray, mean: Expression, var: Expression) -> Triple:
     edges = [(constant(-_FAR), zero, zero), *((z, density(z), ndtr(-absolute(z))) for z in cuts)]
     edges.append((constant(_FAR), zero, zero))
     masses, drops, seconds = [], [], []
-    for (low, low_density, low_tail), (high, high_density, high_tail) in zip(edges, edges[1:], strict=False):
+    for (low, low_density, low_tail), (high, high_density, high_tail) in pairwise(edges):
         mass = where(
             above(low, 0.0),
             low_tail - high_tail,

@@ -7,7 +7,7 @@ import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.activations import PiecewiseLinear, Probit, Sigmoid, Step
-from onepass.beliefs.diagonal import DiagonalGaussian
+from onepass.beliefs.full import FullGaussian
 from onepass.estimators import (
     BayesianMLPClassifier,
     BayesianMLPRegressor,
@@ -294,7 +294,7 @@ def _estimator_learning(estimator: Any, z: Expression, centre: float, scale: flo
 def _learning_of(model: BayesianPerceptron, z: Expression, centre: float = 0.0, scale: float = 1.0) -> Learning | str:
     """What learning on a device needs of a perceptron, or why there is none."""
     progress, belief = model._state.progress, model._state.belief
-    if isinstance(belief, DiagonalGaussian):
+    if not isinstance(belief, FullGaussian):
         return "its covariance is diagonal, and the step is written for a full one"
     if model.forgetting < 1.0 or model.drift or model.outliers or model.process_noise.any():
         return _DRIFTS

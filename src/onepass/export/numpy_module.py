@@ -241,7 +241,8 @@ _HELPERS = '''def code(column, value):
     """A value of a column as a number; NaN where it is missing."""
     about = COLUMNS[column]
     kind = about["kind"]
-    if value is None or (isinstance(value, str) and kind != "category" and value.strip() in ["", *about.get("missing", [])]):
+    missing = ["", *about.get("missing", [])]
+    if value is None or (isinstance(value, str) and kind != "category" and value.strip() in missing):
         return math.nan
     if kind == "category":
         if isinstance(value, (float, np.floating)) and math.isnan(value):

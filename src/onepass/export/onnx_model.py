@@ -5,16 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from onepass._extras import require
 from onepass._validation import one_of
 from onepass.export.classes import fitted_erfc
 from onepass.export.expressions import Expression, Loop, walk
-from onepass.export.programs import Program
+from onepass.export.programs import NotExportableError, Program
 
 __all__ = ["onnx_bytes"]
 
 _OPSET, _IR_VERSION = 17, 8  # of 2022
-_ERFC_DEGREE = 18
+_ERFC_DEGREE = {"float64": 18, "float32": 9}
 _SMALLEST, _LARGEST = 1.2e-38, 3e38  # of what single precision can hold
 _OPERATIONS = {
     "+": "Add",
@@ -43,7 +42,12 @@ _OPERATIONS = {
 def onnx_bytes(program: Program, dtype: str = "float64") -> bytes:
     """The content of a file; its input is ``x``, its outputs are ``mean`` and ``std``, or those of classes."""
     one_of(dtype, ("float64", "float32"), "dtype")
-    require("onnx", "an ONNX model")
+    try:
+        import onnx  # noqa: F401
+    except ImportError:
+        raise NotExportableError(
+            "an ONNX model needs the package onnx, which is not installed: pip install 'onepass[onnx]'"
+        ) from None
     return _Writer(program, dtype).content()
 
 
@@ -64,7 +68,8 @@ class _Writer:
     def content(self) -> bytes:
         from onnx import TensorProto, checker, helper
 
-        program, shape = self.program, ["n", self.program.x.width]
+        program: Program = self.program
+        shape: list[str | int | None] = ["n", program.x.width]
         self.names[id(program.x)] = "x"
         mean, std = self._all([program.mean, program.std])
         width = len(program.classes) or program.mean.width
@@ -105,7 +110,7 @@ class _Writer:
     def _item(self, node: Expression, args: list[str]) -> str:
         several = node.args[0]
         results = self._called(several) if several.op == "call" else self._looped(several)
-        return results[node.value]
+        return results[int(node.value)]
 
     def _called(self, node: Expression) -> list[str]:
         """Results of a function, written out for these arguments; remembered for its other results."""
@@ -158,10 +163,9 @@ class _Writer:
         return found
 
     def _erfc(self, node: Expression, args: list[str]) -> str:
-        if self.dtype == "float32":
-            return self._add("Sub", [self._tensor(1.0), self._add("Erf", args)])
-        placeholder = Expression("argument", (), 1, None, "x")  # runtimes have erf in single precision only
-        return self._written_out([fitted_erfc(placeholder, _ERFC_DEGREE)], {id(placeholder): args[0]})[0]
+        """By a polynomial: runtimes have erf in single precision only, and 1 - erf has no digits in the tail."""
+        placeholder = Expression("argument", (), 1, None, "x")
+        return self._written_out([fitted_erfc(placeholder, _ERFC_DEGREE[self.dtype])], {id(placeholder): args[0]})[0]
 
     def _expm1(self, node: Expression, args: list[str]) -> str:
         """``e^x - 1 = 2 tanh(x/2) / (1 - tanh(x/2))``, which does not cancel; beyond 1 the plain way."""

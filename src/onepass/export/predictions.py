@@ -8,9 +8,9 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.activations import Exponential
 from onepass.beliefs.diagonal import DiagonalGaussian
+from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.layered import KroneckerLayer
 from onepass.beliefs.structures import BlockStructure, IndependentWeights, LayeredCovariance, LowRankCovariance
-from onepass.engine.vector_matches import LOG_NOISE_BOUNDS
 from onepass.export.classes import class_odds
 from onepass.export.expressions import (
     Expression,
@@ -45,6 +45,7 @@ from onepass.models.perceptron import BayesianPerceptron
 
 __all__ = ["Parts", "network_parts", "perceptron_parts", "perceptron_row"]
 
+_LOG_NOISE_BOUNDS = (float(np.log(1e-6)), 30.0)  # where the engine cuts the log of a noise variance
 Covariances = dict[tuple[int, int], Expression]  # of outputs k <= l; those that are left out are zero
 
 
@@ -75,6 +76,7 @@ def perceptron_parts(model: BayesianPerceptron, z: Expression, z_var: Expression
     if isinstance(belief, DiagonalGaussian):
         pre_var = matmul(row * row, np.asarray(belief.variance, dtype=np.float64)[:, None], "variances")
     else:
+        assert isinstance(belief, FullGaussian)
         coordinates = matmul_parameter(row, np.asarray(belief.to_root(), dtype=np.float64).T, "root").called("coords")
         pre_var = row_sum(coordinates * coordinates)
     if z_var is not None:
@@ -138,7 +140,7 @@ def _input_noise(likelihood: Any, mean: Expression, var: Expression) -> tuple[Ex
     prior_mean, prior_var = likelihood.compiled.log_noise, likelihood.compiled.log_noise_var
     vague = above(var, prior_var)
     centre = where(vague, prior_mean + (mean - prior_mean) * (prior_var / var), mean)
-    low, high = LOG_NOISE_BOUNDS
+    low, high = _LOG_NOISE_BOUNDS
     known, expected = (
         exp(minimum(maximum(log, low), high)) for log in (centre, centre + 0.5 * minimum(var, prior_var))
     )

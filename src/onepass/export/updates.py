@@ -1,7 +1,7 @@
 """How a perceptron learns a target, as graphs: score, information and variance ratio of the belief's step.
 
-These are `onepass.engine.matches` and, for a noise that is learned, `onepass.engine.step`, without the log evidence: for
-learning on a device. The ratio is that of the variance after the row to the variance before it.
+These are `onepass.engine.matches` and, for a noise that is learned, `onepass.engine.step`, without the log evidence:
+for learning on a device. The ratio is that of the variance after the row to the variance before it.
 """
 
 from collections.abc import Callable

@@ -77,7 +77,7 @@ def test_what_is_no_json_or_does_not_fit_is_refused_with_the_field(
 
 def test_what_is_wrong_is_told_in_words() -> None:
     predict, lines = json_decoder(PredictRequest), lines_decoder(PredictRequest)
-    expected = [
+    expected: list[tuple[Any, Any, str]] = [
         (predict, b"", "the body is empty"),
         (predict, b'{"km": 1}', 'columns go into x: {"x": {"km": ...}}'),
         (predict, b'{"x": {"a": -Infinity}}', "write null for a missing value"),

@@ -84,6 +84,8 @@ def test_a_refusal_names_what_was_wrong_and_where(real: Client) -> None:
     with pytest.raises(ServiceError, match="there is no column 'kms'") as refused:
         real.model("price").predict({"kms": 1.0})
     assert (refused.value.status, refused.value.field) == (422, "x.kms")
+    with pytest.raises(ServiceError, match="there is no column 'kms'"):
+        real.model("price").predict_rows([{**ROWS[0], "kms": 1.0}])
     with pytest.raises(ServiceError, match="there is no model 'nobody'"):
         real.model("nobody").status()
 

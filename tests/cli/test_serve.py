@@ -76,7 +76,7 @@ def test_a_life(tmp_path: Path) -> None:
         code_of_end, log = first.end()
         assert code_of_end == 0
         messages = [json.loads(line)["message"] for line in log.splitlines()]
-        assert messages == ["started", "stopped, and everything is saved"]
+        assert messages == ["started", "stopped; all acknowledged events are saved"]
         assert token not in log
         assert code not in log
     with serving("--data", data) as second:
@@ -93,7 +93,7 @@ def test_a_folder_has_one_service(run: Run, tmp_path: Path) -> None:
     with locked(tmp_path / "service"):
         done = run("serve", "--data", tmp_path, "--port", 0)
     assert (done.code, done.out) == (1, "")
-    assert re.match(r"onepass: .* is being written by process \d+", done.err)
+    assert re.match(r"onepass: .* is being written by process \d+.*; stop that process first", done.err)
 
 
 def test_a_port_that_is_taken_is_told_in_a_sentence(run: Run, tmp_path: Path) -> None:
@@ -131,6 +131,9 @@ def test_listening_to_others_is_warned_about(run: Run, tmp_path: Path) -> None:
         ((), "--data is needed"),
         (("--model", "price"), "not a name and a file"),
         (("--model", "price=missing.onepass"), "there is no file 'missing.onepass'"),
+        (("--data", "state", "--follow"), "--follow needs --events"),
+        (("--data", "state", "--events", "mysql://host/a"), "--events must be an address such as postgresql://"),
+        (("--data", "state", "--events", "nowhere/events.sqlite"), "a file in a folder that is there"),
         (("--new-token", "shop"), "not a name and a scope"),
         (("--new-token", "shop:all"), "not a name and a scope"),
         (("--durability", "none"), "durability"),
@@ -155,7 +158,19 @@ def test_a_new_token_is_printed_for_a_service_that_does_not_run(run: Run, tmp_pa
     assert (again.code, again.err) == (1, "onepass: there is a token 'shop' already; revoke it first.\n")
     with locked(tmp_path / "service"):
         assert run("serve", "--data", tmp_path, "--new-token", "other:read").code == 1
-    assert run("serve", "--data", tmp_path / "none", "--new-token", "a:read").err.endswith("does not exist.\n")
+    assert run("serve", "--data", tmp_path / "new", "--new-token", "a:read").code == 0  # made, as by a start
+
+
+def test_a_model_that_can_not_be_served_is_refused_by_its_name_or_file(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "bad.onepass"
+    file.write_bytes(b"nothing")
+    begin = ("serve", "--data", tmp_path / "state", "--port", 0, "--model")
+    done = run(*begin, f"my price={file}")
+    assert done.code == 1
+    assert "the name of --model must be up to 64 letters" in done.err
+    done = run(*begin, f"price={file}")
+    assert done.code == 1
+    assert done.err.startswith(f"onepass: --model price={file}: ")
 
 
 @pytest.mark.parametrize(("problems", "code"), [([], 0), (["price: snapshot 3 is damaged", "no tokens"], 1)])
@@ -202,12 +217,14 @@ def test_what_the_command_takes_reaches_the_service(run: Run, tmp_path: Path, mo
     monkeypatch.setattr(server, "run_service", lambda *arguments: asked.append(arguments[:3]))
     file = tmp_path / "price.onepass"
     file.write_bytes(b"")
-    given = "--queue 7 --deadline 2s --max-body 99 --keep-pending 1h --keep-events 2d --rate-limit 5 --follow --port 1"
+    given = "--queue 7 --deadline 2s --max-body 99 --keep-pending 1h --keep-events 2d --rate-limit 5 --follow --port 1 "
+    given += "--events postgresql://host/events"
     run("serve", "--data", tmp_path, "--model", f"price={file}", "--allow-host", "a", "--no-auth", *given.split())
     run("serve", "--data", tmp_path)
     (settings, listening, imports), (defaults, usual, none) = asked
     assert settings == ServiceSettings(
         tmp_path,
+        events="postgresql://host/events",
         follow=True,
         queue=7,
         deadline=2.0,

@@ -118,7 +118,7 @@ def _new_token(value: Any) -> tuple[str, str]:
     "--keep-events",
     type=options.duration,
     metavar="TIME",
-    help="How long the content of learned events is kept; forever by default.",
+    help="How long learned events and their ids are kept; forever by default.",
 )
 @click.option(
     "--rate-limit",
@@ -182,11 +182,15 @@ def _told_in_a_sentence() -> Iterator[None]:
     from onepass.cli.errors import user_errors
 
     require("serve", "'onepass serve'")
+    from onepass.files.lock import LockedError
     from onepass.service.errors import ProblemError
 
     with user_errors():
         try:
             yield
+        except LockedError as error:
+            words = "a service is at work there; stop that process first, or choose another --data or --events"
+            raise ValueError(f"{error}: {words}") from None
         except ProblemError as problem:
             raise ValueError(problem.detail) from None
 
@@ -195,6 +199,8 @@ def _run(data: Path, models: dict[str, Path], given: dict[str, Any]) -> None:
     from onepass.service.settings import ServiceSettings
     from onepass.service.web.server import Listening, is_loopback, run_service
 
+    _check_models(models)
+    _check_events(given["events"], follow=given["follow"])
     host = given["host"]
     needs_token = not given.pop("no_auth")
     if not is_loopback(host):
@@ -207,11 +213,29 @@ def _run(data: Path, models: dict[str, Path], given: dict[str, Any]) -> None:
     run_service(ServiceSettings(data, **given), listening, models, lambda name, words: click.echo(f"{name}: {words}"))
 
 
+def _check_models(models: dict[str, Path]) -> None:
+    from onepass.service.web.bodies import from_text
+    from onepass.service.web.models import ModelName
+
+    for name in models:
+        from_text(name, ModelName, "the name of --model")
+
+
+def _check_events(events: str | None, *, follow: bool) -> None:
+    if events is None:
+        if follow:
+            raise click.UsageError("--follow needs --events: where the service that learns keeps its events.")
+        return
+    is_server = events.startswith(("postgresql://", "postgres://"))
+    if not is_server and ("://" in events or not Path(events).absolute().parent.is_dir()):
+        words = "an address such as postgresql://host/database, or a file in a folder that is there"
+        raise click.UsageError(f"--events must be {words}, got {events!r}.")
+
+
 def _print_new_token(data: Path, name: str, scope: Any) -> None:
     from onepass.service.web.server import new_token
 
-    if not data.is_dir():
-        raise FileNotFoundError(2, "there is no such folder", str(data))
+    data.mkdir(mode=0o700, parents=True, exist_ok=True)
     click.echo(f"token: {new_token(data, name, scope)}")
 
 

@@ -371,15 +371,15 @@ def test_a_wrong_target_is_told_what_is_wrong(name: str, y: Any, words: str) -> 
 
 
 WRONG_TABLES = [
-    ("table", {"km": [1.0]}, "car", "there is no column"),
-    ("perceptron", {"x0": [1.0], "x1": [1.0]}, "x2", "there is no column"),
+    ("table", {"km": [1.0]}, "car", "is missing; there are"),
+    ("perceptron", {"x0": [1.0], "x1": [1.0]}, "x2", "is missing; there are"),
     ("perceptron", {"x0": [1.0], "x1": ["a"], "x2": [1.0], "y": [1.0]}, "x1", "holds texts"),
-    ("perceptron", {"x0": [1.0], "x1": [1.0], "x2": [1.0]}, "y", "there is no column"),
+    ("perceptron", {"x0": [1.0], "x1": [1.0], "x2": [1.0]}, "y", "the target 'y' is missing; there are"),
     ("perceptron", {"x0": [1.0], "x1": [None], "x2": [1.0], "y": [1.0]}, "x1", "holds null"),
     ("perceptron", {"x0": [1.0, 2.0], "x1": [1.0, None], "x2": [1, 2], "y": [1, 2]}, "rows[1].x.x1", "missing"),
     ("perceptron", {"x0": [1.0], "x1": [1e80], "x2": [1.0], "y": [1.0]}, "rows[0].x.x1", "no number"),
     ("perceptron", {"x0": [1.0], "x1": [1.0], "x2": [1.0], "y": ["a"]}, "rows[0].y", "no number"),
-    ("fleet", {"x0": [1.0], "x1": [1.0], "x2": [1.0], "y": [1.0]}, "key", "there is no column"),
+    ("fleet", {"x0": [1.0], "x1": [1.0], "x2": [1.0], "y": [1.0]}, "key", "is missing; there are"),
     ("fleet", {"x0": [1.0], "x1": [1.0], "x2": [1.0], "y": [1.0], "key": [None]}, "rows[0].key", "missing"),
 ]
 
@@ -462,3 +462,14 @@ def test_what_can_t_be_served_is_told_what_can(model: Any, words: str) -> None:
     with pytest.raises(ProblemError, match=words) as raised:
         serve(model)
     assert raised.value.status == 422
+
+
+def test_unknown_columns_of_a_batch_are_refused_but_for_target_key_and_what_is_ignored() -> None:
+    table = served("table")
+    table.refuse_unknown(["km", table.schema()["target"]["name"], "y", *table.schema()["ignored"]])
+    with pytest.raises(ProblemError, match="there is no column 'kms'; the columns are ") as refused:
+        table.refuse_unknown(["km", "kms"])
+    assert refused.value.field == "kms"
+    served("fleet").refuse_unknown(["x0", "key"])
+    with pytest.raises(ProblemError, match="there is no column 'key'"):
+        table.refuse_unknown(["km", "key"])

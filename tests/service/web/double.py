@@ -3,6 +3,7 @@
 It has the methods that HTTP uses and nothing of learning, so that tests of HTTP fail for reasons of HTTP.
 """
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ class ModelDouble:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.published = SimpleNamespace(model=None)
         self.asked: list[Any] = []
         self.failure: Exception | None = None
         self.counters = {

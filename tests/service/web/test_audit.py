@@ -20,14 +20,19 @@ def test_what_changes_the_service_is_noted(served: Served) -> None:
     served.ask("DELETE", "/v1/models/price/predictions/p1", "learn")
     served.ask("DELETE", "/v1/models/none")
     token = served.ask("POST", "/v1/tokens", json={"name": "shop", "scope": "read"}).json()["token"]
-    noted = [(one["who"], one["action"], one.get("model"), one["status"]) for one in served.audited()]
+    served.ask("DELETE", "/v1/tokens/shop")
+    *changes, made, revoked = served.audited()
+    noted = [(one["who"], one["action"], one.get("model"), one["status"]) for one in changes]
     assert noted == [
         ("admin", "create model", "cars", 201),
         ("admin", "delete model", "cars", 204),
         ("learn", "forget prediction", "price", 200),
         ("admin", "delete model", "none", 404),
-        ("admin", "create token", None, 201),
     ]
+    for one, action, status in ((made, "create token", 201), (revoked, "revoke token", 204)):
+        del one["time"]
+        expected = {"who": "admin", "action": action, "status": status, "token": "shop", "scope": "read"}
+        assert one == expected  # and no model
     content = (served.folder / "audit.jsonl").read_text()
     for secret in (token, "secret_feature", "12345", *served.secrets.values()):
         assert secret not in content

@@ -75,3 +75,11 @@ def test_an_answer_that_has_begun_is_not_begun_again() -> None:
     with pytest.raises(RuntimeError, match="in the middle"):
         asyncio.run(Problems(half)({"type": "http", "path": "/", "method": "GET"}, receive, send))
     assert [one["type"] for one in sent] == ["http.response.start"]
+
+
+def test_an_outage_is_logged_once_and_not_for_every_request(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+    served.model.failure = ProblemError(507, "can't be stored", "nothing was learned: no space left")
+    with caplog.at_level(logging.ERROR, "onepass.service"):
+        for _ in range(3):
+            assert served.ask("POST", "/v1/models/price/learn", json={"x": {}, "y": 1}).status_code == 507
+    assert [one.getMessage() for one in caplog.records] == ["can't be stored: nothing was learned: no space left"]

@@ -157,6 +157,7 @@ class FleetRows(PlainRows):
     """A perceptron per key; a request names its key."""
 
     kind = "fleet"
+    beside = ("key",)
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from copy import copy, deepcopy
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,8 @@ class TableRows(RowModel):
     """The model of a table: columns by name, categories, texts, dates and missing values as in files."""
 
     kind = "table"
+    beside: ClassVar[tuple[str, ...]] = ()
+    """Columns of a batch that are no features."""
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
@@ -72,7 +74,7 @@ class TableRows(RowModel):
     def read(self, rows: Sequence[Inputs], keys: Sequence[str | None]) -> tuple[RowNumbers, Bad]:
         """Rows as numbers; a column that is left out is missing, and a weight that is left out is 1."""
         bad: Bad = {}
-        refuse_keys(keys, bad)
+        refuse_keys(keys, bad, self._table.by)
         named = [self._named(row, i, bad) for i, row in enumerate(rows)]
         reasons: dict[int, str] = {}
         columns = {name: self._column([row.get(name) for row in named], name, reasons) for name in self._known}
@@ -110,6 +112,16 @@ class TableRows(RowModel):
         if name in unknown:
             return f"{name!r} is the target: it goes into y, and not into x"
         return f"there is no column {unknown[0]!r}; the columns are {listed(list(self._known), 20)}"
+
+    def refuse_unknown(self, names: Sequence[str]) -> None:
+        """Refuse columns of a batch that mean nothing here; the target may be there also to predict.
+
+        What is replayed, or learned by a candidate with other columns, is not asked.
+        """
+        allowed = {*self._known, *self._table.encoding.ignored, *self.beside, self._table.target.name, "y"}
+        unknown = [name for name in names if name not in allowed]
+        if unknown:
+            raise ProblemError(422, "unknown column", self._unknown_words(unknown), field=unknown[0])
 
     def _encode(self, batch: Any, *, learn: bool) -> tuple[RowNumbers, dict[int, str]]:
         table = self._table
@@ -161,7 +173,7 @@ class TableRows(RowModel):
         target = self._table.target
         reasons: dict[int, str] = {}
         name = target.name if target.name in table.schema.names else "y"
-        check_columns(table, [name])
+        check_columns(table, [name if name in table.schema.names else target.name], "target")
         try:
             y = target.encode(table.column(table.schema.get_field_index(name)), reasons)
         except SchemaError as error:

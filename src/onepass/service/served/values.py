@@ -14,7 +14,7 @@ from onepass.service.served.base import Bad
 from onepass.service.wire import Scalar
 from onepass.tables.columns.number_format import NumberFormat
 from onepass.tables.columns.values import parse_numbers
-from onepass.tables.columns.wording import number_text
+from onepass.tables.columns.wording import listed, number_text
 
 __all__ = ["check_columns", "numbers_of", "raise_first", "refuse_keys", "texts_of"]
 
@@ -70,20 +70,23 @@ def _text(value: Scalar) -> str | None:
     return str(value) if isinstance(value, int) else number_text(value)
 
 
-def refuse_keys(keys: Sequence[str | None], bad: Bad) -> None:
-    """Note rows that name a key where there is no fleet."""
+def refuse_keys(keys: Sequence[str | None], bad: Bad, by: str | None = None) -> None:
+    """Note rows that name a key where there is no fleet; ``by`` is the column that has a table's keys."""
     for i, key in enumerate(keys):
         if key is not None:
-            bad[i] = ProblemError(422, "bad value", "key is for a fleet of perceptrons only", field="key")
+            more = "" if by is None else f"; put it into x.{by}"
+            bad[i] = ProblemError(422, "bad value", f"key is for a fleet of perceptrons only{more}", field="key")
 
 
-def check_columns(table: Any, names: Sequence[str]) -> None:
+def check_columns(table: Any, names: Sequence[str], what: str = "column") -> None:
     """Refuse an Arrow batch that lacks a column, or has it twice."""
     for name in names:
         count = len(table.schema.get_all_field_indices(name))
-        if count != 1:
-            words = "there is no column" if count == 0 else f"there are {count} columns of the name"
-            raise ProblemError(422, "missing column" if count == 0 else "bad value", f"{words} {name!r}", field=name)
+        if count == 0:
+            words = f"the {what} {name!r} is missing; there are {listed(table.schema.names, 20)}"
+            raise ProblemError(422, "missing column", words, field=name)
+        if count > 1:
+            raise ProblemError(422, "bad value", f"there are {count} columns of the name {name!r}", field=name)
 
 
 def raise_first(bad: Bad) -> None:

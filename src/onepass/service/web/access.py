@@ -83,12 +83,16 @@ async def list_tokens(call: Call) -> TokenList:
 async def create_token(call: Call) -> TokenMade:
     """A new token."""
     request: TokenRequest = call.body
+    call.scope["onepass.about"] = {"token": request.name, "scope": request.scope}
     return TokenMade(request.name, request.scope, _tokens(call).create(request.name, request.scope))
 
 
 async def revoke_token(call: Call) -> None:
     """A token that is valid no more, nor the sessions that began by it."""
-    _tokens(call).revoke(call.name)
+    tokens = _tokens(call)
+    scopes = [("scope", one.scope) for one in tokens.all() if one.name == call.name]
+    call.scope["onepass.about"] = dict([("token", call.name), *scopes])
+    tokens.revoke(call.name)
 
 
 async def who_asks(call: Call) -> Who:

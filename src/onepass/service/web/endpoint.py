@@ -114,14 +114,20 @@ class _Method:
         if self._action is None:
             await self._answer(scope, headers, principal, receive, send)
             return
-        name, status = scope["path_params"].get("name"), 500
+        status = 500
         try:
             status = await self._answer(scope, headers, principal, receive, send)
         except ProblemError as problem:
             status = problem.status
             raise
         finally:
-            self._services.audit.changed(principal.name, self._action, status, name)
+            self._services.audit.changed(principal.name, self._action, status, **self._about(scope))
+
+    def _about(self, scope: Scope) -> dict[str, str]:
+        """What an action was about: as its handler says, or the model of the address."""
+        name = scope["path_params"].get("name")
+        about: dict[str, str] = scope.get("onepass.about", {} if name is None else {"model": name})
+        return about
 
     def _let_in(self, scope: Scope, headers: Headers) -> Principal:
         """Who asks, if they may; open operations don't ask."""

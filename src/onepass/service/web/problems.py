@@ -2,7 +2,8 @@
 
 import logging
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -16,6 +17,7 @@ __all__ = ["PROBLEM", "Problems", "from_http", "problem_response", "send_problem
 
 PROBLEM = "application/problem+json"
 _log = logging.getLogger("onepass.service")
+_QUIET = 60.0  # seconds without another word on the same outage
 _encode = msgspec.json.Encoder().encode
 _TITLES = {
     404: ("not found", "there is nothing at this address; /docs lists what there is"),
@@ -51,11 +53,29 @@ async def send_problem(problem: ProblemError, scope: Scope, receive: Receive, se
         await problem_response(problem)(scope, receive, send)
 
 
+class _Outages:
+    """Logs what a model can't do at present: once a minute while it lasts, however many ask."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._logged: dict[tuple[str, str], float] = {}
+
+    def note(self, problem: ProblemError, scope: Scope) -> None:
+        model = scope.get("path_params", {}).get("name")
+        if problem.status not in (503, 507) or model is None:
+            return
+        key, now = (model, problem.title), self._clock()
+        if now - self._logged.get(key, -math.inf) >= _QUIET:
+            self._logged[key] = now
+            _log.error("%s: %s", problem.title, problem.detail, extra={"model": model, "status": problem.status})
+
+
 class Problems:
     """Turns what an application raises into an answer; an unexpected error is logged, and its traceback stays here."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        self._outages = _Outages()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
@@ -72,7 +92,9 @@ class Problems:
         try:
             await self._app(scope, receive, noted)
         except Exception as error:
-            if not isinstance(error, ProblemError):
+            if isinstance(error, ProblemError):
+                self._outages.note(error, scope)
+            else:
                 _log.exception("failed to answer", extra={"method": scope.get("method"), "path": scope["path"]})
             if begun:  # it is too late for another answer; the server closes the connection
                 raise

@@ -33,7 +33,12 @@ class _Series(NamedTuple):
 _COUNTED = (
     _Series("onepass_learned_rows", "Rows that the model has learned.", "learned", CounterMetricFamily),
     _Series("onepass_predicted_rows", "Rows predicted since the start.", "predicted", CounterMetricFamily),
-    _Series("onepass_refused_rows", "Rows refused.", "refused", CounterMetricFamily),
+    _Series(
+        "onepass_refused_rows",
+        "Sound rows that could not be learned, e.g. by overflow.",
+        "refused",
+        CounterMetricFamily,
+    ),
     _Series("onepass_outlier_alarms", "Rows taken for outliers.", "outlier_alarms", CounterMetricFamily),
     _Series("onepass_drift_alarms", "Times that the stream has changed.", "change_alarms", CounterMetricFamily),
     _Series("onepass_pending", "Predictions that wait for their label.", "pending"),

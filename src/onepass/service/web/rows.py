@@ -5,6 +5,7 @@ from typing import Any
 
 from onepass.service.errors import ProblemError
 from onepass.service.rows import Rows
+from onepass.service.served.table import TableRows
 from onepass.service.web.operations import Call
 from onepass.service.wire import LearnRequest, Prediction, PredictRequest
 
@@ -48,7 +49,7 @@ async def _or_problem(call: Call, request: PredictRequest) -> Prediction | Probl
 
 async def predict_arrow(call: Call) -> dict[str, Any]:
     """Columns of predictions for columns of inputs."""
-    return await call.model.predict_rows(Rows(table=call.body), call.query.get("level", 0.95))
+    return await call.model.predict_rows(_batch(call), call.query.get("level", 0.95))
 
 
 async def learn(call: Call) -> Any:
@@ -64,7 +65,15 @@ async def learn_lines(call: Call) -> Any:
 
 async def learn_arrow(call: Call) -> Any:
     """Many rows, all or none."""
-    return await call.model.learn_rows(Rows(table=call.body), call.query.get("id"))
+    return await call.model.learn_rows(_batch(call), call.query.get("id"))
+
+
+def _batch(call: Call) -> Rows:
+    """The rows of an Arrow batch, whose columns must mean something to the model."""
+    model = call.model.published.model
+    if isinstance(model, TableRows):
+        model.refuse_unknown(call.body.schema.names)
+    return Rows(table=call.body)
 
 
 def _record(request: LearnRequest) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import threadpoolctl
 import uvicorn
 
 from onepass.files.lock import locked
+from onepass.service.errors import ProblemError
 from onepass.service.settings import ServiceSettings
 from onepass.service.state import ServiceState
 from onepass.service.web.app import create_app, running
@@ -102,7 +103,10 @@ async def _serve(
     async with running(state):
         set_up_logs()
         for name, path in imports.items():
-            await state.import_file(name, path)
+            try:
+                await state.import_file(name, path)
+            except ProblemError as problem:
+                raise ValueError(f"--model {name}={path}: {problem.detail}") from None
         port = listener.getsockname()[1]
         security = _security(settings, listening, port, announce)
         app = create_app(
@@ -134,7 +138,7 @@ async def _serve(
         gc.freeze()  # what is there now stays; looking at it again would only cost time
         _log.info("started", extra={"address": _address(listening.host, port)})
         await server.serve(sockets=[listener])
-    _log.info("stopped, and everything is saved")
+    _log.info("stopped; all acknowledged events are saved")
 
 
 def _security(settings: ServiceSettings, listening: Listening, port: int, announce: Announce) -> Security:

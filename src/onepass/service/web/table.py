@@ -212,8 +212,9 @@ OPERATIONS: tuple[Operation, ...] = (
         f"{_MODEL}/file",
         "file",
         "Get the model as a file that 'onepass.load' reads.",
-        "read",
+        "admin",
         (Form(models.file, answers=BYTES, gives=None),),
+        description="All that was learned, with the names of columns and categories: more than a prediction tells.",
     ),
     Operation(
         "GET",

@@ -39,7 +39,14 @@ const scene = () => scenes.get(state.scene);
 
 const address = new URL("socket", base);
 address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
-const connection = new Connection(address, onAnswer, () => tell("The connection to the library is lost; trying again…", "error"));
+const connection = new Connection(address, onAnswer, () => void tellWhyLost());
+
+/** Inside a service only those who are signed in get a connection; the playground alone knows no sessions (404). */
+async function tellWhyLost() {
+  const answer = await fetch("/v1/session").catch(() => null);
+  if (answer?.status === 401) tell("Sign in first, and come back:", "error", make("a", { href: "/" }, "the page of the service"));
+  else tell("The connection to the library is lost; trying again…", "error");
+}
 
 // From the state to the page and to the library.
 
@@ -152,12 +159,12 @@ function sample(kind) {
   return svg("svg", { width: 26, height: 14, "aria-hidden": "true" }, marks[shape]());
 }
 
-function tell(words, kind = "") {
+function tell(words, kind = "", ...more) {
   const status = byId("status");
   // A screen reader is told when things have come to rest.
   status.setAttribute("aria-live", isPlaying || stage?.layer?.isDragging ? "off" : "polite");
   status.className = kind;
-  status.textContent = words;
+  status.replaceChildren(words, ...more.flatMap((one) => [" ", one]));
 }
 
 function showFacts() {

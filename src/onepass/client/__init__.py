@@ -235,21 +235,28 @@ class Model:
 
     def predict(
         self,
-        x: Mapping[str, Any] | Sequence[float],
+        x: Any,
         *,
         id: str | None = None,
         key: str | None = None,
         level: float = 0.95,
     ) -> Prediction:
-        """Predict a row; with an id the service keeps it until `label` gives the target."""
+        """Predict a row; with an id the service keeps it until `label` gives the target.
+
+        Parameters
+        ----------
+        x : values by column, as a mapping or a pandas Series, or the values of all columns in their order. What is
+            missing may be None or NaN; dates and times are those of Python, NumPy or pandas
+        id : of the prediction
+        key : of a fleet of perceptrons: whose model answers
+        level : of the interval
+        """
         body = {"x": x, "id": id, "key": key, "level": level}
         found: dict[str, Any] = dict.fromkeys(Prediction._fields) | {"learned": False}
         found |= self._post("predict", {name: value for name, value in body.items() if value is not None})
         return Prediction(**found)
 
-    def learn(
-        self, x: Mapping[str, Any] | Sequence[float], y: Any, *, id: str | None = None, key: str | None = None
-    ) -> Learned:
+    def learn(self, x: Any, y: Any, *, id: str | None = None, key: str | None = None) -> Learned:
         """Learn a row; it is durable, and part of what the model knows, on return."""
         body = {"x": x, "y": y, "id": id or uuid4().hex} | ({} if key is None else {"key": key})
         return Learned(**self._post("learn", body))
@@ -287,7 +294,7 @@ class Model:
         body: dict[str, Any] = {"id": id, "reward": reward}
         return Learned(**self._post("reward", body if arm is None else {**body, "arm": arm}))
 
-    def explain(self, x: Mapping[str, Any] | Sequence[float]) -> dict[str, Any]:
+    def explain(self, x: Any) -> dict[str, Any]:
         """What each column adds to the prediction of a row."""
         return self._post("explain", {"x": x})
 

@@ -473,3 +473,12 @@ def test_unknown_columns_of_a_batch_are_refused_but_for_target_key_and_what_is_i
     served("fleet").refuse_unknown(["x0", "key"])
     with pytest.raises(ProblemError, match="there is no column 'key'"):
         table.refuse_unknown(["km", "key"])
+
+
+def test_a_key_beside_the_row_of_a_table_by_key_is_told_where_to_go() -> None:
+    rows = [{"km": i * i % 7 + 0.5, "city": "ab"[i % 2], "price": 2.0 * i} for i in range(20)]
+    made = declared_content(Declared(rows=rows, target="price", options={"by": "city"}))
+    model = serve(from_bytes(made))
+    assert isinstance(model, RowModel)
+    _, bad = model.read([{"km": 1.0}], ["a"])
+    assert "put it into x.city" in bad[0].detail

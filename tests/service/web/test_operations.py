@@ -134,7 +134,8 @@ def test_models_are_looked_at_and_changed(served: Served) -> None:
     }
     assert ask("GET", "/v1/models/price/metrics", "read").json()["nothing"] is None
     assert ask("GET", "/v1/models/price/weights", "read").json() == {"weights": {"km": [1.0, 2.0]}}
-    file = ask("GET", "/v1/models/price/file", "read")
+    assert ask("GET", "/v1/models/price/file", "learn").status_code == 403
+    file = ask("GET", "/v1/models/price/file")
     assert (file.content, file.headers["content-disposition"]) == (
         b"the model",
         'attachment; filename="price.onepass"',

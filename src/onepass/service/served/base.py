@@ -99,6 +99,10 @@ class RowModel(Served):
         """All rows of an Arrow batch, with their targets if they are to be learned; a bad row is a problem of all."""
 
     @abstractmethod
+    def refuse_unknown(self, names: Sequence[str]) -> None:
+        """Refuse columns of an Arrow batch that mean nothing to the model."""
+
+    @abstractmethod
     def predict(self, rows: RowNumbers, level: float) -> dict[str, Any]:
         """Columns of answers: mean, std, lower and upper, or label and one for each class."""
 

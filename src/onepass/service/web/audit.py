@@ -52,9 +52,18 @@ class AuditLog:
         self._refusals = Bucket(1.0, _REFUSALS, clock)
         self._skipped = 0
 
-    def changed(self, who: str, action: str, status: int, **about: str) -> None:
-        """Note what somebody did, or was refused; ``about`` is a model, or a token and its scope."""
-        self._append(_Record(_now(), who, action, status, **about))
+    def changed(
+        self,
+        who: str,
+        action: str,
+        status: int,
+        *,
+        model: str | None = None,
+        token: str | None = None,
+        scope: str | None = None,
+    ) -> None:
+        """Note what somebody did to a model, or to a token and its scope, or was refused."""
+        self._append(_Record(_now(), who, action, status, model, token, scope))
 
     def refused(self, action: str, status: int, client: str | None) -> None:
         """Note that somebody unknown was not let in; of many at once only some are written, and the others counted."""

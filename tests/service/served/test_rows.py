@@ -476,7 +476,7 @@ def test_unknown_columns_of_a_batch_are_refused_but_for_target_key_and_what_is_i
 
 
 def test_a_key_beside_the_row_of_a_table_by_key_is_told_where_to_go() -> None:
-    rows = [{"km": i * i % 7 + 0.5, "city": "ab"[i % 2], "price": 2.0 * i} for i in range(20)]
+    rows: list[dict[str, Any]] = [{"km": i * i % 7 + 0.5, "city": "ab"[i % 2], "price": 2.0 * i} for i in range(20)]
     made = declared_content(Declared(rows=rows, target="price", options={"by": "city"}))
     model = serve(from_bytes(made))
     assert isinstance(model, RowModel)

@@ -69,8 +69,8 @@ class _Tables:
             self.size += array.size
             if self.size > _MOST_NUMBERS:
                 raise NotExportableError(
-                    f"the model has more than {_MOST_NUMBERS:,} numbers, too many for a C header: use --to numpy or "
-                    "--to onnx, or a covariance with fewer numbers, such as 'diagonal'"
+                    f"the model has more than {_MOST_NUMBERS:,} numbers, too many for a C header: write a NumPy "
+                    "module or an ONNX model, or use a covariance with fewer numbers, such as 'diagonal'"
                 )
             name = f"{self._prefix}_t{len(self._names) + 1}"
             self._names[key] = name

@@ -49,14 +49,13 @@ def table_program(model: TabularModel, origin: str) -> Program:
     estimator = model.estimator.leader if isinstance(model.estimator, Contest) else model.estimator
     if isinstance(estimator, FleetEstimator):
         raise NotExportableError(
-            f"a model per {model.by!r} can't be exported, as it has weights for every key: fit one without --by, or "
-            "fit the rows of one key with --where"
+            f"a model per {model.by!r} can't be exported, as it has weights for every key: fit one for all keys "
+            "together, or for the rows of one key alone"
         )
     for column in model.encoding.columns:
         if column.kind == "text":
             raise NotExportableError(
-                f"column {column.name!r} is text, which can't be exported: fit without it (--ignore {column.name}), or "
-                f"as a category (--as {column.name}=category)"
+                f"column {column.name!r} is text, which can't be exported: fit without it, or as a category"
             )
     columns = model.encoding.columns
     x = row(len(columns))

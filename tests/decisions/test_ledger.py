@@ -212,6 +212,19 @@ def test_the_default_is_learned_for_what_has_expired() -> None:
     assert (bandit.n_unknown, bandit.n_rewards, bandit.n_pending) == (1, 3, 0)
 
 
+def test_one_decision_can_be_withdrawn_and_nothing_is_learned() -> None:
+    bandit = _bandit()
+    bandit.choose_many(_contexts(2), ids=["a", "b"])
+    before = bandit.predict(_contexts(2)).mean
+    assert bandit.withdraw("a")
+    assert bandit.pending == ("b",)
+    assert not bandit.withdraw("a")
+    assert not bandit.withdraw("never made")
+    np.testing.assert_array_equal(bandit.predict(_contexts(2)).mean, before)
+    with pytest.raises(UnknownDecision, match="expired"):
+        bandit.reward("a", 1.0)
+
+
 # Anything in any order, against a plain ledger.
 
 

@@ -108,10 +108,7 @@ def test_a_low_rank_network_loses_what_its_differences_lose(tmp_path: Path) -> N
         ("bernoulli", 1, {}),
         ("poisson", 1, {}),
         ("negative_binomial", 1, {}),
-        pytest.param(
-            *("categorical", 2, {}),
-            marks=pytest.mark.xfail(reason="standard deviations in the tails are 7e-11 off, a relative 8e-7"),
-        ),
+        ("categorical", 2, {}),
     ],
 )
 def test_all_targets_of_networks(observation: str, n_outputs: int, options: dict[str, Any], tmp_path: Path) -> None:

@@ -104,3 +104,40 @@ def test_nothing_is_lost_when_the_database_is_killed(server: PostgresServer, set
         await again.stop()
 
     asyncio.run(run())
+
+
+def test_a_learner_that_lost_its_lock_to_another_writes_nothing_until_it_knows_what_that_one_wrote(
+    server: PostgresServer, settings: ServiceSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onepass.service.state._FOLLOWING", 3600.0)  # the first does not notice that its lock is gone
+
+    async def run() -> None:
+        first = ServiceState(settings)
+        await first.start()
+        model, _ = await first.create("speed", SPEED)
+        await model.learn(LearnRequest(ROW, 1.0, id="a"))
+        server.kill()
+        server.start()
+        second = ServiceState(replace(settings, data=settings.data.with_name("other")))
+        await second.start()
+        await until(lambda: second.is_ready)
+        other = second.model("speed")
+        for n_seen in (2, 3):  # whether the second has written anything yet or not
+            with pytest.raises(ProblemError) as refused:
+                await model.learn(LearnRequest(ROW, 3.0, id="c"))
+            assert refused.value.status in (503, 507)
+            assert (await other.learn(LearnRequest(ROW, 2.0, id=f"b{n_seen}"))).n_seen == n_seen
+        assert (await model.predict(PredictRequest(ROW))).version == model.published.version
+        await second.stop()
+        # Now the first has the lock again, and reads what the second has written before it goes on.
+        assert (await model.learn(LearnRequest(ROW, 3.0, id="c"))).n_seen == 4
+        assert (await model.learn(LearnRequest(ROW, 2.0, id="b2"))).n_seen == 2  # the answer that it had got
+        content = await model.file()
+        await first.stop()
+        again = ServiceState(settings)
+        await again.start()
+        await until(lambda: again.is_ready)
+        assert await again.model("speed").file() == content
+        await again.stop()
+
+    asyncio.run(run())

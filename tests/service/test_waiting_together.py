@@ -32,7 +32,7 @@ def answered(folder: Path, model: str, operations: list[Operation]) -> tuple[lis
         Journal(store, "a").append("create", "create 1", {"request": "digest"}, content(model))
     journal = Journal(EventStore(path), "a")
     learner, begin = journal.recover()
-    tickets = [Ticket(one, float("inf"), lambda result: None) for one in operations]
+    tickets = [Ticket(one, float("inf"), None) for one in operations]
     nothing: Any = lambda *given: None  # noqa: E731
     writer = Writer(journal, learner, nothing, nothing, nothing, queue=100, begin=begin)
     for ticket in tickets:

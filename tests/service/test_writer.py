@@ -16,7 +16,7 @@ from onepass.service.host import HostedModel
 from onepass.service.learner import Learner
 from onepass.service.operations import Call, Learn, Rollback
 from onepass.service.settings import ServiceSettings
-from onepass.service.state import ServiceState
+from onepass.service.state import ServiceState, open_store
 from onepass.service.wire import DecideRequest, LabelRequest, LearnRequest, PredictRequest, RollbackRequest
 from tests.service.running import Running, four_models, outcome, regressor, served
 
@@ -364,3 +364,18 @@ def test_an_event_that_cannot_be_learned_now_is_learned_when_the_store_is_read_a
         assert running.ask(model.learn(row(1))).n_seen == 5
         plain = from_bytes(regressor()).partial_fit([X], [2.0]).partial_fit([row(1).x], [row(1).y])
         assert running.ask(model.file()) == to_bytes(plain)
+
+
+def test_what_somebody_else_has_written_is_learned_before_anything_is_written_after_it(tmp_path: Path) -> None:
+    with served(tmp_path / "state") as running:
+        model = with_model(running)
+        running.ask(model.learn(row(1)))
+        with open_store(running.state.settings) as store:
+            own = store.find(model.journal.stream, "learn", "row 1")
+            assert own is not None
+            store.append(own.stream, "learn", "foreign", {**own.payload, "group": own.number + 1}, own.blob)
+        assert running.ask(outcome(model.learn(row(2)))) == 503
+        assert running.ask(model.learn(row(2))).n_seen == 3 + 3
+        content = running.ask(model.file())
+    with served(tmp_path / "state") as running:
+        assert running.ask(running.model("m").file()) == content

@@ -513,6 +513,12 @@ class ContextualBandit:
         self._change(gather)
         return len(expired)
 
+    def withdraw(self, id: str) -> bool:
+        """Stop waiting for the reward of one decision and delete its context; False if it was not waiting."""
+        waited = id in self._ledger.pending
+        self._change(lambda: [Change("expiry", {"ids": [id], "reward": None})] if id in self._ledger.pending else [])
+        return waited
+
     # Arms that come and go.
 
     def add_arm(self, name: Any, features: ArrayLike | None = None) -> Self:

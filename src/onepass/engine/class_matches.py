@@ -914,12 +914,17 @@ class CategoricalOutputs(VectorLikelihood):
         """Means and variances of the log odds of each class against all others.
 
         They are taken for Gaussian, with the variance of their first order and the mean that gives the class its
-        probability.
+        probability. Those of two classes are Gaussian: the difference of the logits.
         """
         n = self.n_outputs
         k: cython.Py_ssize_t
         m: cython.Py_ssize_t
         j: cython.Py_ssize_t
+        if n == 2:
+            centre[0] = mean[0] - mean[1]
+            centre[1] = -centre[0]
+            var[0] = var[1] = max(cov[0] + cov[3] - 2.0 * cov[1], 0.0)
+            return
         self.class_probabilities(mean, cov, out)
         log_p = out.log_p
         independent = is_diagonal(n, cov)

@@ -9,50 +9,52 @@ that the loops run in vector registers.
 """
 
 import cython
+import numpy as np
 from cython.cimports.libc.math import exp, fabs, log, sqrt
 from cython.cimports.scipy.special.cython_special import erfcx
 from numpy.polynomial.hermite_e import hermegauss
 
 _WIDE = cython.declare(cython.double, 1.0)  # from this variance on the mixture serves; it was fitted there
-_WEIGHTS = cython.declare(
-    cython.double[8],
-    [
-        0.0001352603205965733,
-        0.0025844368043276586,
-        0.018842051768896778,
-        0.08046667768609596,
-        0.22189790768070922,
-        0.36001067100879575,
-        0.263636719799782,
-        0.05242627493079594,
-    ],
+# A Gumbel variable plus a standard normal one as a mixture of Gaussians: their weights, centres and variances.
+MIXTURE = np.array(
+    (
+        (
+            0.0001352603205965733,
+            0.0025844368043276586,
+            0.018842051768896778,
+            0.08046667768609596,
+            0.22189790768070922,
+            0.36001067100879575,
+            0.263636719799782,
+            0.05242627493079594,
+        ),
+        (
+            -7.193941748344805,
+            -5.394798496677638,
+            -3.837543114843187,
+            -2.5085453054397084,
+            -1.3751849392428945,
+            -0.4112022300912058,
+            0.40628710740123714,
+            1.1051157445419926,
+        ),
+        (
+            8.394280852270901,
+            4.852124918612787,
+            3.17426025124132,
+            2.24714363042088,
+            1.7105343660468821,
+            1.403416418667569,
+            1.2331887143510523,
+            1.1399880149261201,
+        ),
+    )
 )
-_CENTRES = cython.declare(
-    cython.double[8],
-    [
-        -7.193941748344805,
-        -5.394798496677638,
-        -3.837543114843187,
-        -2.5085453054397084,
-        -1.3751849392428945,
-        -0.4112022300912058,
-        0.40628710740123714,
-        1.1051157445419926,
-    ],
-)
-_VARIANCES = cython.declare(
-    cython.double[8],
-    [
-        8.394280852270901,
-        4.852124918612787,
-        3.17426025124132,
-        2.24714363042088,
-        1.7105343660468821,
-        1.403416418667569,
-        1.2331887143510523,
-        1.1399880149261201,
-    ],
-)
+_WEIGHTS = cython.declare(cython.double[8])
+_CENTRES = cython.declare(cython.double[8])
+_VARIANCES = cython.declare(cython.double[8])
+for _i in range(8):
+    _WEIGHTS[_i], _CENTRES[_i], _VARIANCES[_i] = MIXTURE[0, _i], MIXTURE[1, _i], MIXTURE[2, _i]
 _TAIL = cython.declare(
     cython.double[11],
     [

@@ -1,1 +1,4 @@
-# Called from compiled code only: see gumbel.pxd.
+# All else is called from compiled code only: see gumbel.pxd.
+from onepass._typing import FloatArray
+
+MIXTURE: FloatArray

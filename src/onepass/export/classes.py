@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.special import erfcx
 
+from onepass.engine.gumbel import MIXTURE
 from onepass.export.expressions import (
     Expression,
     Function,
@@ -44,43 +45,6 @@ _ATOMS = np.linspace(-5.6, 5.6, 16)  # of a narrow logit, in standard deviations
 _ATOM_WEIGHTS = np.exp(-0.5 * _ATOMS**2) / np.exp(-0.5 * _ATOMS**2).sum()
 _FAINT = 1e-30  # a probability below which nothing is told apart
 _WIDE = 1.0  # the variance from which on the mixture serves
-# A Gumbel variable plus a standard normal one as a mixture of Gaussians: those of `onepass.engine.gumbel`.
-_WEIGHTS = np.array(
-    [
-        0.0001352603205965733,
-        0.0025844368043276586,
-        0.018842051768896778,
-        0.08046667768609596,
-        0.22189790768070922,
-        0.36001067100879575,
-        0.263636719799782,
-        0.05242627493079594,
-    ]
-)
-_CENTRES = np.array(
-    [
-        -7.193941748344805,
-        -5.394798496677638,
-        -3.837543114843187,
-        -2.5085453054397084,
-        -1.3751849392428945,
-        -0.4112022300912058,
-        0.40628710740123714,
-        1.1051157445419926,
-    ]
-)
-_VARIANCES = np.array(
-    [
-        8.394280852270901,
-        4.852124918612787,
-        3.17426025124132,
-        2.24714363042088,
-        1.7105343660468821,
-        1.403416418667569,
-        1.2331887143510523,
-        1.1399880149261201,
-    ]
-)
 
 
 @cache
@@ -123,7 +87,7 @@ def _largest_value(x: Expression, var: Expression) -> tuple[Expression, ...]:
         below = 0.5 * fitted_erfc(-np.sqrt(0.5) * z, 9)
         return cdf + weight * below, pdf + weight * inverse * 0.3989422804014327 * exp(-0.5 * z * z)
 
-    wide = loop(gaussian, (0.0, 0.0), (_WEIGHTS, _CENTRES, _VARIANCES))
+    wide = loop(gaussian, (0.0, 0.0), tuple(MIXTURE))
     return tuple(where(var <= _WIDE, one, other) for one, other in zip(narrow, wide, strict=True))
 
 
@@ -152,9 +116,10 @@ def class_odds(
 ) -> tuple[Expression, Expression, Expression]:
     """Probabilities of the classes, and mean and variance of the log odds of each, ``K`` numbers each."""
     n = len(means)
+    if n == 2:
+        return _two_classes(means, covs)
     rows = [concat([_entry(covs, j, k) for k in range(n)]) for j in range(n)]
-    p = _two_classes(means, covs) if n == 2 else _probabilities(means, covs, rows)
-    p = p.called("probabilities")
+    p = _probabilities(means, covs, rows).called("probabilities")
     others = [maximum(row_sum(concat([part(p, k, k + 1) for k in range(n) if k != j])), _FAINT) for j in range(n)]
     odds_vars = []
     for j, rest in enumerate(others):
@@ -177,10 +142,13 @@ def _is_diagonal(covs: dict[tuple[int, int], Expression]) -> bool:
     return all(j == k for j, k in covs)
 
 
-def _two_classes(means: list[Expression], covs: dict[tuple[int, int], Expression]) -> Expression:
+def _two_classes(
+    means: list[Expression], covs: dict[tuple[int, int], Expression]
+) -> tuple[Expression, Expression, Expression]:
+    """The log odds of two classes are the difference of their logits."""
     var = maximum(covs[0, 0] + covs[1, 1] - 2.0 * _entry(covs, 0, 1), 0.0)
-    sides = (means[0] - means[1], means[1] - means[0])
-    return concat([call(sigmoid_function(), side, var)[0] for side in sides])
+    odds_mean, odds_var = concat([means[0] - means[1], means[1] - means[0]]), concat([var, var])
+    return call(sigmoid_function(), odds_mean, odds_var)[0], odds_mean, odds_var
 
 
 def _probabilities(

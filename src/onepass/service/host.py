@@ -16,6 +16,7 @@ from onepass.service.operations import (
     Call,
     Decide,
     DropShadow,
+    Expire,
     Label,
     Learn,
     LearnRows,
@@ -25,6 +26,7 @@ from onepass.service.operations import (
     Reward,
     Rollback,
     Shadow,
+    Withdraw,
     checked_candidate,
 )
 from onepass.service.predictor import Predictor, Published
@@ -62,7 +64,7 @@ class HostedModel:
     Parameters
     ----------
     name : of the model
-    store : an event store of its own, used by the writer's thread alone
+    store : an event store of its own, used by the writer's thread alone, which closes it in the end
     settings : of the service
     loop : the event loop that answers are given to
     """
@@ -70,7 +72,13 @@ class HostedModel:
     def __init__(self, name: str, store: EventLog, settings: ServiceSettings, loop: asyncio.AbstractEventLoop) -> None:
         self.name, self._settings, self._loop = name, settings, loop
         self.journal = Journal(store, name)
-        learner, begin = self.journal.recover()
+        try:
+            if settings.is_shared_learner:
+                self.journal.lock()
+            learner, begin = self.journal.recover()
+        except BaseException:
+            self.journal.close()
+            raise
         self.published = Published(0, None)
         self._learner = learner
         self._publish(learner)
@@ -290,6 +298,8 @@ class HostedModel:
 
     async def forget(self, id: str) -> int:
         """Delete what was kept under an id; the model keeps what it has learned from it."""
+        if isinstance(self.published.model, BanditModel):
+            await self._ask(Withdraw(id))
         found: int = await self._ask(Call(lambda: self.journal.forget(id, self._writer.learner)))
         return found
 
@@ -306,7 +316,7 @@ class HostedModel:
     async def stop(self) -> None:
         """Finish what is queued, save a snapshot, and close the store."""
         if self._settings.follow:
-            self.journal.store.close()
+            self.journal.close()
             return
         self._writer.end()
         await asyncio.to_thread(self._writer.join)
@@ -327,7 +337,7 @@ class HostedModel:
                 409, "a replica", "this service follows a learner elsewhere and only predicts; ask the learner"
             )
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._writer.submit(Ticket(operation, time.monotonic() + self._settings.deadline, future.set_result))
+        self._writer.submit(Ticket(operation, time.monotonic() + self._settings.deadline, future))
         result = await future
         if isinstance(result, ProblemError):
             raise result
@@ -350,15 +360,16 @@ class HostedModel:
         self._next_look = time.monotonic() + _HOUSEKEEPING
         now = time.time()
         self.journal.expire(now - self._settings.keep_pending)
+        if isinstance(self._writer.learner.champion, BanditModel):
+            self._writer.submit(Ticket(Expire(self._settings.keep_pending), float("inf"), None))
         if self._settings.keep_events is not None:
             self.journal.prune(self._writer.learner, now - self._settings.keep_events)
 
 
 def _resolve(tickets: list[Ticket]) -> None:
     for ticket in tickets:
-        future = ticket.resolve.__self__  # type: ignore[attr-defined]
-        if not future.done():  # its client has gone
-            ticket.resolve(ticket.result)
+        if ticket.future is not None and not ticket.future.done():  # else its client has gone
+            ticket.future.set_result(ticket.result)
 
 
 def _predict_rows(published: Published, rows: Rows, level: float) -> dict[str, Any]:

@@ -5,7 +5,7 @@ predictions still wait for their labels.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from errno import EAGAIN
 from itertools import groupby, islice
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from onepass.files.events import Event, EventLog, EventStoreError
 from onepass.service.errors import ProblemError
 from onepass.service.learner import History, Learner, Prepared
+from onepass.service.served import BanditModel
 
 __all__ = ["Journal", "own_key", "replay", "stream_of"]
 
@@ -50,6 +51,21 @@ class Journal:
         self.waiting: dict[str, float] = {}
         self.last = 0
         """Number of the last event."""
+        self._held = ExitStack()
+
+    def lock(self) -> None:
+        """Be the only one who writes events of this model, until `close`.
+
+        It is the writing connection that has the lock: whoever has lost the one can't write by the other.
+        """
+        self._held.enter_context(self.store.only_writer(self.stream))
+
+    def close(self) -> None:
+        """Give back the lock, and close the store."""
+        try:
+            self._held.close()
+        finally:
+            self.store.close()
 
     @staticmethod
     def names(store: EventLog) -> list[str]:
@@ -175,6 +191,8 @@ class Journal:
         """Delete everything that was kept under an id; the model keeps what it has learned from it."""
         self.save(learner)  # without their content, the events before it can't be replayed
         found = self.store.forget(self.stream, key)
+        if isinstance(learner.champion, BanditModel):  # contexts of decisions that waited are in earlier snapshots
+            self._delete_snapshots(learner.version - 1)
         self.pending.pop(key, None)
         self.waiting.pop(key, None)
         return found
@@ -197,10 +215,15 @@ class Journal:
             last = self.store.last(self.stream)
             self.store.save_snapshot(self.stream, last, _DELETED)
             self.store.prune(self.stream, last + 1)
-            while (pinned := self.store.snapshot_before(self.stream, last - 1)) is not None:
-                self.store.delete_snapshot(self.stream, pinned.after)
+            self._delete_snapshots(last - 1)
         self.pending.clear()
         self.waiting.clear()
+
+    def _delete_snapshots(self, until: int) -> None:
+        """Delete the snapshots that stand at a version or before it, also pinned ones."""
+        while (earlier := self.store.snapshot_before(self.stream, until)) is not None:
+            if not self.store.delete_snapshot(self.stream, earlier.after):
+                return  # a pruned stream begins with it
 
 
 def replay(learner: Learner | None, events: Iterator[Event], history: History) -> Learner | None:

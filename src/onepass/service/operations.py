@@ -6,8 +6,9 @@ applied after the transaction: what is learned is durable already.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 from uuid import uuid4
 
@@ -43,6 +44,7 @@ __all__ = [
     "Decide",
     "Desk",
     "DropShadow",
+    "Expire",
     "Label",
     "Learn",
     "LearnRows",
@@ -52,6 +54,7 @@ __all__ = [
     "Reward",
     "Rollback",
     "Shadow",
+    "Withdraw",
     "checked_candidate",
     "checked_content",
     "digest",
@@ -92,6 +95,8 @@ class Operation(ABC):
     alone: ClassVar[bool] = False
     """Whether no other may share its group: what others are prepared for would not be the model any more."""
     problem: ProblemError | None = None
+    note: Mapping[str, Any] = MappingProxyType({})
+    """What its events keep beside what they are about."""
 
     @abstractmethod
     def write(self, desk: Desk) -> Any:
@@ -329,6 +334,7 @@ class Decide(Operation):
 
     def __init__(self, request: DecideRequest) -> None:
         self.request = request
+        self.note = {"request": digest(request.context, request.n, request.arms)}
 
     def write(self, desk: Desk) -> Decision:
         """Choose, and write the decision; the same request again gets the same decision."""
@@ -336,11 +342,11 @@ class Decide(Operation):
         event = None if asked.id is None else desk.find("decision", asked.id)
         if event is not None:
             _check_kept(event)
-            made = Pending.of(change_of(event))
-            if made.context.tolist() != asked.context or len(made.arms) != asked.n:
+            if event.payload["request"] != self.note["request"]:
                 raise ProblemError(
                     422, "id used before", f"the id {asked.id!r} belongs to another decision", field="id"
                 )
+            made = Pending.of(change_of(event))
             names = [arm.name for arm in made.arms]
             return Decision(made.id, names[0], names, made.propensity or 0.0, event.number)
         try:
@@ -370,6 +376,28 @@ class Reward(Operation):
                 422, "id used before" if conflict else "bad value", str(error), field="id" if conflict else "reward"
             ) from None
         return Learned(asked.id, "learned", desk.next_number() - 1, bandit.n_seen)
+
+
+class Withdraw(Operation):
+    """Have a bandit stop waiting for the reward of a decision, and delete its context."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+
+    def write(self, desk: Desk) -> bool:
+        """Write that no reward is expected."""
+        return _bandit_of(desk).model.withdraw(self.id)
+
+
+class Expire(Operation):
+    """Have a bandit stop waiting for the rewards of decisions that are older than so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def write(self, desk: Desk) -> int:
+        """Write which they are."""
+        return _bandit_of(desk).model.expire(self.seconds)
 
 
 class Rollback(Operation):

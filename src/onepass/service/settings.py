@@ -34,3 +34,8 @@ class ServiceSettings:
     keep_pending: float = 30 * 86400.0
     keep_events: float | None = None
     rate_limit: float | None = None
+
+    @property
+    def is_shared_learner(self) -> bool:
+        """Whether the service writes events that other machines can get at."""
+        return self.events is not None and not self.follow

@@ -12,7 +12,7 @@ from onepass.files.lock import locked
 from onepass.service.declared import model_content
 from onepass.service.errors import ProblemError
 from onepass.service.host import HostedModel
-from onepass.service.journal import Journal, own_key, stream_of
+from onepass.service.journal import Journal, own_key
 from onepass.service.operations import digest
 from onepass.service.settings import ServiceSettings
 from onepass.service.wire import Declared
@@ -62,13 +62,13 @@ class ServiceState:
         with ExitStack() as opened:  # closed again if anything is wrong with the folder
             opened.enter_context(locked(settings.data / "service"))
             self._names = opened.enter_context(open_store(settings))
-            if self._is_shared_learner:
+            if settings.is_shared_learner:
                 opened.enter_context(self._names.only_writer("service"))
             self._replaying = set(Journal.names(self._names))
             self._closing = opened.pop_all()
         self._recoveries = [asyncio.create_task(self._recover(name)) for name in sorted(self._replaying)]
         self._tasks = [asyncio.create_task(self._note_ready())]
-        if self._is_shared_learner:
+        if settings.is_shared_learner:
             self._tasks.append(asyncio.create_task(self._keep_lock()))
         if settings.follow:
             self._tasks.append(asyncio.create_task(self._follow_all()))
@@ -94,22 +94,11 @@ class ServiceState:
 
     def _host(self, name: str) -> HostedModel:
         assert self._loop is not None
-        with ExitStack() as opened:
-            store = opened.enter_context(open_store(self.settings))
-            if self._is_shared_learner:  # the lock of the connection that writes: it can't be lost and written on
-                opened.enter_context(store.only_writer(stream_of(name)))
-            model = HostedModel(name, store, self.settings, self._loop)
-            opened.pop_all()  # from here on it is the writer's
-            return model
+        return HostedModel(name, open_store(self.settings), self.settings, self._loop)
 
     async def _note_ready(self) -> None:
         await asyncio.gather(*map(asyncio.shield, self._recoveries))
         self._is_ready = True
-
-    @property
-    def _is_shared_learner(self) -> bool:
-        """Whether others can get at the events that this service writes."""
-        return self.settings.events is not None and not self.settings.follow
 
     async def _keep_lock(self) -> None:
         """Take the lock again that a lost connection has taken along: a look at the store connects again."""

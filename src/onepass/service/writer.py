@@ -12,6 +12,7 @@ anything else is done with it.
 import logging
 import threading
 import time
+from asyncio import Future
 from collections import deque
 from collections.abc import Callable
 from errno import EAGAIN
@@ -37,12 +38,12 @@ _IDLE = 1.0  # seconds after which the writer looks around although nobody has a
 
 
 class Ticket:
-    """An operation that waits, until when, and who is told the result."""
+    """An operation that waits, until when, and the future that gets its result; None if nobody wants it."""
 
-    __slots__ = ("deadline", "operation", "resolve", "result")
+    __slots__ = ("deadline", "future", "operation", "result")
 
-    def __init__(self, operation: Operation, deadline: float, resolve: Callable[[Any], None]) -> None:
-        self.operation, self.deadline, self.resolve = operation, deadline, resolve
+    def __init__(self, operation: Operation, deadline: float, future: Future[Any] | None) -> None:
+        self.operation, self.deadline, self.future = operation, deadline, future
         self.result: Any = None
 
 
@@ -129,7 +130,7 @@ class Writer(threading.Thread):
             if self._is_sound and not self._deleted:
                 self._save_snapshot(due=self._snapshot_at < self.learner.version)
         finally:
-            self.journal.store.close()
+            self.journal.close()
 
     def _take(self) -> list[Ticket] | None:
         """Requests that can share a transaction: those that concern the model as a whole come alone."""
@@ -317,7 +318,7 @@ class Writer(threading.Thread):
     ) -> Event:
         """Append an event, to be applied after the transaction."""
         first = self._events[0][0].number if self._events else self.next_number()
-        event = self.journal.append(kind, key, {**payload, "group": first}, blob)
+        event = self.journal.append(kind, key, {**payload, **self._ticket.operation.note, "group": first}, blob)
         self._events.append((event, prepared, self._ticket))
         self._more_rows += 0 if prepared is None else len(prepared.y)
         return event

@@ -2,8 +2,9 @@
 A belief shrinks, point by point
 ================================
 
-A perceptron on twelve bumps learns a curve from 1, 4 and 40 points. The dark band is where the curve may be, the light
-one where the next point may be: the first shrinks with every point, the second ends at the noise.
+A linear perceptron learns a curve from 1, 4 and 40 points; its inputs are twelve bumps along the axis. The dark band is
+where the curve may be, the light one where the next point may be (95 % each). The dark band shrinks with every point,
+the light one only until the noise is left. The dashed line is the true curve.
 """
 
 import matplotlib.pyplot as plt

@@ -3,7 +3,8 @@ Are the probabilities right?
 ============================
 
 Every row is predicted before it is learned, so each is a test row. Of the rows that got a probability of about 0.8,
-some 80 % should be ones; of the 90 % intervals about 90 % should hold their target.
+some 80 % should be ones (left); about 90 % of the targets should lie inside their 90 % intervals (right). A calibrated
+model lies on the grey diagonal.
 """
 
 import matplotlib.pyplot as plt

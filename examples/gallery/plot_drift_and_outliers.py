@@ -2,8 +2,9 @@
 A sensor that spikes and jumps
 ==============================
 
-Every reading is predicted before it is learned. The plain model believes all readings alike; ``outliers`` and
-``drift="auto"`` have the other one doubt single spikes, believe a jump after a few readings, and follow slow changes.
+Every reading is predicted before it is learned; the band is the 95 % interval. The plain model (above) believes all
+readings alike. With ``outliers`` and ``drift="auto"`` (below) the model ignores single spikes, believes a jump after a
+few readings, and follows slow changes.
 """
 
 from typing import Any

@@ -2,8 +2,9 @@
 New keys start from the others
 ==============================
 
-Three hundred shops with a model each. A new shop starts either from a wide prior or from what the known shops have in
-common; the second needs next to no rows of its own to predict well.
+A fleet has one model per shop and has learned three hundred shops. New shops start either from a wide prior or from the
+population, which is what the known shops have in common. From the population they predict well with hardly any rows of
+their own: compare the log-loss of the two curves on the left.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,10 @@
 """
-Intervals that hold what they promise
-=====================================
+Intervals that are right everywhere
+===================================
 
-A network with a noise of its own for every input learns a sine whose noise grows from left to right. Of new targets
-95 % should lie in its 95 % interval, on the left as on the right; a single noise for all inputs can't do that.
+A network learns a sine whose noise grows from left to right, once with a single noise for all inputs and once with a
+noise that depends on the input (``heteroscedastic``). 95 % of new targets should lie inside the 95 % interval, on the
+left as on the right: the third panel shows that the single noise can't do that.
 """
 
 import matplotlib.pyplot as plt

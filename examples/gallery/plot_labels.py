@@ -2,8 +2,9 @@
 What is likely, and what is not known
 =====================================
 
-Two classes, three hundred labels, one pass of a network. On the left the probability of a 1; on the right how uncertain
-that probability itself is. Between the classes the model knows that it is even; far from all data it knows nothing.
+A network learns two classes from three hundred labels in one pass. On the left is the probability of a 1, on the right
+how uncertain that probability itself is. Between the classes the model knows that both are about equally likely; far
+from all data it does not know the probability.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 Two models that never met
 =========================
 
-Each of two perceptrons learns its own half of the rows, from one prior. Merged, they are the model that has seen all
-rows: exactly for a linear output with a known noise, as the ellipses show, which hold 95 % of what is believed of the
-two weights.
+Each of two perceptrons learns its own half of the rows, from the same prior. Merged, they are the model that has seen
+all rows. For a linear output with a known noise this is exact: the ellipses of the merged model and of the model of all
+rows coincide. An ellipse contains 95 % of the belief about the two weights; the cross marks the true weights.
 """
 
 import copy

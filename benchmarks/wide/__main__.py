@@ -30,10 +30,10 @@ INTRODUCTION = """\
 
 How accurate and how fast networks with wide layers, convolutions and many classes are;
 [wide layers](../explanation/wide-layers.md) explains them. Written by
-`python -m benchmarks.wide --data FOLDER --write`, which measures every figure anew; [evidence](index.md) has the date. Everything is one pass with one thread and the
-library's defaults, unless a part says otherwise. Speeds are rows per second of processor time, on a virtual machine
-with two cores (AVX-512) that was shared with other work. "Target" is what a figure should reach; the figure is rounded
-to the digits of its target before the two are compared.
+`python -m benchmarks.wide --data FOLDER --write`, which measures every figure anew; [evidence](index.md) has the date.
+Everything is one pass with one thread and the library's defaults, unless a part says otherwise. Speeds are rows per
+second of processor time, on a virtual machine with two cores (AVX-512) that was shared with other work. "Target" is
+what a figure should reach; the figure is rounded to the digits of its target before the two are compared.
 """
 
 

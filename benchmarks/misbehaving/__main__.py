@@ -49,7 +49,7 @@ SECTIONS = {
     "robust": Section("Wild targets", robust, robust.outcomes),
     "labels": Section("Wrong labels", labels, labels.outcomes),
     "turning": Section("A boundary that turns", moving, moving.turns),
-    "flips": Section("Flips, walks, and nothing", moving, moving.flips),
+    "flips": Section("Flips, slow walks, and no drift", moving, moving.flips),
     "streams": Section("Recorded streams", prequential, prequential.outcomes),
     "jumps": Section("Jumps and spikes", jumps, jumps.outcomes),
     "endurance": Section("A million rows, and the costs", long_run, long_run.outcomes),

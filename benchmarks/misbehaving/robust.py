@@ -8,8 +8,8 @@ rows, so what it learns is standardised by the same first tenth; errors are in u
 
 The figure of a run is the square root of the median squared error, with the replaced targets included (their errors
 are above the median anyway); the table has the median over the runs. The published figures are those of that paper's
-method, WoLF-TMD with tuned thresholds, and of the best other method there. The figures on clean data, without replaced
-targets, say what the caution costs: our error divided by that of the same network with `outliers=0`.
+method, WoLF-TMD with tuned thresholds, and of the best method in its comparison. The figures on clean data, without
+replaced targets, say what the caution costs: our error divided by that of the same network with `outliers=0`.
 """
 
 from pathlib import Path

@@ -42,7 +42,7 @@ REACHED = {
     ("covertype", "network of 50 units"): "3,020",
     ("adult", "network of 50 units"): "3,986",
 }
-"""What was to be reached."""
+"""Targets of our rewards."""
 _PLAIN = ({"color": GREY, "linestyle": "-"}, {"color": GREY, "linestyle": ":"})
 STYLES = (EXACT, PAPER, OTHER, BASELINE, BASELINE_2, *_PLAIN)
 
@@ -50,7 +50,7 @@ STYLES = (EXACT, PAPER, OTHER, BASELINE, BASELINE_2, *_PLAIN)
 def table(found: list[dict[str, Any]]) -> str:
     """Rewards with their standard errors, in Markdown."""
     lines = [
-        "| task | player | reward | regret | steps/s | to reach | published |",
+        "| task | player | reward | regret | steps/s | target | published |",
         "|---|---|---|---|---|---|---|",
     ]
     for one in found:

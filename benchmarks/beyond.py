@@ -1,5 +1,9 @@
 """Do networks know what they don't know? With few rows, in a gap of the data, beyond them, and in regions left out.
 
+"95 % interval holds" is the share of new targets inside it, in per cent. "RMS z" is the root mean square of errors
+beyond the data, in predicted standard deviations: 1 is calibrated, more is too certain. "Deviation in the gap" is the
+predicted standard deviation there, divided by that of a Gaussian process.
+
     python -m benchmarks.beyond [FOLDER]
 
 Three measurements, the first two on functions with a known truth:

@@ -1,4 +1,4 @@
-"""A measured figure beside the first release's and what it should reach: what the modules of the trust page return."""
+"""A measured figure beside that of version 0.1 and its target: what the modules of the trust page return."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _RANGE = re.compile(rf"({_NUMBER})\s*-\s*({_NUMBER})")
 
 @dataclass(frozen=True)
 class Cell:
-    """One figure: before with the first release's code, after with this one, and its target.
+    """One figure: before with the code of version 0.1, after with this one, and its target.
 
     A target is ``"<= 0.1"``, ``">= 90"``, a range ``"93.5-96.5"``, or words, which are shown and not compared.
     """

@@ -1,14 +1,15 @@
 """Many classes with wide beliefs, and rows sorted by class.
 
-The first six figures are how far the label's logit is from its exact mean after one label, in its standard deviations:
-independent logits of mean 0 and standard deviation 2 or 5. The others are accuracies of `BayesianPerceptronClassifier`
-on rows that were not learned, a mean over splits. A belief that has seen but one class expects no other; the exact
-match loses much less by that than the odds of pairs did, and a second pass with `refine="ep"`, which takes each row's
-contribution out before it is learned again, loses nothing.
+The first six figures are the error of the label's logit after one label: its distance from the exact mean, in its
+standard deviations. The logits are independent, with mean 0 and standard deviation 2 or 5. The other figures are
+accuracies of `BayesianPerceptronClassifier` on rows that were not learned, the mean over splits; the target column has
+the accuracy with shuffled rows. A belief that has seen only one class expects no other, so sorted rows cost accuracy
+in one pass. A second pass with `refine="ep"`, which removes each row's contribution before it learns the row again,
+makes up for it.
 
     python -m benchmarks.classes
 
-Figures before are those of version 0.1.0 on the same data, two passes by its `BayesianNetwork(d, (), K)`.
+Figures of version 0.1 are on the same data, two passes by its `BayesianNetwork(d, (), K)`.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
 """Evidence: whether the densities that rows are scored with integrate to one, and what not knowing the noise costs.
 
-The evidence of a model multiplies the densities that it gave its rows, each before the row was learned. Only if each of
-them is a density, fixed before the row was seen, can models and priors be compared by it, and only then it exceeds the
-truth's density tenfold in at most a tenth of all runs.
+The evidence of a model is the product of the densities that it gave its rows, each before the row was learned. Models
+and priors can be compared by it only if each of these is a density that was fixed before the row was seen. Then the
+evidence is more than ten times the density under the true model in at most a tenth of all runs.
 
     python -m benchmarks.evidence
 """

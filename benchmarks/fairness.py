@@ -1,10 +1,11 @@
 """Fairness: our networks and scikit-learn's one-pass learners at their best, log-loss on the test parts of ten splits.
 
-The step size of every peer is chosen by its progressive loss (test, then train) on the training rows, and its network
-takes a gradient step per row. The settings to choose from, and how the rows are weighted in the choice, were picked in
-favour of the peers by their test scores on these very sets. Before, the network had its defaults, which are seven
-gradient steps on digits, and the linear model had a step size that nobody had chosen. The target of our figures is that
-of the best peer: where it is not reached, that peer is better.
+The step size of every peer is chosen by its prequential loss (each row is predicted before it is learned) on the
+training rows, and its network takes a gradient step per row. The settings to choose from, and how the rows are weighted
+in the choice, were picked in favour of the peers by their test scores on these very sets. In the first column the
+peers had no such choice: the network had its defaults, which make seven gradient steps on digits, and the linear model
+its default step size. The target of our figures is the loss of the best peer: where it is not reached, that peer is
+better.
 
     python -m benchmarks.fairness [SPLITS]
 """
@@ -19,7 +20,7 @@ __all__ = ["cells"]
 
 SECTION = "Fairness"
 
-# Log-losses that the first release reported; its SGD is scikit-learn's SGDClassifier with default settings.
+# Log-losses that version 0.1 reported; its SGD is scikit-learn's SGDClassifier with default settings.
 BEFORE = {
     "digits": {OURS: 0.1455, COMMITTEE: 0.1474, MLP: 2.4983, SGD: 2.5569},
     "breast cancer": {OURS: 0.0824, COMMITTEE: 0.0795, MLP: 0.5303, SGD: 1.3859},

@@ -1,8 +1,9 @@
 """Few rows: how many of the true weights lie inside the 95 % intervals of a perceptron's weights.
 
 True weights are drawn from the prior and rows from the model, and every replicate is learned from the prior that its
-weights came from, so that with the right posterior the share would be 95 %. Each step is exact (by the paper's rule for
-tanh), but after it the belief is projected to a Gaussian, which is what the rows reveal when they are few.
+weights came from, so with the exact posterior the share would be 95 %. Each step is exact (for tanh it is the paper's
+rule), but after it the belief is replaced by a Gaussian. With few rows that makes a difference, and these figures
+show it. "EP" is expectation propagation over several passes.
 
     python -m benchmarks.few_rows [REPLICATES]
 
@@ -37,7 +38,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Study:
-    """A perceptron, its data, the share that the first release's intervals held, and what each way should reach."""
+    """A perceptron, its data, the share that the intervals of version 0.1 held, and what each way should reach."""
 
     name: str
     activation: str

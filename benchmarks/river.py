@@ -195,22 +195,25 @@ def main() -> None:
     head = [
         "# River: times and losses",
         "",
-        "Written by `python -m benchmarks.river`, on the sets that come with River and need no download.",
+        "How long our River models take per row, and how well they predict, beside River's own models. Written by",
+        "`python -m benchmarks.river`, on sets that come with River and need no download; [evidence](index.md) has the",
+        "date and the machine.",
         "",
         "## Time per row",
         "",
-        "A row is predicted and then learned, by ours and by River's own in turns in one process; medians of",
-        f"{ROUNDS} rounds.",
+        "The time to predict a row and then learn it, in microseconds of processor time. Ours and River's model take",
+        f"turns in one process; times are medians of {ROUNDS} rounds, and the ratio is the median of ours divided by",
+        "River's.",
         "",
     ]
     middle = [
         "",
         "## Losses",
         "",
-        "Every row is predicted before it is learned; features, and targets that are numbers, are scaled by River's",
-        "scalers. Ours are bold and have their default arguments. `best rate` is the best of the learning rates",
-        f"{', '.join(map(str, RATES))}, chosen afterwards by the very loss that is shown. The times are with",
-        "scalers and the metric.",
+        "Every row is predicted before it is learned; lower is better. River's scalers scale the features, and targets",
+        "that are numbers. Ours are bold and have their default arguments. `best rate` is the best of the learning",
+        f"rates {', '.join(map(str, RATES))}, chosen afterwards by the very loss that is shown; `as it comes` is",
+        "River's default. The times include the scalers and the metric.",
     ]
     text = "\n".join([*head, *times(), *middle, *losses(), ""])
     write_atomically(PAGE, text.encode())

@@ -1,4 +1,4 @@
-"""What may be trusted, in one table: every figure with the first release's code, with this one, and what to reach.
+"""What may be trusted, in one table: every figure with the code of version 0.1, with this one, and its target.
 
     python -m benchmarks.trust [--section MODULE] [--write]
 
@@ -30,8 +30,10 @@ PAGE = Path(__file__).parents[1] / "docs" / "evidence" / "trust.md"
 INTRODUCTION = """\
 # What may be trusted
 
-Written by `python -m benchmarks.trust --write`, which measures every figure anew. "Before" was measured with the code
-of the first release. Targets are compared as precisely as they are written.
+Whether intervals contain what they should, whether the evidence is a density, and whether comparisons with others are
+fair. Written by `python -m benchmarks.trust --write`, which measures every figure anew; [evidence](index.md) has the
+date and the machine. "0.1" are the figures of version 0.1, "now" those of this version. A figure is rounded to the
+digits of its target before the two are compared.
 """
 
 
@@ -63,7 +65,7 @@ def table(cells: Sequence[Cell]) -> Iterator[str]:
     for number, (title, own) in enumerate(groupby(cells, key=lambda cell: cell.section)):
         if number:
             yield ""
-        yield f"| {title} | before | after | target | reached |"
+        yield f"| {title} | 0.1 | now | target | reached |"
         yield "|---|---|---|---|---|"
         for cell in own:
             answer = {True: "yes", False: "no", None: ""}[reached(cell.after, cell.target)]

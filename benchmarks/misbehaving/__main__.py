@@ -28,9 +28,12 @@ PICTURE = PAGE.parents[1] / "images" / "misbehaving.png"
 INTRODUCTION = f"""\
 # Streams that misbehave: all figures
 
-Written by `python -m benchmarks.misbehaving --data FOLDER --write`. Ours are the library's defaults with
-`{", ".join(f"{name}={value!r}" for name, value in OURS.items())}` on every task. Targets are compared as precisely as
-they are written.
+How well the library does with outliers, wrong labels, drift and jumps, beside others. Written by
+`python -m benchmarks.misbehaving --data FOLDER --write`; [evidence](index.md) has the date and the machine.
+
+"Ours" are the library's defaults with `{", ".join(f"{name}={value!r}" for name, value in OURS.items())}` on every task.
+"Best other" is the best of other methods that were run on the same rows, "published" a figure from a paper, and
+"target" what ours should reach. A figure is rounded to the digits of its target before the two are compared.
 """
 
 
@@ -46,7 +49,7 @@ SECTIONS = {
     "robust": Section("Wild targets", robust, robust.outcomes),
     "labels": Section("Wrong labels", labels, labels.outcomes),
     "turning": Section("A boundary that turns", moving, moving.turns),
-    "flips": Section("Flips, walks, and nothing", moving, moving.flips),
+    "flips": Section("Flips, slow walks, and no drift", moving, moving.flips),
     "streams": Section("Recorded streams", prequential, prequential.outcomes),
     "jumps": Section("Jumps and spikes", jumps, jumps.outcomes),
     "endurance": Section("A million rows, and the costs", long_run, long_run.outcomes),

@@ -1,9 +1,10 @@
-"""Jumps and spikes: a level that moves for good is believed soon, a single wild target is not.
+"""Jumps and spikes: a level that moves for good should be learned soon, a single wild target should not.
 
 Targets are a linear function of three inputs, a level and noise; one in fifty is a spike of 20, 100 or 1,000 standard
-deviations of that noise. After 500 rows the level jumps. Counted are the rows until five predictions in a row are
-within two standard deviations of the truth: the median over seeds, and the worst of them. A spike among rows without
-any should move predictions by less than one standard deviation. The limits are for the median seed.
+deviations (sd) of that noise. After 500 rows the level jumps. The first figures count the rows until five predictions
+in a row are within two sd of the truth ("believed"): the median over seeds, and the worst of them. The others are how
+far a single spike, among rows without any, moves predictions, in sd; it should be less than 1. Targets are for the
+median seed. "Outliers alone" is without `drift="auto"`.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""Wrong labels: a tenth of the training labels flipped, log-loss on test labels that are right.
+"""Wrong labels: a tenth of the training labels are flipped; the log-loss is that of test labels that are right.
 
-Ours learn the rows once; batch logistic regression may look at the same flipped labels as often as it likes, with its
-regularisation chosen by cross-validation. Splits 70/30, inputs standardised by the training part, means over the
+Ours learn the rows once. Batch logistic regression learns the same flipped labels without a limit on the passes, with
+its regularisation chosen by cross-validation. Splits 70/30, inputs standardised by the training part, means over the
 splits.
 """
 

@@ -1,14 +1,15 @@
-"""Wild targets: regression sets whose targets are in 0..1, but for a tenth that is replaced by +-50.
+"""Wild targets: regression sets with targets between 0 and 1, a tenth of which are replaced by 50 or -50.
 
 The protocol is that of Duran-Martin et al., "Outlier-robust Kalman filtering through generalised Bayes" (2024): the
-first tenth of a file is dropped, the rest shuffled, inputs and targets are brought to 0..1 by the first tenth of the
+first tenth of a file is dropped, the rest shuffled, inputs and targets are scaled to 0..1 by the first tenth of the
 shuffled rows, and a network of 20 ReLU units predicts every row before it learns it, in one pass. The random numbers
-are those of the authors' programs, so that the rows of a run are the published ones. Our network is made for
-standardised rows, so what it learns is standardised by the same first tenth; errors are in units of 0..1. The figure
-is the square root of the median squared error, corrupted targets included (they are above the median anyway), and of
-that the median over the runs. Published are that paper's WoLF-TMD with tuned thresholds, and its best rival. On the
-same data without outliers the two figures say what caution costs: our errors over those of the same network with
-outliers=0.
+are those of the authors' programs, so the rows of a run are the published ones. Our network is made for standardised
+rows, so what it learns is standardised by the same first tenth; errors are in units of 0..1.
+
+The figure of a run is the square root of the median squared error, with the replaced targets included (their errors
+are above the median anyway); the table has the median over the runs. The published figures are those of that paper's
+method, WoLF-TMD with tuned thresholds, and of the best method in its comparison. The figures on clean data, without
+replaced targets, say what the caution costs: our error divided by that of the same network with `outliers=0`.
 """
 
 from pathlib import Path
@@ -104,12 +105,9 @@ def outcomes(study: Study) -> list[Outcome]:
         if published is None:
             found.append(Outcome(f"{name}, wild targets", wild))
         else:
-            found.append(
-                Outcome(f"{name}, wild targets: WoLF", wild, None, "", published.wolf, f"<= {published.wolf:.3f}")
-            )
-            found.append(
-                Outcome(f"{name}, wild targets: the best", wild, None, "", published.rival, f"<= {published.rival:.3f}")
-            )
+            for words, figure in (("WoLF", published.wolf), ("the best there", published.rival)):
+                task = f"{name}, wild targets, beside {words}"
+                found.append(Outcome(task, wild, None, "", figure, f"<= {figure:.3f}"))
         found.append(
             Outcome(f"{name}, clean: median error over that with outliers=0", cost.root_median, target=LARGEST_COST)
         )

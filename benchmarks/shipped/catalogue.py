@@ -17,10 +17,10 @@ from sklearn import datasets
 __all__ = ["LEFT_OUT", "ShippedTable", "shipped_tables"]
 
 LEFT_OUT = {
-    "statsmodels": "heart (censored times); nile, sunspots and elec_equip (the only other column numbers the rows); "
-    "elnino and fertility (a column a month or a year); china_smoking, "
+    "statsmodels": "heart (censored times); nile, sunspots and elec_equip (the only other column is the row number); "
+    "elnino and fertility (one column per month or year); china_smoking, "
     "committee, copper, cpunish, longley, stackloss (fewer than 30 rows)",
-    "vega_datasets": "iris (the same as scikit-learn's); anscombe, burtin, crimea (fewer than 30 rows a series)",
+    "vega_datasets": "iris (the same as scikit-learn's); anscombe, burtin, crimea (fewer than 30 rows per series)",
     "scikit-learn": "linnerud (20 rows)",
 }
 

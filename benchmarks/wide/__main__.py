@@ -28,10 +28,12 @@ PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "wide-layers.md"
 INTRODUCTION = """\
 # Wide layers, measured
 
-Written by `python -m benchmarks.wide --data FOLDER --write`, which measures every figure anew; what it is about is in
-[wide layers](../explanation/wide-layers.md). Everything is one pass with one thread and the library's defaults, unless
-a part says otherwise. Speeds are rows per second of the processor's time, on a virtual machine with two cores (AVX-512)
-that other work shared. Targets are compared as precisely as they are written.
+How accurate and how fast networks with wide layers, convolutions and many classes are;
+[wide layers](../explanation/wide-layers.md) explains them. Written by
+`python -m benchmarks.wide --data FOLDER --write`, which measures every figure anew; [evidence](index.md) has the date.
+Everything is one pass with one thread and the library's defaults, unless a part says otherwise. Speeds are rows per
+second of processor time, on a virtual machine with two cores (AVX-512) that was shared with other work. "Target" is
+what a figure should reach; the figure is rounded to the digits of its target before the two are compared.
 """
 
 

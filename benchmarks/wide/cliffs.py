@@ -1,11 +1,11 @@
-"""`covariance="auto"` as a network grows: what it chooses, and what one feature, unit or class more costs.
+"""`covariance="auto"` as a network grows: what it chooses, and what one more feature, unit or class costs.
 
-In each series one size grows and all else stays. Networks learn rows once at defaults; rows per second are of the
-processor's time, the median of three seeds. The target is a function of the first five inputs, whatever their number,
-or labels of as many classes as there are: the error is the RMSE on rows that were not learned, in units of the
-target's standard deviation, and for labels the log-loss. Sizes are some of the series, and both sides of every change
-of what is chosen, where neither the time nor the error is to grow by more than a factor of two; where one more makes a
-network much faster, the one before was slow for its size. Between other sizes factors are shown as they are.
+In each series one size grows and all else stays. Networks learn rows once at defaults; rows per second are by processor
+time, the median of three seeds. The target is a function of the first five inputs, whatever their number, or a label of
+as many classes as there are. The error is the RMSE on rows that were not learned, in units of the target's standard
+deviation; for labels it is the log-loss. The sizes are some of each series, and both sides of every size at which the
+choice changes. There neither the time nor the error should grow by more than a factor of two. Where one more makes a
+network much faster, the network before was slow for its size. Factors between other sizes are shown without a target.
 """
 
 from collections.abc import Callable, Iterator
@@ -150,7 +150,7 @@ def findings(study: Study) -> Findings:
         lines += _lines(name, outcomes)
         figures += _figures(name, [_factors(*pair) for pair in pairwise(outcomes) if _adjacent(*pair)], study)
     columns = ("grows", "size", "chosen", "rows/s", "error", "times as slow", "times the error", "")
-    words = 'All sizes, with factors from the line before; where one more makes a factor of over two, "cliff":'
+    words = 'All sizes, with factors relative to the line before; "cliff" marks steps by one with a factor above two:'
     return Findings(tuple(figures), (Table(words, columns, tuple(lines)),))
 
 

@@ -1,9 +1,9 @@
 """One pass over MNIST with a convolution: 16 filters of 5 x 5 pixels at every third place, then 200 units.
 
 `BayesianNetwork((28, 28), (Conv2D(16, 5, stride=3), 200), 10, observation="categorical")` at defaults, in float32: the
-belief about the filters is full, those about the dense layers are Kronecker. The architecture was given with the
-targets, and nothing was chosen by these images. Pixels are divided by 255, rows come in the order of the file, and all
-test images are scored.
+belief about the filters is full, those about the dense layers are Kronecker. The architecture was fixed together with
+the targets, and nothing was chosen by these images. Pixels are divided by 255, rows come in the order of the file, and
+all test images are scored.
 """
 
 from benchmarks.wide.images import CLASSES, load, one_pass
@@ -38,4 +38,4 @@ def findings(study: Study) -> Findings:
     ]
     columns = ("network", "rows", "accuracy", "log-loss", "images/s", "by the wall clock")
     lines = tuple(progress_line("16 filters, 200 units", step) for step in steps)
-    return Findings(tuple(figures), (Table("At every stop:", columns, lines),))
+    return Findings(tuple(figures), (Table("Scores along the way:", columns, lines),))

@@ -1,10 +1,10 @@
-"""One pass over MNIST with 300 hidden units: a Kronecker belief beside independent weights, at defaults alone.
+"""One pass over MNIST with 300 hidden units: a Kronecker belief beside independent weights, all at defaults.
 
 Pixels are divided by 255, rows come in the order of the file, and nothing is tuned: every model is
 `BayesianNetwork(784, (300,), 10, observation="categorical")` with the covariance that is named, in float32. Accuracy
-and log-loss are those of all 10,000 test images. What float64 differs by is shown after 10,000 rows. The committee has
-five such networks from different seeds, weighted as by default. Images per second are of the processor's time and of
-the clock on the wall, from the stop before.
+and log-loss are those of all 10,000 test images. How much float64 differs is shown after 10,000 rows. The committee has
+five such networks with different seeds and the default weighting. Images per second are given by processor time and by
+the wall clock, for the rows since the line before.
 """
 
 from typing import Any
@@ -59,7 +59,7 @@ def findings(study: Study) -> Findings:
     runs = {"kronecker": kronecker, "diagonal": diagonal, "kronecker, float64": [double], "five, kronecker": [five]}
     lines = tuple(progress_line(name, step) for name, steps in runs.items() for step in steps)
     columns = ("covariance", "rows", "accuracy", "log-loss", "images/s", "by the wall clock")
-    return Findings(tuple(figures), (Table("At every stop:", columns, lines),))
+    return Findings(tuple(figures), (Table("Scores along the way:", columns, lines),))
 
 
 def progress_line(name: str, step: Progress) -> tuple[str, ...]:

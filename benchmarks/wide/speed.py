@@ -1,14 +1,15 @@
-"""Rows per second with one thread, and what a row costs beside the products of matrices it cannot do without.
+"""Rows per second with one thread, and the time of a row beside that of the matrix products it needs at least.
 
 Images of MNIST are learned in one call, which learns them in blocks, or one image per call, by networks that have
-learned 1,000 others; all competitors take turns, and figures are medians of the processor's time over the rounds. A
-choice is what a contextual bandit does: the joint moments of ten outputs for one image, and then the image learned with
-the target of one of them.
-"Bare" is what a row of a Kronecker network must at least multiply, by the routines of the same BLAS: for each layer a
-symmetric matrix-vector product and a rank-1 update of the factor between inputs, and ten of each (as many as outputs)
-of the factor between units. Products with the means and all else of a row are not in it. The calls of these routines
-come from Python; the time of as many calls with matrices of one number is subtracted. From run to run ratios vary by
-some three per cent: what is as near to its target as that may be on its other side in the next run.
+learned 1,000 others. All competitors take turns, and figures are medians of the processor time over the rounds. A
+"choice" is what a contextual bandit does: it computes the joint moments of ten outputs for one image, and then learns
+the image with the target of one of them.
+
+"Bare products" are those that a row of a Kronecker network needs at least, by the routines of the same BLAS: for each
+layer a symmetric matrix-vector product and a rank-1 update of the factor between inputs, and ten of each (as many as
+outputs) of the factor between units. Products with the means, and everything else, are not included. These routines are
+called from Python; the time of as many calls with 1 x 1 matrices is subtracted. Ratios vary by some three per cent from
+run to run, so a figure that is this close to its target may miss or reach it in the next run.
 """
 
 import copy
@@ -79,7 +80,7 @@ def findings(study: Study) -> Findings:
             if name not in ("calls", "bare, with calls")
         ]
     columns = ("numbers", "what", "rows/s", "microseconds per row")
-    return Findings(tuple(figures), (Table("Everything that took part:", columns, tuple(lines)),))
+    return Findings(tuple(figures), (Table("All competitors:", columns, tuple(lines)),))
 
 
 def _competitors(images: Images, dtype: str, study: Study) -> dict[str, Competitor]:

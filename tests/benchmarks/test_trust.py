@@ -34,7 +34,7 @@ def test_the_page_has_every_cell_below_what_its_module_says() -> None:
     assert words == "Few: how many.\n\nMore words."
     page = trust.page([trust.Section("Few rows", words, cells)])
     assert page.startswith("# ")
-    assert "## Few rows\n\nFew: how many.\n\nMore words.\n\n| Few | before |" in page
+    assert "## Few rows\n\nFew: how many.\n\nMore words.\n\n| Few | 0.1 |" in page
     assert "| linear | 90.61 | 94 | 93.5-96.5 | yes |\n| tanh | 77 | 78 | >= 90 | no |\n" in page
 
 

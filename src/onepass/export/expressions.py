@@ -247,7 +247,15 @@ def outer(left: Expression, right: Expression) -> Expression:
 
 def part(values: Expression, start: int, stop: int) -> Expression:
     """Some neighbouring numbers of a row."""
-    return values if (start, stop) == (0, values.width) else Expression("part", (values,), stop - start, start)
+    if (start, stop) == (0, values.width):
+        return values
+    if values.op == "concat":  # one of the rows that it was put together from
+        place = 0
+        for own in values.args:
+            if (place, place + own.width) == (start, stop):
+                return own
+            place += own.width
+    return Expression("part", (values,), stop - start, start)
 
 
 def concat(parts: Sequence[Expression]) -> Expression:

@@ -63,6 +63,8 @@ class _Writer:
         self.tensors: dict[tuple[Any, ...], Any] = {}
         self.names: dict[int, str] = {}
         self._kept: list[Expression] = []
+        self._per_row = {"x"}  # names of values with a row for each of x
+        self._shapes: dict[int, str] = {}  # names of the shapes of such values, by their width; of the number of rows
         self._count = 0
 
     def content(self) -> bytes:
@@ -199,10 +201,11 @@ class _Writer:
 
     def _concat(self, node: Expression, args: list[str]) -> str:
         """Constants, and what follows from them alone, get a row for each of ``x``."""
-        rows = [
-            self._add("Expand", [name, self._row_shape(arg.width)]) for name, arg in zip(args, node.args, strict=True)
-        ]
+        rows = [self._with_rows(name, arg.width) for name, arg in zip(args, node.args, strict=True)]
         return self._add("Concat", rows, axis=1)
+
+    def _with_rows(self, name: str, width: int) -> str:
+        return name if name in self._per_row else self._add("Expand", [name, self._row_shape(width)])
 
     def _outer(self, node: Expression, args: list[str]) -> str:
         left = self._add("Unsqueeze", [args[0], self._integers([2])])
@@ -215,17 +218,20 @@ class _Writer:
         return self._add("Transpose", [summed], perm=[1, 0])
 
     def _row_shape(self, width: int) -> str:
-        if "rows" not in self.names.values():
+        if not self._shapes:
             shape = self._add("Shape", ["x"])
-            self._add("Slice", [shape, self._integers([0]), self._integers([1])], "rows")
-            self.names[0] = "rows"
-        return self._add("Concat", ["rows", self._integers([width])], axis=0)
+            self._shapes[0] = self._add("Slice", [shape, self._integers([0]), self._integers([1])])
+        if width not in self._shapes:
+            self._shapes[width] = self._add("Concat", [self._shapes[0], self._integers([width])], axis=0)
+        return self._shapes[width]
 
     def _add(self, operation: str, inputs: list[str], output: str = "", **attributes: Any) -> str:
         from onnx import helper
 
         self._count += 1
         output = output or f"v{self._count}"
+        if operation != "Shape" and any(one in self._per_row for one in inputs):
+            self._per_row.add(output)
         self.nodes.append(helper.make_node(operation, inputs, [output], name=f"n{self._count}", **attributes))
         return output
 

@@ -196,13 +196,9 @@ def _own_variances(structure: Any, belief: Any, layer: int, z: Expression) -> Ex
     if isinstance(structure, IndependentWeights):
         return matmul(z * z, structure.layout.layers(belief.variance)[layer].T.astype(np.float64), f"variances_{layer}")
     if isinstance(structure, LowRankCovariance):
-        columns = structure._unit_columns(belief)[layer]
-        first = matmul(z * z, structure.layout.layers(belief.variance)[layer].T.astype(np.float64))
-        taken = []
-        for own in columns:
-            seen = matmul(z, own.astype(np.float64))
-            taken.append(row_sum(seen * seen))
-        return first - concat(taken)
+        units = zip(structure.layout.layers(belief.variance)[layer], structure._unit_columns(belief)[layer], strict=True)
+        seen = [_projected(variance, columns, z) for variance, columns in units]
+        return concat([row_sum(own * own) for own in seen])
     if isinstance(structure, LayeredCovariance):
         own, form = belief.layers[layer], belief.forms[layer]
         if isinstance(own, KroneckerLayer):
@@ -290,11 +286,21 @@ def _dot(left: Expression, right: Expression) -> Expression:
 
 def _by_columns(belief: Any, flat: list[Expression], pairs: Any) -> Covariances:
     """A diagonal less the squares of some columns, with what rounding hides of it."""
-    variance, columns = (np.asarray(own, np.float64) for own in (belief.variance, belief._columns))
-    seen = [matmul(own, columns) for own in flat]
+    seen = [_projected(belief.variance, belief._columns, own) for own in flat]
     found: Covariances = {}
     for k, m in pairs:
-        first = row_sum(flat[k] * variance * flat[m])
-        cov = first - row_sum(seen[k] * seen[m])
-        found[k, m] = maximum(cov, 0.0) + float(belief.rounding) * first if k == m else cov
+        found[k, m] = row_sum(seen[k] * seen[m])
+        if k == m:
+            found[k, m] = found[k, m] + float(belief.rounding) * row_sum(flat[k] * belief.variance * flat[k])
     return found
+
+
+def _projected(variance: FloatArray, columns: FloatArray, values: Expression) -> Expression:
+    """``R'v`` with a root ``R R' = D - U U'``: squares of it lose no digits, as the difference would."""
+    scale = np.sqrt(np.asarray(variance, np.float64))
+    directions, sizes, _ = np.linalg.svd(np.asarray(columns, np.float64) / scale[:, None], full_matrices=False)
+    shrink = 1.0 - np.sqrt(np.maximum(1.0 - sizes * sizes, 0.0))
+    if len(scale) <= 2 * len(sizes):
+        return matmul(values, scale[:, None] * (np.eye(len(scale)) - (directions * shrink) @ directions.T))
+    scaled = values * scale
+    return scaled - matmul(matmul(scaled, directions * shrink), directions.T)

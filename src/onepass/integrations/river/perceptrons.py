@@ -59,7 +59,7 @@ class _NamedFeatures:
 
     @property
     def drift_(self) -> dict[float | str, float]:
-        """Current probability of each rate of drift; with ``drift="auto"`` also of a quick return to the ``"prior"``."""
+        """Current probability of each rate of drift; with ``drift="auto"`` also of a return to the ``"prior"``."""
         return self._perceptron.drift_
 
     @property

@@ -67,7 +67,7 @@ class Prediction(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """What was done with a row, a label or a reward: ``status`` is ``"learned"``, or ``"waiting"`` for an early label."""
+    """What was done with a row, label or reward: ``status`` is ``"learned"``, or ``"waiting"`` for an early label."""
 
     id: str
     status: str

@@ -85,8 +85,8 @@ def openapi_document(operations: Sequence[Operation]) -> dict[str, Any]:
             "version": __version__,
             "summary": "Models that learn in production; every event that was acknowledged is stored durably.",
             "description": "A request that is refused changes nothing, and is answered with problem details (RFC "
-            "9457). An id makes a request safe to repeat: the same request with the same id gets the same answer and is "
-            "learned once.",
+            "9457). An id makes a request safe to repeat: the same request with the same id gets the same answer and "
+            "is learned once.",
         },
         "tags": [{"name": name, "description": words} for name, words in _GROUPS.items()],
         "security": [{"token": []}, {"session": []}],

@@ -49,8 +49,8 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         one_of(self.observation, ("auto", "gaussian", *COUNT_NAMES), "observation")
         if self.observation == Poisson.name and not (isinstance(self.noise, str) and self.noise == "learn"):
             raise ValueError(
-                f"noise is for observation='gaussian' or 'negative_binomial', got noise={self.noise!r} with "
-                "observation='poisson'"
+                f"noise can be given only with observation='gaussian' or 'negative_binomial', got noise={self.noise!r} "
+                "with observation='poisson'"
             )
 
     @property

@@ -79,8 +79,8 @@ def test_a_wrong_file_is_refused_with_the_place_and_the_way_out(run: Run, config
         "target = true": "target must be a text, a number or a list of them, got true",
         "target = [[1]]": "target must be a text, a number or a list of them, got [1]",
         'covariance = "ful"': "covariance: 'ful' is not one of",
-        'columns = ["a,b", "c"]': "none of which can have a comma",
-        "[fitt]": "[fitt] is no command (did you mean [fit]?)",
+        'columns = ["a,b", "c"]': "that must not contain commas",
+        "[fitt]": "[fitt] is not a command (did you mean [fit]?)",
         "target = ": "is no sound TOML",
         'config = "other.toml"': "'config' is no option of fit",
     }

@@ -293,7 +293,7 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(
     done = run("learn", model, file, "-q")
     assert done.code == 1
     words = {
-        "cut": "was cut while it was read, from ",
+        "cut": "became shorter while it was read, from ",
         "changed": "was changed while",
         "gone": "can't be read any more",
     }
@@ -436,8 +436,8 @@ def test_a_row_that_would_take_seconds_is_refused(run: Run, tmp_path: Path) -> N
     for more in (["--hidden", "50"], ["--covariance", "full"]):
         done = run("fit", file, "--target", "y", "--model", tmp_path / "m", *more, "-q")
         assert done.code == 1
-        assert "s to learn, with 900 outputs" in done.err
-        assert "take a cheaper covariance" in done.err
+        assert "s, with 900 outputs" in done.err
+        assert "use a cheaper covariance" in done.err
 
 
 # Back, and elsewhere.
@@ -457,17 +457,17 @@ def test_undo_takes_back_the_last_run_and_no_more(run: Run, model: Path, tmp_pat
     assert model.read_bytes() == versions[1]
     done = run("undo", model)
     assert done.code == 1
-    assert "has no predecessor: one step back is kept" in done.err
+    assert "can't be undone: only one earlier model is kept" in done.err
     assert run("learn", model, tmp_path / "2000.csv", "-q").code == 0  # its files are not known any more
     assert model.read_bytes() == versions[2]
     model.write_bytes(versions[0])
     done = run("undo", model)
     assert done.code == 1
-    assert "has changed since the run whose predecessor is kept in" in done.err
+    assert "was changed after its last run, so that run can't be undone" in done.err
     assert run("undo", tmp_path / "none").code == 1
     model.write_bytes(versions[2])
     (tmp_path / "m.partial").write_bytes(b"")
-    assert "is the progress of a run that continues this model" in run("undo", model).err
+    assert "is the progress of an interrupted run of this model" in run("undo", model).err
     (tmp_path / "m.partial").unlink()
     assert run("undo", model, "--json").events[-1] == {
         "event": "done",

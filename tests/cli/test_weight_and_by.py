@@ -148,7 +148,7 @@ def test_models_per_key_go_on_learning_and_are_evaluated(run: Run, file: Path, t
         (("--drift", "auto"), "not with drift"),
         (("--covariance", "diagonal"), "not with covariance"),
         (("--prior-scale", "auto"), "not with prior_scale"),
-        (("--buckets", "300", "--as", "size=hashed"), "has 200 features at most, got 30"),
+        (("--buckets", "300", "--as", "size=hashed"), "can have at most 200 features, got 30"),
         (("--by", "sales"), "'sales' is the target"),
     ],
 )
@@ -165,7 +165,7 @@ def test_files_per_key_and_weights_are_for_one_process(run: Run, file: Path) -> 
     for option in ("--by", "--weight"):
         done = run("fit", file, "--target", "sales", option, "store", "--executor", "dask")
         assert done.code == 2
-        assert f"{option} is for one process" in done.err
+        assert f"{option} can't be used with --executor dask" in done.err
 
 
 def test_what_baselines_are_not_given_is_told(run: Run, file: Path) -> None:

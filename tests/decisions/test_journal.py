@@ -308,7 +308,7 @@ def test_several_use_one_bandit_by_turns(kind: str, tmp_path: Path, monkeypatch:
             other.predict(rng.normal(size=(20, 2)))
             assert other.reward(choice.id, float(i % 2))
             assert not both[i % 3 % 2].reward(choice.id, float(i % 2))
-            with pytest.raises(ValueError, match="before, and now with"):
+            with pytest.raises(ValueError, match="before, got another reward"):
                 both[i % 2].reward(choice.id, float(1 - i % 2))
         first.add_arm("d")
         assert second.choose([1.0, 2.0]).candidates == ("a", "b", "c", "d")

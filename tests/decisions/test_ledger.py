@@ -45,7 +45,7 @@ def test_a_reward_counts_once_and_another_one_is_an_error() -> None:
     assert not bandit.reward(choice.id, 1.0)
     assert not bandit.reward(choice.id, 1.0, choice.arm)
     assert bandit.reward_many([choice.id] * 2, [1.0, 1.0]) == 0
-    with pytest.raises(ValueError, match="the decision '0' was rewarded with 1 before, and now with 0"):
+    with pytest.raises(ValueError, match="the decision '0' was rewarded with 1 before, got another reward, 0"):
         bandit.reward(choice.id, 0.0)
     other = next(name for name in bandit.arms if name != choice.arm)
     with pytest.raises(ValueError, match=f"the decision '0' chose '{choice.arm}', not '{other}'"):
@@ -123,7 +123,7 @@ def test_arms_of_a_ranking_are_rewarded_one_by_one() -> None:
     # Closed; without a name it is about the first arm, in whatever order the rewards came.
     assert not bandit.reward(choice.id, 1.0)
     assert not bandit.reward(choice.id, 0.0, second)
-    with pytest.raises(ValueError, match="was rewarded with 1 before, and now with 0"):
+    with pytest.raises(ValueError, match="was rewarded with 1 before, got another reward, 0"):
         bandit.reward(choice.id, 0.0)
     with pytest.raises(ValueError, match=r"chose .*, not 'd'"):
         bandit.reward(choice.id, 0.0, "d")
@@ -260,7 +260,7 @@ class _Ledger(RuleBasedStateMachine):
         arm = one["arms"][min(position, len(one["arms"]) - 1)]
         earlier = one["rewards"].get(arm)
         if earlier is not None and earlier != value:
-            with pytest.raises(ValueError, match="before, and now"):
+            with pytest.raises(ValueError, match="before, got another reward"):
                 self.bandit.reward(one["id"], value, arm)
             return
         found = self.bandit.reward(one["id"], value, arm)

@@ -48,7 +48,9 @@ def test_the_way_back_is_from_one_version_only(tmp_path: Path) -> None:
     VersionedFile(path).write(b"made")
     VersionedFile(path).write(b"learned")
     path.write_bytes(b"something else")
-    with pytest.raises(NothingToUndoError, match=r"has changed since the run whose predecessor is kept in .*previous-"):
+    with pytest.raises(
+        NothingToUndoError, match=r"was changed after its last run, so that run can't be undone; .*previous-"
+    ):
         undo(path)
     assert path.read_bytes() == b"something else"
 

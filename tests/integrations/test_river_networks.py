@@ -158,7 +158,7 @@ def test_a_model_that_has_learned_nothing_is_saved(tmp_path: Path) -> None:
 def test_classes_that_a_file_cannot_hold_are_named(tmp_path: Path) -> None:
     model = SoftmaxClassifier()
     model.learn_one({"a": 1.0}, ("x", "y"))
-    with pytest.raises(TypeError, match=r"classes must be numbers or texts, got \[\('x', 'y'\)\]"):
+    with pytest.raises(TypeError, match=r"classes must be numbers or strings, got \[\('x', 'y'\)\]"):
         onepass.save(model, tmp_path / "model")
 
 
@@ -310,7 +310,7 @@ def test_a_network_standardises_targets() -> None:
         model.learn_one(x, y)
     assert np.mean(errors[100:]) < 0.5 * 700.0 * np.std(SCORE)
     assert 70.0 < model.predict_one(x, with_dist=True).sigma < 700.0
-    with pytest.raises(ValueError, match="standardize=True is for observation='gaussian', got 'poisson'"):
+    with pytest.raises(ValueError, match="standardize=True needs observation='gaussian', got 'poisson'"):
         MLPRegressor(observation="poisson", standardize=True)
 
 

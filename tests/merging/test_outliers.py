@@ -106,7 +106,7 @@ def test_a_shard_with_an_alarm_is_refused() -> None:
     X, y = linear_rows(400)
     prior = BayesianPerceptron(4, "linear", noise=0.25, cov=[1e4, 4.0, 4.0, 4.0, 4.0], outliers=0.05)
     calm = copy.deepcopy(prior).learn(X, y)
-    with pytest.raises(ValueError, match=r"model 1 had an alarm: .* or use outliers=0"):
+    with pytest.raises(ValueError, match=r"model 1 distrusted so many rows .* or use outliers=0"):
         merge(prior, [calm, jumped(prior, X, y)])
     # One that is still to be answered, with the next row.
     waiting = copy.deepcopy(prior).learn(X, y)

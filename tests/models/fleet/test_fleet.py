@@ -144,7 +144,7 @@ def test_a_damaged_fleet_is_refused(tmp_path: Path) -> None:
             PerceptronFleet.from_state(parameters, {**arrays, **changed})
 
     refused({"records": arrays["records"][:, :-1]}, "records has shape")
-    refused({"keys": np.zeros_like(arrays["keys"])}, "keys must differ")
+    refused({"keys": np.zeros_like(arrays["keys"])}, "keys must all be different")
     for column, value, words in (
         (3, -1.0, "must not be negative"),
         (4, 1.0, "prior that is not there"),

@@ -89,7 +89,7 @@ def test_sqlite_columns_of_several_types_are_texts(tmp_path: Path) -> None:
 
 def test_what_is_no_database_has_no_tables(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a\n1\n")
-    with pytest.raises(StreamError, match="is CSV and no database, so there is no table to choose"):
+    with pytest.raises(StreamError, match="is CSV and not a database, so it has no tables"):
         rows_of(tmp_path / "a.csv", table="a")
 
 

@@ -169,7 +169,7 @@ def test_what_can_not_be_sent_is_refused_by_the_name_of_its_column(real: Client)
     for send in (price.predict, lambda x: price.predict_rows([x]), lambda x: price.learn_rows([(x, 1.0)])):
         with pytest.raises(ValueError, match="km is infinite"):
             send({"km": float("inf"), "car": "a"})
-        with pytest.raises(TypeError, match="km must be a number, text"):
+        with pytest.raises(TypeError, match="km must be a number, string"):
             send({"km": {1}, "car": "a"})
     with pytest.raises(ValueError, match="km has infinite numbers"):
         price.predict_rows(pd.DataFrame({"km": [np.inf], "car": ["a"]}))

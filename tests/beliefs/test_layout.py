@@ -121,7 +121,7 @@ def test_numbers_that_a_convolution_cannot_have(field: str, value: Any) -> None:
         (((6, 6), Conv2D(2, 3), 1), ("kronecker", "kronecker"), r"covariance\[0\] must be 'full' for Conv2D"),
         ((3, 4, 1), ("kronecker",), "one form for each of the 2 layers"),
         ((3, 4, 1), ("kronecker", "neuron"), r"covariance\[1\] must be one of 'kronecker', 'full', got 'neuron'"),
-        (((10**5, 10**5), Conv2D(1, 1, pool=10**5), 1), "auto", "sees 1e.10 inputs .* use a larger stride"),
+        (((10**5, 10**5), Conv2D(1, 1, pool=10**5), 1), "auto", "has 1e.10 inputs .* use a larger stride"),
         (((10**5, 10**5), Conv2D(1, 1, stride=10**5), 1), "auto", "smaller images"),
     ],
 )

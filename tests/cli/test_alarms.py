@@ -271,8 +271,8 @@ def test_a_model_that_trusts_everything_has_no_alarms(run: Any, data: Path, tmp_
         (("--outliers", "many"), "'many' is not a valid float"),
         (("--outliers", "5%"), "'5%' is a percentage; as a share of 1 write 0.05."),
         (("--outliers", "x%"), "'x%' is not a valid float"),
-        (("--outliers", "0.1", "--alarms", "-"), "'-' names no file"),
-        (("--rejects", "-"), "'-' names no file"),
+        (("--outliers", "0.1", "--alarms", "-"), "'-' is not a file name"),
+        (("--rejects", "-"), "'-' is not a file name"),
         (
             ("--drift", "auto", "--forgetting", "0.9"),
             "--drift auto finds out by itself how fast old rows lose their weight",

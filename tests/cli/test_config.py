@@ -81,7 +81,7 @@ def test_a_wrong_file_is_refused_with_the_place_and_the_way_out(run: Run, config
         'covariance = "ful"': "covariance: 'ful' is not one of",
         'columns = ["a,b", "c"]': "that must not contain commas",
         "[fitt]": "[fitt] is not a command (did you mean [fit]?)",
-        "target = ": "is no sound TOML",
+        "target = ": "is not valid TOML",
         'config = "other.toml"': "'config' is no option of fit",
     }
     for line, words in cases.items():

@@ -272,7 +272,7 @@ def test_the_settings_of_a_new_bandit(run: Run, tmp_path: Path) -> None:
         (["decide", "{file}", "--context", "1,two"], 2, "'1,two' is not a list of numbers"),
         (["decide", "{file}", "--context", "1,2", "--arms", "pink"], 1, "there is no arm 'pink'"),
         (["decide", "{file}", "--context", "1,2", "-n", "4"], 1, "n must be at most 3, the number of arms, got 4"),
-        (["decide", "{file}", "--context", "1,2", "--id", ""], 2, "--id needs a text"),
+        (["decide", "{file}", "--context", "1,2", "--id", ""], 2, "--id must not be empty"),
         (["decide", "{file}", "--id", "a"], 2, "--id must not be empty and needs --context"),
         (["decide", "{none}", "--context", "1,2"], 1, "none.bandit does not exist; 'onepass bandit create "),
         (["decide", "{text}", "--context", "1,2"], 1, "the file is not an event store"),

@@ -142,7 +142,7 @@ def test_what_somebody_else_wrote_meanwhile_is_not_written_over(
         done = run("learn", model, file, "-q")
     assert done.code == 1
     assert "was changed by something else during this run" in done.err
-    assert f"what this run learned is in {model}.learned." in done.err
+    assert f"the model that this run learned is in {model}.learned." in done.err
     assert (n_rows(model), onepass.load(model).n_rejected) == (1000, 77)
     assert n_rows(tmp_path / "m.learned") == 1100
     assert names(tmp_path) == {"m", "m.learned", "a.csv"}
@@ -324,7 +324,7 @@ def test_a_run_is_resumed_only_from_the_model_that_it_started_from(
     onepass.save(other, model)
     done = run(*interrupted, "--resume")
     assert done.code == 1
-    assert "the model is not the one that the interrupted run started from" in done.err
+    assert "was changed since the interrupted run started" in done.err
     model.write_bytes(start)
     assert run(*interrupted, "--resume").code == 0
     assert n_rows(model) == 2500

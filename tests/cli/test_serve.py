@@ -121,7 +121,7 @@ def test_without_tokens_it_listens_to_this_machine_alone(run: Run, tmp_path: Pat
 def test_listening_to_others_is_warned_about(run: Run, tmp_path: Path) -> None:
     with locked(tmp_path / "service"):
         done = run("serve", "--data", tmp_path, "--host", "0.0.0.0", "--port", 0)
-    assert "no encryption here" in done.err
+    assert "requests are not encrypted" in done.err
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_a_folder_is_checked(
     monkeypatch.setitem(sys.modules, checking.__name__, checking)
     done = run("serve", "--check", tmp_path)
     assert done.code == code
-    assert done.out.splitlines() == (problems or [f"{tmp_path} is sound."])
+    assert done.out.splitlines() == (problems or [f"{tmp_path} has no damage."])
 
 
 def test_events_are_exported(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

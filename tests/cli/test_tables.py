@@ -217,7 +217,7 @@ def test_a_model_without_a_name_is_named_after_the_first_file(
     done = run("fit", "rides.csv.gz", "--target", "price", "--json")
     assert done.events[-1]["model"] == "rides.onepass"
     assert onepass.load("rides.onepass").n_rows == 500
-    assert "say --model" in sentence(run("fit", "-", "--target", "price"), 2)
+    assert "give --model" in sentence(run("fit", "-", "--target", "price"), 2)
 
 
 def test_a_file_that_was_not_named_is_replaced_only_by_the_same_command(
@@ -589,16 +589,16 @@ def test_labels_that_were_not_declared_are_rejected(run: Run, data: Path, tmp_pa
         (["learn", "{data}/price.onepass", "{header}"], 1, "has no column 'km'"),
         (["learn", "{data}/clicks.csv", "{data}/trips.csv"], 1, "clicks.csv"),
         (["learn", "{data}/none.onepass", "{data}/trips.csv"], 1, "does not exist"),
-        (["learn", "{data}/price.onepass", "-", "--resume"], 2, "can't be read again"),
+        (["learn", "{data}/price.onepass", "-", "--resume"], 2, "can be read only once"),
         (["predict", "{data}/price.onepass", "{data}/clicks.csv"], 1, "has no column 'km'"),
-        (["predict", "{data}/price.onepass", "{data}/trips.csv", "--out", "{out}"], 2, "say --format"),
+        (["predict", "{data}/price.onepass", "{data}/trips.csv", "--out", "{out}"], 2, "give --format"),
         (["predict", "{data}/price.onepass", "{data}/trips.csv", "--out", "{out}/x/a.csv"], 1, "cannot write to --out"),
         (["predict", "{data}/price.onepass", "{data}/trips.csv", "--keep", "kn"], 1, "has no column 'kn'"),
-        (["predict", "{data}/price.onepass", "{named}", "--keep", "std"], 2, "the name of a column of the predictions"),
+        (["predict", "{data}/price.onepass", "{named}", "--keep", "std"], 2, "the same name as an output column"),
         (
             ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--rounds", "3"],
             2,
-            "for --executor dask",
+            "need --executor dask",
         ),
         (
             ["fit", "-", "--target", "price", "--model", "{out}", "--engine", "dask"],
@@ -623,7 +623,7 @@ def test_labels_that_were_not_declared_are_rejected(run: Run, data: Path, tmp_pa
         (
             ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--delimiter", "ab"],
             2,
-            "not one character",
+            "not a single character",
         ),
         (
             ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", *WIDE],
@@ -900,7 +900,7 @@ def test_only_the_same_run_is_gone_on_with(
             main([str(option) for option in options])
     assert "--seed is not what the interrupted run was given" in sentence(run(*options, "--resume", "--seed", "1"))
     shutil.copy(data / "clicks.onepass", tmp_path / "m")
-    assert "another command's" in sentence(run("learn", tmp_path / "m", file, "--resume", "-q"))
+    assert "of another command" in sentence(run("learn", tmp_path / "m", file, "--resume", "-q"))
     (tmp_path / "m").unlink()
     assert "the input is not that" in sentence(run(*options, "--resume", "--delimiter", ","))
     assert "progress:      of a run that has not ended" in run("show", tmp_path / "m.partial").out

@@ -362,7 +362,7 @@ def test_every_model_learns_which_arm_is_best(observation: str, options: dict[st
         (lambda: _bandit(hidden=3, drift="auto", forgetting=0.9), "needs forgetting=1"),
         (
             lambda: _bandit("poisson", hidden=3),
-            "observation='poisson' can't be learned by a network with an output per",
+            "observation='poisson' can't be learned by a network with one output per",
         ),
         (lambda: _bandit(arms=[], hidden=3), "a network has one output per arm and needs at least one"),
         (lambda: ContextualBandit(ARMS, (4, 4)), "shape of images, which needs a network and arms without features"),

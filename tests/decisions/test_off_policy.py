@@ -318,5 +318,5 @@ def test_logs_that_can_not_be_used_are_told() -> None:
     named = DecisionLog()
     for one in bandit.log:
         named.append(one._replace(arm="uniform", propensity=0.5))
-    with pytest.raises(ValueError, match="name of an arm and of a policy"):
+    with pytest.raises(ValueError, match="both an arm of the log and the name of a policy"):
         evaluate(named, "uniform")

@@ -435,7 +435,7 @@ def test_targets_that_the_prior_cannot_reach_are_named() -> None:
 
 
 def test_a_weight_that_stands_for_too_many_rows_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"adds up to 1e\+09 rows"):
+    with pytest.raises(ValueError, match=r"sums to 1e\+09"):
         BayesianPerceptronClassifier().fit(X, LABELS, sample_weight=np.r_[1e9, np.ones(299)])
 
 

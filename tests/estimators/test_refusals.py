@@ -79,7 +79,7 @@ def test_missing_numbers_and_texts_have_a_remedy(model: Any) -> None:
     refused(model, table, X[:50, 0], "Input X contains NaN: pass missing='mean'")
     for categories in ([], ["kind"]):
         texts = table[["b", *categories]].assign(colour="red")
-        refused(model, texts, X[:50, 0], r"column 'colour' of X has texts.*X\['colour'\]\.astype\('category'\)")
+        refused(model, texts, X[:50, 0], r"column 'colour' of X has strings.*X\['colour'\]\.astype\('category'\)")
     fitted = clone(model).fit(X[:50], X[:50, 0])
     with pytest.raises(ValueError, match="pass missing='mean'"):
         fitted.predict(holes)

@@ -94,7 +94,7 @@ def test_raw_rows_are_predicted_as_the_model_of_the_table_does(
 
 def test_texts_and_models_per_key_are_refused_with_the_way_out(tmp_path: Path) -> None:
     by_key = fitted(tmp_path, "price", "--by", "car")
-    with pytest.raises(NotExportableError, match="fit one for all keys"):
+    with pytest.raises(NotExportableError, match="fit one model for all keys"):
         program_of(by_key)
     text = fitted(tmp_path, "price", "--model-kind", "perceptron", "--as", "town=text")
     with pytest.raises(NotExportableError, match=r"column 'town' is text.*fit without it"):

@@ -250,7 +250,7 @@ def test_wrong_arguments_are_refused_at_once() -> None:
 
 def test_labels_that_are_wrong_are_told() -> None:
     model = MLPClassifier((4,), outliers=0.1)
-    with pytest.raises(ValueError, match="learn a row first"):
+    with pytest.raises(ValueError, match="learn one first"):
         model.outlier_probability_one({"x": 3.0}, "left")
     for x in np.linspace(-3.0, 3.0, 200):
         model.learn_one({"x": float(x)}, "left" if x < 0.0 else "right")

@@ -224,7 +224,11 @@ def test_mean_is_a_copy() -> None:
         ({"observation": "bernoulli", "noise": 0.1}, ValueError, "noise can be given only with observation='gaussian'"),
         ({"observation": "bernoulli", "activation": "relu"}, ValueError, "between 0 and 1.*got 'relu'"),
         ({"observation": "poisson", "activation": "tanh"}, ValueError, "never negative"),
-        ({"update": "adf", "observation": "gaussian"}, ValueError, "no closed form.*Ways out.*kalman.*bernoulli"),
+        (
+            {"update": "adf", "observation": "gaussian"},
+            ValueError,
+            "no closed form.*Use update='kalman'.*kalman.*bernoulli",
+        ),
         ({"update": "adf", "moments": "paper"}, ValueError, "no closed form.*moments='exact'"),
         ({"noise": "some"}, ValueError, "noise.*or 'learn', got 'some'"),
         ({"noise": 0.1, "noise_window": 5}, ValueError, "noise_window needs noise='learn'"),

@@ -217,7 +217,7 @@ def warn_of_targets(targets: FloatArray, rows: Any, prior_scale: float, intercep
         expected = float(np.hypot(intercept_scale, prior_scale * np.linalg.norm(_sizes(rows))))
     if size > _LARGEST_SURPRISE * expected:
         warnings.warn(
-            f"targets have a size of about {size:.2g}, but prior and inputs let the model expect {expected:.2g}, so "
+            f"targets are of size {size:.2g}, but prior and inputs let the model expect {expected:.2g}, so "
             "the prior will bias it; pass standardize=True, scale the targets, or raise prior_scale and "
             "intercept_scale",
             stacklevel=5,

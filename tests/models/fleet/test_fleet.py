@@ -172,7 +172,7 @@ def test_fleets_that_share_no_key_join() -> None:
     joined = PerceptronFleet(D).join([one, other, PerceptronFleet(D)])
     for key in np.unique(keys):
         same(joined.perceptron(key), whole.perceptron(key))
-    with pytest.raises(ValueError, match="is in two fleets"):
+    with pytest.raises(ValueError, match="is in two of the fleets"):
         joined.join([one])
     with pytest.raises(ValueError, match="same settings and prior"):
         joined.join([PerceptronFleet(D, cov=2.0)])

@@ -231,13 +231,13 @@ def test_who_may_only_read_is_not_offered_to_change_anything(page: Page) -> None
     page.open("models/price/try")
     page.sees("sign in with a token of the scope learn")
     page.click("Manage")
-    page.sees("Download", "sign in with a token of the scope admin")
+    page.sees("Download", "sign in with a token that has the scope admin")
     assert not page.driver.find_elements(By.XPATH, "//button[contains(., 'Delete') or contains(., 'Go back')]")
 
 
 def test_a_model_that_is_not_there_is_named(page: Page) -> None:
     page.open("models/none")
-    page.sees("Not here", "there is no model 'none'")
+    page.sees("Not found", "there is no model 'none'")
     assert all("404" in error for error in console_errors(page.driver))
 
 

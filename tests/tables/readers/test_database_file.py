@@ -59,7 +59,7 @@ def test_the_only_table_is_read_and_told(database: Any) -> None:
 
 def test_of_several_tables_one_must_be_named(database: Any) -> None:
     file = database("trips", '"other ""ones"""')
-    with pytest.raises(StreamError, match=r"has several tables, .*say which one is meant") as caught:
+    with pytest.raises(StreamError, match=r"has several tables, .*say which one to read") as caught:
         open_source(str(file))
     assert caught.value.setting == "table"
     assert rows_of(file, table='other "ones"') == ROWS

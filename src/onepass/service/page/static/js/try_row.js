@@ -41,7 +41,7 @@ export class TryRow {
   }
 
   #teaching(user) {
-    if (user.scope === "read") return h("p", { class: "muted" }, "To teach the model what the truth was, sign in with a token of the scope learn.");
+    if (user.scope === "read") return h("p", { class: "muted" }, "To let the model learn the true value, sign in with a token that has the scope learn.");
     return h("form", { class: "truth", onsubmit: (event) => { event.preventDefault(); this.#learn(); } },
       this.truth.element, h("button", {}, "Learn it"), this.learned);
   }
@@ -90,7 +90,7 @@ export class TryRow {
 
   async #learn() {
     const y = this.truth.value();
-    this.truth.complain(y === undefined ? "Tell what it was." : "");
+    this.truth.complain(y === undefined ? "Enter the true value." : "");
     if (y === undefined) {
       this.truth.input.focus();
       return;

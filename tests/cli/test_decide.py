@@ -162,7 +162,10 @@ def test_rewards_that_no_decision_waits_for(piped: Any, run: Run, file: Path) ->
     done = piped(lines, "reward", file)
     assert (done.code, done.out) == (1, "learned 1 reward, 2 that no decision waits for\n")
     assert "unknown: no decision waits for 'lost'\n" in done.err
-    assert "under 'lost', 'gone': it was never made here, or has expired; learned 1 reward." in done.err
+    assert (
+        "no decision with the id 'lost', 'gone' waits for a reward: it was never made here, or has expired; learned 1 reward."
+        in done.err
+    )
     assert shown(run, file)["unknown"] == 0
     assert piped(lines, "reward", file, "--unknown", "count").code == 0
     assert run("reward", file, "lost", 1, "--unknown", "count").code == 0
@@ -192,7 +195,9 @@ def test_arms_come_and_go(run: Run, file: Path) -> None:
     assert run("bandit", "add-arm", file, "violet", "--json").events[0]["arms"] == ["green", "blue", "violet"]
     assert set(decided(run, file)["means"]) == {"green", "blue", "violet"}
     for command in ("pause", "remove-arm", "resume"):
-        assert "there is no arm 'red'; there are 'green', 'blue', 'violet'" in run("bandit", command, file, "red").err
+        assert (
+            "there is no arm 'red'; the arms are 'green', 'blue', 'violet'" in run("bandit", command, file, "red").err
+        )
 
 
 def test_a_reward_for_an_arm_that_was_not_chosen_changes_nothing(run: Run, file: Path) -> None:
@@ -200,7 +205,8 @@ def test_a_reward_for_an_arm_that_was_not_chosen_changes_nothing(run: Run, file:
     other = next(arm for arm in ARMS if arm != chosen)
     for _ in range(2):
         done = run("reward", file, "0", 1, "--arm", other)
-        assert (done.code, done.err) == (1, f"onepass: the decision '0' chose {chosen!r}, not {other!r}.\n")
+        words = f"onepass: arm must be one that decision '0' chose, {chosen!r}, got {other!r}.\n"
+        assert (done.code, done.err) == (1, words)
         run("reward", file, "0", 1)  # which closes the decision
     assert shown(run, file)["rewards"] == 1
 
@@ -414,4 +420,4 @@ def test_snapshots_of_two_processes_get_along(file: Path, monkeypatch: pytest.Mo
 def test_a_field_that_nobody_knows_is_told(piped: Any, file: Path) -> None:
     done = piped([{"context": [1, 1], "arm": "red"}], "decide", file)
     assert done.code == 3
-    assert "it has 'arm', but only 'context', 'id', 'n', 'arms' are known" in done.out
+    assert "unknown fields 'arm'; allowed are 'context', 'id', 'n', 'arms'" in done.out

@@ -127,7 +127,7 @@ def test_listening_to_others_is_warned_about(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "--data is needed"),
+        ((), "--data DIR is needed"),
         (("--model", "price"), "not a name and a file"),
         (("--model", "price=missing.onepass"), "there is no file 'missing.onepass'"),
         (("--data", "state", "--follow"), "--follow needs --events"),

@@ -630,7 +630,7 @@ def test_labels_that_were_not_declared_are_rejected(run: Run, data: Path, tmp_pa
             1,
             "a full covariance of 20,0",
         ),
-        (["show", "{other}"], 1, "holds a BayesianPerceptron, not a model of a table"),
+        (["show", "{other}"], 1, "has a BayesianPerceptron; this command needs a model made by 'onepass fit'"),
     ],
 )
 def test_failures_are_one_clear_sentence(
@@ -912,7 +912,7 @@ def test_only_the_same_run_is_gone_on_with(
         assert "holds no progress of a run" in sentence(run(*options, "--resume"))
     (tmp_path / "m.partial").write_bytes(kept)
     write_csv(file, rows[1:])
-    assert "that run had a.csv with --passes 1" in sentence(run(*options, "--resume"))
+    assert "that run had a.csv and passes=1" in sentence(run(*options, "--resume"))
     (tmp_path / "m.partial").unlink()
     assert run(*options, "--resume").code == 0  # nothing to go on with: from the first row on
 
@@ -933,7 +933,7 @@ def test_an_interruption_keeps_what_was_learned_and_says_how_to_go_on(
     assert job.partial.exists()
     assert "Traceback" not in errors
     if stop is signal.SIGINT:
-        again = errors.strip().split("go on with: onepass ")[1].split()
+        again = errors.strip().split("continue with: onepass ")[1].split()
         assert process(*again).returncode == 3
         assert onepass.load(job.model).n_rows == 29_000 * 30
 

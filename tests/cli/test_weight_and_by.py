@@ -142,12 +142,12 @@ def test_models_per_key_go_on_learning_and_are_evaluated(run: Run, file: Path, t
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--hidden", "5"), "not with hidden layers"),
-        (("--task", "counts", "--target", "w"), "not with counts"),
-        (("--task", "classification", "--target", "w"), "not with 4 classes"),
-        (("--drift", "auto"), "not with drift"),
-        (("--covariance", "diagonal"), "not with covariance"),
-        (("--prior-scale", "auto"), "not with prior_scale"),
+        (("--hidden", "5"), "can't be used with hidden layers"),
+        (("--task", "counts", "--target", "w"), "can't be used with counts"),
+        (("--task", "classification", "--target", "w"), "can't be used with 4 classes"),
+        (("--drift", "auto"), "can't be used with drift"),
+        (("--covariance", "diagonal"), "can't be used with covariance"),
+        (("--prior-scale", "auto"), "can't be used with prior_scale"),
         (("--buckets", "300", "--as", "size=hashed"), "can have at most 200 features, got 30"),
         (("--by", "sales"), "'sales' is the target"),
     ],

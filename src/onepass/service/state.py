@@ -185,9 +185,7 @@ class ServiceState:
     async def create(self, name: str, content: bytes | Declared) -> tuple[HostedModel, bool]:
         """Make a model from a file or a description; whether it is new: the same again changes nothing."""
         if self.settings.follow:
-            raise ProblemError(
-                409, "a replica", "this service only predicts (--follow); send this to the service that learns"
-            )
+            raise ProblemError(409, "a replica", "this service only predicts; send this to the service that learns")
         async with self._making:
             request = digest(name, content if isinstance(content, Declared) else content.hex())
             if name in self._replaying or name in self._broken:

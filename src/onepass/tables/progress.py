@@ -202,8 +202,8 @@ def resume(
     if known != inputs.identity(sources):
         names = ", ".join(str(file["name"]) for file in known["files"])
         raise StreamError(
-            f"the input is not that of the interrupted run, or has changed since; that run had {names} with "
-            f"--passes {known['passes']}; to start over delete {partial}"
+            f"the input is not that of the interrupted run, or has changed since; that run had {names} and "
+            f"passes={known['passes']}; to start over delete {partial}"
         )
     if was_asked.keys() != asked.keys():
         raise StreamError(f"{partial} is the progress of another command; finish that run, or delete the file")

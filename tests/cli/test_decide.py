@@ -162,10 +162,8 @@ def test_rewards_that_no_decision_waits_for(piped: Any, run: Run, file: Path) ->
     done = piped(lines, "reward", file)
     assert (done.code, done.out) == (1, "learned 1 reward, 2 that no decision waits for\n")
     assert "unknown: no decision waits for 'lost'\n" in done.err
-    assert (
-        "no decision with the id 'lost', 'gone' waits for a reward: it was never made here, or has expired; learned 1 reward."
-        in done.err
-    )
+    words = "no decision with the id 'lost', 'gone' waits for a reward: it was never made here, or has expired; learned"
+    assert f"{words} 1 reward." in done.err
     assert shown(run, file)["unknown"] == 0
     assert piped(lines, "reward", file, "--unknown", "count").code == 0
     assert run("reward", file, "lost", 1, "--unknown", "count").code == 0

@@ -1,6 +1,6 @@
 """Bayesian perceptrons and networks that learn every observation in closed form and report their uncertainty.
 
-The public names, imported on first use so that ``import onepass`` itself is fast.
+Each public name is imported on first use, so ``import onepass`` itself is fast.
 """
 
 from importlib import import_module

@@ -110,7 +110,7 @@ def as_sparse_rows(value: Any, n_features: int) -> csr_array:
         rows = csr_array(value)
         rows.check_format(full_check=True)
     except ValueError as error:
-        raise ValueError(f"X is not a sound sparse matrix: {error}") from None
+        raise ValueError(f"X is not a valid sparse matrix: {error}") from None
     if rows.ndim != 2 or rows.shape[1] != n_features:
         raise ValueError(f"X must have shape (n, {n_features}), got a sparse matrix of shape {rows.shape}")
     if rows.shape[0] == 0:
@@ -141,7 +141,7 @@ def as_row_weights(value: Any, n_rows: int) -> FloatArray | None:
     if ((array <= 0.0) | (array > 1.0)).any():
         raise ValueError(
             f"sample_weight must be above 0 and at most 1, got {_first(array, (array <= 0.0) | (array > 1.0))}: leave "
-            "out rows of weight 0, and learn a row again that is to count more than once"
+            "out rows of weight 0, and learn a row several times if it should count more than once"
         )
     return array
 
@@ -154,7 +154,7 @@ def as_covariance(value: Any, size: int, name: str = "cov") -> FloatArray:
     scale = np.abs(array).max()
     asymmetry = np.abs(array - array.T).max()
     if asymmetry > 1e-10 * scale:
-        raise ValueError(f"{name} must be symmetric, but entries differ from their mirror by {asymmetry:.3g}")
+        raise ValueError(f"{name} must be symmetric, but differs from its transpose by up to {asymmetry:.3g}")
     array = (array + array.T) / 2
     smallest = np.linalg.eigvalsh(array)[0]
     if smallest < -1e-10 * scale:
@@ -210,7 +210,7 @@ def as_outliers(value: Any) -> float:
         raise TypeError(f"outliers must be {allowed}, got {_describe(value)}")
     number = float(value)
     if not 0.0 <= number < 0.5:
-        raise ValueError(f"outliers must be {allowed}, since most rows have to be trusted, got {number:g}")
+        raise ValueError(f"outliers must be {allowed}, because most rows must be right, got {number:g}")
     return number
 
 

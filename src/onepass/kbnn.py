@@ -1,4 +1,4 @@
-"""The Kalman Bayesian neural network, for comparison."""
+"""The Kalman Bayesian neural network (KBNN), another network learned in closed form, for comparison."""
 
 from onepass.models.kalman_network import KalmanNetwork
 

@@ -1,4 +1,4 @@
-"""Perceptrons and networks as River models, for features and classes that come and go.
+"""Perceptrons and networks as models of River, the library for learning from streams; features and classes may change.
 
 They need ``pip install 'onepass[river]'``.
 """

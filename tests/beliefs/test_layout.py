@@ -103,11 +103,15 @@ def test_numbers_that_a_convolution_cannot_have(field: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("sizes", "covariance", "words"),
     [
-        (((4, 4), Conv2D(2, 5), 1), "kronecker", "leaves nothing of an image of 4 x 4: use a smaller kernel"),
-        (((4, 9), Conv2D(2, 3, pool=3), 1), "kronecker", "leaves nothing of an image of 4 x 9"),
-        (((6, 6), Conv2D(2, 3), Conv2D(2, 3), Conv2D(2, 3), 1), "auto", "leaves nothing of an image of 2 x 2"),
-        (((6, 6), 5, Conv2D(2, 3), 1), "auto", "needs images, got 5 numbers: .* put convolutions before the dense"),
-        ((36, Conv2D(2, 3), 1), "kronecker", r"needs images, got 36 numbers: give their shape, such as \(28, 28\)"),
+        (((4, 4), Conv2D(2, 5), 1), "kronecker", "is too large for an image of 4 x 4: use a smaller kernel"),
+        (((4, 9), Conv2D(2, 3, pool=3), 1), "kronecker", "is too large for an image of 4 x 9"),
+        (((6, 6), Conv2D(2, 3), Conv2D(2, 3), Conv2D(2, 3), 1), "auto", "is too large for an image of 2 x 2"),
+        (((6, 6), 5, Conv2D(2, 3), 1), "auto", "needs images, got rows of 5 numbers: .* put convolutions before dense"),
+        (
+            (36, Conv2D(2, 3), 1),
+            "kronecker",
+            r"needs images, got rows of 36 numbers: pass the shape of the images, such as \(28, 28\)",
+        ),
         (
             ((6, 6), Conv2D(2, 3), 1),
             "full",
@@ -117,7 +121,7 @@ def test_numbers_that_a_convolution_cannot_have(field: str, value: Any) -> None:
         (((6, 6), Conv2D(2, 3), 1), ("kronecker", "kronecker"), r"covariance\[0\] must be 'full' for Conv2D"),
         ((3, 4, 1), ("kronecker",), "one form for each of the 2 layers"),
         ((3, 4, 1), ("kronecker", "neuron"), r"covariance\[1\] must be one of 'kronecker', 'full', got 'neuron'"),
-        (((10**5, 10**5), Conv2D(1, 1, pool=10**5), 1), "auto", "sees 1e.10 inputs .* use a larger stride"),
+        (((10**5, 10**5), Conv2D(1, 1, pool=10**5), 1), "auto", "has 1e.10 inputs .* use a larger stride"),
         (((10**5, 10**5), Conv2D(1, 1, stride=10**5), 1), "auto", "smaller images"),
     ],
 )

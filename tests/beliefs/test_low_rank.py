@@ -172,7 +172,7 @@ def test_too_many_weights_are_not_merged() -> None:
 def test_precisions_that_do_not_add_up_are_refused() -> None:
     part = learned(7).to_full()
     natural = part.natural(part.mean)
-    with pytest.raises(ValueError, match="adds up if their prior has learned no rows"):
+    with pytest.raises(ValueError, match="merged only if their common prior has learned no rows"):
         type(part).from_natural(natural.precision - 5.0 * np.eye(12), natural.precision_mean, part.mean)
 
 

@@ -271,13 +271,19 @@ def test_a_model_that_trusts_everything_has_no_alarms(run: Any, data: Path, tmp_
         (("--outliers", "many"), "'many' is not a valid float"),
         (("--outliers", "5%"), "'5%' is a percentage; as a share of 1 write 0.05."),
         (("--outliers", "x%"), "'x%' is not a valid float"),
-        (("--outliers", "0.1", "--alarms", "-"), "'-' names no file"),
-        (("--rejects", "-"), "'-' names no file"),
-        (("--drift", "auto", "--forgetting", "0.9"), "--drift auto finds out how fast the past fades and needs --forg"),
-        (("--drift", "auto", "--passes", "3"), "--passes is for a drift of one rate"),
+        (("--outliers", "0.1", "--alarms", "-"), "'-' is not a file name"),
+        (("--rejects", "-"), "'-' is not a file name"),
+        (
+            ("--drift", "auto", "--forgetting", "0.9"),
+            "--drift auto finds out by itself how fast old rows lose their weight",
+        ),
+        (("--drift", "auto", "--passes", "3"), "and needs --passes 1, got 3"),
         (("--outliers", "0.1", "--alarms", "{data}/calm.csv"), "is also an input"),
         (("--outliers", "0.1", "--alarms", "/nowhere/alarms.csv"), "cannot write to --alarms /nowhere/alarms.csv"),
-        (("--outliers", "0.1", "--alarms", "{out}", "--executor", "dask"), "--alarms is for one process"),
+        (
+            ("--outliers", "0.1", "--alarms", "{out}", "--executor", "dask"),
+            "--alarms can't be used with --executor dask",
+        ),
     ],
 )
 def test_what_can_not_be_is_refused(run: Any, data: Path, tmp_path: Path, options: tuple[str, ...], words: str) -> None:

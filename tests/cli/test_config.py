@@ -73,16 +73,16 @@ def test_several_commands_share_a_file_with_a_table_each(run: Run, config: Any) 
 
 def test_a_wrong_file_is_refused_with_the_place_and_the_way_out(run: Run, config: Any) -> None:
     cases = {
-        'taget = "price"': "'taget' is no option of fit (did you mean 'target'?)",
+        'taget = "price"': "'taget' is not an option of fit (did you mean 'target'?)",
         "hidden = [0]": "hidden: '0' is not a list of whole numbers",
         "resume = 1": "resume must be true or false, got 1",
         "target = true": "target must be a text, a number or a list of them, got true",
         "target = [[1]]": "target must be a text, a number or a list of them, got [1]",
         'covariance = "ful"': "covariance: 'ful' is not one of",
-        'columns = ["a,b", "c"]': "none of which can have a comma",
-        "[fitt]": "[fitt] is no command (did you mean [fit]?)",
-        "target = ": "is no sound TOML",
-        'config = "other.toml"': "'config' is no option of fit",
+        'columns = ["a,b", "c"]': "that must not contain commas",
+        "[fitt]": "[fitt] is not a command (did you mean [fit]?)",
+        "target = ": "is not valid TOML",
+        'config = "other.toml"': "'config' is not an option of fit",
     }
     for line, words in cases.items():
         done = run("fit", "trips.csv", "--config", config(line))

@@ -162,7 +162,8 @@ def test_rewards_that_no_decision_waits_for(piped: Any, run: Run, file: Path) ->
     done = piped(lines, "reward", file)
     assert (done.code, done.out) == (1, "learned 1 reward, 2 that no decision waits for\n")
     assert "unknown: no decision waits for 'lost'\n" in done.err
-    assert "under 'lost', 'gone': it was never made here, or has expired; learned 1 reward." in done.err
+    words = "no decision with the id 'lost', 'gone' waits for a reward: it was never made here, or has expired; learned"
+    assert f"{words} 1 reward." in done.err
     assert shown(run, file)["unknown"] == 0
     assert piped(lines, "reward", file, "--unknown", "count").code == 0
     assert run("reward", file, "lost", 1, "--unknown", "count").code == 0
@@ -192,7 +193,9 @@ def test_arms_come_and_go(run: Run, file: Path) -> None:
     assert run("bandit", "add-arm", file, "violet", "--json").events[0]["arms"] == ["green", "blue", "violet"]
     assert set(decided(run, file)["means"]) == {"green", "blue", "violet"}
     for command in ("pause", "remove-arm", "resume"):
-        assert "there is no arm 'red'; there are 'green', 'blue', 'violet'" in run("bandit", command, file, "red").err
+        assert (
+            "there is no arm 'red'; the arms are 'green', 'blue', 'violet'" in run("bandit", command, file, "red").err
+        )
 
 
 def test_a_reward_for_an_arm_that_was_not_chosen_changes_nothing(run: Run, file: Path) -> None:
@@ -200,7 +203,8 @@ def test_a_reward_for_an_arm_that_was_not_chosen_changes_nothing(run: Run, file:
     other = next(arm for arm in ARMS if arm != chosen)
     for _ in range(2):
         done = run("reward", file, "0", 1, "--arm", other)
-        assert (done.code, done.err) == (1, f"onepass: the decision '0' chose {chosen!r}, not {other!r}.\n")
+        words = f"onepass: arm must be one that decision '0' chose, {chosen!r}, got {other!r}.\n"
+        assert (done.code, done.err) == (1, words)
         run("reward", file, "0", 1)  # which closes the decision
     assert shown(run, file)["rewards"] == 1
 
@@ -271,9 +275,9 @@ def test_the_settings_of_a_new_bandit(run: Run, tmp_path: Path) -> None:
         (["decide", "{file}", "--context", "1,inf"], 1, "the context must have finite numbers, got 1.0, inf."),
         (["decide", "{file}", "--context", "1,two"], 2, "'1,two' is not a list of numbers"),
         (["decide", "{file}", "--context", "1,2", "--arms", "pink"], 1, "there is no arm 'pink'"),
-        (["decide", "{file}", "--context", "1,2", "-n", "4"], 1, "n=4 arms can't be chosen from 3"),
-        (["decide", "{file}", "--context", "1,2", "--id", ""], 2, "--id needs a text"),
-        (["decide", "{file}", "--id", "a"], 2, "--id needs a text, and --context"),
+        (["decide", "{file}", "--context", "1,2", "-n", "4"], 1, "n must be at most 3, the number of arms, got 4"),
+        (["decide", "{file}", "--context", "1,2", "--id", ""], 2, "--id must not be empty"),
+        (["decide", "{file}", "--id", "a"], 2, "--id must not be empty and needs --context"),
         (["decide", "{none}", "--context", "1,2"], 1, "none.bandit does not exist; 'onepass bandit create "),
         (["decide", "{text}", "--context", "1,2"], 1, "the file is not an event store"),
         (["decide", "{other}", "--context", "1,2"], 1, "the file is a database of another program"),
@@ -283,12 +287,12 @@ def test_the_settings_of_a_new_bandit(run: Run, tmp_path: Path) -> None:
         (["reward", "{file}", "0", "much"], 2, "'much' is not a number"),
         (["reward", "{file}", "--arm", "red"], 2, "--arm needs ID and VALUE"),
         (["reward", "{none}", "0", "1"], 1, "does not exist; 'onepass bandit create "),
-        (["bandit", "create", "{file}", "--arms", "a", "--features", "1"], 1, "holds a bandit 'bandit' already"),
-        (["bandit", "create", "{none}", "--features", "1"], 2, "give the names of the arms"),
+        (["bandit", "create", "{file}", "--arms", "a", "--features", "1"], 1, "already has a bandit 'bandit'"),
+        (["bandit", "create", "{none}", "--features", "1"], 2, "Give the names of the arms"),
         (["bandit", "create", "{none}", "--arms", "a"], 2, "--features is needed"),
         (["bandit", "create", "{none}", "--arms", "a,a", "--features", "1"], 1, "there is an arm 'a' already"),
-        (["bandit", "create", "{none}", "--from", "{text}", "--features", "1"], 2, "as it is, without --features"),
-        (["bandit", "create", "{none}", "--from", "{text}"], 1, "no model file of onepass"),
+        (["bandit", "create", "{none}", "--from", "{text}", "--features", "1"], 2, "so --features can't be given"),
+        (["bandit", "create", "{none}", "--from", "{text}"], 1, "not a model file of onepass"),
         (["bandit", "create", "{text}", "--arms", "a", "--features", "1"], 1, "the file is not an event store"),
         (["bandit", "expire", "{file}", "--after", "1"], 2, "'1' is not a time such as 30s"),
         (["bandit", "expire", "{file}", "--after", "1d", "--default", "2"], 1, "a reward must be 0 or 1"),
@@ -414,4 +418,4 @@ def test_snapshots_of_two_processes_get_along(file: Path, monkeypatch: pytest.Mo
 def test_a_field_that_nobody_knows_is_told(piped: Any, file: Path) -> None:
     done = piped([{"context": [1, 1], "arm": "red"}], "decide", file)
     assert done.code == 3
-    assert "it has 'arm', but only 'context', 'id', 'n', 'arms' are known" in done.out
+    assert "unknown fields 'arm'; allowed are 'context', 'id', 'n', 'arms'" in done.out

@@ -42,7 +42,7 @@ def test_names_that_are_taken_are_refused(run: Run, model: Path, tmp_path: Path)
     assert run("predict", model, new, "--keep", "add_km", "-q").code == 0
     done = run("predict", model, new, "--keep", "add_km", "--explain", "-q")
     assert done.code == 2
-    assert "--keep add_km has the name of a column of the predictions" in done.err
+    assert "--keep add_km has the same name as an output column" in done.err
 
 
 def test_a_terminal_shows_a_few_lines_per_row(model: Path, tmp_path: Path) -> None:

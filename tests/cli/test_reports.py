@@ -179,7 +179,7 @@ def test_rows_that_are_held_out_are_scored_by_a_model_of_all_others(run: Run, tm
     ("options", "words"),
     [
         (["--target", "price", "--compare"], "can't be given with --compare"),
-        (["--target", "price", "--by", "town"], "is not for a model per key"),
+        (["--target", "price", "--by", "town"], "can't be given with a model per key"),
     ],
 )
 def test_what_can_not_be_held_out_is_said(run: Run, tmp_path: Path, options: list[str], words: str) -> None:

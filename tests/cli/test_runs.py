@@ -142,7 +142,7 @@ def test_what_somebody_else_wrote_meanwhile_is_not_written_over(
         done = run("learn", model, file, "-q")
     assert done.code == 1
     assert "was changed by something else during this run" in done.err
-    assert f"what this run learned is in {model}.learned." in done.err
+    assert f"the model that this run learned is in {model}.learned." in done.err
     assert (n_rows(model), onepass.load(model).n_rejected) == (1000, 77)
     assert n_rows(tmp_path / "m.learned") == 1100
     assert names(tmp_path) == {"m", "m.learned", "a.csv"}
@@ -293,7 +293,7 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(
     done = run("learn", model, file, "-q")
     assert done.code == 1
     words = {
-        "cut": "was cut while it was read, from ",
+        "cut": "became shorter while it was read, from ",
         "changed": "was changed while",
         "gone": "can't be read any more",
     }
@@ -324,7 +324,7 @@ def test_a_run_is_resumed_only_from_the_model_that_it_started_from(
     onepass.save(other, model)
     done = run(*interrupted, "--resume")
     assert done.code == 1
-    assert "the model is not the one that the interrupted run started from" in done.err
+    assert "was changed since the interrupted run started" in done.err
     model.write_bytes(start)
     assert run(*interrupted, "--resume").code == 0
     assert n_rows(model) == 2500
@@ -436,8 +436,8 @@ def test_a_row_that_would_take_seconds_is_refused(run: Run, tmp_path: Path) -> N
     for more in (["--hidden", "50"], ["--covariance", "full"]):
         done = run("fit", file, "--target", "y", "--model", tmp_path / "m", *more, "-q")
         assert done.code == 1
-        assert "s to learn, with 900 outputs" in done.err
-        assert "take a cheaper covariance" in done.err
+        assert "s, with 900 outputs" in done.err
+        assert "use a cheaper covariance" in done.err
 
 
 # Back, and elsewhere.
@@ -457,17 +457,17 @@ def test_undo_takes_back_the_last_run_and_no_more(run: Run, model: Path, tmp_pat
     assert model.read_bytes() == versions[1]
     done = run("undo", model)
     assert done.code == 1
-    assert "has no predecessor: one step back is kept" in done.err
+    assert "can't be undone: only one earlier model is kept" in done.err
     assert run("learn", model, tmp_path / "2000.csv", "-q").code == 0  # its files are not known any more
     assert model.read_bytes() == versions[2]
     model.write_bytes(versions[0])
     done = run("undo", model)
     assert done.code == 1
-    assert "has changed since the run whose predecessor is kept in" in done.err
+    assert "was changed after its last run, so that run can't be undone" in done.err
     assert run("undo", tmp_path / "none").code == 1
     model.write_bytes(versions[2])
     (tmp_path / "m.partial").write_bytes(b"")
-    assert "is the progress of a run that continues this model" in run("undo", model).err
+    assert "is the progress of an interrupted run of this model" in run("undo", model).err
     (tmp_path / "m.partial").unlink()
     assert run("undo", model, "--json").events[-1] == {
         "event": "done",

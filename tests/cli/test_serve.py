@@ -102,8 +102,7 @@ def test_a_port_that_is_taken_is_told_in_a_sentence(run: Run, tmp_path: Path) ->
         done = run("serve", "--data", tmp_path, "--port", port)
     assert done.code == 1
     assert done.err == (
-        f"onepass: can't listen on http://127.0.0.1:{port}: another process listens there already; "
-        "choose another --port.\n"
+        f"onepass: can't listen on http://127.0.0.1:{port}: another process uses this port; choose another --port.\n"
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -111,29 +110,29 @@ def test_a_port_that_is_taken_is_told_in_a_sentence(run: Run, tmp_path: Path) ->
 def test_a_host_that_is_none_is_told_in_a_sentence(run: Run, tmp_path: Path) -> None:
     done = run("serve", "--data", tmp_path, "--host", "no.such.host.invalid")
     assert done.code == 1
-    assert "--host no.such.host.invalid is no address of this machine" in done.err
+    assert "--host no.such.host.invalid is not an address of this machine" in done.err
 
 
 def test_without_tokens_it_listens_to_this_machine_alone(run: Run, tmp_path: Path) -> None:
     done = run("serve", "--data", tmp_path, "--no-auth", "--host", "0.0.0.0")
-    assert (done.code, "--no-auth is for this machine alone" in done.err) == (2, True)
+    assert (done.code, "--no-auth can't be used with --host" in done.err) == (2, True)
 
 
 def test_listening_to_others_is_warned_about(run: Run, tmp_path: Path) -> None:
     with locked(tmp_path / "service"):
         done = run("serve", "--data", tmp_path, "--host", "0.0.0.0", "--port", 0)
-    assert "no encryption here" in done.err
+    assert "requests are not encrypted" in done.err
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "--data is needed"),
+        ((), "--data DIR is needed"),
         (("--model", "price"), "not a name and a file"),
         (("--model", "price=missing.onepass"), "there is no file 'missing.onepass'"),
         (("--data", "state", "--follow"), "--follow needs --events"),
         (("--data", "state", "--events", "mysql://host/a"), "--events must be an address such as postgresql://"),
-        (("--data", "state", "--events", "nowhere/events.sqlite"), "a file in a folder that is there"),
+        (("--data", "state", "--events", "nowhere/events.sqlite"), "a file in an existing folder"),
         (("--new-token", "shop"), "not a name and a scope"),
         (("--new-token", "shop:all"), "not a name and a scope"),
         (("--durability", "none"), "durability"),
@@ -182,7 +181,7 @@ def test_a_folder_is_checked(
     monkeypatch.setitem(sys.modules, checking.__name__, checking)
     done = run("serve", "--check", tmp_path)
     assert done.code == code
-    assert done.out.splitlines() == (problems or [f"{tmp_path} is sound."])
+    assert done.out.splitlines() == (problems or [f"{tmp_path} has no damage."])
 
 
 def test_events_are_exported(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

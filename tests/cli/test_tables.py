@@ -72,7 +72,7 @@ def table(file: Path) -> list[dict[str, str]]:
         ),
         (["y", "--covariance", "kronecker"], 2, "--covariance kronecker needs hidden layers"),
         (["y", "--covariance", "layer"], 2, "--covariance layer needs hidden layers, e.g. --hidden 50"),
-        (["y", "--covariance", "neuron"], 1, "a block per class and needs classes or hidden layers (--covariance full"),
+        (["y", "--covariance", "neuron"], 1, "needs classes or hidden layers (--covariance full"),
         (["y", "--activation", "foo"], 2, "--activation must be one of sigmoid, tanh"),
         (["Y"], 1, "reg.csv has no column 'Y'"),
         (["x"], 2, "reg.onepass exists, and is not a model of 'x'"),
@@ -217,7 +217,7 @@ def test_a_model_without_a_name_is_named_after_the_first_file(
     done = run("fit", "rides.csv.gz", "--target", "price", "--json")
     assert done.events[-1]["model"] == "rides.onepass"
     assert onepass.load("rides.onepass").n_rows == 500
-    assert "say --model" in sentence(run("fit", "-", "--target", "price"), 2)
+    assert "give --model" in sentence(run("fit", "-", "--target", "price"), 2)
 
 
 def test_a_file_that_was_not_named_is_replaced_only_by_the_same_command(
@@ -310,7 +310,7 @@ def test_a_stream_that_goes_on_is_learned_as_it_comes_and_kept(run: Run, data: P
         going.send_signal(signal.SIGTERM)
         assert going.wait(120) == 0
         assert going.stderr is not None
-        assert "interrupted; what had come by then is learned and saved" in going.stderr.read()
+        assert "interrupted; the rows that had come by then are learned and saved" in going.stderr.read()
     assert onepass.load(model).n_rows == 3008
     assert run("undo", model, "-q").code == 0  # one step for the whole stream, whatever its checkpoints
     assert model.read_bytes() == (data / "clicks.onepass").read_bytes()
@@ -589,18 +589,22 @@ def test_labels_that_were_not_declared_are_rejected(run: Run, data: Path, tmp_pa
         (["learn", "{data}/price.onepass", "{header}"], 1, "has no column 'km'"),
         (["learn", "{data}/clicks.csv", "{data}/trips.csv"], 1, "clicks.csv"),
         (["learn", "{data}/none.onepass", "{data}/trips.csv"], 1, "does not exist"),
-        (["learn", "{data}/price.onepass", "-", "--resume"], 2, "can't be read again"),
+        (["learn", "{data}/price.onepass", "-", "--resume"], 2, "can be read only once"),
         (["predict", "{data}/price.onepass", "{data}/clicks.csv"], 1, "has no column 'km'"),
-        (["predict", "{data}/price.onepass", "{data}/trips.csv", "--out", "{out}"], 2, "say --format"),
+        (["predict", "{data}/price.onepass", "{data}/trips.csv", "--out", "{out}"], 2, "give --format"),
         (["predict", "{data}/price.onepass", "{data}/trips.csv", "--out", "{out}/x/a.csv"], 1, "cannot write to --out"),
         (["predict", "{data}/price.onepass", "{data}/trips.csv", "--keep", "kn"], 1, "has no column 'kn'"),
-        (["predict", "{data}/price.onepass", "{named}", "--keep", "std"], 2, "the name of a column of the predictions"),
+        (["predict", "{data}/price.onepass", "{named}", "--keep", "std"], 2, "the same name as an output column"),
         (
             ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--rounds", "3"],
             2,
-            "for --executor dask",
+            "need --executor dask",
         ),
-        (["fit", "-", "--target", "price", "--model", "{out}", "--engine", "dask"], 2, "can't be shared out"),
+        (
+            ["fit", "-", "--target", "price", "--model", "{out}", "--engine", "dask"],
+            2,
+            "can't be divided among workers",
+        ),
         (
             ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--drift", "1.5"],
             2,
@@ -609,24 +613,24 @@ def test_labels_that_were_not_declared_are_rejected(run: Run, data: Path, tmp_pa
         (
             ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--drift", "auto", "--passes", "2"],
             2,
-            "--passes is for a drift of one rate",
+            "--drift auto compares rates",
         ),
         (
             ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--drift", "0.1", "--engine", "dask"],
             2,
-            "--drift is for one process",
+            "--drift can't be used with --executor dask",
         ),
         (
             ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--delimiter", "ab"],
             2,
-            "not one character",
+            "not a single character",
         ),
         (
             ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", *WIDE],
             1,
             "a full covariance of 20,0",
         ),
-        (["show", "{other}"], 1, "holds a BayesianPerceptron, not a model of a table"),
+        (["show", "{other}"], 1, "has a BayesianPerceptron; this command needs a model made by 'onepass fit'"),
     ],
 )
 def test_failures_are_one_clear_sentence(
@@ -867,7 +871,7 @@ def test_networks_and_learning_on_resume_bit_for_bit_too(
         with pytest.raises(MemoryError):
             main([str(argument) for argument in learning])
     assert first.model.read_bytes() == start
-    assert "go on with it by --resume, or delete it" in sentence(run(*learning))
+    assert "continue that run with --resume, or delete the file" in sentence(run(*learning))
     assert run(*learning, "--resume").code == 0
     assert first.model.read_bytes() == expected
     # Once more, as a scheduler does that did not hear of the end: nothing is learned twice.
@@ -896,7 +900,7 @@ def test_only_the_same_run_is_gone_on_with(
             main([str(option) for option in options])
     assert "--seed is not what the interrupted run was given" in sentence(run(*options, "--resume", "--seed", "1"))
     shutil.copy(data / "clicks.onepass", tmp_path / "m")
-    assert "another command's" in sentence(run("learn", tmp_path / "m", file, "--resume", "-q"))
+    assert "of another command" in sentence(run("learn", tmp_path / "m", file, "--resume", "-q"))
     (tmp_path / "m").unlink()
     assert "the input is not that" in sentence(run(*options, "--resume", "--delimiter", ","))
     assert "progress:      of a run that has not ended" in run("show", tmp_path / "m.partial").out
@@ -908,7 +912,7 @@ def test_only_the_same_run_is_gone_on_with(
         assert "holds no progress of a run" in sentence(run(*options, "--resume"))
     (tmp_path / "m.partial").write_bytes(kept)
     write_csv(file, rows[1:])
-    assert "or has changed since (a.csv; passes: 1)" in sentence(run(*options, "--resume"))
+    assert "that run had a.csv and passes=1" in sentence(run(*options, "--resume"))
     (tmp_path / "m.partial").unlink()
     assert run(*options, "--resume").code == 0  # nothing to go on with: from the first row on
 
@@ -929,7 +933,7 @@ def test_an_interruption_keeps_what_was_learned_and_says_how_to_go_on(
     assert job.partial.exists()
     assert "Traceback" not in errors
     if stop is signal.SIGINT:
-        again = errors.strip().split("go on with: onepass ")[1].split()
+        again = errors.strip().split("continue with: onepass ")[1].split()
         assert process(*again).returncode == 3
         assert onepass.load(job.model).n_rows == 29_000 * 30
 

@@ -41,7 +41,7 @@ def test_a_model_per_key_names_the_text_that_it_can_not_take(run: Run, tmp_path:
     given = ("--target", "score", "--ignore", "kind", "--by", "store", "--model", tmp_path / "m")
     done = run("fit", table, *given)
     assert done.code == 1
-    assert "--by: sms is a text, and a model per key has 200 features at most" in done.err
+    assert "--by: sms is a text, and a model per key can have at most 200 features" in done.err
     assert "--ignore sms" in done.err
     assert "covariance" not in done.err
     assert "--by: sms is a text" in run("fit", table, *given, "--text-buckets", "32").err

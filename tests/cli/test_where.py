@@ -208,11 +208,11 @@ def test_a_date_column_does_not_compare_with_another_text(run: Run, tmp_path: Pa
     done = run("fit", file, "--target", "b", "--where", "sold >= 'June'", "--model", tmp_path / "m")
     assert done.code == 1
     assert "--where: " in done.err
-    assert "'June' is no date" in done.err
+    assert "'June' is not a date" in done.err
     assert "'2024-01-31' or '31/01/2024'" in done.err
     assert "text(sold)" in done.err
     done = run("fit", file, "--target", "b", "--where", "sold > 3", "--model", tmp_path / "m")
-    assert "column 'sold' holds dates, no numbers; they compare with a date in quotes, such as '2024-01-31'" in done.err
+    assert "column 'sold' has dates, not numbers; compare it with a date in quotes, such as '2024-01-31'" in done.err
 
 
 def test_days_of_digits_alone_are_numbers_and_dates(tmp_path: Path) -> None:

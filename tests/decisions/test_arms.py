@@ -356,16 +356,16 @@ def test_every_model_learns_which_arm_is_best(observation: str, options: dict[st
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: _bandit(arms=_features(), population=True), "population=True is for arms that are learned separately"),
-        (lambda: _bandit(hidden=3, population=True), "population=True is for arms that are learned separately"),
+        (lambda: _bandit(arms=_features(), population=True), "population=True needs arms that are learned separately"),
+        (lambda: _bandit(hidden=3, population=True), "population=True needs arms that are learned separately"),
         (lambda: _bandit(drift="auto", forgetting=0.9), "needs forgetting=1"),
         (lambda: _bandit(hidden=3, drift="auto", forgetting=0.9), "needs forgetting=1"),
         (
             lambda: _bandit("poisson", hidden=3),
-            "observation='poisson' can't be learned by a network with an output per",
+            "observation='poisson' can't be learned by a network with one output per",
         ),
-        (lambda: _bandit(arms=[], hidden=3), "a network has an output per arm and needs one"),
-        (lambda: ContextualBandit(ARMS, (4, 4)), "shape of images, which needs a network of plain arms"),
+        (lambda: _bandit(arms=[], hidden=3), "a network has one output per arm and needs at least one"),
+        (lambda: ContextualBandit(ARMS, (4, 4)), "shape of images, which needs a network and arms without features"),
         (lambda: ContextualBandit(_features(), (4, 4), hidden=3), "shape of images, which needs a network"),
         (lambda: _bandit("binomial"), "observation must be one of"),
         (lambda: _bandit(drift=2.0), "drift"),

@@ -168,7 +168,7 @@ def test_what_could_not_be_learned_then_is_not_learned_again(
         lambda: bandit.choose([1.0, 2.0], id=choices[1].id),
         lambda: bandit.learn([1.0, 2.0], "z", 1.0),
     ):
-        with pytest.raises(ValueError, match=r"chose|finite|below|belongs|no arm"):
+        with pytest.raises(ValueError, match=r"chose|finite|below|was used|no arm"):
             wrong()
     assert store.last("one") == n  # what is refused is not written
     assert bandit.reward(choices[1].id, 0.5)
@@ -308,7 +308,7 @@ def test_several_use_one_bandit_by_turns(kind: str, tmp_path: Path, monkeypatch:
             other.predict(rng.normal(size=(20, 2)))
             assert other.reward(choice.id, float(i % 2))
             assert not both[i % 3 % 2].reward(choice.id, float(i % 2))
-            with pytest.raises(ValueError, match="before, and now with"):
+            with pytest.raises(ValueError, match="before, got another reward"):
                 both[i % 2].reward(choice.id, float(1 - i % 2))
         first.add_arm("d")
         assert second.choose([1.0, 2.0]).candidates == ("a", "b", "c", "d")

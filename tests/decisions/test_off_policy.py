@@ -282,15 +282,15 @@ def test_rows_are_taken_in_the_order_of_their_decisions() -> None:
     ("policy", "options", "message"),
     [
         ("purple", {}, r"'purple' is neither 'uniform' nor an arm of the log, which has 0, 1, 2"),
-        (np.full((50, 2), 0.5), {}, "probabilities of 2 arms, and numbers of arms in the log go from 0 to 2.*arms"),
+        (np.full((50, 2), 0.5), {}, "probabilities for 2 arms, but the arms in the log are numbered 0 to 2.*arms"),
         (np.full((49, 3), 1.0 / 3.0), {}, "the log's 50 rows, got 49"),
         (np.full((50, 3), 0.5), {}, "sum to 1, got .* in row 0"),
         (lambda contexts: np.ones(len(contexts)), {}, r"shape \(50, K\), got shape \(50,\)"),
         (np.full((50, 3), 1.0 / 3.0), {"arms": [0, 1]}, "name each of the 3 columns of probabilities, got 2"),
-        (np.full((50, 3), 1.0 / 3.0), {"arms": [0, 1, 1]}, "different from each other"),
+        (np.full((50, 3), 1.0 / 3.0), {"arms": [0, 1, 1]}, "must all be different"),
         (np.tile([0.0, 0.0, 0.0, 1.0], (50, 1)), {}, "never chooses an arm that was chosen in the log"),
         ("uniform", {"clip": 0.0}, "clip"),
-        ("uniform", {"learn": True}, "only a ContextualBandit learns"),
+        ("uniform", {"learn": True}, "learn=True needs a ContextualBandit"),
         ("uniform", {"model": "linear"}, "model must be a ContextualBandit, got str"),
     ],
 )
@@ -313,10 +313,10 @@ def test_logs_that_can_not_be_used_are_told() -> None:
     later = DecisionLog()
     for one in bandit.log:
         later.append(one._replace(position=one.position + 1))
-    with pytest.raises(ValueError, match=r"got 0 at position 0; positions start with 0"):
+    with pytest.raises(ValueError, match=r"got 0 with position 0; positions start with 0"):
         evaluate(later, "uniform")
     named = DecisionLog()
     for one in bandit.log:
         named.append(one._replace(arm="uniform", propensity=0.5))
-    with pytest.raises(ValueError, match="name of an arm and of a policy"):
+    with pytest.raises(ValueError, match="both an arm of the log and the name of a policy"):
         evaluate(named, "uniform")

@@ -131,5 +131,5 @@ def test_a_policy_that_no_file_could_give_back_is_not_saved() -> None:
         name = "own"
 
     assert ContextualBandit(["a"], 1, policy=Own()).choose([0.0]).arm == "a"
-    with pytest.raises(TypeError, match="can be saved with the policies thompson"):
+    with pytest.raises(TypeError, match="can be saved only with one of the policies thompson"):
         ContextualBandit(["a"], 1, policy=Own()).export_state()

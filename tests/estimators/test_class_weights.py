@@ -44,9 +44,9 @@ def test_balance_finds_more_of_a_rare_class() -> None:
 
 def test_a_balance_nobody_knows_is_told() -> None:
     model = BayesianPerceptronClassifier(class_weight="balanced")
-    with pytest.raises(ValueError, match=r"needs the counts of all rows and is for fit.*pass a dictionary"):
+    with pytest.raises(ValueError, match=r"needs the counts of all rows, so it works with fit only.*pass a dictionary"):
         model.partial_fit(X, RARE)
-    with pytest.raises(ValueError, match="is for fit"):
+    with pytest.raises(ValueError, match="works with fit only"):
         model.predict_then_learn(X, RARE)
     for wrong, message in (
         (3.0, "must be None"),

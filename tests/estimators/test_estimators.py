@@ -114,7 +114,7 @@ def test_more_classes_are_one_joint_softmax() -> None:
     scaled = BayesianPerceptronClassifier(standardize=True).fit(X, THREE)
     odds = X @ scaled.coef_.T + scaled.intercept_
     assert (odds.argmax(axis=1) == scaled.predict_proba(X).argmax(axis=1)).mean() > 0.95
-    with pytest.raises(ValueError, match="fit_intercept=False is for two classes"):
+    with pytest.raises(ValueError, match="fit_intercept=False works with two classes only"):
         BayesianPerceptronClassifier(fit_intercept=False).fit(X, THREE)
 
 
@@ -435,13 +435,13 @@ def test_targets_that_the_prior_cannot_reach_are_named() -> None:
 
 
 def test_a_weight_that_stands_for_too_many_rows_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"adds up to 1e\+09 rows"):
+    with pytest.raises(ValueError, match=r"sums to 1e\+09"):
         BayesianPerceptronClassifier().fit(X, LABELS, sample_weight=np.r_[1e9, np.ones(299)])
 
 
 def test_classes_are_those_of_the_first_call() -> None:
     model = BayesianPerceptronClassifier().partial_fit(X, LABELS)
-    with pytest.raises(ValueError, match="holds the class 'maybe', which is none of the first call's"):
+    with pytest.raises(ValueError, match="has the class 'maybe', which was not among the classes of the first call"):
         model.partial_fit(X[:1], ["maybe"])
     with pytest.raises(ValueError, match="classes must be those of the first call"):
         model.partial_fit(X, LABELS, classes=["a", "b"])
@@ -514,8 +514,14 @@ def test_it_works_in_pipelines_and_searches() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"prior_scale": 0.0}, "prior_scale must be a positive number or 'auto', got 0"),
-        ({"prior_scale": "wide"}, "prior_scale must be a positive number or 'auto', got 'wide'"),
+        (
+            {"prior_scale": 0.0},
+            "prior_scale must be a positive number, an array with one per feature, or 'auto', got 0",
+        ),
+        (
+            {"prior_scale": "wide"},
+            "prior_scale must be a positive number, an array with one per feature, or 'auto', got 'wide'",
+        ),
         ({"warm_up": 0, "standardize": True}, "warm_up must be a whole number"),
         ({"forgetting": 2.0}, "forgetting must be in"),
         ({"covariance": "block"}, "covariance must be one of"),
@@ -565,8 +571,8 @@ def test_partial_fit_goes_over_its_rows_once() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"members": 2, "prior_scale": "auto"}, "several members have several priors already"),
-        ({"passes": 2, "prior_scale": "auto"}, "weighs what one pass predicted"),
+        ({"members": 2, "prior_scale": "auto"}, "members=2 have different priors already"),
+        ({"passes": 2, "prior_scale": "auto"}, "compares what one pass predicted"),
         ({"members": 0}, "members must be"),
         ({"passes": 0}, "passes must be"),
         ({"refine": "again"}, "refine must be"),

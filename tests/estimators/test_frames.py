@@ -95,7 +95,7 @@ def test_one_library_may_learn_and_another_predict(learned: str, asked: str) -> 
     ids=["pandas", "polars", "arrow"],
 )
 def test_texts_are_refused_with_the_code_that_makes_them_categories(make: Any, code: str) -> None:
-    with pytest.raises(ValueError, match=rf"column 'colour' of X has texts.*make it one of categories, {code}"):
+    with pytest.raises(ValueError, match=rf"column 'colour' of X has strings.*make it categorical, with {code}"):
         onepass.BayesianPerceptronRegressor().fit(make({**NUMBERS, "colour": COLOUR}), Y)
 
 

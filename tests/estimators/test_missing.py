@@ -100,7 +100,7 @@ def test_wrong_ways_are_told() -> None:
     with pytest.raises(ValueError, match="missing must be one of 'error', 'mean', got 'median'"):
         BayesianPerceptronRegressor(missing="median").fit(X, NUMBERS)
     model = BayesianPerceptronRegressor(missing="mean", covariance="diagonal")
-    with pytest.raises(ValueError, match="needs dense rows for covariance='diagonal'"):
+    with pytest.raises(ValueError, match="needs dense rows with covariance='diagonal'"):
         model.fit(csr_array(HOLES), NUMBERS)
     BayesianPerceptronRegressor(missing="mean").fit(csr_array(HOLES), NUMBERS)
 
@@ -151,5 +151,5 @@ def test_tables_without_the_categories_are_told(tmp_path: Path) -> None:
     ):
         model.predict(FRAME.assign(colour=0.0).to_numpy(dtype=float))
     odd = FRAME.assign(colour=pd.Categorical(pd.to_datetime(["2020-01-01", "2021-01-01", "2022-01-01"] * 100)))
-    with pytest.raises(TypeError, match="categories must be numbers or texts"):
+    with pytest.raises(TypeError, match="categories must be numbers or strings"):
         onepass.save(BayesianPerceptronRegressor().fit(odd, PRICES), tmp_path / "never")

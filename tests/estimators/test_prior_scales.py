@@ -40,7 +40,7 @@ def test_scales_that_do_not_fit_are_refused() -> None:
         BayesianPerceptronRegressor(prior_scale=[1.0, 2.0]).fit(X, Y)
     with pytest.raises(ValueError, match="prior_scale must be a positive number"):
         BayesianPerceptronRegressor(prior_scale=[1.0, -1.0, 1.0, 1.0]).fit(X, Y)
-    with pytest.raises(ValueError, match="prior_scale must be one number where there are hidden layers"):
+    with pytest.raises(ValueError, match="prior_scale must be one number for a network with hidden layers"):
         BayesianNetwork(4, (3,), prior_scale=SCALES)
     with pytest.raises(ValueError, match="one per feature"):
         BayesianNetwork(4, (), prior_scale=[1.0, 2.0])

@@ -35,14 +35,14 @@ def refused(model: Any, X: Any, y: Any, message: str) -> None:
 @pytest.mark.parametrize("model", CLASSIFIERS)
 def test_numbers_are_no_classes(model: Any) -> None:
     refused(model, X, X[:, 0], r"continuous.*got numbers such as 0\.12.*BayesianPerceptronRegressor.*such as y > ")
-    refused(model, X, np.arange(2500.0), "2500 different numbers in 2500 rows.*MLPRegressor.*pass them as texts")
+    refused(model, X, np.arange(2500.0), "2500 different numbers in 2500 rows.*MLPRegressor.*pass them as strings")
     refused(model, X, np.arange(2500) % 1300, "1300 different numbers in 2500 rows")
 
 
 @pytest.mark.parametrize("model", CLASSIFIERS)
 def test_thousands_of_classes(model: Any) -> None:
     names = np.char.add("user", (np.arange(2500) % 1200).astype(str))
-    refused(model, X, names, "1200 classes, .* at most 1000 are allowed; put rare classes together")
+    refused(model, X, names, "1200 classes, .* at most 1000 are allowed; merge rare classes")
     with pytest.raises(ValueError, match="5000 classes"):
         model.partial_fit(X, np.zeros(2500, dtype=int), classes=np.arange(5000))
 
@@ -79,7 +79,7 @@ def test_missing_numbers_and_texts_have_a_remedy(model: Any) -> None:
     refused(model, table, X[:50, 0], "Input X contains NaN: pass missing='mean'")
     for categories in ([], ["kind"]):
         texts = table[["b", *categories]].assign(colour="red")
-        refused(model, texts, X[:50, 0], r"column 'colour' of X has texts.*X\['colour'\]\.astype\('category'\)")
+        refused(model, texts, X[:50, 0], r"column 'colour' of X has strings.*X\['colour'\]\.astype\('category'\)")
     fitted = clone(model).fit(X[:50], X[:50, 0])
     with pytest.raises(ValueError, match="pass missing='mean'"):
         fitted.predict(holes)
@@ -89,8 +89,8 @@ def test_missing_numbers_and_texts_have_a_remedy(model: Any) -> None:
 
 @pytest.mark.parametrize("model", CLASSIFIERS)
 def test_numbers_too_many_for_classes_are_told_the_limit_at_once(model: Any) -> None:
-    refused(model, X, np.arange(2500), "if they are classes, put rare ones together, as at most 1000 are allowed, and")
-    with pytest.raises(ValueError, match=r"if they are classes, pass them as texts"):
+    refused(model, X, np.arange(2500), "if they are classes, merge rare ones, as at most 1000 are allowed, and")
+    with pytest.raises(ValueError, match=r"if they are classes, pass them as strings"):
         model.fit(X[:900], np.arange(900))
 
 

@@ -37,7 +37,9 @@ def test_a_started_estimator_learns_as_one_that_was_not(model: Any, y: Any, clas
 
 
 def test_an_estimator_that_takes_scales_from_rows_can_t_start_without() -> None:
-    with pytest.raises(ValueError, match="standardize=True takes its scales from the first rows"):
+    with pytest.raises(
+        ValueError, match="needs standardize=False, got standardize=True, which takes its scales from the first rows"
+    ):
         BayesianPerceptronRegressor(standardize=True).start(2)
 
 

@@ -74,4 +74,4 @@ def test_hidden_layers_are_numbers(folder: Path) -> None:
     for given in ("50,", "0", "five", "-3", "5.5"):
         done = run_command("bench", "uci", "--data", str(folder), "--hidden", given)
         assert done.returncode == 2
-        assert f"{given!r} is no list of whole numbers above 0, such as 50 or 50,50" in done.stderr
+        assert f"{given!r} is not a list of whole numbers above 0, such as 50 or 50,50" in done.stderr

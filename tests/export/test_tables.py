@@ -94,7 +94,7 @@ def test_raw_rows_are_predicted_as_the_model_of_the_table_does(
 
 def test_texts_and_models_per_key_are_refused_with_the_way_out(tmp_path: Path) -> None:
     by_key = fitted(tmp_path, "price", "--by", "car")
-    with pytest.raises(NotExportableError, match="fit one for all keys"):
+    with pytest.raises(NotExportableError, match="fit one model for all keys"):
         program_of(by_key)
     text = fitted(tmp_path, "price", "--model-kind", "perceptron", "--as", "town=text")
     with pytest.raises(NotExportableError, match=r"column 'town' is text.*fit without it"):
@@ -114,8 +114,8 @@ def test_the_command_writes_all_three_and_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--out", "price.txt"), "add --to numpy, c or onnx"),
-        (("--out", "p.h", "--name", "int"), "can't begin the names of a C header"),
+        (("--out", "price.txt"), "give --to numpy, c or onnx"),
+        (("--out", "p.h", "--name", "int"), "can't be used as a prefix in a C header"),
         (("--out", "m.onepass", "--to", "c"), "is also an input"),
     ],
 )
@@ -131,7 +131,7 @@ def test_an_activation_of_the_users_own_is_refused() -> None:
     import onepass
 
     model = onepass.BayesianPerceptron(1, onepass.Quadrature(np.sin), noise=0.1)
-    with pytest.raises(NotExportableError, match="can't be exported: use one of its names"):
+    with pytest.raises(NotExportableError, match="can't be exported: use a named activation"):
         to_numpy(model)
     images = onepass.BayesianNetwork((8, 8), (onepass.Conv2D(2, 3),))
     with pytest.raises(NotExportableError, match="convolutions can't be exported"):

@@ -37,7 +37,7 @@ def test_one_step_back_is_kept_for_all_writes_of_a_run_together(tmp_path: Path) 
     assert len(list(tmp_path.iterdir())) == 2
     undo(path)
     assert path.read_bytes() == b"made"
-    with pytest.raises(NothingToUndoError, match="one step back is kept"):
+    with pytest.raises(NothingToUndoError, match="only one earlier model is kept"):
         undo(path)
     with pytest.raises(FileNotFoundError):
         undo(tmp_path / "none")
@@ -48,7 +48,9 @@ def test_the_way_back_is_from_one_version_only(tmp_path: Path) -> None:
     VersionedFile(path).write(b"made")
     VersionedFile(path).write(b"learned")
     path.write_bytes(b"something else")
-    with pytest.raises(NothingToUndoError, match=r"has changed since the run whose predecessor is kept in .*previous-"):
+    with pytest.raises(
+        NothingToUndoError, match=r"was changed after its last run, so that run can't be undone; .*previous-"
+    ):
         undo(path)
     assert path.read_bytes() == b"something else"
 
@@ -59,7 +61,7 @@ def test_a_file_that_others_changed_is_left_alone_and_nothing_is_lost(tmp_path: 
     runs = [VersionedFile(path) for _ in range(3)]
     runs[0].write(b"by the first")
     for number, run in enumerate(runs[1:], 2):
-        with pytest.raises(ChangedError, match=r"what this run learned is in .*m.learned"):
+        with pytest.raises(ChangedError, match=r"the model that this run learned is in .*m.learned"):
             run.write(b"by %d" % number)
     assert path.read_bytes() == b"by the first"
     assert (tmp_path / "m.learned").read_bytes() == b"by 2"

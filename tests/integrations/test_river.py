@@ -225,7 +225,7 @@ def test_features_named_by_numbers_and_tuples_are_saved(tmp_path: Path) -> None:
     onepass.save(model, tmp_path / "model")
     assert onepass.load(tmp_path / "model").weights == model.weights
     model.learn_one({1.5: 1.0}, True)
-    with pytest.raises(TypeError, match=r"texts, whole numbers or tuples of these, got 1\.5"):
+    with pytest.raises(TypeError, match=r"strings, integers or tuples of these, got 1\.5"):
         onepass.save(model, tmp_path / "model")
 
 
@@ -426,7 +426,7 @@ def test_standardised_rows_of_a_frame_are_one_row_after_the_other_and_a_refused_
 
 @pytest.mark.parametrize("arguments", [{"activation": "exp"}, {"activation": "tanh"}])
 def test_targets_that_have_their_own_units_are_not_standardised(arguments: Any) -> None:
-    with pytest.raises(ValueError, match=r"standardize=True is for observation='gaussian' with activation='linear'"):
+    with pytest.raises(ValueError, match=r"standardize=True needs observation='gaussian' and activation='linear'"):
         PerceptronRegressor(standardize=True, **arguments)
     with pytest.raises(TypeError, match="standardize must be True or False, got 'yes'"):
         PerceptronRegressor(standardize="yes")  # type: ignore[arg-type]

@@ -158,7 +158,7 @@ def test_a_model_that_has_learned_nothing_is_saved(tmp_path: Path) -> None:
 def test_classes_that_a_file_cannot_hold_are_named(tmp_path: Path) -> None:
     model = SoftmaxClassifier()
     model.learn_one({"a": 1.0}, ("x", "y"))
-    with pytest.raises(TypeError, match=r"classes must be numbers or texts, got \[\('x', 'y'\)\]"):
+    with pytest.raises(TypeError, match=r"classes must be numbers or strings, got \[\('x', 'y'\)\]"):
         onepass.save(model, tmp_path / "model")
 
 
@@ -250,7 +250,7 @@ def test_wrong_arguments_are_refused_at_once() -> None:
 
 def test_labels_that_are_wrong_are_told() -> None:
     model = MLPClassifier((4,), outliers=0.1)
-    with pytest.raises(ValueError, match="learn a row first"):
+    with pytest.raises(ValueError, match="learn one first"):
         model.outlier_probability_one({"x": 3.0}, "left")
     for x in np.linspace(-3.0, 3.0, 200):
         model.learn_one({"x": float(x)}, "left" if x < 0.0 else "right")
@@ -310,7 +310,7 @@ def test_a_network_standardises_targets() -> None:
         model.learn_one(x, y)
     assert np.mean(errors[100:]) < 0.5 * 700.0 * np.std(SCORE)
     assert 70.0 < model.predict_one(x, with_dist=True).sigma < 700.0
-    with pytest.raises(ValueError, match="standardize=True is for observation='gaussian', got 'poisson'"):
+    with pytest.raises(ValueError, match="standardize=True needs observation='gaussian', got 'poisson'"):
         MLPRegressor(observation="poisson", standardize=True)
 
 

@@ -119,7 +119,7 @@ def test_what_does_not_fit_is_refused(saturating: Likelihood) -> None:
         onepass.BayesianPerceptron(2, "relu", observation=saturating)
     with pytest.raises(ValueError, match="update='auto'"):
         perceptron(saturating, update="kalman")
-    with pytest.raises(ValueError, match="noise is for observation='gaussian'"):
+    with pytest.raises(ValueError, match="noise can be given only with observation='gaussian'"):
         perceptron(saturating, noise=0.1)
 
 

@@ -216,7 +216,7 @@ def test_what_is_no_count_is_refused_and_what_is_huge_is_learned(name: str) -> N
 def test_settings_of_counts_are_checked() -> None:
     with pytest.raises(ValueError, match="never negative"):
         BayesianPerceptron(1, "linear", observation="negative_binomial")
-    with pytest.raises(ValueError, match="noise is for observation='gaussian' or 'negative_binomial'"):
+    with pytest.raises(ValueError, match="noise can be given only with observation='gaussian' or 'negative_binomial'"):
         BayesianPerceptron(1, "exp", observation="poisson", noise=0.1)
     models = (
         BayesianPerceptronRegressor("exp", observation="poisson", noise=0.1, standardize=False),

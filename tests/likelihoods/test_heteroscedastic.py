@@ -201,7 +201,7 @@ def test_odd_targets_leave_it_finite_and_positive(scale: float, constant: bool, 
 
 
 def test_labels_have_no_such_noise() -> None:
-    with pytest.raises(ValueError, match="is for observation='gaussian', got observation='bernoulli'"):
+    with pytest.raises(ValueError, match="needs observation='gaussian', got observation='bernoulli'"):
         BayesianNetwork(2, observation="bernoulli", noise="heteroscedastic")
     network = BayesianNetwork(2, noise="heteroscedastic")
     with pytest.raises(ValueError, match="y must be finite"):

@@ -106,7 +106,7 @@ def test_a_shard_with_an_alarm_is_refused() -> None:
     X, y = linear_rows(400)
     prior = BayesianPerceptron(4, "linear", noise=0.25, cov=[1e4, 4.0, 4.0, 4.0, 4.0], outliers=0.05)
     calm = copy.deepcopy(prior).learn(X, y)
-    with pytest.raises(ValueError, match=r"model 1 had an alarm: .* or use outliers=0"):
+    with pytest.raises(ValueError, match=r"model 1 distrusted so many rows .* or use outliers=0"):
         merge(prior, [calm, jumped(prior, X, y)])
     # One that is still to be answered, with the next row.
     waiting = copy.deepcopy(prior).learn(X, y)
@@ -116,13 +116,13 @@ def test_a_shard_with_an_alarm_is_refused() -> None:
             break
     else:
         raise AssertionError("no alarm")
-    with pytest.raises(ValueError, match="model 0 had an alarm"):
+    with pytest.raises(ValueError, match="model 0 distrusted so many rows"):
         merge(prior, [waiting])
     # A prior that had one, long ago, is a prior like any other.
     late = jumped(prior, X, y)
     assert merge(late, [copy.deepcopy(late).learn(X[:50], y[:50] + 300.0)]).n_seen == 450
     network = BayesianNetwork(4, (5,), outliers=0.05)
-    with pytest.raises(ValueError, match="model 0 had an alarm"):
+    with pytest.raises(ValueError, match="model 0 distrusted so many rows"):
         merge(network, [jumped(network, X, y / 5.0)])
 
 

@@ -84,7 +84,7 @@ def test_classes_are_mixed_as_probabilities() -> None:
     prediction = committee.predict(X)
     np.testing.assert_allclose(prediction.mean.sum(axis=1), 1.0)
     assert committee.sample_output(X, 7, 0).shape == (7, 100, 3)
-    with pytest.raises(ValueError, match="interval is for numbers"):
+    with pytest.raises(ValueError, match="has intervals for numbers and counts only"):
         committee.interval(X)
 
 

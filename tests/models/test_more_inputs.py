@@ -89,7 +89,7 @@ def test_new_classes_start_at_the_prior_and_are_learned() -> None:
 
 
 def test_what_cannot_have_more_inputs() -> None:
-    with pytest.raises(ValueError, match="at least 3, which the network has, got 2"):
+    with pytest.raises(ValueError, match="at least 3, as many as the network has now, got 2"):
         _network(3).with_inputs(2)
     with pytest.raises(ValueError, match="rows of numbers"):
         BayesianNetwork((4, 4), (3,)).with_inputs(20)

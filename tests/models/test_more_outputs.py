@@ -66,7 +66,7 @@ def test_hypotheses_of_drift_get_more_outputs_together() -> None:
     ("options", "n_outputs", "message"),
     [
         ({}, 1, "at least 2"),
-        ({"noise": "heteroscedastic"}, 3, "without a noise of their own"),
+        ({"noise": "heteroscedastic"}, 3, "outputs can't be added to a network with noise='heteroscedastic'"),
     ],
     ids=str,
 )

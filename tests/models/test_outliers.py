@@ -409,7 +409,7 @@ def test_a_subclass_cannot_choose_its_drift() -> None:
     class Mine(BayesianPerceptron):
         pass
 
-    with pytest.raises(TypeError, match="give its drift as a number"):
+    with pytest.raises(TypeError, match="pass drift as a number"):
         Mine(2, drift="auto")
 
 

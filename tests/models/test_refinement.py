@@ -225,5 +225,5 @@ def test_estimators_take_passes() -> None:
         drifting = clone(estimator).set_params(passes=2, forgetting=0.99).fit(X, y)  # whose rows can but be reused
         reused = clone(estimator).set_params(passes=2, forgetting=0.99, refine="reuse").fit(X, y)
         np.testing.assert_array_equal(drifting.coef_, reused.coef_)
-        with pytest.raises(ValueError, match="weighs what one pass predicted"):
+        with pytest.raises(ValueError, match="compares what one pass predicted"):
             clone(estimator).set_params(passes=2, prior_scale="auto").fit(X, y)

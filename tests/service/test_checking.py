@@ -63,7 +63,7 @@ def test_a_snapshot_that_is_not_what_the_events_lead_to(tmp_path: Path) -> None:
         other = Learner.from_content(learner.content())
         other.champion.model.partial_fit([[1.0, 1.0]], [9.0])
         Journal(store, "m").save(other)
-    assert check_state(folder) == ["The model 'm' is not what its events lead to: its snapshot is wrong."]
+    assert check_state(folder) == ["The model 'm' differs from what its events give: its snapshot is wrong."]
 
 
 def test_damage_is_named(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_only_the_same_run_is_resumed(run: TrainingRun, tmp_path: Path) -> None:
     with pytest.raises(OtherSettingsError, match="target is not what the interrupted run was given") as refused:
         resume(run.target.path, run.inputs, run.sources, {"target": "km"})
     assert refused.value.settings == ("target",)
-    with pytest.raises(StreamError, match="another command's run"):
+    with pytest.raises(StreamError, match="the progress of another command"):
         resume(run.target.path, run.inputs, run.sources, {})
     with pytest.raises(StreamError, match="the input is not that"):
         resume(run.target.path, Inputs(run.inputs.files, passes=2), run.sources, {"target": "price"})

@@ -1,4 +1,7 @@
-"""Activations: functions with their moments under a Gaussian. `base` defines what one is; the rest are built in."""
+"""Activations: functions with the mean and variance of their output for a Gaussian input.
+
+`base` defines what an activation is; the other modules have the built-in ones.
+"""
 
 from typing import Any
 

@@ -1,8 +1,8 @@
-"""What an activation is: a function, and its moments under a Gaussian.
+"""What an activation is: a function, and its moments (mean, variance, expected slope) for a Gaussian input.
 
-Predictions and the paper's update need the moments. An activation whose moments are compiled refers to them in
-``compiled``, so that the loops of `onepass.engine` run without Python. ``exact`` has the compiled moment matches with a
-closed form around this activation, by the name of the likelihood.
+Predictions and the paper's update need the moments. An activation with compiled moments refers to them in ``compiled``,
+so the loops of `onepass.engine` run without Python. ``exact`` has, by the name of the likelihood, the compiled exact
+updates that exist for this activation.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ __all__ = ["Activation", "ClosedForm", "Moments", "Narrowed", "Rescaled", "broad
 
 
 class Moments(NamedTuple):
-    """Mean and variance of ``f(a)``, and the expected slope ``E[f'(a)]``, under a Gaussian ``a``.
+    """Mean and variance of ``f(a)``, and the expected slope ``E[f'(a)]``, for a Gaussian ``a``.
 
     By Stein's lemma the slope times the variance of ``a`` is the covariance of ``a`` and ``f(a)``.
     """
@@ -31,10 +31,10 @@ class Moments(NamedTuple):
 
 @runtime_checkable
 class Activation(Protocol):
-    """The two methods that every activation has; no base class is needed.
+    """The two methods that every activation has; a class of your own needs no base class.
 
-    ``moments`` must broadcast, have the limit ``(f(mean), 0, f'(mean))`` at ``var = 0`` and never return a negative
-    variance.
+    ``moments`` must broadcast its arguments, return ``(f(mean), 0, f'(mean))`` at ``var = 0``, and never return a
+    negative variance.
     """
 
     def __call__(self, a: ArrayLike, /) -> FloatArray:

@@ -20,7 +20,7 @@ __all__ = ["PiecewiseLinear", "max_linear"]
 
 
 class PiecewiseLinear(ClosedForm):
-    """A continuous function of straight pieces, with exact moments.
+    """A continuous, piecewise linear function, with exact moments.
 
     Piece ``i`` has slope ``slopes[i]`` and ends where piece ``i + 1`` begins, at ``knots[i]``.
 
@@ -34,8 +34,8 @@ class PiecewiseLinear(ClosedForm):
 
     Notes
     -----
-    Each piece contributes the moments of a Gaussian cut to an interval. Relative to ``|f(mean)| + std`` the error
-    is below 3e-13 (mean), and relative to its square below 1e-12 (variance).
+    Each piece contributes the moments of a Gaussian truncated to an interval. The rounding error is below 3e-13 of
+    ``|f(mean)| + std`` for the mean, and below 1e-12 of its square for the variance.
 
     Examples
     --------

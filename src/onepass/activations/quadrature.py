@@ -13,17 +13,17 @@ __all__ = ["Quadrature", "gauss_hermite"]
 
 
 class Quadrature:
-    """Any function as an activation, its moments by Gauss-Hermite quadrature.
+    """Any function as an activation, with its moments computed by Gauss-Hermite quadrature.
 
-    Good for smooth functions that bend no faster than the Gaussian is wide; for kinks use `PiecewiseLinear`, which is
-    exact.
+    It is accurate for smooth functions that change little over one standard deviation of their input; for functions
+    with kinks use `PiecewiseLinear`, which is exact.
 
     Parameters
     ----------
     function : callable
         Vectorised, from an array to an array of the same shape.
     n_nodes : int
-        Odd; more nodes for functions that bend more.
+        Number of points at which the function is evaluated, odd; take more for functions that bend more.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Gaussian beliefs over weights in several structures of their covariance, and the step that moves them."""
+"""Gaussian beliefs about weights, with full, block, low-rank, Kronecker or diagonal covariance, and their update."""

@@ -37,10 +37,10 @@ ImageShape: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Conv2D:
-    """A convolution over images, with the activation of the network, and the mean over neighbouring positions after it.
+    """A convolutional layer for images: filters, the network's activation, then optionally mean pooling.
 
-    The image is not padded: of a height ``h``, ``(h - kernel) // stride + 1`` positions are left, and of these
-    ``// pool`` after pooling. Channels come last, as many as there are filters.
+    Images are not padded: a height ``h`` becomes ``(h - kernel) // stride + 1`` positions, divided by ``pool`` (rounded
+    down) after pooling. The output has one channel per filter; channels come last.
 
     Parameters
     ----------
@@ -49,9 +49,9 @@ class Conv2D:
     kernel : int
         Height and width of the patch that a filter sees.
     stride : int
-        Distance of neighbouring positions.
+        Distance between neighbouring positions of the patch.
     pool : int
-        Height and width of the squares of positions that are averaged; 1 for none.
+        Height and width of the squares of positions that are averaged; 1 for no pooling.
 
     Examples
     --------
@@ -73,8 +73,8 @@ class Conv2D:
         height, width = ((side - self.kernel) // self.stride + 1 for side in image[:2])
         if height < self.pool or width < self.pool:
             raise ValueError(
-                f"{self} leaves nothing of an image of {image[0]} x {image[1]}: use a smaller kernel or pool, "
-                "or fewer convolutions"
+                f"{self} is too large for an image of {image[0]} x {image[1]}: use a smaller kernel or pool, or fewer "
+                "convolutions"
             )
         return height // self.pool, width // self.pool, self.filters
 
@@ -90,8 +90,8 @@ class Conv2D:
         seen = prod((side - self.kernel) // self.stride + 1 for side in image[:2]) * self.kernel**2 * channels
         if max(seen, flat_size(image)) > _MOST_INPUTS:
             raise ValueError(
-                f"{self} sees {seen:.2g} inputs in all positions of an image of {image[0]} x {image[1]}; there "
-                f"may be {_MOST_INPUTS:.0e} of them: use a larger stride or smaller images"
+                f"{self} has {seen:.2g} inputs over all positions of an image of {image[0]} x {image[1]}; at most "
+                f"{_MOST_INPUTS:.0e} are allowed: use a larger stride or smaller images"
             )
         pixels = np.arange(flat_size(image)).reshape(*image[:2], channels)
         # All positions that the kernel fits in, row after row: (height, width, kernel, kernel, channels).
@@ -236,8 +236,8 @@ class Layout:
                 shapes.append(size.output_shape(shapes[-1]))
             else:
                 raise ValueError(
-                    f"{size} needs images, got {shapes[-1]} numbers: give their shape, such as (28, 28), and put "
-                    "convolutions before the dense layers"
+                    f"{size} needs images, got rows of {shapes[-1]} numbers: pass the shape of the images, such as "
+                    "(28, 28), and put convolutions before dense layers"
                 )
         return tuple(shapes)
 

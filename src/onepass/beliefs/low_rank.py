@@ -257,8 +257,8 @@ class LowRankGaussian:
         size = len(self.mean)
         if size > _MOST_MERGED:
             raise ValueError(
-                f"a covariance of low rank is merged by way of a full one, which takes at most {_MOST_MERGED} weights, "
-                f"got {size}: use fewer units, or covariance='kronecker'"
+                f"a low-rank covariance is converted to a full one for merging, which is possible for at most "
+                f"{_MOST_MERGED} weights, got {size}: use fewer units, or covariance='kronecker'"
             )
         exact = LowRankGaussian(self.mean.astype(np.float64), self.variance, self.n_outputs, self.rank)
         variance = self.variance.astype(np.float64)
@@ -300,9 +300,9 @@ class _FullPart(FullGaussian):
             return super().from_natural(precision, precision_mean, centre)
         except ValueError:
             raise ValueError(
-                "with covariance='low_rank' what models learned adds up if their prior has learned no rows: one that "
-                "has, is compressed anew by each of them, and differently. Merge copies of a network that has learned "
-                "nothing, or use covariance='full' or 'kronecker'"
+                "with covariance='low_rank' models can be merged only if their common prior has learned no rows: the "
+                "copies of one that has would compress it each in its own way. Merge copies of a network that has "
+                "learned nothing, or use covariance='full' or 'kronecker'"
             ) from None
 
 

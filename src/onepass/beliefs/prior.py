@@ -26,11 +26,14 @@ def as_prior(
         given = as_covariance(cov, size)
         if covariance == "diagonal":
             if np.count_nonzero(given - np.diag(np.diag(given))):
-                raise ValueError("cov must be diagonal for covariance='diagonal', got entries beside the diagonal")
+                raise ValueError(
+                    "cov must be diagonal with covariance='diagonal', got entries off the diagonal; pass its diagonal, "
+                    "or covariance='full'"
+                )
             given = np.diag(given)
     if covariance == "full" and size > _MANY:
         raise MemoryError(
-            f"a full covariance of {size} weights takes {8e-9 * size**2:.0f} GB; use covariance='diagonal' for so many"
+            f"a full covariance of {size} weights would take {8e-9 * size**2:.0f} GB; use covariance='diagonal'"
         )
     form = FullGaussian if covariance == "full" else DiagonalGaussian
     return form(prior_mean.astype(dtype), given.astype(dtype))

@@ -1,4 +1,4 @@
-"""``onepass bandit``: look at a bandit in a file, and change its arms."""
+"""``onepass bandit``: create a bandit in a file, look at it, and change its arms."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,14 +19,14 @@ __all__ = ["bandit"]
 
 @click.group()
 def bandit() -> None:
-    """Create and manage bandits, which choose by 'onepass decide' and learn by 'onepass reward'.
+    """Create and manage bandits, which choose with 'onepass decide' and learn with 'onepass reward'.
 
-    A contextual bandit chooses one of several arms, such as headlines, prices or servers, by a row of numbers that is
-    known before, the context, and learns from the reward that comes later which arm is best where. It tries what it is
-    unsure of as often as that may be the best.
+    A contextual bandit chooses one of several arms, such as headlines, prices or servers. Before each choice it is
+    given the context, a row of numbers; afterwards it is told the reward of the arm that it chose. From these it learns
+    which arm is best in which context. It tries an arm that it is unsure of as often as that arm may be the best.
 
-    A bandit lives in one file. Any number of commands may use it at once, and what a command has printed survives a
-    crash.
+    A bandit is kept in one file. Any number of commands may use it at once, and what a command has printed is safe even
+    if the machine crashes.
     """
 
 
@@ -60,11 +60,11 @@ def show(file: Path, name: str, as_json: bool, quiet: bool) -> None:
 )
 @options.bandit_argument
 @click.option("--after", type=options.duration, metavar="TIME", required=True, help="Age, such as 30s, 5m, 12h or 7d.")
-@click.option("--default", type=float, metavar="VALUE", help="The reward to learn for each; by default nothing.")
+@click.option("--default", type=float, metavar="VALUE", help="Learn this reward for each of them; by default none.")
 @options.bandit_name
 @options.reporting
 def expire(file: Path, after: float, default: float | None, name: str, as_json: bool, quiet: bool) -> None:
-    """Stop waiting for the rewards of decisions that are older than --after, and learn --default for them."""
+    """Stop waiting for the rewards of decisions older than --after; with --default, learn that reward for each."""
     from onepass.cli.bandit_file import open_file
     from onepass.cli.errors import user_errors
 
@@ -103,7 +103,9 @@ def _change_arms(
 )
 @options.bandit_argument
 @click.argument("arm")
-@click.option("--arm-features", type=options.numbers, metavar="X,X,...", help="Its features, if the others have some.")
+@click.option(
+    "--arm-features", type=options.numbers, metavar="X,X,...", help="Features of the arm, if the other arms have some."
+)
 @options.bandit_name
 @options.reporting
 def add_arm(
@@ -140,13 +142,13 @@ def _arm_command(method: str, command_name: str, help_words: str, short_help: st
 _arm_command(
     "remove_arm",
     "remove-arm",
-    "Remove the arm ARM: it is never chosen again, and rewards that still come for it are not learned.",
+    "Remove the arm ARM: it is never chosen again, and rewards that come for it later are not learned.",
     "Remove an arm.",
 )
 _arm_command(
     "pause",
     "pause",
-    "Do not choose the arm ARM until 'onepass bandit resume'; rewards that still come for it are learned.",
+    "Do not choose the arm ARM until 'onepass bandit resume'; rewards that come for it meanwhile are learned.",
     "Do not choose an arm for a while.",
 )
 _arm_command("resume", "resume", "Choose the arm ARM again, after 'onepass bandit pause'.", "Choose an arm again.")
@@ -154,7 +156,7 @@ _arm_command("resume", "resume", "Choose the arm ARM again, after 'onepass bandi
 
 @bandit.command(
     cls=options.Command,
-    short_help="Write a bandit to a file of its own.",
+    short_help="Save a bandit as a model file.",
     examples=("onepass bandit save headline.bandit saved.onepass",),
 )
 @options.bandit_argument
@@ -162,7 +164,7 @@ _arm_command("resume", "resume", "Choose the arm ARM again, after 'onepass bandi
 @options.bandit_name
 @options.reporting
 def save(file: Path, model: Path, name: str, as_json: bool, quiet: bool) -> None:
-    """Write the bandit in FILE as it is now to MODEL, for onepass.load in Python or 'onepass bandit create --from'."""
+    """Save the bandit in FILE as the model file MODEL, for onepass.load in Python or 'onepass bandit create --from'."""
     from onepass.cli.bandit_file import open_file
     from onepass.cli.errors import user_errors
     from onepass.cli.paths import check_distinct_paths, check_writable

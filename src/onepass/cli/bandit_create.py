@@ -33,8 +33,8 @@ __all__ = ["create"]
     "--arms-from",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="CSV",
-    help="Take the arms from this file: the name in the first column, numbers that describe the arm in further ones if "
-    "there are any; one model then learns what such arms are worth. A first line with texts in their place is skipped.",
+    help="Read the arms from this file: names in the first column, and optionally numbers that describe each arm in "
+    "the others; with such numbers one model for all arms is learned. A header line is skipped.",
 )
 @click.option("--features", type=click.IntRange(min=1), metavar="N", help="How many numbers a context has.")
 @click.option(
@@ -42,15 +42,16 @@ __all__ = ["create"]
     type=click.Choice(["thompson", "ucb", "greedy", "epsilon_greedy"]),
     default="thompson",
     show_default=True,
-    help="How arms are chosen: as often as they may be the best; by how good they may be; by the expected reward; by "
-    "it but for 1 in 20.",
+    help="How an arm is chosen. thompson: as often as it may be the best; ucb: the one with the highest upper "
+    "confidence bound; greedy: the one with the highest expected reward; epsilon_greedy: the same, but 1 choice in 20 "
+    "at random.",
 )
 @click.option(
     "--observation",
     type=click.Choice(list(REWARDS)),
     default="bernoulli",
     show_default=True,
-    help="Rewards: 0 or 1, numbers, or counts.",
+    help="What rewards are. bernoulli: 0 or 1; gaussian: numbers; poisson, negative_binomial: counts.",
 )
 @click.option(
     "--reward-range",
@@ -58,21 +59,22 @@ __all__ = ["create"]
     metavar="LOW,HIGH",
     default="0,1",
     show_default=True,
-    help="Between which rewards that are numbers roughly lie; they may lie outside.",
+    help="Rough range of rewards that are numbers; single rewards may lie outside it.",
 )
 @click.option(
     "--hidden",
     type=options.widths,
     metavar="N,N,...",
     default=(),
-    help="Learn by a network with hidden layers of so many units, e.g. 50 or 50,50; by default by perceptrons.",
+    help="Learn by a network, with these numbers of units in its hidden layers, such as 50 or 50,50; by default by "
+    "perceptrons.",
 )
 @click.option(
     "--prior-scale",
     type=click.FloatRange(min=0.0, min_open=True),
     default=1.0,
     show_default=True,
-    help="Prior standard deviation of the weights.",
+    help="Standard deviation of the weights before the first reward.",
 )
 @click.option(
     "--drift",
@@ -80,7 +82,8 @@ __all__ = ["create"]
     metavar="RATE|auto",
     default="0",
     show_default=True,
-    help="The rate at which the truth moves with every reward, from 0 to 1; 'auto' finds it out.",
+    help="How fast the rewards of the arms change, from 0 to 1: with every reward the covariance of the weights moves "
+    "this share of the way back to the prior's. 'auto' finds the rate by itself.",
 )
 @click.option(
     "--forgetting",
@@ -97,15 +100,23 @@ __all__ = ["create"]
     show_default=True,
     help="Share of the rewards that can't be trusted, such as 0.05.",
 )
-@click.option("--standardize", is_flag=True, help="Bring contexts to mean 0 and deviation 1 by those seen so far.")
-@click.option("--population", is_flag=True, help="Let new arms start as those with rewards are; for many arms.")
+@click.option(
+    "--standardize",
+    is_flag=True,
+    help="Scale contexts to mean 0 and standard deviation 1, using the contexts seen so far.",
+)
+@click.option(
+    "--population",
+    is_flag=True,
+    help="Let new arms start from what arms with rewards have in common; for many arms.",
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the random numbers.")
 @click.option(
     "--from",
     "saved",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="MODEL",
-    help="Take the bandit that 'onepass bandit save', or onepass.save in Python, has written to this file.",
+    help="Start from the bandit in this file, written by 'onepass bandit save' or by onepass.save in Python.",
 )
 @options.bandit_name
 @options.reporting
@@ -121,7 +132,8 @@ def create(
 ) -> None:
     """Make a new bandit in FILE, with arms to choose from.
 
-    Contexts should be numbers of about unit size; --standardize brings them there. An existing bandit is not replaced.
+    The numbers of a context should have a size of about 1; --standardize scales them. An existing bandit is not
+    replaced.
     """
     from onepass.cli.errors import user_errors
 
@@ -147,9 +159,11 @@ def _check_sources(arms: Any, arms_from: Path | None, saved: Path | None, featur
         ctx, default = click.get_current_context(), click.core.ParameterSource.DEFAULT
         more = [key for key in ctx.params if key not in own and ctx.get_parameter_source(key) is not default]
         if more:
-            raise click.UsageError(f"--from takes the bandit as it is, without --{more[0].replace('_', '-')}.")
+            raise click.UsageError(
+                f"--from takes the bandit with all its settings, so --{more[0].replace('_', '-')} can't be given."
+            )
     elif (arms is None) == (arms_from is None):
-        raise click.UsageError("give the names of the arms by --arms, or by --arms-from.")
+        raise click.UsageError("Give the names of the arms with either --arms or --arms-from.")
     elif features is None:
         raise click.UsageError("--features is needed: how many numbers a context has.")
 
@@ -201,6 +215,6 @@ def _store(file: Path, name: str, made: "ContextualBandit") -> None:
     with EventStore(file) as store, store.transaction():
         if name in store.streams():
             raise click.ClickException(
-                f"{file} holds a bandit {name!r} already, which is not replaced; give another file, or --name."
+                f"{file} already has a bandit {name!r}, which is not replaced; give another file, or another --name."
             )
         open_bandit(store, name, lambda: made)

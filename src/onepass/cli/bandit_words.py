@@ -14,7 +14,7 @@ REWARDS = {
     "bernoulli": "0 or 1",
     "gaussian": "numbers",
     "poisson": "counts",
-    "negative_binomial": "counts, more scattered than Poisson's",
+    "negative_binomial": "counts that vary more than a Poisson distribution allows",
 }
 """What rewards are, by the kind of observation."""
 

@@ -22,7 +22,7 @@ class Widths(click.ParamType[tuple[int, ...]]):
         """Split at the commas."""
         parts = [part.strip() for part in str(value).split(",")]
         if not all(part.isdecimal() and int(part) > 0 for part in parts):
-            self.fail(f"{value!r} is no list of whole numbers above 0, such as 50 or 50,50", param, ctx)
+            self.fail(f"{value!r} is not a list of whole numbers above 0, such as 50 or 50,50", param, ctx)
         return tuple(int(part) for part in parts)
 
 
@@ -106,12 +106,16 @@ def uci(
 @click.option(
     "--data",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder with mnist/ (the four files) and bandits/ (statlog.npz, covertype.npz, adult.npz); without it only "
-    "tasks that are made up can be run.",
+    help="Folder with mnist/ (its four files) and bandits/ (statlog.npz, covertype.npz, adult.npz); without it only "
+    "tasks on synthetic data can be run.",
 )
 @click.option("--tasks", default="", help="Names of tasks, separated by commas; all by default.")
-@click.option("--seeds", type=click.IntRange(min=1), help="Runs of each task; by default as many as were published.")
-@click.option("--steps", type=click.IntRange(min=1), help="Steps of each run, to see that everything works.")
+@click.option(
+    "--seeds", type=click.IntRange(min=1), help="Runs of each task; by default as many as in the published results."
+)
+@click.option(
+    "--steps", type=click.IntRange(min=1), help="Steps of each run, for a short trial; by default those of the task."
+)
 @click.option("--json", "file", type=click.Path(dir_okay=False, path_type=Path), help="Write all numbers to this file.")
 def bandits(data: Path | None, tasks: str, seeds: int | None, steps: int | None, file: Path | None) -> None:
     """Contextual bandits: rewards, regret and steps per second, beside what others have published.

@@ -24,8 +24,8 @@ def config_option(command: Any) -> Any:
         is_eager=True,  # before the options whose defaults it has
         expose_value=False,
         callback=_take_config,
-        help='Options from a TOML file, such as target = "price"; a table [fit] holds those of one command. What the '
-        "command line says overrules it.",
+        help='Read options from this TOML file, with lines such as target = "price"; a table [fit] holds those of one '
+        "command. Options on the command line override it.",
     )(command)
 
 
@@ -48,7 +48,7 @@ def _content(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"--config {path} is no sound TOML: {error}") from None
+        raise click.UsageError(f"--config {path} is not valid TOML: {error}") from None
 
 
 def _take_config(ctx: click.Context, param: click.Parameter, path: Path | None) -> None:
@@ -59,7 +59,7 @@ def _take_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
     for key, value in _given(_content(path), ctx, path):
         wanted = names.get(key.replace("_", "-"))
         if wanted is None:
-            raise click.UsageError(f"--config {path}: {key!r} is no option of {_own_name(ctx)}{_hint(key, names)}.")
+            raise click.UsageError(f"--config {path}: {key!r} is not an option of {_own_name(ctx)}{_hint(key, names)}.")
         taken[wanted.name or ""] = _checked(ctx, wanted, value, f"--config {path}: {key}")
     ctx.default_map = taken
 
@@ -85,7 +85,9 @@ def _given(content: Mapping[str, Any], ctx: click.Context, path: Path) -> list[t
         if key not in COMMANDS:
             close = get_close_matches(key, COMMANDS, 1)
             hint = f" (did you mean [{close[0]}]?)" if close else ""
-            raise click.UsageError(f"--config {path}: [{key}] is no command{hint}; one of {', '.join(COMMANDS)}.")
+            raise click.UsageError(
+                f"--config {path}: [{key}] is not a command{hint}; commands are {', '.join(COMMANDS)}."
+            )
     own: Any = tables
     for name in _own_name(ctx).split():  # such as "bandit create", whose options are in [bandit.create]
         own = own.get(name, {})
@@ -126,7 +128,7 @@ def _written(value: Any, *, several: bool, place: str) -> Any:
     if isinstance(value, list):
         texts = [_text(one, place) for one in value]
         if not several and any("," in text for text in texts):
-            raise click.UsageError(f"{place} is a list of names or numbers, none of which can have a comma.")
+            raise click.UsageError(f"{place} is a list of names or numbers that must not contain commas; got {texts}.")
         return texts if several else ",".join(texts)
     text = _text(value, place)
     return [text] if several else text

@@ -1,4 +1,4 @@
-"""``onepass decide``: a bandit chooses an arm in a context, and waits for the reward."""
+"""``onepass decide``: let a bandit choose an arm in a context; its reward is given later."""
 
 import json
 from pathlib import Path
@@ -28,10 +28,19 @@ _SHOWN = 10  # arms
     ),
 )
 @options.bandit_argument
-@click.option("--context", type=options.numbers, metavar="X,X,...", help="What is known before the choice.")
-@click.option("--id", "decision_id", metavar="ID", help="Of the decision, for its reward; by default its number.")
-@click.option("-n", "n", type=click.IntRange(min=1), default=1, show_default=True, help="Choose the best n, in order.")
-@click.option("--arms", type=options.names, metavar="A,B,...", help="Choose one of these only; by default any.")
+@click.option(
+    "--context", type=options.numbers, metavar="X,X,...", help="The context: the numbers known before the choice."
+)
+@click.option(
+    "--id",
+    "decision_id",
+    metavar="ID",
+    help="Id of the decision, with which its reward is given later; by default its number.",
+)
+@click.option(
+    "-n", "n", type=click.IntRange(min=1), default=1, show_default=True, help="Choose this many arms, the best first."
+)
+@click.option("--arms", type=options.names, metavar="A,B,...", help="Choose among these arms only; by default all.")
 @options.bandit_name
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line, for programs.")
 def decide(
@@ -43,25 +52,28 @@ def decide(
     name: str,
     as_json: bool,
 ) -> int:
-    """Let the bandit in FILE choose an arm, print it with the id of the decision, and wait for the reward.
+    """Let the bandit in FILE choose an arm, and print the arm and the id of the decision.
 
     The decision is on the disk before it is printed; 'onepass reward FILE ID VALUE' gives its reward later. With an
     --id of your own the command may be repeated: it then prints the same decision again.
 
-    With --json: id, arm, arms (the best first), propensity (the probability with which the arm was chosen), and by the
-    names of the arms propensities, means (expected rewards) and stds (how uncertain they are). For a decision that is
-    printed again, "again": true, these three are null.
+    With --json the fields are id, arm, arms (the best first), propensity (the probability with which the arm was
+    chosen), and, for every arm by name, propensities, means (expected rewards) and stds (their standard deviations).
+    For a decision that is printed again ("again": true) the last three are null.
 
-    Without --context requests are read from standard input, as JSON lines such as {"context": [0.5, -1]}; "id", "n" and
-    "arms" may be given too, "arms" also with features of their own: {"new": [0.3, 0.1]}. Every line is answered at once
-    by one JSON line, a bad one by {"id": ..., "error": ...}; the exit code is then 3.
+    Without --context requests are read from standard input, as JSON lines such as {"context": [0.5, -1]}. "id", "n" and
+    "arms" may be given too; "arms" may be an object that gives new arms with their features: {"new": [0.3, 0.1]}. Every
+    line is answered at once by one JSON line. A line that can't be used is answered by {"id": ..., "error": ...}, and
+    the exit code is then 3.
     """
     from onepass.cli.bandit_file import Request, open_file
     from onepass.cli.errors import user_errors
     from onepass.cli.json_lines import for_each_line
 
     if decision_id == "" or (decision_id is not None and context is None):
-        raise click.UsageError('--id needs a text, and --context; in lines of standard input it is the field "id".')
+        raise click.UsageError(
+            '--id must not be empty and needs --context; in JSON lines on standard input give the field "id".'
+        )
     with Console(as_json=as_json) as console, user_errors(), open_file(file, name) as opened:
         if context is None:
             return for_each_line(
@@ -84,11 +96,11 @@ def _requested(found: dict[str, Any], n: int, arms: tuple[str, ...] | None) -> "
     check_fields(found, ("context", "id", "n", "arms"))
     own_n, own_arms = found.get("n", n), found.get("arms", arms)
     if not isinstance(own_n, int) or isinstance(own_n, bool) or own_n < 1:
-        raise ValueError(f"n must be a whole number from 1 on, got {own_n!r}")
+        raise ValueError(f"n must be a whole number of at least 1, got {own_n!r}")
     if isinstance(own_arms, dict):
         own_arms = {arm: as_numbers(features, f"arm {arm!r}") for arm, features in own_arms.items()}
     elif own_arms is not None and not isinstance(own_arms, list | tuple):
-        raise ValueError(f"arms must be a list of names, or features by name, got {own_arms!r}")
+        raise ValueError(f"arms must be a list of names, or an object with the features of each, got {own_arms!r}")
     given = found.get("id")
     return Request(
         as_numbers(field(found, "context"), "context"), None if given is None else as_id(given), own_n, own_arms

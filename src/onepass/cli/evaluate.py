@@ -44,16 +44,16 @@ __all__ = ["evaluate"]
 @click.option(
     "--compare",
     is_flag=True,
-    help="Score one-pass models of scikit-learn and River on the same rows, each with its best step size so far.",
+    help="Also score one-pass models of scikit-learn and River on the same rows, each with its best step size so far.",
 )
 @click.option(
     "--test-split",
     type=options.percentage,
     metavar="SHARE%",
-    help="Hold out this share of the rows, such as 20%, drawn at random (--seed): they are not learned, and they alone "
+    help="Hold out this share of the rows, such as 20%, drawn at random (--seed): they are not learned, and only they "
     "are scored, by the model that has learned all others.",
 )
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a report to this file.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write an HTML report to this file.")
 @options.rejecting
 @options.reading
 @options.reporting
@@ -72,15 +72,16 @@ def evaluate(
 ) -> int:
     """Test, then train: predict every row, score the prediction, learn the row.
 
-    Every row tests what was learned from the rows before it, so no data have to be held out. For numbers: RMSE, MAE,
-    log-likelihood and the share of targets inside the 50, 80 and 95 % intervals; for counts the Poisson deviance, too;
-    for classes: accuracy, log-loss, Brier score and the area under the ROC curve; for all the calibration error. Curves
-    over time are in --json and --html.
+    Every row tests what was learned from the rows before it, so no data have to be held out. The scores are, for
+    numbers, RMSE, MAE, log-likelihood and the share of targets inside the 50, 80 and 95 % intervals; for counts also
+    the Poisson deviance; for classes accuracy, log-loss, Brier score and the area under the ROC curve; for all of them
+    the calibration error. Scores over time are in --json and --html.
 
     With --test-split 20% a fifth of the rows is held out instead, and scored when all others have been learned.
 
-    The model is the one that 'onepass fit' would make with the same options, or a saved one. The kinds of the columns,
-    the mean and scale of numbers, and the scales of the prior, are taken from the first rows beforehand.
+    The model is the one that 'onepass fit' would make with the same options (give --target), or a saved one (give
+    --model). The kinds of the columns, the mean and scale of numbers, and the scales of the prior are taken from the
+    first rows beforehand.
     """
     from onepass.cli.errors import INTERRUPTED, REJECTED, user_errors
     from onepass.cli.paths import check_distinct_paths, check_writable, load_model
@@ -145,9 +146,9 @@ def evaluate(
 
 def _check_split(split: "TestSplit | None", inputs: "Inputs", compare: bool, by: str | None) -> None:
     for given, reason in (
-        (inputs.is_stream, "needs files, which are read twice; standard input can't be"),
+        (inputs.is_stream, "reads the input twice, so it needs files and can't be used with standard input"),
         (compare, "can't be given with --compare, which scores every row before it is learned"),
-        (by is not None, "is not for a model per key; without it every row is scored before it is learned"),
+        (by is not None, "can't be given with a model per key (--by); leave it out to score rows as they are learned"),
     ):
         if split is not None and given:
             raise click.UsageError(f"--test-split {reason}.")

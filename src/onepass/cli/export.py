@@ -1,4 +1,4 @@
-"""``onepass export``: a model as a file that needs no library, in Python, C or ONNX."""
+"""``onepass export``: write a model as a file in Python, C or ONNX that runs without onepass."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ _SUFFIXES = {".py": "numpy", ".h": "c", ".onnx": "onnx"}
 
 @click.command(
     cls=options.Command,
-    short_help="Write a model as NumPy, C or ONNX that needs no library.",
+    short_help="Write a model as Python, C or ONNX that runs without onepass.",
     examples=(
         "onepass export price.onepass --to numpy --out price.py",
         "onepass export price.onepass --to c --out price.h",
@@ -27,35 +27,35 @@ _SUFFIXES = {".py": "numpy", ".h": "c", ".onnx": "onnx"}
     "--to",
     "language",
     type=click.Choice(tuple(_SUFFIXES.values())),
-    help="What to write; by default what the name of --out ends with: .py, .h or .onnx.",
+    help="What to write; by default by the ending of --out: .py, .h or .onnx.",
 )
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="The file to write.", metavar="FILE"
 )
-@click.option("--name", help="With --to c, what all names in the header begin with; by default the name of the file.")
+@click.option("--name", help="With --to c: prefix of all names in the header; by default the name of the file.")
 @click.option(
     "--dtype",
     type=click.Choice(("float64", "float32")),
     default="float64",
     show_default=True,
-    help="With --to onnx, the precision of all numbers.",
+    help="With --to onnx: precision of all numbers.",
 )
 @options.reporting
 def export(
     model: Path, language: str | None, out: Path, name: str | None, dtype: str, as_json: bool, quiet: bool
 ) -> None:
-    r"""Write what MODEL predicts as one file that runs without onepass: mean and standard deviation.
+    r"""Write MODEL as one file that predicts mean and standard deviation without onepass.
 
     \b
-    numpy  a Python module that needs NumPy alone: predict, predict_proba and, where it has a closed form,
+    numpy  a Python module that needs only NumPy: predict, predict_proba and, if there is a closed form,
            predict_interval
-    c      a C99 header without allocation; that of a perceptron also learns: NAME_learn(&model, x, y)
-    onnx   a model with the outputs mean and std, or label, probabilities and std;
+    c      a C99 header that allocates no memory; for a perceptron it can also learn: NAME_learn(&model, x, y)
+    onnx   an ONNX model with the outputs mean and std, or label, probabilities and std;
            needs: pip install 'onepass[onnx]'
 
-    All three predict what 'onepass predict' does, to rounding; the probabilities of more than two classes to some
-    1e-6. A row is one number per column: a category is the place of its value among the known ones, a date is days
-    since 1970. MODEL is not changed.
+    All three predict the same as 'onepass predict', up to rounding; probabilities of more than two classes agree to
+    about 1e-6. A row is one number per column: a category is given as its position among the known ones, a date as
+    days since 1970. MODEL is not changed.
     """
     from onepass.cli.errors import user_errors
     from onepass.cli.paths import check_distinct_paths, check_writable
@@ -63,7 +63,7 @@ def export(
     with Console(as_json=as_json, quiet=quiet) as console, user_errors():
         chosen = language or _SUFFIXES.get(out.suffix)
         if chosen is None:
-            raise click.UsageError(f"--out {out} does not say what to write: add --to numpy, c or onnx.")
+            raise click.UsageError(f"--out {out} does not end in .py, .h or .onnx; give --to numpy, c or onnx.")
         check_distinct_paths([model], out=out)
         check_writable(out, "--out")
         from onepass.export import program_of

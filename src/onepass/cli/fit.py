@@ -1,4 +1,4 @@
-"""``onepass fit``: a model from files, everything chosen and printed."""
+"""``onepass fit``: learn a model from files; every choice that is not given is made from the data, and printed."""
 
 import json
 from dataclasses import replace
@@ -46,10 +46,13 @@ _PACKED_ENDINGS = (".gz", ".bz2", ".xz", ".zst", ".zip")
     "--model",
     "path",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to write the model; by default here, under the name of the first file: trips.csv makes trips.onepass.",
+    help="File to write the model to. By default it is written to the current folder and named after the first input "
+    "file: trips.csv makes trips.onepass.",
 )
 @options.shape
-@click.option("--passes", type=click.IntRange(min=1), default=1, show_default=True, help="Passes over the input.")
+@click.option(
+    "--passes", type=click.IntRange(min=1), default=1, show_default=True, help="How often to learn the whole input."
+)
 @options.learning
 @options.clustering
 @options.alarming
@@ -78,29 +81,29 @@ def fit(
 ) -> int:
     """Learn a model from files, in one pass.
 
-    FILE... are CSV, JSON, Parquet, SQLite or DuckDB files, text also packed (gzip, bzip2, xz, zstd, zip); patterns such
-    as 'data/*.parquet'; addresses such as https://... or s3://...; or - for standard input. They are read in their
-    order, in constant memory whatever their size. The first rows say what each column holds; every choice is printed,
-    and every one has an option that overrules it.
+    FILE... are CSV, JSON, Parquet, SQLite or DuckDB files (CSV and JSON also compressed with gzip, bzip2, xz, zstd or
+    zip); patterns such as 'data/*.parquet'; addresses such as https://... or s3://...; or - for standard input. They
+    are read in the order given, in constant memory whatever their size. What each column holds is decided from the
+    first rows; every choice is printed, and each has an option that overrides it.
 
-    The model is a perceptron (linear for numbers, sigmoid for two classes, softmax for more) or a network of them: both
-    learn the first rows, and the one that predicts them better is kept. Large files are learned by a perceptron;
-    --model-kind perceptron always takes one, --hidden 50 a network. Numbers that are counts, 0, 1, 2, ..., are learned
-    as such with --task counts.
+    The model is a perceptron (linear for numbers, sigmoid for two classes, softmax for more) or a network: both learn
+    the first rows, and the one that predicts them better is kept. Very large inputs are learned by a perceptron.
+    --model-kind perceptron always makes a perceptron, --hidden 50 a network. For counts (0, 1, 2, ...) give
+    --task counts.
 
-    Without --model the model is written to the folder the command runs in, and named after the first file. An older
-    file of that name is replaced only if it is a model of the same target learned from the same files.
+    Without --model the model is written to the current folder and named after the first file. An existing file of that
+    name is replaced only if it is a model of the same target learned from the same files.
 
-    With --outliers 0.05 wild targets and wrong labels do little harm, and with --drift auto the model follows relations
-    that change. --alarms lists such rows and changes as they are found.
+    With --outliers 0.05 extreme targets and wrong labels do little harm, and with --drift auto the model follows
+    relations that change. --alarms lists such rows and changes as they are found.
 
-    Rows that can't be learned are counted and, with --rejects, written to a file; the exit code is then 3. More of them
-    than --max-rejects allows are a failure, and nothing is written. A run that was killed continues with the same
-    command and --resume, and ends with the same model bit for bit.
+    Rows that can't be learned are counted and, with --rejects, written to a file; the exit code is then 3. If there are
+    more than --max-rejects allows, the command fails and writes no model. A run that was interrupted continues with
+    the same command and --resume, and ends with exactly the same model.
 
-    With --executor dask every file is learned by a worker of its own, --workers processes on this machine or those of
-    --scheduler, and what they learned is merged; --rounds 2 brings that as close to one process as another order of the
-    rows would.
+    With --executor dask each file is learned by a worker, --workers processes on this machine or the workers of
+    --scheduler, and the results are merged. With --rounds 2 the result is about as close to that of one process as
+    learning the rows in another order would be.
     """
     from onepass.cli.errors import user_errors
     from onepass.cli.paths import check_distinct_paths, check_writable
@@ -118,7 +121,7 @@ def fit(
 
     with Console(as_json=as_json, quiet=quiet) as console, user_errors():
         if executor != "dask" and (workers is not None or scheduler is not None or rounds is not None):
-            raise click.UsageError("--workers, --scheduler and --rounds are for --executor dask.")
+            raise click.UsageError("--workers, --scheduler and --rounds need --executor dask.")
         from onepass.tables.inputs import Inputs
         from onepass.tables.ledger import Ledger
         from onepass.tables.schema import infer_model
@@ -172,7 +175,7 @@ def default_model_path(file: str) -> Path:
     """
     name = Path(urlsplit(file).path if "://" in file else file).name
     if name == "-":
-        raise click.UsageError("Standard input has no name to give the model; say --model.")
+        raise click.UsageError("Standard input has no name that the model could take; give --model FILE.")
     if name.endswith(_PACKED_ENDINGS):
         name = Path(name).stem
     ending = Path(name).suffix
@@ -188,7 +191,7 @@ def _unnamed_model(inputs: "Inputs", target: str) -> Path:
         for source in inputs.sources():
             check_has([target], source)  # a mistyped target is the likelier mistake
         raise click.UsageError(
-            f"{path} exists, and is not a model of {target!r} learned from these files; say --model {path} to replace "
+            f"{path} exists, and is not a model of {target!r} learned from these files; give --model {path} to replace "
             "it, or --model with another name."
         )
     return path
@@ -211,17 +214,25 @@ def _is_model_of(path: Path, inputs: "Inputs", target: str) -> bool:
 
 def _refuse_on_dask(inputs: "Inputs", resume: bool, shape: dict[str, Any], alarms: Path | None) -> None:
     for given, option, reason in (
-        (inputs.is_stream, "--executor dask", "needs files; standard input can't be shared out"),
-        (inputs.passes > 1, "--passes", "is for one process; --rounds says how often a cluster goes over the files"),
+        (inputs.is_stream, "--executor dask", "needs files; standard input can't be divided among workers"),
+        (inputs.passes > 1, "--passes", "can't be used with --executor dask; give --rounds instead"),
         (
             resume,
             "--resume",
-            "is for one process; a run on a cluster begins anew, and mends the loss of workers itself",
+            "can't be used with --executor dask; start the run again (workers that are lost are replaced by Dask)",
         ),
-        (shape["weight"] is not None, "--weight", "is for one process"),
-        (shape["by"] is not None, "--by", "is for one process"),
-        (shape["drift"] != 0.0, "--drift", "is for one process; the rows of a cluster have no common order"),
-        (alarms is not None, "--alarms", "is for one process, which learns the rows in their order"),
+        (shape["weight"] is not None, "--weight", "can't be used with --executor dask"),
+        (shape["by"] is not None, "--by", "can't be used with --executor dask"),
+        (
+            shape["drift"] != 0.0,
+            "--drift",
+            "can't be used with --executor dask: the rows of different workers have no common order",
+        ),
+        (
+            alarms is not None,
+            "--alarms",
+            "can't be used with --executor dask: it needs one process that learns the rows in order",
+        ),
     ):
         if given:
             raise click.UsageError(f"{option} {reason}.")

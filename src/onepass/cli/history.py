@@ -1,4 +1,4 @@
-"""``onepass history``: the runs in which a model has learned."""
+"""``onepass history``: list the runs in which a model has learned."""
 
 from pathlib import Path
 
@@ -22,8 +22,8 @@ _SHOWN = 20  # names of files of one run
 def history(model: Path, as_json: bool) -> None:
     """List the runs in which MODEL has learned: when each ended, its files, the rows learned and rejected.
 
-    Files are known by their content: 'onepass learn' leaves out those that are listed here. With --json each file has
-    its size, the number of its rows and the SHA-256 of what was learned of it.
+    Files are recognised by their content: 'onepass learn' leaves out those that are listed here. With --json each file
+    has its size in bytes, the number of its rows and the SHA-256 of the part that was learned.
     """
     from onepass.cli.errors import user_errors
     from onepass.cli.paths import load_model
@@ -33,7 +33,9 @@ def history(model: Path, as_json: bool) -> None:
         if ledger.forgotten:
             console.aside(f"{counted(ledger.forgotten, 'file')} of earlier runs are not kept any more")
         if not ledger.runs:
-            console.aside(f"{model} lists no runs: it was not learned from files, or by a version that kept no list")
+            console.aside(
+                f"{model} lists no runs: it was not learned from files, or by an older version that kept no list"
+            )
         for number, run in enumerate(ledger.runs, 1):
             names = [file.name for file in run.files]
             shown = ", ".join(names[:_SHOWN]) + (f", ... ({len(names):,} files)" if len(names) > _SHOWN else "")

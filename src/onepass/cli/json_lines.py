@@ -26,7 +26,10 @@ def for_each_line(use: Callable[[dict[str, Any]], None], reject: Callable[[dict[
         The exit code: 0, or that of a run with rejected rows.
     """
     if sys.stdin.isatty():
-        raise click.UsageError("standard input, read for JSON lines, is a terminal: give arguments, or a pipe.")
+        raise click.UsageError(
+            "JSON lines are expected on standard input, which is a terminal: pipe them in, or give the values as "
+            "arguments."
+        )
     code = 0
     for number, line in enumerate(sys.stdin.buffer, start=1):
         if not line.strip():
@@ -56,13 +59,13 @@ def check_fields(found: dict[str, Any], known: tuple[str, ...]) -> None:
     """Raise a ValueError for a field that would be ignored, such as one that is misspelt."""
     unknown = [name for name in found if name not in known]
     if unknown:
-        raise ValueError(f"it has {', '.join(map(repr, unknown))}, but only {', '.join(map(repr, known))} are known")
+        raise ValueError(f"unknown fields {', '.join(map(repr, unknown))}; allowed are {', '.join(map(repr, known))}")
 
 
 def field(found: dict[str, Any], name: str) -> Any:
     """The value of a field that has to be there."""
     if name not in found:
-        raise ValueError(f"it has no {name!r}, but {', '.join(map(repr, found)) or 'nothing'}")
+        raise ValueError(f"the field {name!r} is missing; it has {', '.join(map(repr, found)) or 'none'}")
     return found[name]
 
 

@@ -1,4 +1,4 @@
-"""``onepass learn``: a model continues where it stopped."""
+"""``onepass learn``: let a saved model learn more rows."""
 
 from pathlib import Path
 
@@ -30,9 +30,11 @@ __all__ = ["learn"]
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="NEW",
-    help="Write the model here and leave MODEL as it is.",
+    help="Write the model to this file, and leave MODEL as it is.",
 )
-@click.option("--passes", type=click.IntRange(min=1), default=1, show_default=True, help="Passes over the input.")
+@click.option(
+    "--passes", type=click.IntRange(min=1), default=1, show_default=True, help="How often to learn the whole input."
+)
 @options.learning
 @options.alarming
 @options.rejecting
@@ -53,21 +55,21 @@ def learn(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Continue learning where a model stopped.
+    """Let a saved model learn more rows.
 
-    The rows are encoded as those that MODEL was made from; columns it does not know are left alone. Until all files are
-    learned MODEL stays as it is and the progress is kept beside it, in MODEL.partial; after an interruption the same
-    command with --resume continues.
+    The columns are read as when MODEL was made; columns that it does not know are ignored. Until all files are learned
+    MODEL stays as it is, and the progress is kept beside it, in MODEL.partial; after an interruption the same command
+    with --resume continues.
 
-    MODEL knows by their content which files it has learned, under any name: those are skipped, with a message, and a
-    CSV or JSON lines file that has grown since is learned from where it ended. --again overrules that. 'onepass
-    history' lists the runs, and 'onepass undo' reverts the last. One process at a time can write a model; see
-    --wait.
+    MODEL recognises files that it has learned by their content, under any name: they are skipped, with a message, and a
+    CSV or JSON lines file that has grown since is learned from where it ended before. --again learns them once more.
+    'onepass history' lists the runs, and 'onepass undo' reverts the last one. Only one process at a time can write a
+    model; see --wait.
 
-    --alarms lists the rows whose target the model does not believe, and those at which the truth has changed, each
-    judged by what was learned before it. A model made with --outliers or --drift auto can do so.
+    --alarms lists the rows whose target the model does not believe, and those at which the relation has changed, each
+    judged by what was learned before it. It needs a model made with --outliers or --drift auto.
 
-    From standard input (-) rows are learned as they come, and MODEL itself is brought up to date at every checkpoint.
+    From standard input (-) rows are learned as they come, and MODEL itself is updated at every checkpoint.
     """
     from onepass.cli.errors import user_errors
     from onepass.cli.paths import check_distinct_paths, check_there, check_writable, load_model

@@ -1,4 +1,4 @@
-"""``onepass``: the table of commands, loaded when asked for, and the one place where failures end.
+"""``onepass``: the table of commands, each imported when it is used, and the one place where failures are reported.
 
 To add a command, write a `click.Command` in a module of its own beside this one and give it a line in `COMMANDS`.
 Usage errors end with code 2, failures with 1, an interruption with 130; each prints one sentence and no traceback.
@@ -56,7 +56,7 @@ class _LazyGroup(click.Group):
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False)
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def onepass() -> None:
-    """Bayesian perceptrons that learn every observation in closed form and know how sure they are."""
+    """Bayesian perceptrons and networks that learn from tables in one pass and predict with uncertainty."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

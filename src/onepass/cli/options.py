@@ -221,7 +221,8 @@ class _TablePath(click.Path):
         """Take a name, but not the one that stands for standard output elsewhere."""
         if value == "-":
             self.fail(
-                "'-' names no file; /dev/stdout, best with --quiet, is standard output, and ./- a file of this name.",
+                "'-' is not a file name here; for standard output give /dev/stdout, best with --quiet, and for a file "
+                "of that name ./-.",
                 param,
                 ctx,
             )
@@ -243,7 +244,7 @@ def _one_sign(value: str) -> str:
     """A single character."""
     sign = "\t" if value == r"\t" else value
     if len(sign) != 1:
-        raise click.BadParameter(f"{value!r} is not one character.")
+        raise click.BadParameter(f"{value!r} is not a single character such as ; or \\t.")
     return sign
 
 
@@ -254,7 +255,8 @@ def _encoding(value: str) -> str:
         return codecs.lookup(value).name
     except LookupError:  # also of codecs that are none of text
         raise click.BadParameter(
-            f"{value!r} is no encoding; common ones are utf-8, utf-16, latin-1, cp1252, cp1250, shift_jis and gb18030."
+            f"{value!r} is not a known encoding; common ones are utf-8, utf-16, latin-1, cp1252, cp1250, shift_jis and "
+            "gb18030."
         ) from None
 
 
@@ -284,16 +286,19 @@ reading = _gathered(
         help="Encoding of text, such as latin-1 or utf-16; detected by default.",
     ),
     click.option(
-        "--no-header", is_flag=True, help="The first line of CSV is a row; columns are column_1, column_2, ..."
+        "--no-header",
+        is_flag=True,
+        help="The first line of a CSV file is a row, not the names of the columns; they are called column_1, "
+        "column_2, ...",
     ),
-    click.option("--table", metavar="NAME", help="The table of a database; not needed if it has only one."),
-    click.option("--sql", metavar="QUERY", help="Read what this query of a database gives, in place of a table."),
+    click.option("--table", metavar="NAME", help="The table of a database to read; not needed if it has only one."),
+    click.option("--sql", metavar="QUERY", help="Read the result of this SQL query of a database, instead of a table."),
     click.option(
         "--where",
         type=_condition,
         metavar="CONDITION",
-        help='Read only the rows for which this holds, such as \'price > 0 and region in ("north", "west")\'; others '
-        "are left out, and so are those where a value that it needs is missing.",
+        help='Read only the rows that satisfy this condition, such as \'price > 0 and region in ("north", "west")\'; '
+        "rows in which a value that it needs is missing are left out too.",
     ),
 )
 
@@ -302,16 +307,23 @@ level = click.option(
     type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
-    help="Probability that a new target lies between lower and upper.",
+    help="Probability with which a new target lies between lower and upper.",
 )
 
 shape = _all(
     click.option(
         "--task",
         type=click.Choice(["regression", "counts", "classification"]),
-        help="Detected by default, but for counts.",
+        help="What the target is: a number, a count or a class. By default a number or a class, detected from the "
+        "first rows.",
     ),
-    click.option("--classes", type=names, default=(), metavar="A,B,...", help="All classes that can occur."),
+    click.option(
+        "--classes",
+        type=names,
+        default=(),
+        metavar="A,B,...",
+        help="All classes that can occur; by default those in the first rows.",
+    ),
     click.option("--columns", type=names, default=(), metavar="A,B,...", help="Learn from these columns only."),
     click.option("--ignore", type=names, default=(), metavar="A,B,...", help="Do not learn from these columns."),
     click.option(
@@ -324,14 +336,14 @@ shape = _all(
     click.option(
         "--decimal",
         type=click.Choice([".", ","]),
-        help="Decimal sign of numbers, where they can be read with it; detected per column by default.",
+        help="Decimal sign of numbers; detected per column by default.",
     ),
     click.option(
         "--missing",
         type=names,
         metavar="A,B,...",
-        help="Words that stand for a missing value, and no others; '' for none. An empty field is always missing. By "
-        "default NA, null, None and the like, unless a column of texts has one of them as a frequent value.",
+        help="The words that stand for a missing value; '' for none. An empty field is always missing. By default NA, "
+        "null, None and the like, unless one of them is a frequent value of a text column.",
     ),
     click.option(
         "--date-format",
@@ -345,62 +357,65 @@ shape = _all(
         type=click.IntRange(1, 10_000),
         default=20,
         show_default=True,
-        help="Up to this number of categories get one feature each; more are hashed.",
+        help="A column with up to this number of categories gets one feature per category; with more, categories are "
+        "hashed into --buckets features.",
     ),
     click.option(
         "--buckets",
         type=click.IntRange(1, 2**16),
         default=64,
         show_default=True,
-        help="Number of features that hashed categories share.",
+        help="Number of features that the hashed categories of a column share.",
     ),
     click.option(
         "--text-buckets",
         type=click.IntRange(1, 2**20),
         metavar="NUMBER",
-        help="Number of features that the words of a text share; by default 65536, for more than two classes 16384, "
-        "and with --hidden or another covariance than diagonal 1024.",
+        help="Number of features that the words of a text column share. By default 65536; 16384 for more than two "
+        "classes; 1024 with --hidden, or with a covariance other than diagonal.",
     ),
     click.option(
         "--log-target/--no-log-target",
         default=None,
-        help="Learn the logarithm of the target; predictions stay in its own units. By default if it is positive and "
-        "skewed, and the first rows are predicted better so.",
+        help="Learn the logarithm of the target; predictions are still in the target's own units. By default this is "
+        "done if the target is positive and skewed, and the first rows are predicted better that way.",
     ),
     click.option(
         "--sample",
         type=click.IntRange(1),
         default=10_000,
         show_default=True,
-        help="Number of first rows that decide the kinds of the columns, the scales of numbers and the prior.",
+        help="Number of first rows from which the kinds of the columns, the scales of numbers and the prior are "
+        "decided.",
     ),
     click.option(
         "--hidden",
         type=widths,
         metavar="N,N,...",
         default=(),
-        help="Numbers of units of the hidden layers of a network, e.g. 50 or 50,50.",
+        help="Learn by a network, with these numbers of units in its hidden layers, such as 50 or 50,50.",
     ),
     click.option(
         "--model-kind",
         type=click.Choice(["perceptron", "network", "auto"]),
         default="auto",
         show_default=True,
-        help="A perceptron, a network (of 50 units, unless --hidden says otherwise), or 'auto': both learn the first "
-        "2,000 rows and the one that predicts them better is kept, unless a network would take too long for the input.",
+        help="A perceptron, a network (with 50 hidden units, unless --hidden says otherwise), or 'auto': both learn "
+        "the first 2,000 rows, and the one that predicts them better is kept; if a network would take too long for the "
+        "input, it is a perceptron.",
     ),
     click.option(
         "--activation",
-        help="Of the hidden units (default relu), or without --hidden of the output (default linear; exp for counts, "
-        "sigmoid for classes).",
+        help="Activation of the hidden units (default relu); without --hidden, of the output (default linear, exp for "
+        "counts, sigmoid for classes).",
     ),
     click.option(
         "--covariance",
         type=click.Choice(["auto", "full", "low_rank", "layer", "neuron", "kronecker", "diagonal"]),
         default="auto",
         show_default=True,
-        help="Which correlations between weights are kept; 'auto': as many as the size allows. kronecker is for wide "
-        "hidden layers, and neuron also for many classes without --hidden.",
+        help="Between which weights correlations are kept; 'auto': as many as is not too slow. 'kronecker' is for wide "
+        "hidden layers, 'neuron' also for many classes without --hidden.",
     ),
     click.option(
         "--noise",
@@ -408,7 +423,7 @@ shape = _all(
         metavar="NUMBER|learn",
         default="learn",
         show_default=True,
-        help="Variance of the target's noise, or dispersion of counts.",
+        help="Variance of the target's noise, or dispersion of counts; 'learn' estimates it from the rows.",
     ),
     click.option(
         "--prior-scale",
@@ -416,14 +431,15 @@ shape = _all(
         metavar="NUMBER|sample|auto",
         default="sample",
         show_default=True,
-        help="Prior standard deviation of the weights. 'sample': what the first rows say, one for all numbers and one "
-        "for each other column; 1 for networks. 'auto' averages over several, which takes longer.",
+        help="Standard deviation of the weights before the first row. 'sample' estimates it from the first rows, one "
+        "for all numeric columns and one for each other column; for networks it is 1. 'auto' averages over several, "
+        "which takes longer.",
     ),
     click.option(
         "--intercept-scale",
         type=click.FloatRange(min=0.0, min_open=True),
         metavar="NUMBER",
-        help="Prior standard deviation of the intercept; by default 4, or with --hidden 1 for numbers.",
+        help="Standard deviation of the intercept before the first row; by default 4, but 1 for numbers with --hidden.",
     ),
     click.option(
         "--outliers",
@@ -431,15 +447,16 @@ shape = _all(
         metavar="SHARE",
         default=0.0,
         show_default=True,
-        help="Share of the rows whose target can't be trusted, such as 0.05; it is learned from this start, and "
-        "wild targets or wrong labels then do little harm.",
+        help="Share of the rows whose target can't be trusted, such as 0.05. Above 0 the share is learned, starting "
+        "from this value, and extreme targets or wrong labels do little harm.",
     ),
     click.option(
         "--forgetting",
         type=click.FloatRange(0.0, 1.0, min_open=True),
         default=1.0,
         show_default=True,
-        help="Below 1 older rows count less, for relations that drift.",
+        help="Below 1 older rows count less, for relations that change: the weight of a row is this number to the "
+        "power of its age in rows.",
     ),
     click.option(
         "--drift",
@@ -449,7 +466,7 @@ shape = _all(
         show_default=True,
         help="How fast the weights change, from 0 to 1: before each row their covariance moves this share of the way "
         "back to the prior's. 'auto' learns six hypotheses side by side (five rates, and a quick return to the prior), "
-        "weighted row by row by how well they predict; it takes about ten times as long as a plain model, and needs "
+        "weighted row by row by how well they predict; it takes about ten times as long as a fixed rate, and needs "
         "--forgetting 1.",
     ),
     click.option(
@@ -462,13 +479,13 @@ shape = _all(
     click.option(
         "--weight",
         metavar="COLUMN",
-        help="How often each row counts: 2 as if it came twice, 0.5 half, 0 not at all. The model needs the column to "
-        "learn, and does not learn from it.",
+        help="Column with the weight of each row: 2 counts as if the row came twice, 0.5 half, 0 not at all. It is not "
+        "used as an input, but must be there whenever the model learns.",
     ),
     click.option(
         "--by",
         metavar="COLUMN",
-        help="A model for each value of this column, such as a store or a device; what all of them have in common is "
+        help="Learn one model for each value of this column, such as a store or a device. What they have in common is "
         "learned too, and is used for values that were never seen. For numbers and two classes, without --hidden.",
     ),
 )
@@ -480,8 +497,8 @@ waiting = click.option(
     flag_value="for ever",
     default="0s",
     metavar="[TIME]",
-    help="While another process writes the model, wait for it: for a time such as 10m, or alone for as long as it "
-    "takes. By default fail at once.",
+    help="If another process is writing the model, wait for it: up to a time such as 10m, or, if no time is given, as "
+    "long as it takes. By default the command fails at once.",
 )
 
 learning = _all(
@@ -498,7 +515,7 @@ learning = _all(
     click.option(
         "--again",
         is_flag=True,
-        help="Learn files once more that the model has learned, or that are given several times.",
+        help="Also learn files that the model has learned before, or that are given several times.",
     ),
     waiting,
 )
@@ -512,7 +529,7 @@ clustering = _all(
         type=click.Choice(["process", "dask"]),
         default="process",
         show_default=True,
-        help="Learn in this process, or on a Dask cluster with one shard per file.",
+        help="Learn in this process, or on a Dask cluster, where each file is learned by one worker.",
     ),
     click.option(
         "--workers",
@@ -523,7 +540,7 @@ clustering = _all(
     click.option(
         "--rounds",
         type=click.IntRange(min=1),
-        help="Number of times a cluster learns the files; 2 by default.",
+        help="How often a cluster learns the files; 2 by default.",
     ),
 )
 
@@ -531,8 +548,9 @@ alarming = click.option(
     "--alarms",
     type=_TablePath(),
     metavar="FILE",
-    help="Write rows that the model does not believe, and changes, to this CSV file as they are found: file, line, "
-    "kind, probability, target, predicted. Needs --outliers or --drift auto; the very first rows can hardly be judged.",
+    help="Write rows whose target the model does not believe, and rows at which the relation changed, to this CSV file "
+    "as they are found: file, line, kind, probability, target, predicted. Needs a model with --outliers or --drift "
+    "auto; the very first rows can hardly be judged.",
 )
 
 
@@ -561,8 +579,9 @@ rejecting = _gathered(
         "--max-rejects",
         type=_reject_limit,
         metavar="SHARE%|COUNT",
-        help="Fail, with nothing written, if more rows are rejected: a share such as 5%, in force from 20 rejects on, "
-        "or a count; 100% is no limit. 5% by default, but 100% for predict, which leaves rejected rows empty.",
+        help="Fail, and write nothing, if more rows than this are rejected: a share such as 5%, which applies from 20 "
+        "rejected rows on, or a count; 100% is no limit. By default 5%; for predict, which leaves rejected rows empty, "
+        "100%.",
     ),
 )
 

@@ -30,7 +30,7 @@ def check_distinct_paths(read: Iterable[str | Path], **written: Path | None) -> 
         option = name if name.isupper() else f"--{name}"
         for other, what in taken:
             if _same_file(path, other):
-                raise click.UsageError(f"{option} {path} is also {what}.")
+                raise click.UsageError(f"{option} {path} is also {what}; give another file.")
         taken.append((path, option))
 
 
@@ -65,7 +65,5 @@ def load_model(path: Path) -> "TabularModel":
 
     model = load(path)
     if not isinstance(model, TabularModel):
-        raise CheckpointError(
-            f"{path} holds a {type(model).__name__}, not a model of a table as 'onepass fit' makes them"
-        )
+        raise CheckpointError(f"{path} has a {type(model).__name__}; this command needs a model made by 'onepass fit'")
     return model

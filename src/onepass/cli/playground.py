@@ -1,4 +1,4 @@
-"""``onepass playground``: a page on which one clicks points and watches a model learn them."""
+"""``onepass playground``: a web page on which you click points and watch a model learn them."""
 
 import os
 import socket
@@ -27,9 +27,9 @@ _HOST = "127.0.0.1"
     "--open/--no-open", "opens", default=True, help="Open the page in the browser, or only print its address."
 )
 def playground(port: int | None, opens: bool) -> None:
-    """Click points, turn knobs, and watch a belief change, in the browser.
+    """Open a page in the browser on which you click points, turn knobs, and watch a model learn.
 
-    The page is served to this machine only, and nothing is kept. Ctrl-C ends it.
+    The page can be opened on this machine only, and nothing is stored. Ctrl-C ends it.
     """
     require("serve", "'onepass playground'")
     import uvicorn

@@ -37,15 +37,20 @@ __all__ = ["predict"]
     help="Where to write: .csv, .jsonl or .parquet; standard output by default.",
 )
 @click.option(
-    "--format", "kind", type=click.Choice(["csv", "jsonl", "parquet"]), help="Where the file's name does not say."
+    "--format",
+    "kind",
+    type=click.Choice(["csv", "jsonl", "parquet"]),
+    help="Format of the output; by default by the ending of --out, and CSV on standard output.",
 )
 @options.level
-@click.option("--keep", type=options.names, default=(), metavar="A,B,...", help="Columns of the input to copy.")
+@click.option(
+    "--keep", type=options.names, default=(), metavar="A,B,...", help="Columns of the input to copy to the output."
+)
 @click.option(
     "--explain",
     is_flag=True,
-    help="Say what each column adds to the prediction of an average row: as columns add_... and their standard "
-    "deviations std_..., or on a terminal in a few lines per row.",
+    help="Also say how much each column adds to the prediction for an average row: in columns add_..., with their "
+    "standard deviations in std_...; on a terminal in a few lines per row.",
 )
 @options.rejecting
 @options.reading
@@ -65,17 +70,17 @@ def predict(
 ) -> int:
     """Predict the target of every row, with its uncertainty.
 
-    For numbers the columns are mean, std, lower and upper, between which a new target lies with probability --level;
-    for classes label, and a probability p_... for each. There is one row for each row of the input, in the same order;
-    one that can't be predicted is left empty, counted, and with --rejects written down. A line that is no row at all,
-    such as one with too few fields, has none.
+    For numbers the output columns are mean, std, lower and upper; a new target lies between lower and upper with
+    probability --level. For classes they are label and a probability p_... for each class. There is one output row for
+    each input row, in the same order. A row that can't be predicted is left empty, counted and, with --rejects, written
+    to a file. A line that can't be read as a row, such as one with too few fields, has no output row.
 
-    With --explain every prediction comes with what it is made of: the baseline, which is the prediction for an average
-    row, plus what each column adds to it gives the mean, in the units of the target; for counts it gives the log rate,
-    for two classes the log odds of the second, for more those of the label. Columns that the model knows little about
-    have a large standard deviation.
+    With --explain every prediction is split into parts: the baseline, which is the prediction for an average row, plus
+    what each column adds. The sum is the mean in the units of the target; for counts it is the log rate, for two
+    classes the log odds of the second, for more classes the log odds of the label. Parts that the model knows little
+    about have a large standard deviation.
 
-    A file is there when all of it is written, or not at all.
+    The output file appears only when it is complete.
     """
     from onepass.cli.errors import REJECTED, user_errors
     from onepass.cli.paths import check_distinct_paths, check_writable, load_model
@@ -102,7 +107,7 @@ def predict(
         reads_along = explain and out is None and kind is None and sys.stdout.isatty()
         kind = kind or ("csv" if out is None else format_of(out))
         if kind is None:
-            raise click.UsageError(f"--out {out} ends in none of .csv, .jsonl and .parquet; say --format.")
+            raise click.UsageError(f"--out {out} does not end in .csv, .jsonl or .parquet; give --format.")
         sources = [open_source(file, reading) for file in inputs]
         console.tell_notes(sources)
         for source in sources:
@@ -112,8 +117,8 @@ def predict(
         taken = sorted(set(keep) & {*known.prediction_names, *names})
         if taken:
             raise click.UsageError(
-                f"--keep {taken[0]} has the name of a column of the predictions; rename it in the input, or join it by "
-                "its place: the rows are in their order."
+                f"--keep {taken[0]} has the same name as an output column; rename it in the input, or leave it out and "
+                "join it by row number: output rows are in the order of the input."
             )
         types = known.types(target=False)
         types = dict.fromkeys(keep, pa.string()) | types

@@ -140,12 +140,12 @@ class Rejects(WithTable):
         commonest = sorted(self._reasons.values(), key=lambda reason: -reason.count)[:_REASONS_SHOWN]
         hints = _hints(reason.example for reason in commonest)
         if self._options.rejects is None:
-            hints.append("--rejects FILE, which writes all of them down")
+            hints.append("--rejects FILE, which writes all of them to a file")
         hints.append("--max-rejects 100%, which continues with the other rows")
         return "\n".join(
             [
                 f"{self.count:,} of {self._rows:,} rows were rejected, more than --max-rejects {self._limit} allows; "
-                "nothing more is written. The commonest reasons:",
+                "nothing more is written. The most common reasons:",
                 *(f"  {reason.count:,} like this: {reason.example}" for reason in commonest),
                 "What helps: " + "; ".join(hints) + ".",
             ]
@@ -162,7 +162,7 @@ class Rejects(WithTable):
         for hint in _hints(reason.example for reason in self._reasons.values()):
             console.aside(f"rejected: what helps is {hint}")
         if self.count > len(self._first):
-            rest = f"see {self._options.rejects}" if self._options.rejects else "--rejects FILE writes all of them down"
+            rest = f"see {self._options.rejects}" if self._options.rejects else "--rejects FILE writes all to a file"
             console.aside(f"rejected: {self.count - len(self._first):,} more; {rest}")
 
 

@@ -1,4 +1,4 @@
-"""``onepass reward``: give a bandit the rewards of its decisions."""
+"""``onepass reward``: tell a bandit the rewards of its decisions."""
 
 import json
 from collections import Counter
@@ -24,7 +24,7 @@ def _number(value: Any) -> float:
 
 @click.command(
     cls=options.Command,
-    short_help="Give a bandit the reward of a decision.",
+    short_help="Tell a bandit the reward of a decision.",
     context_settings={"ignore_unknown_options": True},  # or a negative VALUE would be taken for one
     examples=(
         "onepass reward headline.bandit 0 1",
@@ -36,12 +36,15 @@ def _number(value: Any) -> float:
 @options.bandit_argument
 @click.argument("decision_id", metavar="[ID", required=False)
 @click.argument("value", metavar="VALUE]", type=_number, required=False)
-@click.option("--arm", metavar="NAME", help="Which of several arms chosen is rewarded; by default the first.")
+@click.option(
+    "--arm", metavar="NAME", help="If the decision chose several arms: the one rewarded; by default the first."
+)
 @click.option(
     "--unknown",
     type=click.Choice(["error", "count"]),
-    help="A reward that no decision waits for, since it was never made or has expired, ends with exit code 1, or is "
-    "counted only; by default an error, or as a bandit made in Python has it.",
+    help="What to do with a reward that no decision waits for, because the decision was never made or has expired: "
+    "'error' ends with exit code 1, 'count' only counts it. By default 'error', unless a bandit made in Python says "
+    "otherwise.",
 )
 @options.bandit_name
 @options.reporting
@@ -55,14 +58,14 @@ def reward(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Give the bandit in FILE the reward of the decision ID: minutes or days later, in any order.
+    """Tell the bandit in FILE the reward of the decision ID. Rewards may come minutes or days later, in any order.
 
-    The reward is on the disk when the command has ended. The same reward again is no error and counts once; another one
-    for the same decision is an error.
+    The reward is on the disk when the command has ended. Giving the same reward again is no error and counts once; a
+    different reward for the same decision is an error.
 
-    Without ID and VALUE rewards are read from standard input, as JSON lines such as {"id": "17", "reward": 1}, "arm"
-    may be given too, and learned as they come. Lines that can't be used are reported on standard error, and the exit
-    code is 3, or 1 if no decision waits for some of them. With --json every line is answered by one: {"id": ...,
+    Without ID and VALUE rewards are read from standard input, as JSON lines such as {"id": "17", "reward": 1}, which
+    may also have "arm", and learned as they come. Lines that can't be used are reported on standard error, and the exit
+    code is 3, or 1 if no decision waits for some of the rewards. With --json every line is answered by one: {"id": ...,
     "result": "learned", "known" or "unknown"}.
     """
     from onepass.cli.bandit_file import open_file
@@ -122,6 +125,6 @@ def _lost_words(lost: list[str], learned: int) -> str:
     names = ", ".join(map(repr, lost[:_SHOWN]))
     more = f" and {len(lost) - _SHOWN:,} more" if len(lost) > _SHOWN else ""
     return (
-        f"no decision waits for a reward under {names}{more}: it was never made here, or has expired; learned "
-        f"{counted(learned, 'reward')}. --unknown count takes this for no error."
+        f"no decision with the id {names}{more} waits for a reward: it was never made here, or has expired; learned "
+        f"{counted(learned, 'reward')}. With --unknown count this is not an error."
     )

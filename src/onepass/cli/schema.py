@@ -78,8 +78,8 @@ def _check_model(shape: dict[str, Any]) -> None:
     kind = shape["model_kind"]
     if kind == "perceptron" and shape["hidden"]:
         raise click.UsageError(
-            f"--model-kind perceptron has no hidden layers: leave out --hidden {','.join(map(str, shape['hidden']))}, "
-            "or --model-kind for a network."
+            f"--model-kind perceptron has no hidden layers: leave out --hidden {','.join(map(str, shape['hidden']))} "
+            "for a perceptron, or --model-kind for a network."
         )
     if shape["covariance"] in ("layer", "kronecker") and not shape["hidden"] and kind != "network":
         raise click.UsageError(
@@ -88,8 +88,8 @@ def _check_model(shape: dict[str, Any]) -> None:
         )
     if shape["drift"] == "auto" and shape["forgetting"] != 1.0:
         raise click.UsageError(
-            "--drift auto finds out how fast the past fades and needs --forgetting 1, its default; got --forgetting "
-            f"{shape['forgetting']:g}. Give one of them."
+            "--drift auto finds out by itself how fast old rows lose their weight, and needs --forgetting 1, the "
+            f"default; got --forgetting {shape['forgetting']:g}. Give one of the two."
         )
 
 

@@ -1,4 +1,4 @@
-"""``onepass serve``: models that learn in production, over HTTP."""
+"""``onepass serve``: serve models that predict and learn over HTTP."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,7 +35,7 @@ def _new_token(value: Any) -> tuple[str, str]:
 
 @click.command(
     cls=options.Command,
-    short_help="Serve models that learn, over HTTP.",
+    short_help="Serve models that predict and learn over HTTP.",
     examples=(
         "onepass serve --data ./state",
         "onepass serve --data ./state --model price=price.onepass --port 9000",
@@ -48,7 +48,7 @@ def _new_token(value: Any) -> tuple[str, str]:
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Folder with models and events; made if there is none.",
+    help="Folder in which the service keeps its models and events; created if it does not exist.",
 )
 @click.option(
     "--model",
@@ -56,7 +56,7 @@ def _new_token(value: Any) -> tuple[str, str]:
     type=_named_file,
     multiple=True,
     metavar="NAME=FILE",
-    help="Begin with this model, unless there is one of that name; may be repeated.",
+    help="Serve the model in FILE as NAME, unless DIR already has a model of that name; may be repeated.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
@@ -71,24 +71,30 @@ def _new_token(value: Any) -> tuple[str, str]:
     "allow_hosts",
     multiple=True,
     metavar="NAME",
-    help="A name by which the service may be called, besides those of this machine; may be repeated.",
+    help="A host name in requests to accept, besides the names of this machine; may be repeated.",
 )
-@click.option("--events", metavar="URL", help="Keep events in PostgreSQL instead, such as postgresql://host/database.")
-@click.option("--follow", is_flag=True, help="Predict only, by what another process learns into the same events.")
+@click.option(
+    "--events",
+    metavar="URL",
+    help="Keep events in PostgreSQL instead of a file in DIR, such as postgresql://host/database.",
+)
+@click.option(
+    "--follow", is_flag=True, help="Only predict, with the models that another service with the same --events learns."
+)
 @click.option(
     "--durability",
     type=click.Choice(["full", "relaxed"]),
     default="full",
     show_default=True,
-    help="'relaxed' answers before the disk has the event: a power failure may lose the last seconds, a crash of the "
-    "process nothing.",
+    help="'full' answers when the event is on the disk. 'relaxed' answers before: a power failure may lose the last "
+    "seconds, a crash of the process nothing.",
 )
 @click.option(
     "--queue",
     type=click.IntRange(min=1),
     default=4096,
     show_default=True,
-    help="Requests that may wait to be learned, per model; more are refused.",
+    help="How many requests may wait to be learned, per model; more are refused with status 429.",
 )
 @click.option(
     "--deadline",
@@ -96,7 +102,7 @@ def _new_token(value: Any) -> tuple[str, str]:
     default="10s",
     show_default=True,
     metavar="TIME",
-    help="Time that a request may wait in the queue.",
+    help="How long a request may wait in the queue; then it is refused with status 503.",
 )
 @click.option(
     "--max-body",
@@ -104,7 +110,7 @@ def _new_token(value: Any) -> tuple[str, str]:
     default=32 * 2**20,
     show_default=True,
     metavar="BYTES",
-    help="Size of a request, also of an uploaded model.",
+    help="Largest size of a request, including an uploaded model.",
 )
 @click.option(
     "--keep-pending",
@@ -112,39 +118,42 @@ def _new_token(value: Any) -> tuple[str, str]:
     default="30d",
     show_default=True,
     metavar="TIME",
-    help="How long a prediction waits for its label.",
+    help="How long a prediction with an id waits for its label.",
 )
 @click.option(
     "--keep-events",
     type=options.duration,
     metavar="TIME",
-    help="How long learned events and their ids are kept; forever by default.",
+    help="How long events and their ids are kept after they are learned; forever by default.",
 )
 @click.option(
     "--rate-limit",
     type=click.FloatRange(min=0.0, min_open=True),
     metavar="N",
-    help="Requests per second and token; no limit by default.",
+    help="Most requests per second for each token; no limit by default.",
 )
-@click.option("--no-auth", is_flag=True, help="Require no token; only for a service that this machine alone can reach.")
+@click.option(
+    "--no-auth", is_flag=True, help="Require no token; only for a service that can be reached from this machine only."
+)
 @click.option("--log-requests", is_flag=True, help="Log every request.")
 @click.option(
     "--new-token",
     type=_new_token,
     metavar="NAME:SCOPE",
-    help="Print a new token for DIR, and end. The service must not run.",
+    help="Make a token for the service in --data, print it, and end. SCOPE is read, learn or admin. The service must "
+    "not be running.",
 )
 @click.option(
     "--check",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Verify the folder of a service, and end; code 1 if anything is wrong.",
+    help="Check the folder of a service for damage, and end; the exit code is 1 if anything is wrong.",
 )
 @click.option(
     "--export",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE.parquet",
-    help="Write all events of DIR to a Parquet file, and end.",
+    help="Write all events in --data to a Parquet file, and end.",
 )
 @config_option
 def serve(
@@ -155,16 +164,17 @@ def serve(
     export: Path | None,
     **given: Any,
 ) -> None:
-    """Serve the models in DIR: predict, learn, wait for labels, explain; durable, with a page to look at.
+    """Serve the models in DIR over HTTP: they predict, learn, wait for labels that come later, and explain.
 
-    An empty folder will do. The address is printed and, at the first start, a token with the scope admin, which is not
-    shown again; the page's link lets one browser in, once. Every acknowledged event is on the disk. SIGTERM and Ctrl-C
-    finish what is queued.
+    DIR may be empty or not exist yet. The address is printed and, at the first start, a token with the scope admin,
+    which is not shown again. A link to a web page for watching the models is printed too; it signs in one browser once.
+    Every event that the service has acknowledged is on the disk. SIGTERM and Ctrl-C stop the service once it has
+    finished the requests in its queue.
     """
     if data is None and check is None:
-        raise click.UsageError("--data is needed: the folder with the models.")
+        raise click.UsageError("--data DIR is needed: the folder in which the service keeps its models and events.")
     if sum(one is not None for one in (new_token, check, export)) > 1:
-        raise click.UsageError("only one of --new-token, --check and --export can be done at once.")
+        raise click.UsageError("Only one of --new-token, --check and --export can be given.")
     with _told_in_a_sentence():
         if check is not None:
             _check(check)
@@ -189,7 +199,7 @@ def _told_in_a_sentence() -> Iterator[None]:
         try:
             yield
         except LockedError as error:
-            words = "a service is at work there; stop that process first, or choose another --data or --events"
+            words = "a service is running there; stop that process first, or choose another --data or --events"
             raise ValueError(f"{error}: {words}") from None
         except ProblemError as problem:
             raise ValueError(problem.detail) from None
@@ -205,8 +215,10 @@ def _run(data: Path, models: dict[str, Path], given: dict[str, Any]) -> None:
     needs_token = not given.pop("no_auth")
     if not is_loopback(host):
         if not needs_token:
-            raise click.UsageError(f"--no-auth is for this machine alone, not for --host {host}.")
-        words = f"--host {host}: there is no encryption here; put a proxy with TLS in front of what others can reach."
+            raise click.UsageError(
+                f"--no-auth can't be used with --host {host}, which other machines can reach; leave one of them out."
+            )
+        words = f"--host {host}: requests are not encrypted; put a proxy with TLS in front of the service."
         click.echo(words, err=True)
     own = {one.name for one in fields(Listening)} & given.keys()
     listening = Listening(needs_token=needs_token, **{name: given.pop(name) for name in own})
@@ -224,11 +236,11 @@ def _check_models(models: dict[str, Path]) -> None:
 def _check_events(events: str | None, *, follow: bool) -> None:
     if events is None:
         if follow:
-            raise click.UsageError("--follow needs --events: where the service that learns keeps its events.")
+            raise click.UsageError("--follow needs --events, the place where the service that learns keeps its events.")
         return
     is_server = events.startswith(("postgresql://", "postgres://"))
     if not is_server and ("://" in events or not Path(events).absolute().parent.is_dir()):
-        words = "an address such as postgresql://host/database, or a file in a folder that is there"
+        words = "an address such as postgresql://host/database, or a file in an existing folder"
         raise click.UsageError(f"--events must be {words}, got {events!r}.")
 
 
@@ -247,7 +259,7 @@ def _check(folder: Path) -> None:
         click.echo(problem)
     if problems:
         click.get_current_context().exit(1)
-    click.echo(f"{folder} is sound.")
+    click.echo(f"{folder} has no damage.")
 
 
 def _export(data: Path, file: Path) -> None:

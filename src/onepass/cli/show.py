@@ -40,19 +40,20 @@ __all__ = ["show"]
     "old",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="OLD",
-    help="Print only what differs between the model OLD and MODEL, and the weights that have moved farthest.",
+    help="Print only what differs between the model OLD and MODEL, and the weights that changed most.",
 )
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a report to this file.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write an HTML report to this file.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines, for programs.")
 def show(model: Path, weights: int, old: Path | None, html: Path | None, as_json: bool) -> None:
     """Print what a model is: columns, choices, rows learned, noise and the largest weights with their uncertainty.
 
-    A weight is the change of the target, of its logarithm if that is learned (0.01 is about 1 %), of the log rate of
-    counts, or of the log odds of a class, per standard deviation of a number, for the presence of a category, or for a
-    word in a text of average length; after ± comes its own standard deviation.
+    A weight says how much the prediction changes for one standard deviation more of a number, for the presence of a
+    category, or for a word in a text of average length. The prediction is in the units of the target; it is the
+    logarithm of the target if that is learned (0.01 is about 1 %), the log rate of counts, or the log odds of a class.
+    After ± comes the standard deviation of the weight.
 
-    With --diff the moves of weights are given in standard deviations of what OLD believed: one or two of them are what
-    it expected, five say that the world or the data have changed.
+    With --diff the changes of weights are in units of the standard deviation that they had in OLD: one or two are
+    expected, five mean that the relation or the data have changed.
     """
     from onepass.cli.errors import user_errors
     from onepass.cli.paths import check_distinct_paths, check_writable, load_model

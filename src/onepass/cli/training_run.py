@@ -60,7 +60,8 @@ def check_passes(passes: int, drift: float | str) -> None:
     """Refuse to go over the rows again with a model that can't."""
     if passes > 1 and drift == "auto":
         raise click.UsageError(
-            "--passes is for a drift of one rate; --drift auto weighs rates by rows that have not been learned yet."
+            f"--drift auto compares rates by rows that have not been learned yet, and needs --passes 1, got {passes}; "
+            "give --drift as a number to learn the rows again."
         )
 
 
@@ -93,7 +94,7 @@ def given_files(files: tuple[str, ...], again: bool, console: Console) -> tuple[
         return found
     found, named_before = distinct(found)
     for file in dict.fromkeys(map(shown, named_before)):
-        console.aside(f"{file} is given several times and counts once; --again learns it as often")
+        console.aside(f"{file} is given several times and is learned once; with --again it is learned each time")
     return found
 
 
@@ -113,7 +114,7 @@ def without_known(
         ) from None
     for one in selected:
         if one.start is None:
-            console.aside(f"{one.file} {one.reason} and is left out; --again learns it once more")
+            console.aside(f"{one.file} {one.reason} and is left out; --again learns it again")
         elif one.reason:
             console.aside(f"{one.file} {one.reason}")
     return replace(inputs, starts=tuple(one.start for one in selected))
@@ -123,7 +124,7 @@ def check_stream(inputs: "Inputs", resume: bool) -> None:
     """Refuse to read standard input again."""
     for given, option in ((resume, "--resume"), (inputs.passes > 1, "--passes")):
         if given and inputs.is_stream:
-            raise click.UsageError(f"{option} needs files; standard input can't be read again.")
+            raise click.UsageError(f"{option} needs files; standard input can be read only once.")
 
 
 def resume_run(
@@ -140,8 +141,8 @@ def resume_run(
         return None
     if not resume and partial_path(path).exists():
         raise StreamError(
-            f"{partial_path(path)} is the progress of a run that was interrupted: go on with it by --resume, or delete "
-            "it to start over"
+            f"{partial_path(path)} is the progress of a run that was interrupted: continue that run with --resume, or "
+            "delete the file to start over"
         )
     return resumed(path, inputs, sources, asked, base) if resume else None
 
@@ -183,7 +184,7 @@ def run(
 
     before = training.model.n_rows
     if training.progress is not None:
-        console.aside(f"going on after {counted(before, 'row')}")
+        console.aside(f"continuing after {counted(before, 'row')}")
 
     def listen(step: "Step") -> None:
         logs.rejects.add(step.file, step.rows.rejects)
@@ -202,9 +203,9 @@ def run(
                 notes=lambda: {"asked": asked, **logs.note()},
             )
             if stopping():
-                console.aside("interrupted; what had come by then is learned and saved")
+                console.aside("interrupted; the rows that had come by then are learned and saved")
     except Interrupted as stop:
-        console.aside(f"interrupted after {counted(stop.rows, 'row')}; go on with: {_again()}")
+        console.aside(f"interrupted after {counted(stop.rows, 'row')}; continue with: {_again()}")
         return INTERRUPTED
     except TooManyRejectsError:
         if training.progress is None:  # what was saved is this run's own, and worth nothing
@@ -212,7 +213,7 @@ def run(
         raise
     except OSError as error:
         raise click.ClickException(
-            f"cannot write {error.filename or training.target.path}: {error.strerror}; what was there is as it was."
+            f"cannot write {error.filename or training.target.path}: {error.strerror}; the file there is unchanged."
         ) from None
     tell_left_out(console, training.inputs.reading.where, training.sources)
     return report(training.model, training.target.path, logs, console, before)

@@ -1,4 +1,4 @@
-"""``onepass undo``: a model goes back to before its last run."""
+"""``onepass undo``: restore a model to what it was before its last run."""
 
 from pathlib import Path
 
@@ -19,10 +19,10 @@ __all__ = ["undo"]
 @options.waiting
 @options.reporting
 def undo(model: Path, wait: float, as_json: bool, quiet: bool) -> None:
-    """Undo the last run: MODEL becomes what it was before, to the byte.
+    """Undo the last run: MODEL becomes exactly what it was before.
 
-    'onepass fit' and 'onepass learn' keep what they replace as MODEL.previous-..., so one step back is possible, and
-    only from the very model that the last run wrote. The files of that run can then be learned again.
+    'onepass fit' and 'onepass learn' keep the model that they replace as MODEL.previous-..., so one step back is
+    possible, unless MODEL was changed by something else since. The files of that run can then be learned again.
     """
     from onepass.cli.errors import user_errors
     from onepass.cli.paths import check_there, check_writable, load_model
@@ -39,8 +39,8 @@ def undo(model: Path, wait: float, as_json: bool, quiet: bool) -> None:
             partial = partial_path(model)
             if partial.exists():
                 raise click.ClickException(
-                    f"{partial} is the progress of a run that continues this model; finish that run with --resume, "
-                    "or delete its progress."
+                    f"{partial} is the progress of an interrupted run of this model; finish that run with --resume, or "
+                    "delete the file."
                 )
             go_back(model)
             now = load_model(model)

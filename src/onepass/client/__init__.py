@@ -1,8 +1,8 @@
-"""A client of `onepass serve`: predictions, labels and decisions over HTTP, safe to repeat.
+"""A client of `onepass serve`: predictions, labels and decisions over HTTP.
 
-Everything that changes a model is sent with an id, so that a request whose answer got lost can be sent again: the
-service learns it once. The client does so by itself when the connection breaks or the service is busy, until
-``timeout`` has passed.
+Everything that changes a model is sent with an id, so a request whose answer got lost can be sent again, and the
+service learns it once. The client sends requests again by itself when the connection breaks or the service is busy,
+until ``timeout`` has passed.
 
 >>> client = Client("http://127.0.0.1:8080", token="onepass_...")  # doctest: +SKIP
 >>> price = client.model("price")  # doctest: +SKIP
@@ -36,13 +36,15 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # seconds between two attempts
 
 
 class ServiceError(Exception):
-    """The service has refused a request; nothing was changed.
+    """The service has refused a request, or could not be reached.
+
+    A refused request has changed nothing.
 
     Attributes
     ----------
-    status : of the HTTP answer
+    status : status of the HTTP answer; 0 if the service could not be reached
     title, detail : what was wrong, in words
-    field : the part of the request that is to blame, if the service knows
+    field : the part of the request that is wrong, if the service knows
     """
 
     def __init__(self, status: int, title: str, detail: str, field: str | None = None) -> None:
@@ -51,7 +53,7 @@ class ServiceError(Exception):
 
 
 class Prediction(NamedTuple):
-    """What is expected of a row; of numbers the first four, of classes label and probabilities."""
+    """What is predicted for a row: ``mean`` to ``upper`` for numbers, ``label`` and ``probabilities`` for classes."""
 
     mean: float | None
     std: float | None
@@ -65,7 +67,7 @@ class Prediction(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """What became of a row, a label or a reward."""
+    """What was done with a row, label or reward: ``status`` is ``"learned"``, or ``"waiting"`` for an early label."""
 
     id: str
     status: str
@@ -88,9 +90,9 @@ class Client:
 
     Parameters
     ----------
-    address : such as ``"http://127.0.0.1:8080"``
-    token : of the service; none for one that runs without
-    timeout : seconds to go on trying while the service can't be reached or is busy
+    address : address of the service, such as ``"http://127.0.0.1:8080"``
+    token : token of the service; None if it runs with ``--no-auth``
+    timeout : seconds to keep trying while the service can't be reached or is busy
     """
 
     def __init__(self, address: str, token: str | None = None, *, timeout: float = 30.0) -> None:
@@ -111,12 +113,12 @@ class Client:
         self._http.close()
 
     def models(self) -> list[dict[str, Any]]:
-        """What there is to know about every model."""
+        """Status of every model."""
         found: list[dict[str, Any]] = self._json("GET", "/v1/models")["models"]
         return found
 
     def model(self, name: str) -> "Model":
-        """The model of a name; whether there is one shows with the first request."""
+        """The model with this name; whether it exists is found out with the first request."""
         return Model(self, name)
 
     def create(self, name: str, content: bytes | Mapping[str, Any]) -> "Model":
@@ -124,8 +126,8 @@ class Client:
 
         Parameters
         ----------
-        name : of the model
-        content : such as ``Path("price.onepass").read_bytes()``, or ``{"rows": [...], "target": "price"}``
+        name : name of the model
+        content : for example ``Path("price.onepass").read_bytes()``, or ``{"rows": [...], "target": "price"}``
         """
         self._put(_path(name), content)
         return Model(self, name)
@@ -140,7 +142,7 @@ class Client:
         return found
 
     def create_token(self, name: str, scope: str) -> str:
-        """Make a token with the scope ``"read"``, ``"learn"`` or ``"admin"``; its secret is told this once."""
+        """Make a token with the scope ``"read"``, ``"learn"`` or ``"admin"``, and return it; it is not shown again."""
         secret: str = self._json("POST", "/v1/tokens", {"name": name, "scope": scope})["token"]
         return secret
 
@@ -188,7 +190,7 @@ class Model:
         return f"Model({self.name!r})"
 
     def status(self) -> dict[str, Any]:
-        """Rows learned, version, schema, and what waits."""
+        """Rows learned, version, schema, and how many predictions and labels wait."""
         return self._client._json("GET", self._path)  # type: ignore[no-any-return]
 
     def metrics(self) -> dict[str, Any]:
@@ -196,7 +198,7 @@ class Model:
         return self._client._json("GET", f"{self._path}/metrics")  # type: ignore[no-any-return]
 
     def weights(self) -> dict[str, list[dict[str, Any]]]:
-        """What each feature does, with its uncertainty; for the target, or for each class."""
+        """Effect of each feature, with its uncertainty, on the target or on each class."""
         found: dict[str, list[dict[str, Any]]] = self._client._json("GET", f"{self._path}/weights")["weights"]
         return found
 
@@ -213,23 +215,23 @@ class Model:
         return int(self._post("snapshot")["version"])
 
     def rollback(self, version: int) -> int:
-        """Go back to an earlier version; returns the number of this event, which is the version from now on."""
+        """Go back to an earlier version; returns the new version number, because going back is an event too."""
         return int(self._post("rollback", {"version": version})["version"])
 
     def set_shadow(self, content: bytes | Mapping[str, Any]) -> int:
-        """Let a candidate learn the same stream, given as in `Client.create`; returns the version."""
+        """Let a candidate, given as in `Client.create`, learn the same rows, to compare; returns the version."""
         return int(self._client._put(f"{self._path}/shadow", content)["version"])
 
     def drop_shadow(self) -> None:
-        """Give up the candidate."""
+        """Delete the candidate."""
         self._client._json("DELETE", f"{self._path}/shadow")
 
     def promote(self) -> int:
-        """Put the candidate in the model's place; returns the version."""
+        """Replace the model by the candidate; returns the version."""
         return int(self._post("promote")["version"])
 
     def forget(self, id: str) -> int:
-        """Delete what was kept of a prediction and its label; returns the number of events that had something."""
+        """Delete what is stored of a prediction and its label; returns how many events had content."""
         found = self._client._json("DELETE", f"{self._path}/predictions/{quote(id, safe='')}")
         return int(found["forgotten"])
 
@@ -241,15 +243,15 @@ class Model:
         key: str | None = None,
         level: float = 0.95,
     ) -> Prediction:
-        """Predict a row; with an id the service keeps it until `label` gives the target.
+        """Predict a row; with an id the service stores it until `label` gives the target.
 
         Parameters
         ----------
-        x : values by column, as a mapping or a pandas Series, or the values of all columns in their order. What is
-            missing may be None or NaN; dates and times are those of Python, NumPy or pandas
-        id : of the prediction
-        key : of a fleet of perceptrons: whose model answers
-        level : of the interval
+        x : values by column, as a mapping or a pandas Series, or the values of all columns in order. Missing values may
+            be None or NaN; dates and times may be those of Python, NumPy or pandas
+        id : id of the prediction
+        key : for a fleet of perceptrons, the key whose perceptron answers
+        level : probability of the interval from ``lower`` to ``upper``
         """
         body = {"x": x, "id": id, "key": key, "level": level}
         found: dict[str, Any] = dict.fromkeys(Prediction._fields) | {"learned": False}
@@ -257,7 +259,7 @@ class Model:
         return Prediction(**found)
 
     def learn(self, x: Any, y: Any, *, id: str | None = None, key: str | None = None) -> Learned:
-        """Learn a row; it is durable, and part of what the model knows, on return."""
+        """Learn a row; on return it is stored durably, and the model has learned it."""
         body = {"x": x, "y": y, "id": id or uuid4().hex} | ({} if key is None else {"key": key})
         return Learned(**self._post("learn", body))
 
@@ -266,11 +268,11 @@ class Model:
         return Learned(**self._post("label", {"id": id, "y": y}))
 
     def label_many(self, pairs: Iterable[tuple[str, Any]]) -> list[Learned | ServiceError]:
-        """Tell the targets of many predictions: what became of each, or why it was refused.
+        """Give the targets of many predictions; returns, for each, whether it was learned or why it was refused.
 
         Parameters
         ----------
-        pairs : of the id of a prediction and its target
+        pairs : ids of predictions, each with its target
         """
         content = json_lines({"id": id, "y": y} for id, y in pairs)
         answer = self._client._send("POST", f"{self._path}/label", content, _LINES)
@@ -280,12 +282,12 @@ class Model:
     def decide(
         self, context: Sequence[float], *, id: str | None = None, n: int = 1, arms: Sequence[str] | None = None
     ) -> Decision:
-        """Let a bandit choose; `reward` gives its reward later."""
+        """Let a bandit choose an arm; give its reward later with `reward`."""
         body: dict[str, Any] = {"context": context, "id": id or uuid4().hex, "n": n}
         return Decision(**self._post("decide", body if arms is None else {**body, "arms": list(arms)}))
 
     def arms(self, context: Sequence[float]) -> list[dict[str, Any]]:
-        """What a bandit expects of each arm in a context; nothing is decided."""
+        """What a bandit expects of each arm in a context; no decision is made."""
         found: list[dict[str, Any]] = self._post("arms", {"context": context})["arms"]
         return found
 
@@ -304,7 +306,7 @@ class Model:
         Parameters
         ----------
         rows : a data frame, an Arrow table or a list of mappings with the target among the columns; or ``(x, y)`` pairs
-        id : of this batch; by default one that nothing else has
+        id : id of this batch; by default a new random one
         """
         if is_pairs(rows) and rows:
             content, kind = json_lines({"x": x, "y": y} for x, y in rows), _LINES
@@ -314,13 +316,13 @@ class Model:
         return Learned(**answer.json())
 
     def predict_rows(self, rows: Any, *, level: float = 0.95) -> Any:
-        """Predict many rows: an Arrow table of answers.
+        """Predict many rows; returns an Arrow table of predictions.
 
         Parameters
         ----------
         rows : a data frame, an Arrow table, a list of mappings from columns to values, or a list of lists with the
             values of all columns
-        level : of the intervals
+        level : probability of the intervals
         """
         import pyarrow as pa
 

@@ -1,7 +1,7 @@
-"""Rows and values as a client sends them: whatever Python, NumPy and pandas hold, as JSON or an Arrow table.
+"""Convert rows and values of Python, NumPy and pandas to the JSON or Arrow table that a client sends.
 
-The service knows numbers, texts, booleans and what is missing. Dates and times travel as ISO 8601, and an infinite
-number is refused here, where its column is known.
+The service knows numbers, strings, booleans and missing values. Dates and times are sent as ISO 8601. Infinite numbers
+are refused here, where the column is known.
 """
 
 import json
@@ -48,7 +48,7 @@ def plain(value: Any, name: str) -> Any:
         return [plain(one, f"{name}[{i}]") for i, one in enumerate(value)]
     if isinstance(value, Mapping) or _is_series(value):
         return {_key(key, name): plain(one, str(key)) for key, one in value.items()}
-    raise TypeError(f"{name} must be a number, text, boolean, date, time or None, got {type(value).__name__}")
+    raise TypeError(f"{name} must be a number, string, boolean, date, time or None, got {type(value).__name__}")
 
 
 def _number(value: float, name: str) -> float | None:
@@ -59,7 +59,7 @@ def _number(value: float, name: str) -> float | None:
 
 def _key(key: Any, name: str) -> str:
     if not isinstance(key, str):
-        raise TypeError(f"the names of columns in {name} must be texts, got {key!r}")
+        raise TypeError(f"the names of columns in {name} must be strings, got {key!r}")
     return key
 
 
@@ -127,7 +127,9 @@ def _first(rows: Any) -> str:
 def _by_name(rows: Any, names: Sequence[str]) -> list[dict[str, Any]]:
     for i, row in enumerate(rows):
         if len(row) != len(names):
-            raise ValueError(f"row {i} has {len(row)} values, the model {len(names)} columns: {', '.join(names)}")
+            raise ValueError(
+                f"row {i} has {len(row)} values, but the model has {len(names)} columns: {', '.join(names)}"
+            )
     return [plain(dict(zip(names, row, strict=True)), f"row {i}") for i, row in enumerate(rows)]
 
 
@@ -139,7 +141,9 @@ def _from_records(records: Sequence[Mapping[str, Any]]) -> Any:
         try:
             columns[name] = pa.array([record.get(name) for record in records])
         except pa.ArrowException as error:
-            raise TypeError(f"{name} must hold numbers, or texts, or booleans, and not several: {error}") from None
+            raise TypeError(
+                f"{name} must have values of one kind, only numbers, only strings or only booleans: {error}"
+            ) from None
     return pa.table(columns)
 
 

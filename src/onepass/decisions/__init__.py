@@ -1,8 +1,8 @@
-"""Decisions: contextual bandits on the posteriors of perceptrons and networks.
+"""Decisions: contextual bandits whose rewards are learned by perceptrons or networks.
 
 A `ContextualBandit` chooses arms and learns from their rewards; `Thompson`, `UCB`, `Greedy` and `EpsilonGreedy` are its
-policies. `open_bandit` keeps one in an event store, where nothing that was accepted is lost. A `DecisionLog` keeps what
-was decided, and `evaluate` estimates from it what another policy would have earned.
+policies. `open_bandit` keeps one in an event store, where no accepted decision or reward is lost. A `DecisionLog`
+records decisions and rewards, and `evaluate` estimates from it what another policy would have earned.
 """
 
 from importlib import import_module

@@ -3,8 +3,8 @@
 Three parts do the work: a model of the arms (`onepass.decisions.arms`) says what each arm's score is believed to be, a
 policy (`onepass.decisions.policies`) chooses by these scores, and a ledger keeps every decision until it is rewarded.
 
-Whatever changes a bandit is a `Change`: it is made and checked first, then written down where there is a journal, and
-then applied. A bandit to which the same changes are applied is the same, bit for bit.
+Everything that changes a bandit is a `Change`: it is made and checked, then written to the journal if there is one, and
+then applied. Applying the same changes gives the same bandit, bit for bit.
 """
 
 import warnings
@@ -60,57 +60,57 @@ _LARGEST = 1e150  # of a context's features: its square is finite
 class ContextualBandit:
     """Choose one of several arms in a context, and learn from the reward.
 
-    A context is a row of features of what is known before the choice: the user, the time of day, an embedding. They
-    should be of about unit scale (see ``standardize``).
+    A context is a row of numbers known before the choice, such as features of the user, the time of day, or an
+    embedding. They should have a scale of about 1 (see ``standardize``).
 
     Parameters
     ----------
     arms : sequence of names, or dict of features by name
-        Names are texts or whole numbers. Plain names are learned separately, or by a network with an output per arm.
-        With features, ``{"a": [0.1, 2.0], ...}``, one model learns what arms with such features are worth in such
-        contexts, and arms can be chosen that have never been played.
+        Names are strings or integers. Arms given by name are learned separately, or by a network with one output per
+        arm. With features, ``{"a": [0.1, 2.0], ...}``, one model learns the reward from context and features, so arms
+        that were never chosen can be judged too.
     n_features : int or tuple of int
         Length of a context; for a network also the shape of images.
     policy : {"thompson", "ucb", "greedy", "epsilon_greedy"} or Policy
-        How arms are chosen; an object such as ``UCB(level=0.9)`` has parameters of its own. By default Thompson
-        sampling, with half of the standard deviations, or 0.3 of them with ``hidden``.
+        How arms are chosen; pass an object such as ``UCB(level=0.9)`` to set its parameters. The default is Thompson
+        sampling with 0.5 of the standard deviations, or 0.3 of them with ``hidden``.
     observation : {"bernoulli", "gaussian", "poisson", "negative_binomial"}
-        Rewards: 0 or 1, numbers, or counts.
+        What rewards are: 0 or 1, numbers, or counts (the last two).
     hidden : int or tuple
-        Units of the hidden layers of a network, as for `onepass.BayesianNetwork`; none for perceptrons.
+        Number of units of each hidden layer of a network, as for `onepass.BayesianNetwork`; ``()`` for perceptrons.
     covariance, dtype :
-        Of a network, as for `onepass.BayesianNetwork`.
+        Those of a network, as for `onepass.BayesianNetwork`.
     prior_scale : float
-        Standard deviation of the prior of a perceptron's weights; multiplies those of a network.
+        Standard deviation of a perceptron's weights before the first reward; for a network it multiplies them.
     noise : float or "learn"
-        Variance of single rewards that are numbers, around what is expected of their arm; learned by default.
+        For rewards that are numbers: variance of a reward around its expected value; learned by default.
     reward_range : (low, high)
-        Between which rewards that are numbers roughly lie. It sets their scale; they may lie outside.
+        For rewards that are numbers: their rough range, which sets their scale. Single rewards may lie outside.
     standardize : bool
-        Bring every feature of contexts to mean 0 and deviation 1, by the contexts seen so far.
+        Scale every feature of contexts to mean 0 and standard deviation 1, using the contexts seen so far.
     population : bool
-        For many arms without features: an arm that has had no reward yet starts as one of the population of those that
-        have, rather than from the prior. See `onepass.PerceptronFleet.population`.
+        For many arms without features: an arm without rewards starts from what the other arms have in common, instead
+        of the prior. See `onepass.PerceptronFleet.population`.
     outliers : float
         Share of the rewards that can't be trusted, as for `onepass.BayesianPerceptron`.
     forgetting : float
-        In (0, 1]. Below 1 old rewards fade: each counts ``forgetting`` to the power of the rewards after it, of the
-        same arm where arms are learned separately.
+        In (0, 1]. Below 1 older rewards count less: the weight of a reward is ``forgetting`` to the power of the number
+        of later rewards, of the same arm if arms are learned separately.
     drift : float or "auto"
         How fast the expected rewards change with every reward, as for `onepass.BayesianPerceptron`; arms that are not
-        played become less certain too. ``"auto"`` lets several rates compete.
+        chosen become less certain too. ``"auto"`` learns several rates side by side.
     unknown_rewards : {"error", "count"}
-        What to do with a reward whose decision is unknown or expired: raise an `UnknownDecision`, or count it in
-        `n_unknown` and go on.
+        What to do with a reward whose decision is unknown or expired: raise an `UnknownDecision`, or only count it in
+        `n_unknown`.
     seed : int
-        Of all random numbers: those of a network's prior, and of every decision.
+        Seed of all random numbers: those of a network's prior, and those of every decision.
 
     Attributes
     ----------
     n_decisions, n_rewards, n_unknown : int
         Decisions made, rewards learned, and rewards that no decision waited for.
     log : DecisionLog or None
-        Where decisions are written down once they are rewarded; none by default.
+        Where rewarded decisions are recorded; none by default.
 
     Examples
     --------
@@ -176,20 +176,24 @@ class ContextualBandit:
     def _make_model(self) -> ArmModel:
         settings = self._settings
         if settings.population and (settings.hidden or self._table.n_features is not None):
-            raise ValueError("population=True is for arms that are learned separately: without hidden and features")
+            raise ValueError(
+                "population=True needs arms that are learned separately; leave out hidden and the features of arms"
+            )
         if self._table.n_features is None and settings.hidden:
             if not self._table.next_number:
-                raise ValueError("a network has an output per arm and needs one at least; others can be added later")
+                raise ValueError(
+                    "a network has one output per arm and needs at least one arm; add_arm can add others later"
+                )
             if OBSERVATIONS[settings.observation] == "exp":
                 raise ValueError(
-                    f"observation={settings.observation!r} can't be learned by a network with an output per arm: leave "
-                    "hidden out, or give the arms features"
+                    f"observation={settings.observation!r} can't be learned by a network with one output per arm: "
+                    "leave out hidden, or give the arms features"
                 )
             return NetworkArms(settings, self._table.next_number)
         if not isinstance(settings.n_features, int):
             raise ValueError(
-                f"n_features={settings.n_features} is the shape of images, which needs a network of plain arms: pass "
-                "hidden, such as hidden=(Conv2D(16, 3),), and arms without features"
+                f"n_features={settings.n_features} is the shape of images, which needs a network and arms without "
+                "features: pass hidden, such as hidden=(Conv2D(16, 3),), and arms as a list of names"
             )
         if self._table.n_features is not None:
             return SharedArms(settings, self._table.n_features)
@@ -231,13 +235,13 @@ class ContextualBandit:
 
     @property
     def drift_(self) -> dict[float | str, float]:
-        """The probability of each rate of drift now; with a rate that was given, of this one."""
+        """Current probability of each rate of drift; a fixed rate has the probability 1."""
         return self._model.drift_
 
     def predict(self, contexts: ArrayLike, arms: Arms | None = None) -> ArmScores:
-        """What is believed about arms in one context ``(d,)`` or many ``(n, d)``; decides nothing.
+        """What the bandit expects of arms in one context ``(d,)`` or many ``(n, d)``; no decision is made.
 
-        The parts of the result are ``(K,)`` or ``(n, K)``, in the order of ``arms``; by default of all arms.
+        The fields of the result are ``(K,)`` or ``(n, K)``, in the order of ``arms``, by default all arms.
         """
         rows, single = self._rows(contexts)
         found = self._scores(rows, self._table.all if arms is None else self._table.asked(arms))
@@ -265,7 +269,7 @@ class ContextualBandit:
         id: str | None = None,
         time: float | None = None,
     ) -> Choice:
-        """Choose an arm, or the ``n`` best in their order, and wait for the reward.
+        """Choose an arm, or the ``n`` best, the best first; give the reward later with `reward`.
 
         Parameters
         ----------
@@ -273,11 +277,12 @@ class ContextualBandit:
         n : int
             How many arms to choose, all different.
         arms : names, or dict of features by name, optional
-            Those that can be chosen this time. Arms with features may be new ones, known for this decision only.
+            The arms that can be chosen this time. Arms given with features may be new; they are known for this decision
+            only.
         id : str, optional
-            Of the decision, one that no other has; by default its number.
+            Id of the decision, which no other decision may have; by default its number.
         time : float, optional
-            Of the decision, in seconds since 1970; now by default.
+            Time of the decision, in seconds since 1970; now by default.
         """
         rows, single = self._rows(context)
         if not single:
@@ -293,9 +298,9 @@ class ContextualBandit:
         ids: Sequence[str] | None = None,
         time: float | None = None,
     ) -> list[Choice]:
-        """Choose for each of several contexts ``(n, d)`` as `choose` would one after the other, but faster.
+        """Choose for each of several contexts ``(n, d)``, as `choose` would one after the other, but faster.
 
-        With ``standardize`` all of them are standardised by what was seen before the first.
+        With ``standardize`` all of them are scaled by the contexts seen before the first one.
         """
         rows, _ = self._rows(contexts)
         if ids is not None and len(ids) != len(rows):
@@ -303,9 +308,9 @@ class ContextualBandit:
         return self._choose(rows, n, arms, ids, time)
 
     def pull(self, arm_ids: Arms, context: Any) -> Any:
-        """Choose one of these arms and wait for nothing: the method of River's contextual policies.
+        """Choose one of these arms without waiting for a reward: the method of River's contextual policies.
 
-        A context is a row of features, or a dict of them, which are taken in the order of their names.
+        A context is a row of features, or a dict of them, which are sorted by name.
         """
         rows, _ = self._rows(_row_of(context))
         return self._choose(rows, 1, arm_ids, None, None, waits=False)[0].arm
@@ -328,7 +333,9 @@ class ContextualBandit:
             made.clear()
             candidates = self._table.available(self._table.all if arms is None else self._table.asked(arms))
             if n > len(candidates):
-                raise ValueError(f"n={n} arms can't be chosen from {len(candidates)}: {names_of(candidates)}")
+                raise ValueError(
+                    f"n must be at most {len(candidates)}, the number of arms, got {n}: {names_of(candidates)}"
+                )
             names = self._new_ids(ids, len(rows))
             found = tuple(arm.name for arm in candidates)
             changes = []
@@ -357,9 +364,9 @@ class ContextualBandit:
         names: dict[str, None] = {}
         for given in ids:
             if not isinstance(given, str) or not given:
-                raise TypeError(f"an id must be a text that is not empty, got {given!r}")
+                raise TypeError(f"an id must be a string that is not empty, got {given!r}")
             if self._ledger.find(given) is not None or given in names:
-                raise ValueError(f"the id {given!r} belongs to another decision; every decision needs one of its own")
+                raise ValueError(f"the id {given!r} was used by another decision; every decision needs its own id")
             names[given] = None
         return list(names)
 
@@ -373,34 +380,36 @@ class ContextualBandit:
     # Learning.
 
     def reward(self, id: str, reward: float, arm: Any = None, *, unknown: str | None = None) -> bool:
-        """Learn the reward of a decision: any time later, in any order, and once.
+        """Learn the reward of a decision. Rewards may come at any later time and in any order; each counts once.
 
         Parameters
         ----------
         id : str
-            Of the choice.
+            Id of the decision.
         reward : float
         arm : optional
-            Which of several arms chosen was rewarded; by default the first.
+            If the decision chose several arms, the one that was rewarded; by default the first.
         unknown : {"error", "count"}, optional
             What to do if the decision is unknown or has expired; by default as ``unknown_rewards`` says.
 
         Returns
         -------
         bool
-            Whether it was accepted: not if the same reward came before, nor, with ``unknown_rewards="count"``, if the
-            decision is unknown or has expired.
+            Whether the reward was learned. False if the same reward came before or, with ``unknown_rewards="count"``,
+            if the decision is unknown or has expired.
         """
         return self.reward_many([id], [reward], None if arm is None else [arm], unknown=unknown) == 1
 
     def reward_many(
         self, ids: Sequence[str], rewards: ArrayLike, arms: Sequence[Any] | None = None, *, unknown: str | None = None
     ) -> int:
-        """Learn the rewards of several decisions: all or, after an error, none. Returns how many were accepted."""
+        """Learn the rewards of several decisions: all or, after an error, none. Returns how many were learned."""
         unknown = self.unknown_rewards if unknown is None else one_of(unknown, _UNKNOWN, "unknown")
         values = self._rewards.check(rewards).tolist()
         if len(values) != len(ids) or (arms is not None and len(arms) != len(ids)):
-            raise ValueError(f"ids, rewards and arms must be as many, got {len(ids)} ids and {len(values)} rewards")
+            raise ValueError(
+                f"ids, rewards and arms must have the same length, got {len(ids)} ids and {len(values)} rewards"
+            )
         learned: list[Any] = []
 
         def gather() -> list[Change]:
@@ -434,7 +443,9 @@ class ContextualBandit:
             if earlier is None:
                 found[key, own] = value
             elif earlier != value:
-                raise ValueError(f"the decision {key!r} was rewarded with {earlier:g} before, and now with {value:g}")
+                raise ValueError(
+                    f"the decision {key!r} was rewarded with {earlier:g} before, got another reward, {value:g}"
+                )
         return [[key, arm, value] for (key, arm), value in found.items()], n_unknown
 
     def learn(self, contexts: ArrayLike, arms: Any, rewards: ArrayLike) -> Self:
@@ -451,7 +462,7 @@ class ContextualBandit:
         values = self._rewards.check(rewards)
         if not len(rows) == len(names) == len(values):
             raise ValueError(
-                f"contexts, arms and rewards must be as many, got {len(rows)}, {len(names)} and {len(values)}"
+                f"contexts, arms and rewards must have the same length, got {len(rows)}, {len(names)} and {len(values)}"
             )
 
         def gather() -> list[Change]:
@@ -474,8 +485,8 @@ class ContextualBandit:
         if unknown:
             shown = ", ".join(map(repr, list(unknown)[:10])) + (", ..." if len(unknown) > 10 else "")
             raise ValueError(
-                f"the log has {len(unknown)} arms that this bandit has not: {shown}; add them with add_arm, or leave "
-                f"their rows out. The bandit has {names_of(self._table.all)}"
+                f"the log has {len(unknown)} arms that this bandit does not have: {shown}; add them with add_arm, or "
+                f"leave out their rows. The bandit has {names_of(self._table.all)}"
             )
         return self.learn(decisions.contexts, decisions.arms.tolist(), decisions.rewards)
 
@@ -679,7 +690,7 @@ class ContextualBandit:
         if self._warns_of_scale and (np.abs(rows) > _WILD).any():
             self._warns_of_scale = False
             warnings.warn(
-                f"a context has a feature of {np.abs(rows).max():g}: features far from unit scale are learned badly; "
+                f"a context has a feature of size {np.abs(rows).max():g}; features should have a scale of about 1: "
                 "pass standardize=True, or scale them",
                 stacklevel=4,
             )
@@ -688,7 +699,7 @@ class ContextualBandit:
     # Files.
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The arguments that the bandit was made with, but for its arms as they are now."""
+        """The arguments that the bandit was made with, and its present arms."""
         settings = self._settings
         features = {arm.name: arm.features for arm in self._table.all}
         return {
@@ -734,7 +745,7 @@ class ContextualBandit:
 
     @classmethod
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
-        """Make the bandit that `export_state` described; it goes on deciding and learning as that one would."""
+        """Make the bandit that `export_state` described; it continues to decide and learn exactly as that one would."""
         given = dict(parameters["settings"])
         shape, covariance = given["n_features"], given["covariance"]
         given |= {

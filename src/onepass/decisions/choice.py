@@ -17,13 +17,13 @@ __all__ = ["Choice", "LoggedDecision", "Pending", "chosen_name"]
 
 @dataclass(frozen=True)
 class Choice:
-    """A decision: the arms chosen, and what was believed about all that could have been.
+    """A decision: the arms chosen, and what the bandit expected of all candidates.
 
-    Numbers of arms are in the order of `candidates`.
+    Arrays have one number per arm, in the order of `candidates`.
     """
 
     id: str
-    """By which the reward is given later."""
+    """Id of the decision, with which its reward is given later."""
     arms: tuple[Any, ...]
     """Names of the arms chosen, the best first: one, or as many as were asked for."""
     candidates: tuple[Any, ...]
@@ -34,7 +34,7 @@ class Choice:
 
     @property
     def arm(self) -> Any:
-        """Name of the arm chosen; of several the first."""
+        """Name of the arm chosen; if several were chosen, the first."""
         return self.arms[0]
 
     @property
@@ -49,7 +49,7 @@ class Choice:
 
     @cached_property
     def propensities(self) -> FloatArray:
-        """Probability that each candidate was to be chosen (first), ``(K,)``; worked out when it is first asked for."""
+        """Probability that each candidate is chosen (first), ``(K,)``; computed when it is first read."""
         return self.policy.propensities(self.scores)
 
     @property
@@ -97,7 +97,9 @@ def chosen_name(decision_id: str, chosen: tuple[Any, ...], name: Any) -> Any:
     for own in chosen:
         if own == name:
             return own
-    raise ValueError(f"the decision {decision_id!r} chose {', '.join(map(repr, chosen))}, not {name!r}")
+    raise ValueError(
+        f"arm must be one that decision {decision_id!r} chose, {', '.join(map(repr, chosen))}, got {name!r}"
+    )
 
 
 class LoggedDecision(NamedTuple):

@@ -1,4 +1,4 @@
-"""Bandits that survive: every decision, reward and change is in an event store before it counts.
+"""Bandits in an event store: every decision, reward and change is stored before it takes effect.
 
 A bandit in a store is its latest snapshot and the changes since, applied again in their order. A process that is killed
 at any moment therefore neither loses a reward that was accepted nor learns one twice, and several processes can use one
@@ -25,22 +25,22 @@ _SNAPSHOT_SECONDS = 0.05  # of applying changes again, which whoever opens a ban
 
 
 def open_bandit(store: EventLog, name: str, make: Callable[[], ContextualBandit] | None = None) -> ContextualBandit:
-    """Open the bandit of this name in an event store, or put a new one there.
+    """Open the bandit with this name in an event store, or put a new one there.
 
     Parameters
     ----------
     store : EventStore, or any other EventLog
-        Bandits of other names, and other kinds of events, may be in it too.
+        It may also have other bandits, and other kinds of events.
     name : str
-        Of the bandit, and of its stream of events.
+        Name of the bandit, and of its stream of events.
     make : callable, optional
-        Makes the bandit if the store has none of this name; without it that is an error.
+        Makes the bandit if the store has none with this name; without it that is an error.
 
     Returns
     -------
     ContextualBandit
         What `~ContextualBandit.choose`, `~ContextualBandit.reward` and its other methods do is durable when they
-        return. It is of use as long as the store is open.
+        return. It can be used as long as the store is open.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The log of decisions: what was chosen, how probable that was, and what came of it.
+"""The log of decisions: which arm was chosen, with what probability, and what the reward was.
 
-It is kept in columns, and written to Parquet under the names that the Open Bandit Pipeline uses, so that other tools
-can read it. From a log a bandit can be learned, and policies can be judged that were never tried.
+It is kept in columns, and written to Parquet with the column names of the Open Bandit Pipeline, so other tools can read
+it. A bandit can learn from a log, and policies that were never tried can be judged by it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -124,7 +124,7 @@ class DecisionLog:
         return to_table(self._all())
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write a Parquet file, as a whole or, after an error, not at all.
+        """Write the log to a Parquet file, which appears only when it is complete.
 
         Columns are ``id``, ``timestamp`` (of the decision, to the microsecond), ``context`` (a list of numbers),
         ``action`` (the arm's number), ``arm`` (its name), ``position``, ``pscore`` (the propensity; null where it is
@@ -145,17 +145,17 @@ class DecisionLog:
         pscore: str | None = "pscore",
         position: str | None = "position",
     ) -> Self:
-        """Read a log that `write` wrote, or somebody else's. Columns that are not needed are ignored.
+        """Read a log that `write` wrote, or one with other column names. Columns that are not needed are ignored.
 
         Parameters
         ----------
         source : path or table
-            Of a Parquet file; or a table of PyArrow, Polars or pandas, whatever it was read from.
+            Path of a Parquet file, or a table of PyArrow, Polars or pandas.
         contexts : str or list of str
-            The column that holds lists of numbers, or the columns that hold a feature each.
+            The column with lists of numbers, or the columns with one feature each.
         action : str, optional
-            The column with numbers or names of arms. By default ``action`` has the numbers and ``arm`` the names, of
-            which one is enough. Names without numbers are numbered in alphabetical order.
+            The column with numbers or names of arms. By default ``action`` has the numbers and ``arm`` the names; one
+            of both is enough. Names without numbers are numbered in alphabetical order.
         reward : str
             The column with rewards.
         pscore : str or None
@@ -180,7 +180,7 @@ class DecisionLog:
 
     @classmethod
     def from_bandit_feedback(cls, feedback: Mapping[str, Any]) -> Self:
-        """Take the dict of arrays that data sets of the Open Bandit Pipeline give.
+        """Make a log from the dict of arrays that data sets of the Open Bandit Pipeline return.
 
         Examples
         --------
@@ -194,7 +194,7 @@ class DecisionLog:
             columns["context"] = as_lists(as_floats(feedback["context"], "context"))
         lengths = {name: len(column) for name, column in columns.items()}
         if len(set(lengths.values())) > 1:
-            raise ValueError(f"the arrays of bandit feedback must be as long as each other, got {lengths}")
+            raise ValueError(f"the arrays of bandit feedback must have the same length, got {lengths}")
         return cls.read(pa.table(columns))
 
     @classmethod
@@ -214,7 +214,7 @@ def _as_rows(decisions: Sequence[LoggedDecision]) -> LogRows:
     ids, times, contexts, arms, actions, positions, propensities, rewards = zip(*decisions, strict=True)
     lengths = sorted({len(context) for context in contexts})
     if len(lengths) > 1:
-        raise ValueError(f"contexts of one log must be of one length, got lengths {lengths}: keep a log per bandit")
+        raise ValueError(f"all contexts of a log must have the same length, got {lengths}: keep one log per bandit")
     return LogRows(
         np.array(ids, dtype=object),
         np.array(times, dtype=np.float64),
@@ -240,6 +240,6 @@ def _as_table(source: LogSource) -> Any:
         return pq.read_table(path)
     except (OSError, pa.ArrowInvalid) as error:
         raise ValueError(
-            f"{path} is not sound Parquet: {str(error).splitlines()[0]}. Read other formats with their own reader, "
-            "such as pyarrow.csv.read_csv, and pass the table"
+            f"{path} is not a valid Parquet file: {str(error).splitlines()[0]}. Read other formats with their own "
+            "reader, such as pyarrow.csv.read_csv, and pass the table"
         ) from None

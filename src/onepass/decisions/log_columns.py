@@ -47,8 +47,8 @@ class LogRows(NamedTuple):
             return more
         if self.contexts.shape[1] != more.contexts.shape[1]:
             raise ValueError(
-                f"contexts of one log must be of one length, got {more.contexts.shape[1]} after "
-                f"{self.contexts.shape[1]}: keep a log per bandit"
+                f"all contexts of a log must have the same length, got {more.contexts.shape[1]} after "
+                f"{self.contexts.shape[1]}: keep one log per bandit"
             )
         return LogRows(*(np.concatenate(pair) for pair in zip(self, more, strict=True)))
 
@@ -98,7 +98,7 @@ def _names(arms: NDArray[np.object_]) -> Any:
     kinds = {isinstance(arm, str) for arm in arms.tolist()}
     if len(kinds) > 1:
         raise ValueError(
-            "the names of the arms are texts and whole numbers, and a column holds one kind: name all arms by texts"
+            "the names of the arms are strings and integers, but a column can have one kind only: use strings for all"
         )
     return pa.array(arms, pa.int64() if kinds == {False} else pa.string())
 

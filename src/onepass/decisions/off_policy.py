@@ -40,7 +40,7 @@ class Estimate:
     standard_error: float
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """The interval that covers the truth with probability ``level``, for as many decisions as make sums normal.
+        """The interval that contains the true value with probability ``level``; it holds for many decisions.
 
         Examples
         --------
@@ -64,9 +64,9 @@ class Estimate:
 class Evaluation:
     """What a policy would have earned per decision, by several estimates.
 
-    `dr` is the one to look at first: it is right if the propensities are, and the better the model of rewards, the
-    smaller its error. `ips` needs no model. `snips` doesn't depend on where the rewards' zero is, at the price of a
-    bias that vanishes with more decisions.
+    Look at `dr` first: it is unbiased if the propensities are right, and its error is the smaller the better the model
+    of rewards. `ips` needs no model. `snips` does not change if a constant is added to all rewards, but has a bias,
+    which vanishes with more decisions.
     """
 
     ips: Estimate
@@ -76,13 +76,13 @@ class Evaluation:
     dr: Estimate
     """Doubly robust."""
     dm: float
-    """By the model of rewards alone, for comparison: how wrong the model is, nothing here can tell."""
+    """By the model of rewards alone, for comparison; its error is not known."""
     mean_weight: Estimate
-    """Mean of the weights. It is 1 but for its standard error, unless propensities in the log are wrong, or the policy
-    chooses arms that the log couldn't."""
+    """Mean of the weights. It should be 1, up to its standard error, unless propensities in the log are wrong, or the
+    policy chooses arms that could not be chosen in the log."""
     largest_weight: float
     effective_size: float
-    """Number of decisions of the policy itself that would tell as much: ``(sum of w)^2 / sum of w^2``."""
+    """How many decisions of the policy itself would give as much information: ``(sum of w)^2 / sum of w^2``."""
     n_decisions: int
     n_clipped: int
     """Number of weights that were reduced to ``clip``."""
@@ -102,7 +102,7 @@ class Evaluation:
             f"{self.n_decisions} decisions count as {self.effective_size:.4g}; weights {self.mean_weight}, at most "
             f"{self.largest_weight:.3g}",
         ]
-        doubt = "weights are not 1 on average: propensities are wrong, or the policy chooses arms that the log couldn't"
+        doubt = "weights are not 1 on average: propensities are wrong, or the log could not choose some of the arms"
         return "\n".join([*lines, doubt] if is_doubtful else lines)
 
 
@@ -117,35 +117,37 @@ def evaluate(
 ) -> Evaluation:
     """Estimate what a policy would have earned per decision, from a log of other decisions.
 
-    Of rankings the first position counts. Where all times are known rows are taken in the order of their decisions.
+    If decisions chose several arms, only the first counts. If all times are known, rows are taken in the order of their
+    decisions.
 
-    A log has information about arms that had a fair chance to be chosen. That of a bandit that has become sure of its
-    arms has next to none about policies that disagree with it: `Evaluation.effective_size` is then small, and
-    `Evaluation.mean_weight` may be well below 1 although the propensities are right. A share of random choices, as
-    `EpsilonGreedy` makes them, bounds the weights.
+    A log has information only about arms that had a fair chance to be chosen. The log of a bandit that has become sure
+    of its arms says next to nothing about policies that disagree with it: `Evaluation.effective_size` is then small,
+    and `Evaluation.mean_weight` may be well below 1 although the propensities are right. Some random choices, as
+    `EpsilonGreedy` makes them, keep the weights bounded.
 
     Parameters
     ----------
     log : DecisionLog, path or table
         With propensities; see `DecisionLog.read`.
     policy : ContextualBandit, callable, array, "uniform" or name
-        A bandit chooses as it would now, having learned what it has. A function takes contexts ``(n, d)`` and gives the
+        The policy to judge. A bandit chooses as it would now. A function takes contexts ``(n, d)`` and returns the
         probability of each arm ``(n, K)``; an array ``(n, K)`` has these for the rows of the log. ``"uniform"`` chooses
-        every arm as often, and the name of an arm always this one. A bandit that has learned this very log looks
-        better than it is: keep part of the log, ``log[5000:]``, for the evaluation, or see ``learn``.
+        every arm with the same probability; the name of an arm stands for always choosing it. A bandit that has learned
+        this same log looks better than it is: keep part of the log, ``log[5000:]``, for the evaluation, or see
+        ``learn``.
     arms : names, optional
         What the columns of probabilities stand for; by default column ``k`` is the arm whose number (``action``) is
         ``k``. For a bandit: the arms that can be chosen, by default all of its own. For ``"uniform"``: by default all
         arms in the log.
     model : ContextualBandit, optional
-        That predicts rewards for the doubly robust estimate. A copy of it goes on learning from the rows of the log;
-        it must not have seen them before. By default a perceptron per arm: for rewards 0 and 1 logistic, else linear.
+        Predicts rewards for the doubly robust estimate. A copy of it learns the rows of the log, which it must not have
+        seen before. By default one perceptron per arm: logistic for rewards 0 and 1, else linear.
     clip : float, optional
-        The largest weight; larger ones are reduced to it, which trades bias for variance. None by default.
+        The largest weight; larger ones are reduced to it, which adds bias and reduces variance. None by default.
     learn : bool
-        Let the bandit (a copy) learn the log as it goes: each row is judged by what was learned from rows before. So it
-        is the mean over the log of policies that have learned ever more of it, and what is reported is free of
-        overfitting. It is not what the bandit would have earned by itself, since it learns from the log's choices.
+        Let a copy of the bandit learn the log row by row; each row is judged by what was learned from the rows before.
+        The estimate is then the mean over policies that have learned more and more of the log, and is free of
+        overfitting. It is not what the bandit would have earned by itself, because it learns from the log's choices.
 
     Returns
     -------
@@ -180,15 +182,15 @@ def _decisions(log: DecisionLog) -> NDArray[np.intp]:
     places = np.flatnonzero(log.positions == 0)
     if len(places) < 3:
         state = "; positions start with 0, and position=None ignores them" if len(log) > 2 else ""
-        raise ValueError(f"an evaluation needs at least three decisions, got {len(places)} at position 0{state}")
+        raise ValueError(f"an evaluation needs at least three decisions, got {len(places)} with position 0{state}")
     if not np.isnan(log.times).any():  # a reward that comes early must not decide by what model its row is predicted
         places = places[np.argsort(log.times[places], kind="stable")]
     unknown = ~(log.propensities[places] > 0.0)
     if unknown.any():
         raise ValueError(
             f"{unknown.sum()} of {len(places)} decisions have no propensity above 0, the first in row "
-            f"{places[unknown].min()}: a bandit knows them from when its log is attached. Leave such rows out, with "
-            "log[log.propensities > 0], if it is not by their rewards that they differ from the others"
+            f"{places[unknown].min()}; a bandit records them once a log is attached. Leave out such rows, with "
+            "log[log.propensities > 0], if that they lack it has nothing to do with their rewards"
         )
     return places
 

@@ -1,8 +1,8 @@
-"""Policies: how the next arm is chosen from what is believed about all of them.
+"""Policies: how the next arm is chosen, given what the bandit expects of all arms.
 
-A policy sees of each arm a Gaussian score, the pre-activation of its expected reward. For labels the score is the log
-odds, for counts the log rate; the higher the score the higher the expected reward, so nothing is lost. It ranks the
-arms, and tells how probable each was to come first: its propensity.
+For each arm a policy sees mean and standard deviation of a score, which grows with the expected reward. For rewards 0
+and 1 the score is the log odds, for counts the log rate. The policy ranks the arms, and says how probable each was to
+come first: its propensity.
 """
 
 from dataclasses import asdict, dataclass
@@ -27,15 +27,16 @@ _NETWORK_SCALE = 0.3
 
 
 class ArmScores(NamedTuple):
-    """What is believed about the arms in one context, ``(K,)`` each."""
+    """What the bandit expects of the arms in one context, ``(K,)`` each."""
 
     mean: FloatArray
-    """Of the scores."""
+    """Means of the scores."""
     std: FloatArray
+    """Standard deviations of the scores."""
     reward_mean: FloatArray
-    """Of the expected rewards, as a function of the scores."""
+    """Expected rewards."""
     reward_std: FloatArray
-    """What is not known about the expected reward; the noise of single rewards is not part of it."""
+    """Standard deviations of the expected rewards, without the noise of single rewards."""
 
     def take(self, places: Any) -> "ArmScores":
         """The scores of some of the arms."""
@@ -58,22 +59,22 @@ class Policy:
     def export(self) -> dict[str, Any]:
         """The name and the parameters, for a file; a TypeError for a policy that no file could give back."""
         if _POLICIES.get(self.name) is not type(self):
-            raise TypeError(f"a bandit can be saved with the policies {', '.join(_POLICIES)}, not with {self!r}")
+            raise TypeError(f"a bandit can be saved only with one of the policies {', '.join(_POLICIES)}, got {self!r}")
         return {"name": self.name, **asdict(self)}  # type: ignore[call-overload]
 
 
 @dataclass(frozen=True)
 class Thompson(Policy):
-    """Draw a score of each arm from what is believed about it, and take the highest.
+    """Thompson sampling: draw a score for each arm from its distribution, and take the arm with the highest.
 
-    So each arm is chosen as often as it is believed to be the best. The scores are drawn independently of each other,
-    so that propensities are exact.
+    With ``scale=1`` each arm is chosen with the probability that it is the best. Scores are drawn independently of each
+    other, so propensities are exact.
 
     Parameters
     ----------
     scale : float
-        Multiplies the standard deviations that scores are drawn with. At 1 it explores as much as it is uncertain, as
-        theory requires for the worst case; on real problems less exploration has earned more.
+        Multiplies the standard deviations of the scores. 1 is what theory requires for the worst case; on the tasks on
+        which the default was chosen, less exploration earned more.
     """
 
     name: ClassVar[str] = "thompson"
@@ -114,12 +115,12 @@ class _ByIndex(Policy):
 
 @dataclass(frozen=True)
 class UCB(_ByIndex):
-    """Take the arm for which a quantile of the belief about its score is highest.
+    """Upper confidence bound: take the arm whose score has the highest quantile.
 
     Parameters
     ----------
     level : float
-        Of the quantile, in (0, 1); 0.84 is one standard deviation above the mean.
+        Which quantile, in (0, 1); 0.84 is one standard deviation above the mean.
     """
 
     name: ClassVar[str] = "ucb"
@@ -135,7 +136,7 @@ class UCB(_ByIndex):
 
 @dataclass(frozen=True)
 class Greedy(_ByIndex):
-    """Take the arm with the highest expected reward; explores only where arms are equal."""
+    """Take the arm with the highest expected reward; arms that are equal are chosen at random."""
 
     name: ClassVar[str] = "greedy"
 
@@ -146,12 +147,12 @@ class Greedy(_ByIndex):
 
 @dataclass(frozen=True)
 class EpsilonGreedy(Greedy):
-    """Take the arm with the highest expected reward, but with probability ``epsilon`` any arm.
+    """Take the arm with the highest expected reward, but with probability ``epsilon`` a random arm.
 
     Parameters
     ----------
     epsilon : float
-        In [0, 1].
+        Probability of a random choice, in [0, 1].
     """
 
     name: ClassVar[str] = "epsilon_greedy"

@@ -79,7 +79,7 @@ def target_policy(policy: Any, log: DecisionLog, arms: Arms | None, *, learns: b
     if isinstance(policy, ContextualBandit):
         return _Bandit(deepcopy(policy) if learns else policy, log, arms, learns=learns)
     if learns:
-        raise TypeError(f"only a ContextualBandit learns as it goes, got {type(policy).__name__}; leave learn=False")
+        raise TypeError(f"learn=True needs a ContextualBandit as the policy, got {type(policy).__name__}")
     if isinstance(policy, (str, Integral)):
         return _by_name(policy, log, None if arms is None else tuple(arms))
     return _by_column(policy(log.contexts) if callable(policy) else policy, log, arms)
@@ -90,7 +90,9 @@ def _by_name(name: Any, log: DecisionLog, arms: tuple[Any, ...] | None) -> Targe
     known = tuple(dict.fromkeys(log.arms[np.argsort(log.actions, kind="stable")])) if arms is None else arms
     if name in known:
         if name == "uniform":
-            raise ValueError("'uniform' is the name of an arm and of a policy: pass an array of probabilities instead")
+            raise ValueError(
+                "'uniform' is both an arm of the log and the name of a policy: pass an array of probabilities instead"
+            )
         return _Constant((name,), _places(log.arms, (name,)))
     if name == "uniform":
         return _Constant(known, _places(log.arms, known))
@@ -121,8 +123,8 @@ def _columns(n_arms: int, log: DecisionLog, arms: Arms | None) -> tuple[tuple[An
     low, high = int(log.actions.min()), int(log.actions.max())
     if low < 0 or high >= n_arms:
         raise ValueError(
-            f"the policy gives probabilities of {n_arms} arms, and numbers of arms in the log go from {low} to {high}; "
-            "name the columns with arms"
+            f"the policy has probabilities for {n_arms} arms, but the arms in the log are numbered {low} to {high}; "
+            "say with arms which arm each column stands for"
         )
     named = dict(zip(log.actions.tolist(), log.arms, strict=True))
     return tuple(named.get(k, k) for k in range(n_arms)), log.actions
@@ -132,7 +134,7 @@ def _places(chosen: NDArray[np.object_], names: tuple[Any, ...]) -> NDArray[np.i
     """The place of each arm among the names; -1 for one that is not there."""
     place = {name: k for k, name in enumerate(names)}
     if len(place) < len(names):
-        raise ValueError(f"arms must be different from each other, got {names}")
+        raise ValueError(f"arms must all be different, got {names}")
     return np.array([place.get(name, -1) for name in chosen], dtype=np.int64)
 
 

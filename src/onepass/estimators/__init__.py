@@ -1,7 +1,7 @@
 """The models as scikit-learn estimators.
 
-`base` turns rows given in any split into one pass of learning; `inputs` checks what users give, `scaling` standardises
-it, `files` saves and loads, `posterior` reads what was learned. The classes for users only say what a target means.
+`base` learns rows in one pass, however calls divide them; `inputs` checks what users give, `scaling` standardises it,
+`files` saves and loads, `posterior` reads what was learned. The public classes only add what a target means.
 """
 
 from onepass.estimators.classifier import BayesianPerceptronClassifier

@@ -1,13 +1,13 @@
-"""What all estimators share: rows that come in any split become one pass of learning, in their order.
+"""What all estimators share: however calls divide the rows, they are learned in one pass and in order.
 
 The state after ``n`` rows depends on these rows alone and not on how calls divided them, so ``fit`` and any sequence of
 ``partial_fit`` agree. That holds for standardisation too: its statistics are those of the first ``warm_up`` rows. Until
-these have been seen the rows are kept, and learned anew with the statistics of all of them whenever more come. They
-are not scored: the evidence is that of the rows after them.
+that many rows have come, they are kept, and all of them are learned again with new statistics whenever more come. These
+rows are not scored: the evidence counts only the rows after them.
 
-Whatever is learned goes through `OnePassEstimator.learn_encoded`, or through `predict_then_learn_encoded` if it is
-predicted first. An estimator says what a target is (`_encoded`), what models learn it (`_new_member`) and how it
-predicts; `onepass.estimators.inputs` checks what users give, `onepass.estimators.files` saves and loads.
+Everything that is learned goes through `OnePassEstimator.learn_encoded`, or `predict_then_learn_encoded` if rows are
+predicted first. A subclass says what a target is (`_encoded`), which models learn it (`_new_member`) and how they
+predict; `onepass.estimators.inputs` checks what users give, `onepass.estimators.files` saves and loads.
 """
 
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ _LEARNED = (
 
 
 class OnePassEstimator(SavableEstimator):
-    """Fit, partial fit and what follows from them; see the module for what a subclass adds."""
+    """Fit, partial fit and prediction for all estimators; the module docstring says what a subclass adds."""
 
     passes: int
     refine: str
@@ -61,20 +61,22 @@ class OnePassEstimator(SavableEstimator):
     drift: float | str
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Forget everything, then learn the rows in their order, and again as often as ``passes`` says.
+        """Forget everything, then learn the rows in the order given, ``passes`` times.
 
         Parameters
         ----------
         X : (n, d) array, data frame or sparse matrix
         y : (n,) array
         sample_weight : (n,) array, optional
-            A whole weight ``w`` stands for the row learned ``w`` times in its place; of a fraction the row's
-            likelihood is taken to that power.
+            A row of whole weight ``w`` is learned ``w`` times in its place; the fractional part of a weight is the
+            power to which the row's likelihood is raised.
         """
         return self._learn(X, y, sample_weight, restart=True, passes=self.passes)
 
     def start(self, n_features: int, classes: Any = None) -> Self:
-        """Forget everything, and be ready to predict by the prior alone; ``classes`` are those of a classifier.
+        """Forget everything, and be ready to predict from the prior alone, before any row.
+
+        ``n_features`` is the number of input columns; ``classes`` are needed by classifiers only.
 
         Examples
         --------
@@ -85,7 +87,10 @@ class OnePassEstimator(SavableEstimator):
         """
         self._check_parameters()
         if self.standardize:
-            raise ValueError("standardize=True takes its scales from the first rows: learn some, or pass False")
+            raise ValueError(
+                "start() needs standardize=False, got standardize=True, which takes its scales from the first rows; "
+                "pass standardize=False, or call fit or partial_fit"
+            )
         self.__dict__.pop("feature_names_in_", None)
         self.n_features_in_, self._categories = as_count(n_features, "n_features"), None
         self._encoded(np.empty(0), classes, restart=True)
@@ -111,10 +116,10 @@ class OnePassEstimator(SavableEstimator):
     def learn_encoded(
         self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None, passes: int = 1
     ) -> None:
-        """Learn rows ``(n, d)`` and targets as the models take them, ``(n,)`` or ``(n, q)``, checked by the caller.
+        """Learn rows ``(n, d)`` whose targets are already encoded, ``(n,)`` or ``(n, q)``, without checking them.
 
-        Weights ``(n,)`` may be any that are not negative. For an estimator that has been fitted before: what
-        `partial_fit` checks costs a third of the time.
+        Weights ``(n,)`` must not be negative. The estimator must have been fitted before. This saves the checks of
+        `partial_fit`, a third of its time.
         """
         given = self._weighted(Batch(X, targets.reshape(len(targets), -1), sample_weight), passes)
         if not len(given):
@@ -181,10 +186,10 @@ class OnePassEstimator(SavableEstimator):
     def predict_then_learn_encoded(
         self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None
     ) -> PredictedRows:
-        """Predict rows, then learn them, on the terms of `learn_encoded`.
+        """Predict rows, then learn them; the arguments are those of `learn_encoded`.
 
-        A row of weight 0 is predicted, and neither scored nor learned. Rows of a warm-up are not scored either: they
-        are predicted, after the first one, by the scale of the rows before them, half of which may still have to come.
+        A row of weight 0 is predicted, but neither scored nor learned. The first ``warm_up`` rows are not scored
+        either: except for the first, which is not predicted, they are predicted with the scale of earlier rows.
         """
         targets = targets.reshape(len(targets), -1)
         if sample_weight is None:
@@ -240,7 +245,7 @@ class OnePassEstimator(SavableEstimator):
         return PredictedRows.joined(parts)
 
     def predict_and_score_encoded(self, X: Any, targets: FloatArray) -> PredictedRows:
-        """What `predict_then_learn_encoded` says of rows, of which none is learned; not during a warm-up."""
+        """Predict and score rows as `predict_then_learn_encoded`, without learning them; not during the warm-up."""
         parts = []
         for part in self._standardized(Batch(X, targets.reshape(len(targets), -1)), _CHUNK):
             pairs = list(zip(self._ensembles, part.targets.T, strict=True))
@@ -268,9 +273,9 @@ class OnePassEstimator(SavableEstimator):
         return np.asarray(found.max(axis=1))
 
     def close_block(self) -> None:
-        """Let rows that were learned one per call wait for no others: see `onepass.BayesianNetwork`.
+        """Finish the block of rows that were learned one per call: see `onepass.BayesianNetwork.close_block`.
 
-        Then what is learned later does not depend, by rounding, on whether the estimator was saved in between.
+        After this call the rounding errors of later rows do not depend on whether the estimator was saved in between.
         """
         for ensemble in self._ensembles:
             ensemble.close_block()
@@ -284,12 +289,13 @@ class OnePassEstimator(SavableEstimator):
         one_of(self.refine, ("auto", "ep", "reuse"), "refine")
         if as_count(self.passes, "passes") > 1 and isinstance(self.prior_scale, str):
             raise ValueError(
-                "prior_scale='auto' weighs what one pass predicted: pass a number, or passes=1, "
-                f"got passes={self.passes}"
+                f"prior_scale='auto' compares what one pass predicted and needs passes=1, got passes={self.passes}; "
+                "pass prior_scale as a number, or passes=1"
             )
         if as_drift(self.drift) == AUTO and self.passes > 1:
             raise ValueError(
-                f"drift='auto' weighs what one pass predicted: pass a rate, or passes=1, got passes={self.passes}"
+                f"drift='auto' compares what one pass predicted and needs passes=1, got passes={self.passes}; pass "
+                "drift as a number, or passes=1"
             )
 
     def _learning_options(self, passes: int) -> dict[str, Any]:
@@ -403,8 +409,8 @@ class OnePassEstimator(SavableEstimator):
         elif self._keeps_sparse and not self._input_scaling.centre.any():
             if self._columns is not None and np.isnan(X.data).any():
                 raise ValueError(
-                    "missing='mean' needs dense rows for covariance='diagonal', got NaN among the entries of sparse "
-                    "ones: leave these out, which makes them 0, or pass X.toarray()"
+                    "missing='mean' needs dense rows with covariance='diagonal', got a sparse X with NaN among its "
+                    "entries; remove these entries, which makes them 0, or pass X.toarray()"
                 )
             yield self._input_scaling.scale_entries(X)
         else:
@@ -484,51 +490,52 @@ class OnePassEstimator(SavableEstimator):
     def linear_belief(self) -> tuple[FloatArray, FloatArray]:
         """Mean ``(1 + d,)`` and covariance of a perceptron's intercept and weights, as its model has them.
 
-        They are those of standardised inputs and targets, where these are standardised. With a diagonal covariance its
-        diagonal, ``(1 + d,)``.
+        If inputs and targets are standardised, mean and covariance are in standardised units. With
+        ``covariance="diagonal"`` the diagonal is returned, ``(1 + d,)``.
         """
         check_is_fitted(self)
         return joint_belief(self._ensembles[0])
 
     @property
     def n_seen_(self) -> int:
-        """Rows learned, each once whatever its weight, and none of weight 0; see `weight_sum_` for the weights."""
+        """Rows learned, each counted once whatever its weight, and none of weight 0; `weight_sum_` sums the weights."""
         check_is_fitted(self)
         return int(self._n_rows - self._n_repeated)
 
     @property
     def covariance_(self) -> Covariance:
-        """Which correlations between weights are kept: what ``covariance="auto"`` has chosen."""
+        """Which correlations between weights are kept; the choice made by ``covariance="auto"``."""
         check_is_fitted(self)
         chosen: Covariance = self._ensembles[0].members[0].covariance
         return chosen
 
     @property
     def prior_weights_(self) -> FloatArray:
-        """The weight of each prior scale now, ``(k,)``, or ``(q, k)`` for several outputs."""
+        """Current weight of each prior scale, ``(k,)``, or ``(q, k)`` for several outputs."""
         check_is_fitted(self)
         weights = np.array([ensemble.weights for ensemble in self._ensembles])
         return np.asarray(weights[0] if len(weights) == 1 else weights)
 
     @property
     def outliers_(self) -> Any:
-        """Share of the targets that are not to be trusted, as it is believed now; ``(q,)`` for several outputs."""
+        """Estimated share of the targets that can't be trusted; ``(q,)`` for several outputs."""
         check_is_fitted(self)
         shares = [ensemble.outliers_ for ensemble in self._ensembles]
         return shares[0] if len(shares) == 1 else np.array(shares)
 
     @property
     def drift_(self) -> Any:
-        """The probability of each rate of drift, now; a list of such dictionaries for several outputs."""
+        """Current probability of each rate of drift; a list of such dictionaries for several outputs."""
         check_is_fitted(self)
         found = [ensemble.drift_ for ensemble in self._ensembles]
         return found[0] if len(found) == 1 else found
 
     @property
     def log_evidence_(self) -> float:
-        """Sum of the log densities of all rows, each before it was learned, but for those that set the scale.
+        """Sum of the log densities of all rows, each before it was learned, without the first ``warm_up`` rows.
 
-        With ``prior_scale="auto"`` that of the mixture of all scales.
+        With ``prior_scale="auto"`` the densities are those of the mixture of all scales. Without ``standardize`` all
+        rows count.
         """
         check_is_fitted(self)
         n_scored = self._n_observed - self._unscored_rows
@@ -536,7 +543,7 @@ class OnePassEstimator(SavableEstimator):
 
     @property
     def weight_sum_(self) -> float:
-        """Sum of the weights of all rows that were learned; of rows without weights their number."""
+        """Sum of the weights of all rows learned; without weights, the number of rows."""
         check_is_fitted(self)
         return float(np.max(self._n_observed))
 

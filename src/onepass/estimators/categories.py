@@ -1,7 +1,7 @@
-"""Columns of a data frame that hold categories: a column of 0 and 1 for each category that the first one names.
+"""Categorical columns of a data frame: each becomes one column of 0 and 1 per category.
 
-The categories are those of the first data frame. One that comes later is none of them, all zeros, of which nothing but
-the intercept is known; a missing one is unknown (NaN) in all its columns.
+The categories are those of the first data frame. A category that comes later is all zeros, so only the intercept is
+known for it; a missing value is NaN in all columns of its categories.
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Categories:
         labels = {int(place): tuple(own) for place, own in given["labels"]}
         known = (bool, int, float, str)
         if not all(isinstance(label, known) for own in labels.values() for label in own):
-            raise ValueError("categories are not numbers or texts")
+            raise ValueError("the saved categories must be numbers or strings")
         return cls(int(given["n_columns"]), labels)
 
     @property
@@ -47,7 +47,7 @@ class Categories:
         for own in self.labels.values():
             for label in own:
                 if not isinstance(label, (bool, int, float, str)):
-                    raise TypeError(f"categories must be numbers or texts to be saved, got {label!r}")
+                    raise TypeError(f"categories must be numbers or strings to be saved, got {label!r}")
         return {"n_columns": self.n_columns, "labels": [[place, list(own)] for place, own in self.labels.items()]}
 
     @property

@@ -51,15 +51,15 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
             as_nonnegative(weight, f"class_weight[{label!r}]")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Forget everything, then learn the rows in their order, and again as often as ``passes`` says.
+        """Forget everything, then learn the rows in the order given, ``passes`` times.
 
         Parameters
         ----------
         X : (n, d) array, data frame or sparse matrix
         y : (n,) array
         sample_weight : (n,) array, optional
-            A whole weight ``w`` stands for the row learned ``w`` times in its place; of a fraction the row's
-            likelihood is taken to that power. ``class_weight`` multiplies it.
+            A row of whole weight ``w`` is learned ``w`` times in its place; the fractional part of a weight is the
+            power to which the row's likelihood is raised. It is multiplied by ``class_weight``.
         """
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             labels, counts = np.unique(column_or_1d(y), return_counts=True)
@@ -68,17 +68,17 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         return self._learn(X, y, sample_weight, restart=True, passes=self.passes)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn more rows, in their order.
+        """Learn more rows, in the order given.
 
         Parameters
         ----------
         X : (n, d) array, data frame or sparse matrix
         y : (n,) array
         classes : array, optional
-            All classes that will ever come. Without it those of the first call are taken for all.
+            All classes that can ever occur. By default these are the classes in the first call.
         sample_weight : (n,) array, optional
-            A whole weight ``w`` stands for the row learned ``w`` times in its place; of a fraction the row's
-            likelihood is taken to that power.
+            A row of whole weight ``w`` is learned ``w`` times in its place; the fractional part of a weight is the
+            power to which the row's likelihood is raised.
         """
         self._check_balance()
         return self._learn(X, y, sample_weight, restart=False, classes=classes)
@@ -86,13 +86,14 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
     def predict_then_learn(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> PredictedRows:
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning.
 
-        Rows of a warm-up that is not over can't be predicted so: their scale is known only after the last of them.
+        The first ``warm_up`` rows of a standardised model are predicted with a preliminary scale, the very first row
+        not at all (NaN), and they are not scored.
         """
         self._check_balance()
         return self._predict_then_learn(X, y, sample_weight, classes)
 
     def outlier_probability(self, X: Any, y: Any) -> FloatArray:
-        """Probability that each label is wrong, by what is believed now, ``(n,)``; 0 with ``outliers=0``."""
+        """Probability that each label is wrong, by the current belief, ``(n,)``; 0 with ``outliers=0``."""
         return self._outlier_probability(X, y)
 
     def predict(self, X: Any) -> Any:
@@ -104,7 +105,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
     def predict_proba(self, X: Any, return_std: bool = False) -> Any:
         """Probabilities of the classes, ``(n, K)``.
 
-        With ``return_std`` also the standard deviations that the probabilities have because the weights are not known.
+        With ``return_std`` also the standard deviations of the probabilities, which come from not knowing the weights.
         """
         weights, parts = self._mixture_parts(X)
         mean, var = mixture_moments(weights, parts.mean, parts.var, self._ensembles[0].likely_weights)
@@ -126,9 +127,10 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         return logs[:, 1] - logs[:, 0] if self._binary else logs
 
     def predict_interval(self, X: Any, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Limits that the probability of the second class is between with probability ``level``, given what was seen.
+        """Limits between which the probability of the second class lies, with the credibility ``level``.
 
-        For more than two classes the limits of each, ``(n, K)``: its log odds against all others count as Gaussian.
+        For more than two classes the limits of each, ``(n, K)``, with its log odds against all others taken as
+        Gaussian.
         """
         as_share(level, "level", open_above=True)
         weights, parts = self._mixture_parts(X)
@@ -138,10 +140,10 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         return low, high
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
-        """Draw functions from the posterior, as probabilities of the second class, ``(n, n_samples)``, not as labels.
+        """Draw functions from the posterior: probabilities of the second class, ``(n, n_samples)``, not labels.
 
-        For more than two classes as the probabilities of all, ``(n, K, n_samples)``. All rows of a draw share its
-        weights, as Thompson sampling wants it.
+        For more than two classes the probabilities of all, ``(n, K, n_samples)``. All rows of a draw share its weights,
+        as Thompson sampling needs.
         """
         (drawn,) = draw_functions(self._ensembles, list(self._rows(X)), n_samples, random_state)
         return np.asarray(np.moveaxis(drawn, 0, -1))
@@ -149,8 +151,8 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
     def _check_balance(self) -> None:
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             raise ValueError(
-                "class_weight='balanced' needs the counts of all rows and is for fit; in partial_fit and "
-                "predict_then_learn pass a dictionary, such as sklearn.utils.class_weight.compute_class_weight gives"
+                "class_weight='balanced' needs the counts of all rows, so it works with fit only; for partial_fit and "
+                "predict_then_learn pass a dictionary, for example from sklearn.utils.class_weight.compute_class_weight"
             )
 
     def _with_class_weights(self, weights: FloatArray | None, targets: FloatArray) -> FloatArray | None:
@@ -161,7 +163,9 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         own = np.array([float(chosen.get(label, 1.0)) for label in self.classes_.tolist()])
         unknown = [label for label in chosen if label not in self.classes_.tolist()]
         if unknown:
-            raise ValueError(f"class_weight has the class {unknown[0]!r}, which is none of {self.classes_.tolist()}")
+            raise ValueError(
+                f"class_weight has the class {unknown[0]!r}, which is not among the classes {self.classes_.tolist()}"
+            )
         of_rows: FloatArray = own[targets.astype(int)]
         return of_rows if weights is None else weights * of_rows
 
@@ -178,7 +182,8 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
             if len(known) < 2:
                 got = f"only one class, {known.tolist()[0]!r}" if len(known) else "none"
                 raise ValueError(
-                    f"y must hold at least two classes, got {got}; in partial_fit pass all that will come as classes"
+                    f"y must have at least two classes, got {got}; to partial_fit pass all classes that can occur, as "
+                    "classes=[...]"
                 )
             self.classes_ = known
         elif classes is not None and not np.array_equal(unique_labels(np.asarray(classes)), self.classes_):
@@ -186,8 +191,8 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         unseen = np.setdiff1d(y, self.classes_)
         if len(unseen):
             raise ValueError(
-                f"y holds the class {unseen.tolist()[0]!r}, which is none of the first call's "
-                f"{self.classes_.tolist()}; pass all that will come as classes there"
+                f"y has the class {unseen.tolist()[0]!r}, which was not among the classes of the first call, "
+                f"{self.classes_.tolist()}; pass all classes that can occur to the first call, as classes=[...]"
             )
         return np.asarray(np.searchsorted(self.classes_, y), dtype=np.float64)
 
@@ -220,11 +225,11 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         return np.asarray(np.log(np.maximum(np.column_stack(sides), _TINY)))
 
     def export_state(self) -> tuple[Parameters, Arrays]:
-        """Return the whole state of the estimator, as parameters for JSON and arrays: see `onepass.save`."""
+        """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
         parameters, arrays = super().export_state()
         labels = self.classes_.tolist()
         if not all(isinstance(label, (bool, int, float, str)) for label in labels):
-            raise TypeError(f"classes must be numbers or texts to be saved, got {labels!r}")
+            raise TypeError(f"classes must be numbers or strings to be saved, got {labels!r}")
         if "waiting/targets" in arrays:
             arrays["waiting/targets"] = arrays["waiting/targets"][:, 0]
         return {**parameters, "classes": labels, "classes_dtype": self.classes_.dtype.str}, arrays
@@ -232,24 +237,24 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
     def _restore(self, parameters: Parameters, arrays: Arrays) -> None:
         labels, dtype = parameters["classes"], np.dtype(parameters["classes_dtype"])
         if dtype.kind not in "biufUO" or not isinstance(labels, list) or len(parameters["committees"]) != 1:
-            raise ValueError("classes are not numbers or texts")
+            raise ValueError(f"the saved classes must be numbers or strings, got {str(labels)[:40]}")
         self.classes_ = np.array(labels, dtype=np.str_ if dtype.kind == "U" else dtype)
         if self.classes_.ndim != 1 or len(np.unique(self.classes_)) != len(labels) or len(labels) < 2:
-            raise ValueError("classes must be two or more that differ")
+            raise ValueError(f"the saved classes must be at least two different ones, got {str(labels)[:40]}")
 
 
 def _check_labels(y: Any, *, are_all: bool) -> None:
     """Raise a ValueError where labels are numbers and not classes; ``are_all`` where no other classes will come."""
     if y.dtype.kind == "f" and np.isfinite(y).all() and (fractions := y[y != np.floor(y)]).size:
         raise ValueError(
-            f"Unknown label type: continuous. A classifier has classes, got numbers such as {fractions[0]:g} in y: use "
-            f"a regressor ({_REGRESSORS}), or make classes of the numbers, such as y > {np.median(y):.3g}"
+            f"Unknown label type: continuous. A classifier needs classes, got numbers such as {fractions[0]:g} in y: "
+            f"use a regressor ({_REGRESSORS}), or turn the numbers into classes, such as y > {np.median(y):.3g}"
         )
     if are_all and y.dtype.kind in "iuf" and (count := len(np.unique(y))) > _SOME_CLASSES and 2 * count > len(y):
-        fewer = f"put rare ones together, as at most {_MOST_CLASSES} are allowed, and " if count > _MOST_CLASSES else ""
+        fewer = f"merge rare ones, as at most {_MOST_CLASSES} are allowed, and " if count > _MOST_CLASSES else ""
         raise ValueError(
-            f"y has {count} different numbers in {len(y)} rows, which look like numbers and not like classes: use a "
-            f"regressor ({_REGRESSORS}); if they are classes, {fewer}pass them as texts"
+            f"y has {count} different numbers in {len(y)} rows, so they are probably not classes: use a regressor "
+            f"({_REGRESSORS}); if they are classes, {fewer}pass them as strings"
         )
     check_classification_targets(y)
 
@@ -259,7 +264,7 @@ def _check_number(count: int) -> None:
     if count > _MOST_CLASSES:
         raise ValueError(
             f"y has {count} classes, and every row would update the weights of all of them: at most {_MOST_CLASSES} "
-            f"are allowed; put rare classes together, or use a regressor ({_REGRESSORS}) if they are numbers"
+            f"are allowed; merge rare classes, or use a regressor ({_REGRESSORS}) if they are numbers"
         )
 
 
@@ -269,58 +274,62 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     Parameters
     ----------
     activation : {"sigmoid", "probit", "step"}
-        How the probability of a class rises with the weighted sum; more than two classes have the softmax.
+        The function that turns the weighted sum of the inputs into the probability of the second class; with more than
+        two classes it is always the softmax.
     prior_scale : float, (d,) array or "auto"
-        Standard deviation of the weights before the first row, of all of them or of each. ``"auto"`` has several learn
-        side by side, weighted by how well each predicted the last rows; it needs ``passes=1``.
+        Standard deviation of the weights before the first row: one number for all, or one per feature. ``"auto"``
+        learns with several scales side by side, weighted by how well each predicted the last rows; it needs
+        ``passes=1``.
     intercept_scale : float, optional
-        Standard deviation of the intercept before the first row, whatever ``prior_scale`` is: wide enough for classes
-        that hardly ever come. With more than two classes it is that of the log odds between any two. None gives the
-        intercept the prior of a weight.
+        Standard deviation of the intercept before the first row, independent of ``prior_scale``; the default is wide
+        enough for rare classes. With more than two classes it is the standard deviation of the log odds between any
+        two. None gives the intercept the prior of a weight.
     fit_intercept : bool
         Whether there is an intercept.
     covariance : {"auto", "full", "neuron", "diagonal"}
-        All correlations between weights; those between the weights of each class, for more than ten classes or so:
-        probabilities are nearly as good and a row costs far less; or none, for very many features. By default all with
-        two classes, unless so many features are too large for memory, and none then; with more classes the richest
-        whose rows are not too slow. `covariance_` says what was chosen.
+        Which correlations between weights are kept. ``"full"``: all. ``"neuron"``: those between the weights of one
+        class; for more than about ten classes probabilities are nearly as good, and a row takes far less time.
+        ``"diagonal"``: none, for very many features. The default with two classes is all, or none if that does not fit
+        into memory; with more classes, as many as is not too slow. `covariance_` says what was chosen.
     outliers : float
-        Share of the labels that are wrong, in [0, 0.5). 0 trusts all of them; above 0 the share is learned, from this
-        start, and each row counts as far as its label is believed. When one row after another is distrusted, the
-        relation itself has changed, and the model returns to the uncertainty of the prior.
+        Share of the labels that are wrong, in [0, 0.5). 0 trusts all of them; above 0 the share is learned, starting
+        from this value, and each row is weighted by the probability that its label is right. If many rows in succession
+        are distrusted, the relation itself is taken to have changed, and the model returns to the uncertainty of the
+        prior.
     forgetting : float
         In (0, 1]; below 1 older rows count less, for classes that change.
     drift : float or "auto"
         How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
         prior's. ``"auto"`` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted
-        row by row by how well they predict. It takes about ten times as long as a plain model, and needs ``passes=1``
+        row by row by how well they predict. It takes about ten times as long as a fixed rate, and needs ``passes=1``
         and ``forgetting=1``.
     passes : int
-        Number of passes of ``fit`` over its rows; ``partial_fit`` makes one. One is online learning; five make
-        intervals right where one pass over few rows leaves them too narrow, and the order of the rows unimportant.
+        How often ``fit`` goes over its rows; ``partial_fit`` always makes one pass. One pass is online learning; five
+        correct intervals that one pass over few rows leaves too narrow, and make the order of the rows unimportant.
     refine : {"auto", "ep", "reuse"}
-        What more passes do. ``"ep"`` (expectation propagation) removes a row's contribution before it is learned again,
-        so that each row counts once; ``"reuse"`` counts it again, which makes intervals too narrow. By default the
-        former wherever it is possible: with a full covariance and no forgetting.
+        What the later passes do. ``"ep"`` (expectation propagation) removes a row's contribution before learning it
+        again, so each row counts once; ``"reuse"`` counts it again, which makes intervals too narrow. The default is
+        ``"ep"`` if it is possible, that is with a full covariance, no forgetting and no drift; else ``"reuse"``.
     standardize : bool
         Standardise the inputs by mean and standard deviation of the first ``warm_up`` rows; sparse rows that stay
-        sparse (``covariance="diagonal"``) are divided by the size of their entries. The statistics are then frozen.
+        sparse (``covariance="diagonal"``) are only divided by the size of their entries. The statistics stay fixed
+        after that.
     warm_up : int
-        With ``standardize``: number of first rows that set mean and standard deviation.
+        With ``standardize``: how many of the first rows determine mean and standard deviation.
     missing : {"error", "mean"}
-        What to do about NaN among the inputs: refuse it, or take the mean of its column so far, with two classes as
-        uncertain as the column varies. (Categories of a data frame are columns of 0 and 1, unknown ones all
-        zeros.)
+        What to do about NaN among the inputs: raise an error, or use the mean of the column so far; with two classes,
+        the column's variance counts as its uncertainty. (A categorical column of a data frame becomes columns of 0
+        and 1; a category that the first data frame did not have is all zeros.)
     class_weight : dict or "balanced", optional
-        Weight of the rows of each class, 1 for those left out; ``"balanced"``, only for ``fit``, which sees all rows:
-        the number of rows, divided by the number of classes and by the rows of the class. Weights above 1 learn a row
-        again, fractions a part of it.
+        Weight of the rows of each class, 1 for classes left out. ``"balanced"`` makes all classes count the same: the
+        weight is the number of rows, divided by the number of classes and by the rows of the class; only ``fit`` can do
+        that, as it needs all rows. A weight above 1 learns a row several times, a fraction learns it in part.
 
     Attributes
     ----------
     classes_ : (K,) array
     coef_ : (1, d) or (K, d) array
-        Mean weights, in the units of the data; for more than two classes less their mean over the classes, which
+        Mean weights, in the units of the data. For more than two classes the mean over the classes is subtracted, which
         changes no probability.
     intercept_ : (1,) or (K,) array
     coef_std_ : (1, d) or (K, d) array
@@ -329,14 +338,14 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         Covariance of the weights, in the same units; with ``covariance="diagonal"`` its diagonal ``(d,)``, and for more
         than two classes the variances ``(K, d)``.
     log_evidence_ : float
-        Sum of the log probabilities of all labels, each before it was learned; with ``standardize=True`` without those
-        of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
+        Sum of the log probabilities of all labels, each before it was learned. With ``standardize=True`` the first
+        ``warm_up`` rows are left out, so compare only models with the same ``standardize`` and ``warm_up``.
     outliers_ : float
         Estimated share of the labels that are wrong.
     drift_ : dict
-        Current probability of each rate of drift; for several outputs a list of these.
+        Current probability of each rate of drift; for several outputs a list of such dictionaries.
     n_seen_ : int
-        Rows learned, each once whatever its weight, and none of weight 0.
+        Rows learned; a row counts once whatever its weight, and not at all if its weight is 0.
 
     Examples
     --------
@@ -383,7 +392,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
 
     @property
     def coef_(self) -> FloatArray:
-        """Mean weights, in the units of the data; of more than two classes less their mean over these."""
+        """Mean weights, in the units of the data; for more than two classes, minus the mean over the classes."""
         return self._linear_parts()[0]
 
     @property
@@ -456,7 +465,9 @@ class BayesianPerceptronClassifier(OnePassClassifier):
                 drift=self.drift,
             )
         if not self.fit_intercept:
-            raise ValueError("fit_intercept=False is for two classes; the softmax of more has a bias")
+            raise ValueError(
+                f"fit_intercept=False works with two classes only, got {len(self.classes_)}; pass fit_intercept=True"
+            )
         return BayesianNetwork(
             self._n_inputs,
             hidden=(),

@@ -137,15 +137,15 @@ class SavableEstimator(CheckedInputs):
 
     def _restored_members(self, number: int, entries: Any, arrays: Arrays) -> list[Any]:
         if not entries:
-            raise ValueError("committees must have members")
+            raise ValueError("a saved committee must have at least one member")
         members = []
         for k, entry in enumerate(entries):
             model: Any = savable(entry["class"])
             if not issubclass(model, BayesianPerceptron | BayesianNetwork):
-                raise ValueError(f"a member can't be a {model.__name__}")
+                raise ValueError(f"a saved member must be a perceptron or network, got a {model.__name__}")
             members.append(model.from_state(entry["state"], under(f"member/{number}/{k}", arrays)))
             if members[-1].n_features != self._n_inputs:
-                raise ValueError(f"a member has {members[-1].n_features} features, not {self._n_inputs}")
+                raise ValueError(f"a saved member must have {self._n_inputs} features, got {members[-1].n_features}")
         return members
 
     def _restored_ensemble(self, number: int, members: list[Any], arrays: Arrays) -> Ensemble:
@@ -180,7 +180,7 @@ def _plain(name: str, value: Any) -> Any:
         return {"weights": [[_plain(name, label), float(weight)] for label, weight in value.items()]}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    raise TypeError(f"{name}={value!r} can't be saved in a file")
+    raise TypeError(f"an estimator with {name}={value!r} can't be saved: use a string, a number or a list of them")
 
 
 def _object(value: Any) -> Any:
@@ -194,5 +194,5 @@ def _object(value: Any) -> Any:
 
 def _names(given: Any, size: int) -> Any:
     if not isinstance(given, list) or len(given) != size or not all(isinstance(name, str) for name in given):
-        raise ValueError(f"feature names must be {size} texts")
+        raise ValueError(f"the saved feature names must be {size} strings")
     return np.array(given, dtype=object)

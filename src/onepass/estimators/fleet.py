@@ -1,10 +1,11 @@
-"""A perceptron for each key, such as a store or a device, with a prior that all of them share and learn together.
+"""A perceptron for each key, such as a store or a device, with a common prior that is learned from all keys.
 
-What keys have in common is learned from all of them, and again whenever the rows have doubled; each key then keeps what
-its own rows have shown, and takes the rest from the others (`PerceptronFleet.pool`). A key that never came is answered
-by what they have in common. The state depends on the rows alone and not on how calls divided them.
+The prior is learned from all keys, and again whenever the number of rows has doubled; each key then keeps what its own
+rows have shown, and takes the rest from the others (`PerceptronFleet.pool`). A key that was never seen is predicted
+from the common prior. The state depends on the rows alone and not on how calls divided them.
 
-The noise is one for all keys: the one, near the present, by which the rows since the last time were most probable.
+All keys have the same noise. Each time the prior is learned, the noise is set to the nearby value under which the rows
+since the last time are most probable.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,19 +31,19 @@ _NOISES = 4.0 ** np.linspace(-1.0, 1.0, 17)  # compared with each other, relativ
 
 
 class FleetEstimator:
-    """A linear perceptron per key for numbers, or a sigmoid one for two classes, with a prior that is learned.
+    """One perceptron per key, linear for numbers or sigmoid for two classes, with a prior learned from all keys.
 
     Parameters
     ----------
     n_features : int
     activation : {"linear", "sigmoid", "probit"}
-        Linear for numbers; another for labels 0 and 1.
+        Linear for numbers; one of the others for labels 0 and 1.
     noise : float or "learn"
-        Variance of the targets' noise, for numbers; to be learned, it starts as that of standardised targets.
+        Variance of the targets' noise, for numbers. A learned noise starts at a value for standardised targets.
     prior_scale : float, or one per feature
         Standard deviations of the weights before the first row of the first key.
     intercept_scale : float
-        That of the intercept.
+        Standard deviation of the intercept before the first row of the first key.
     outliers, forgetting : float
         As for `onepass.BayesianPerceptronRegressor`.
 
@@ -56,6 +57,8 @@ class FleetEstimator:
     >>> mean, std = model.predict([[1.0]] * 4, return_std=True, keys=["ann", "bob", "eve", "new"])
     >>> mean.round(1), bool(std[3] > std[0])
     (array([1. , 1.2, 0.8, 1. ]), True)
+
+    The key ``"new"`` has no rows: its mean is that of the other keys, and its standard deviation is larger.
     """
 
     covariance, drift = "full", 0.0  # what others can choose
@@ -96,17 +99,17 @@ class FleetEstimator:
 
     @property
     def classes_(self) -> Any:
-        """The labels 0 and 1, or none."""
+        """The labels 0 and 1; empty for numbers."""
         return np.arange(0 if self._predicts_numbers else 2)
 
     # Learning.
 
     def start(self, n_features: int, classes: Any = None) -> Self:
-        """Be ready to predict by the prior alone, as it is once it is made."""
+        """Do nothing: a fleet can predict from its prior as soon as it is made."""
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, *, keys: Sequence[str]) -> Self:
-        """Learn more rows, in their order."""
+        """Learn more rows, in the order given; ``keys`` has the key of each row."""
         self.learn_encoded(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64), keys=keys)
         return self
 
@@ -152,12 +155,12 @@ class FleetEstimator:
         return seen, scores
 
     def close_block(self) -> None:
-        """Nothing waits in a fleet."""
+        """Do nothing: a fleet learns every row at once."""
 
     # Predicting.
 
     def predict(self, X: Any, return_std: bool = False, *, keys: Sequence[str]) -> Any:
-        """Expected targets, ``(n,)``; with ``return_std`` the standard deviations of new ones too."""
+        """Expected targets, ``(n,)``; with ``return_std`` also the standard deviations of new targets."""
         seen = self._seen(X, keys)
         return (seen.mean, np.sqrt(seen.var + seen.noise_var)) if return_std else seen.mean
 
@@ -166,7 +169,7 @@ class FleetEstimator:
         return self._per_class(self._seen(X, keys))[0]
 
     def predict_interval(self, X: Any, level: float = 0.95, *, keys: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-        """Limits that a new target stays between with probability ``level``."""
+        """Lower and upper limits between which a new target lies with probability ``level``."""
         as_share(level, "level", open_above=True)
         seen = self._seen(X, keys)
         half = ndtri(0.5 + level / 2) * np.sqrt(seen.var + seen.noise_var)
@@ -185,7 +188,7 @@ class FleetEstimator:
     # What was learned.
 
     def linear_belief(self, key: str) -> tuple[FloatArray, FloatArray]:
-        """Mean ``(1 + d,)`` and covariance of the intercept and the weights of a key, or of one that never came."""
+        """Mean ``(1 + d,)`` and covariance of the intercept and weights of a key; for an unknown key, of the prior."""
         return self._fleet.belief(key)
 
     @property
@@ -220,7 +223,7 @@ class FleetEstimator:
 
     @property
     def outliers_(self) -> float:
-        """Share of the targets of a new key that are not to be trusted."""
+        """Estimated share of the targets of a new key that can't be trusted."""
         return self._fleet.prior.outliers_
 
     @property
@@ -231,7 +234,7 @@ class FleetEstimator:
     # Files.
 
     def export_state(self) -> tuple[Parameters, Arrays]:
-        """Return the whole state of the estimator, as parameters for JSON and arrays: see `onepass.save`."""
+        """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
         state, arrays = self._fleet.export_state()
         names = ("activation", "noise", "prior_scale", "intercept_scale", "outliers", "forgetting")
         arguments = {name: getattr(self, name) for name in names}
@@ -257,7 +260,7 @@ class FleetEstimator:
         estimator = cls(parameters["n_features"], **arguments)
         fleet = PerceptronFleet.from_state(parameters["fleet"], under("fleet", arrays))
         if fleet.n_features != estimator.n_features_in_ or fleet.activation != estimator._fleet.activation:
-            raise ValueError("the fleet is not that of the estimator")
+            raise ValueError("the saved fleet has other features or another activation than its estimator")
         estimator._fleet = fleet
         estimator._noise_evidence = sized(arrays, "noise_evidence", (len(_NOISES),))
         estimator._n_rows = as_tally(parameters["n_rows"], "n_rows")

@@ -52,7 +52,7 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
     _sparse_models = True  # whether the models can take sparse rows
 
     def expect_scaled_targets(self) -> None:
-        """Be told that targets come in units of their scale: ``prior_scale="auto"`` has no priors for others then."""
+        """Say that targets are already scaled to about 1, so ``prior_scale="auto"`` needs no very wide priors."""
         self._wide_scales = ()
 
     def _check_parameters(self) -> None:
@@ -61,7 +61,7 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
         known = [isinstance(one, Real) and not isinstance(one, bool) and 0.0 < float(one) < np.inf for one in numbers]
         if not (known and all(known)) and not (isinstance(scale, str) and scale == "auto"):
             raise ValueError(
-                f"prior_scale must be a positive number or 'auto', got {scale!r}; an array has one per feature"
+                f"prior_scale must be a positive number, an array with one per feature, or 'auto', got {scale!r}"
             )
         if self._own_intercept_scale is not None:
             as_positive(self._own_intercept_scale, "intercept_scale", "or None for the prior of a weight")
@@ -92,7 +92,7 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
 
     @property
     def encoded_feature_names_(self) -> Any:
-        """Names of the numbers that the models learn from, such as ``colour=red``: those of `coef_`."""
+        """Names of the columns that the models learn from, such as ``colour=red``, in the order of `coef_`."""
         check_is_fitted(self)
         return np.array(self._input_names, dtype=object)
 
@@ -136,14 +136,14 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
         except ValueError as error:
             if "X contains NaN" in str(error):
                 raise ValueError(
-                    "Input X contains NaN: pass missing='mean', which learns rows by what is known of them, or fill in "
-                    "what is missing"
+                    "Input X contains NaN: pass missing='mean', which uses the mean of the column so far, or fill in "
+                    "the missing values"
                 ) from error
             if "could not convert" in str(error) and (found := text_column(X)) is not None:
                 name, code = found
                 raise ValueError(
-                    f"column {name!r} of X has texts, where numbers or categories are needed ({error}): make it one of "
-                    f"categories, {code}, or leave it out"
+                    f"column {name!r} of X has strings, where numbers or categories are needed ({error}): make it "
+                    f"categorical, with {code}, or leave it out"
                 ) from error
             raise
 
@@ -193,8 +193,8 @@ def repeats(weights: FloatArray) -> tuple[Any, FloatArray | None]:
     total = times.sum()
     if total > max(_MOST_REPEATED, 100 * len(weights)):
         raise ValueError(
-            f"sample_weight adds up to {total:.3g} rows, each learned as often as its weight says; at most "
-            f"{_MOST_REPEATED:.0e} or 100 per row on average are allowed: divide the weights"
+            f"sample_weight sums to {total:.3g}, and a row of weight w is learned w times; the sum may be at most "
+            f"{_MOST_REPEATED:.0e}, or 100 per row on average: divide the weights by a constant"
         )
     index = np.repeat(np.arange(len(weights)), times.astype(int))
     last = np.diff(index, append=-1) != 0

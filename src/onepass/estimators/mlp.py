@@ -1,7 +1,7 @@
-"""The same estimators with networks of perceptrons as their models.
+"""Classifier and regressor whose models are networks of perceptrons.
 
-With several members the ensemble is a `BayesianCommittee` of networks with different seeds and priors, in place of the
-one that weighs prior scales alone.
+With ``members`` above 1 the ensemble is a `BayesianCommittee` of networks with different seeds and priors; with one
+member it is, as for perceptrons, an ensemble over prior scales only.
 """
 
 from typing import Any
@@ -44,7 +44,10 @@ class _Networks(OnePassEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if as_count(self.members, "members") > 1 and isinstance(self.prior_scale, str):
-            raise ValueError("several members have several priors already: pass prior_scale as a number, or members=1")
+            raise ValueError(
+                f"members={self.members} have different priors already, so prior_scale='auto' can't be used: pass "
+                "prior_scale as a number, or members=1"
+            )
         if not isinstance(self.covariance, (tuple, list)):
             one_of(self.covariance, ("auto", *STRUCTURES), "covariance")
         if self.image_shape is not None:
@@ -115,15 +118,16 @@ class _Networks(OnePassEstimator):
 
     @property
     def feature_importances_(self) -> FloatArray:
-        """How much the outputs change with each input, ``(d,)``, as shares of 1.
+        """How much the outputs change with each input, ``(d,)``, as shares that sum to 1.
 
-        The mean size of the expected derivative of an output in the input, times the input's standard deviation: at
-        inputs drawn from independent Gaussians with the means and standard deviations of the first ``warm_up`` rows;
-        without ``standardize`` of mean 0 and standard deviation 1. Of classes what changes all log odds alike does not
-        count. A column of categories is one input, with the root of the sum of the squares of what its categories have:
-        there is a number for each of ``n_features_in_``, as `sklearn.feature_selection.SelectFromModel` wants it.
-        An input may be important to the network and add nothing to its predictions, where others say the same: for
-        that use `sklearn.inspection.permutation_importance`.
+        The share of an input is the mean absolute value of the expected derivative of an output by that input, times
+        the input's standard deviation. It is measured at random inputs drawn from independent Gaussians with the means
+        and standard deviations of the first ``warm_up`` rows (0 and 1 without ``standardize``). For classes, a change
+        that is the same in all log odds does not count. A categorical column is one input: the root of the sum of
+        squares over its categories. So there is one number for each of ``n_features_in_``, as
+        `sklearn.feature_selection.SelectFromModel` needs. An input can be important here and still add nothing to the
+        predictions, if other inputs carry the same information; to measure that use
+        `sklearn.inspection.permutation_importance`.
         """
         check_is_fitted(self)
         rows = np.random.default_rng(0).normal(size=(_PROBES, self._n_inputs))
@@ -159,73 +163,75 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
     Parameters
     ----------
     hidden_layer_sizes : int, Conv2D or tuple of them
-        Units of each hidden layer; layers of images may begin with convolutions, see `onepass.Conv2D`.
+        Number of units of each hidden layer; for images the first layers may be convolutions, see `onepass.Conv2D`.
     activation : str or Activation
-        Of the hidden units, as for `onepass.BayesianPerceptron`.
+        Activation of the hidden units, as for `onepass.BayesianPerceptron`.
     prior_scale : float or "auto"
-        Multiplies the standard deviations that weights have before the first row. ``"auto"`` has several learn side by
-        side, weighted by how well each predicted the last rows; it needs ``passes=1`` and ``members=1``.
+        Multiplies the standard deviations of the weights before the first row. ``"auto"`` learns with several scales
+        side by side, weighted by how well each predicted the last rows; it needs ``passes=1`` and ``members=1``.
     intercept_scale : float, optional
-        Standard deviation of the output's bias before the first row, whatever ``prior_scale`` is: wide enough for
-        classes that hardly ever come. With more than two classes it is that of the log odds between any two. None
-        leaves it to the network's prior and ``prior_scale``.
+        Standard deviation of the output's bias before the first row, independent of ``prior_scale``; the default is
+        wide enough for rare classes. With more than two classes it is the standard deviation of the log odds between
+        any two. None uses the network's prior, times ``prior_scale``.
     covariance : {"auto", "full", "low_rank", "layer", "neuron", "kronecker", "diagonal"} or tuple of str
-        Between which weights correlations are kept; by default the richest structure that is not too slow.
-        ``"low_rank"`` is for few outputs and thousands of weights, ``"kronecker"`` for wide layers; a tuple has
-        ``"kronecker"`` or ``"full"`` for each layer of weights, the output's too. See `onepass.BayesianNetwork`.
+        Between which weights correlations are kept; by default as many as is not too slow. ``"low_rank"`` is for few
+        outputs and thousands of weights, ``"kronecker"`` for wide layers; a tuple names ``"kronecker"`` or ``"full"``
+        for each layer of weights, including the output's. See `onepass.BayesianNetwork`.
     image_shape : tuple of int, optional
-        Rows are images, ``(height, width)`` or ``(height, width, channels)``: tables of pixels, row after row and the
-        channels of a pixel together, or arrays ``(n, height, width)`` or ``(n, height, width, channels)``.
+        Shape of the images if rows are images: ``(height, width)`` or ``(height, width, channels)``. Pass arrays
+        ``(n, height, width)`` or ``(n, height, width, channels)``, or a table with one image per row: its pixels line
+        by line, the channels of a pixel together.
     members : int
-        Networks that start from different seeds and priors, learn the same rows and predict as a mixture: better, at
-        as many times the work. See `onepass.BayesianCommittee`.
+        Number of networks. Several networks start from different seeds and priors, learn the same rows and predict as
+        a mixture, which is better and takes that many times the work. See `onepass.BayesianCommittee`.
     passes : int
-        Number of passes of `fit` over its rows; `partial_fit` makes one.
+        How often `fit` goes over its rows; `partial_fit` always makes one pass.
     refine : {"auto", "ep", "reuse"}
-        What more passes do. ``"ep"`` (expectation propagation) removes the row's previous contribution before updating
-        again and needs ``covariance="full"`` and no forgetting; ``"reuse"`` counts the data again and grows
-        overconfident. By default the first where that is possible.
+        What the later passes do. ``"ep"`` (expectation propagation) removes a row's previous contribution before
+        learning it again; it needs ``covariance="full"``, no forgetting and no drift. ``"reuse"`` counts the data
+        again, which makes the model overconfident. The default is ``"ep"`` if it is possible, else ``"reuse"``.
     outliers : float
-        Share of the labels that are wrong, in [0, 0.5). 0 trusts all of them; above 0 the share is learned, from this
-        start, and each row counts as far as its label is believed. When one row after another is distrusted, the
-        relation itself has changed, and the model returns to the uncertainty of the prior.
+        Share of the labels that are wrong, in [0, 0.5). 0 trusts all of them; above 0 the share is learned, starting
+        from this value, and each row is weighted by the probability that its label is right. If many rows in succession
+        are distrusted, the relation itself is taken to have changed, and the model returns to the uncertainty of the
+        prior.
     forgetting : float
         In (0, 1]; below 1 older rows count less, for classes that change.
     drift : float or "auto"
         How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
         prior's. ``"auto"`` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted
-        row by row by how well they predict. It takes about ten times as long as a plain model, and needs ``passes=1``
+        row by row by how well they predict. It takes about ten times as long as a fixed rate, and needs ``passes=1``
         and ``forgetting=1``.
     standardize : bool
-        Standardise the inputs by mean and standard deviation of the first ``warm_up`` rows; of images each
-        channel, all pixels together. The statistics are then frozen.
+        Standardise the inputs by mean and standard deviation of the first ``warm_up`` rows; for images one mean and
+        standard deviation per channel. They stay fixed after that.
     warm_up : int
-        With ``standardize``: number of first rows that set mean and standard deviation.
+        With ``standardize``: how many of the first rows determine mean and standard deviation.
     missing : {"error", "mean"}
-        What to do about NaN among the inputs: refuse it, or take the mean of its column so far.
+        What to do about NaN among the inputs: raise an error, or use the mean of the column so far.
     class_weight : dict or "balanced", optional
-        Weight of the rows of each class, 1 for those left out; ``"balanced"``, only for ``fit``, which sees all rows:
-        the number of rows, divided by the number of classes and by the rows of the class. Weights above 1 learn a row
-        again, fractions a part of it.
+        Weight of the rows of each class, 1 for classes left out. ``"balanced"`` makes all classes count the same: the
+        weight is the number of rows, divided by the number of classes and by the rows of the class; only ``fit`` can do
+        that, as it needs all rows. A weight above 1 learns a row several times, a fraction learns it in part.
     random_state : int
-        Seed of the means that the weights start with.
+        Seed of the random means of the weights before the first row.
 
     Attributes
     ----------
     classes_ : (K,) array
     log_evidence_ : float
-        Sum of the log probabilities of all labels, each before it was learned; with ``standardize=True`` without those
-        of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
+        Sum of the log probabilities of all labels, each before it was learned. With ``standardize=True`` the first
+        ``warm_up`` rows are left out, so compare only models with the same ``standardize`` and ``warm_up``.
     outliers_ : float
         Estimated share of the labels that are wrong.
     feature_importances_ : (d,) array
-        How much the outputs change with each input, as shares of 1.
+        How much the outputs change with each input, as shares that sum to 1.
     covariance_ : str or tuple of str
-        Which correlations are kept: what ``covariance="auto"`` has chosen.
+        Which correlations are kept; the choice made by ``covariance="auto"``.
     drift_ : dict
-        Current probability of each rate of drift; for several outputs a list of these.
+        Current probability of each rate of drift; for several outputs a list of such dictionaries.
     n_seen_ : int
-        Rows learned, each once whatever its weight, and none of weight 0.
+        Rows learned; a row counts once whatever its weight, and not at all if its weight is 0.
 
     Examples
     --------
@@ -297,82 +303,85 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
 
 
 class BayesianMLPRegressor(_Networks, OnePassRegressor):
-    """Network of Bayesian perceptrons for regression, learned in one pass; several outputs have a network each.
+    """Network of Bayesian perceptrons for regression, learned in one pass; several outputs get one network each.
 
     Parameters
     ----------
     hidden_layer_sizes : int, Conv2D or tuple of them
-        Units of each hidden layer; layers of images may begin with convolutions, see `onepass.Conv2D`.
+        Number of units of each hidden layer; for images the first layers may be convolutions, see `onepass.Conv2D`.
     activation : str or Activation
-        Of the hidden units, as for `onepass.BayesianPerceptron`.
+        Activation of the hidden units, as for `onepass.BayesianPerceptron`.
     observation : {"auto", "gaussian", "poisson", "negative_binomial"}
-        Gaussian noise around the output, which is the default, or counts whose rate is its exponential;
-        ``"negative_binomial"`` ones vary more than Poisson's, by a dispersion that is learned.
+        What a target is: the output plus Gaussian noise, which is the default, or a count whose rate is the exponential
+        of the output; with ``"negative_binomial"`` counts vary more than a Poisson distribution allows, by a dispersion
+        that is learned.
     noise : float, "learn" or "heteroscedastic"
         Variance of the targets' noise, or the dispersion of negative binomial counts; by default it is estimated from
-        the rows. ``"heteroscedastic"`` learns a variance that depends on the input, with outputs of the network's own.
+        the rows. ``"heteroscedastic"`` learns a variance that depends on the input, with an additional output of the
+        network.
     prior_scale : float or "auto"
-        Multiplies the standard deviations that weights have before the first row. ``"auto"`` has several learn side by
-        side, weighted by how well each predicted the last rows; it needs ``passes=1`` and ``members=1``.
+        Multiplies the standard deviations of the weights before the first row. ``"auto"`` learns with several scales
+        side by side, weighted by how well each predicted the last rows; it needs ``passes=1`` and ``members=1``.
     intercept_scale : float, optional
-        Standard deviation of the output's bias before the first row, whatever ``prior_scale`` is. By default the
-        network's prior has one, 1 for numbers and 4 for counts, which ``prior_scale`` multiplies.
+        Standard deviation of the output's bias before the first row, independent of ``prior_scale``. By default it is 1
+        for numbers and 4 for counts, times ``prior_scale``.
     covariance : {"auto", "full", "low_rank", "layer", "neuron", "kronecker", "diagonal"} or tuple of str
-        Between which weights correlations are kept; by default the richest structure that is not too slow.
-        ``"low_rank"`` is for few outputs and thousands of weights, ``"kronecker"`` for wide layers; a tuple has
-        ``"kronecker"`` or ``"full"`` for each layer of weights, the output's too. See `onepass.BayesianNetwork`.
+        Between which weights correlations are kept; by default as many as is not too slow. ``"low_rank"`` is for few
+        outputs and thousands of weights, ``"kronecker"`` for wide layers; a tuple names ``"kronecker"`` or ``"full"``
+        for each layer of weights, including the output's. See `onepass.BayesianNetwork`.
     image_shape : tuple of int, optional
-        Rows are images, ``(height, width)`` or ``(height, width, channels)``: tables of pixels, row after row and the
-        channels of a pixel together, or arrays ``(n, height, width)`` or ``(n, height, width, channels)``.
+        Shape of the images if rows are images: ``(height, width)`` or ``(height, width, channels)``. Pass arrays
+        ``(n, height, width)`` or ``(n, height, width, channels)``, or a table with one image per row: its pixels line
+        by line, the channels of a pixel together.
     members : int
-        Networks that start from different seeds and priors, learn the same rows and predict as a mixture: better, at
-        as many times the work. See `onepass.BayesianCommittee`.
+        Number of networks. Several networks start from different seeds and priors, learn the same rows and predict as
+        a mixture, which is better and takes that many times the work. See `onepass.BayesianCommittee`.
     passes : int
-        Number of passes of `fit` over its rows; `partial_fit` makes one.
+        How often `fit` goes over its rows; `partial_fit` always makes one pass.
     refine : {"auto", "ep", "reuse"}
-        What more passes do. ``"ep"`` (expectation propagation) removes the row's previous contribution before updating
-        again and needs ``covariance="full"`` and no forgetting; ``"reuse"`` counts the data again and grows
-        overconfident. By default the first where that is possible.
+        What the later passes do. ``"ep"`` (expectation propagation) removes a row's previous contribution before
+        learning it again; it needs ``covariance="full"``, no forgetting and no drift. ``"reuse"`` counts the data
+        again, which makes the model overconfident. The default is ``"ep"`` if it is possible, else ``"reuse"``.
     outliers : float
-        Share of the targets that can't be trusted, in [0, 0.5): sensors that spike, typing errors. 0 trusts all of
-        them; above 0 the share is learned, from this start, and each row counts as far as its target is believed. When
-        one row after another is distrusted, the relation itself has changed, and the model returns to the uncertainty
-        of the prior. With ``standardize`` wild numbers among the first rows don't count for the scale of their column.
+        Share of the targets that can't be trusted, in [0, 0.5), such as sensor spikes or typing errors. 0 trusts every
+        target; above 0 the share is learned, starting from this value, and each row is weighted by the probability that
+        its target can be trusted. If many rows in succession are distrusted, the relation itself is taken to have
+        changed, and the model returns to the uncertainty of the prior. With ``standardize``, extreme values among the
+        first rows are left out of the statistics of their column.
     forgetting : float
         In (0, 1]; below 1 older rows count less, for relations that change.
     drift : float or "auto"
         How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
         prior's. ``"auto"`` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted
-        row by row by how well they predict. It takes about ten times as long as a plain model, and needs ``passes=1``
+        row by row by how well they predict. It takes about ten times as long as a fixed rate, and needs ``passes=1``
         and ``forgetting=1``.
     standardize : bool
-        Standardise inputs, and targets that are no counts, by mean and standard deviation of the first ``warm_up``
-        rows; of images each channel, all pixels together. The statistics are then frozen.
+        Standardise inputs, and targets unless they are counts, by mean and standard deviation of the first ``warm_up``
+        rows; for images one mean and standard deviation per channel. They stay fixed after that.
     warm_up : int
-        With ``standardize``: number of first rows that set mean and standard deviation.
+        With ``standardize``: how many of the first rows determine mean and standard deviation.
     missing : {"error", "mean"}
-        What to do about NaN among the inputs: refuse it, or take the mean of its column so far.
+        What to do about NaN among the inputs: raise an error, or use the mean of the column so far.
     random_state : int
-        Seed of the means that the weights start with.
+        Seed of the random means of the weights before the first row.
 
     Attributes
     ----------
     noise_ : float or (q,) array
-        Variance of the noise as it is now; where it depends on the input, its mean over the rows. Of counts their
-        dispersion.
+        Current variance of the noise; if it depends on the input, its mean over the rows. For counts their dispersion.
     log_evidence_ : float
-        Sum of the log predictive densities of all rows, each before it was learned; with ``standardize=True`` without
-        those of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
+        Sum of the log predictive densities of all rows, each before it was learned. With ``standardize=True`` the first
+        ``warm_up`` rows are left out, so compare only models with the same ``standardize`` and ``warm_up``.
     outliers_ : float or (q,) array
         Estimated share of the targets that can't be trusted.
     feature_importances_ : (d,) array
-        How much the outputs change with each input, as shares of 1.
+        How much the outputs change with each input, as shares that sum to 1.
     covariance_ : str or tuple of str
-        Which correlations are kept: what ``covariance="auto"`` has chosen.
+        Which correlations are kept; the choice made by ``covariance="auto"``.
     drift_ : dict
-        Current probability of each rate of drift; for several outputs a list of these.
+        Current probability of each rate of drift; for several outputs a list of such dictionaries.
     n_seen_ : int
-        Rows learned, each once whatever its weight, and none of weight 0.
+        Rows learned; a row counts once whatever its weight, and not at all if its weight is 0.
 
     Examples
     --------

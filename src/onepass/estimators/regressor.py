@@ -49,8 +49,8 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         one_of(self.observation, ("auto", "gaussian", *COUNT_NAMES), "observation")
         if self.observation == Poisson.name and not (isinstance(self.noise, str) and self.noise == "learn"):
             raise ValueError(
-                f"noise is for observation='gaussian' or 'negative_binomial', got noise={self.noise!r} with "
-                "observation='poisson'"
+                f"noise can be given only with observation='gaussian' or 'negative_binomial', got noise={self.noise!r} "
+                "with observation='poisson'"
             )
 
     @property
@@ -63,40 +63,42 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         return self._observation in COUNT_NAMES
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn more rows, in their order.
+        """Learn more rows, in the order given.
 
         Parameters
         ----------
         X : (n, d) array, data frame or sparse matrix
         y : (n,) or (n, q) array
-            Of several outputs some may be NaN: they were not observed in that row, and are not learned from it.
+            With several outputs, NaN marks those that were not observed in a row; they are not learned from it.
         sample_weight : (n,) array, optional
-            A row is learned as often as its weight says, and of a fraction with its likelihood to that power. With a
-            fixed Gaussian noise a row of weight ``w`` has the noise ``noise / w``, which is the same in one step.
+            A row of weight 2 is learned twice; the fractional part of a weight is the power to which the row's
+            likelihood is raised. With a fixed Gaussian noise the same is done in one step: a row of weight ``w`` has
+            the noise variance ``noise / w``.
         """
         return self._learn(X, y, sample_weight, restart=False)
 
     def predict_then_learn(self, X: Any, y: Any, sample_weight: Any = None) -> PredictedRows:
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning.
 
-        Rows of a warm-up that is not over can't be predicted so: their scale is known only after the last of them.
+        The first ``warm_up`` rows of a standardised model are predicted with a preliminary scale, the very first row
+        not at all (NaN), and they are not scored.
         """
         return self._predict_then_learn(X, y, sample_weight)
 
     def outlier_probability(self, X: Any, y: Any) -> FloatArray:
-        """Probability that each target is not to be trusted, by what is believed now, ``(n,)``; 0 with ``outliers=0``.
+        """Probability that each target can't be trusted, by the current belief, ``(n,)``; 0 with ``outliers=0``.
 
-        Of several outputs that of the least trusted one.
+        With several outputs it is the probability for the least trusted one.
         """
         return self._outlier_probability(X, y)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Expected targets, ``(n,)`` or ``(n, q)``; with ``return_std`` the standard deviations of new ones too."""
+        """Expected targets, ``(n,)`` or ``(n, q)``; with ``return_std`` also the standard deviations of new targets."""
         mean, std = self._moments(X)
         return (mean, std) if return_std else mean
 
     def predict_interval(self, X: Any, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Limits that a new target stays between with probability ``level``."""
+        """Lower and upper limits between which a new target lies with probability ``level``."""
         as_share(level, "level", open_above=True)
         if self._learns_counts:
             rows = list(self._rows(X))
@@ -132,8 +134,8 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
         """Draw functions from the posterior: ``(n, n_samples)``, or ``(n, q, n_samples)``.
 
-        They are expected targets, without noise; a new target is one with noise of the variance ``noise_`` on it,
-        unless the noise depends on the input. All rows of a draw share its weights, as Thompson sampling wants it.
+        The values are expected targets, without noise; for a new target add noise of variance ``noise_``, unless the
+        noise depends on the input. All rows of a draw share its weights, as Thompson sampling needs.
         """
         drawn = draw_functions(self._ensembles, list(self._rows(X)), n_samples, random_state)
         outputs = self._target_scaling.undo(np.stack(drawn, axis=-1))  # (n_samples, n, q)
@@ -141,7 +143,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
 
     @property
     def noise_(self) -> Any:
-        """Variance of the noise as it is now; of counts their dispersion."""
+        """Current variance of the noise; for counts their dispersion."""
         check_is_fitted(self)
         values = [
             ensemble.weights @ [self._noise_of(member) for member in ensemble.members] * scale**2
@@ -167,7 +169,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         return X, y
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² of the predicted means; of several outputs the mean, each over the rows in which it was observed."""
+        """R² of the predicted means; for several outputs the mean over them, each over the rows that have it."""
         if not _has_columns(y) or not np.isnan(targets := np.asarray(y, dtype=np.float64)).any():
             return float(super().score(X, y, sample_weight))
         predicted, seen, scores = self.predict(X), ~np.isnan(targets), []
@@ -176,7 +178,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
             weights = None if sample_weight is None else np.asarray(sample_weight)[rows]
             scores.append(r2_score(targets[rows, k], predicted[rows, k], sample_weight=weights))
         if not scores:
-            raise ValueError("y must have at least one number that is not NaN")
+            raise ValueError("y must have at least one number that is not NaN, got only NaN")
         return float(np.mean(scores))
 
     def _encoded(self, y: Any, classes: Any, *, restart: bool) -> FloatArray:
@@ -249,7 +251,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         return columns if self._many else columns[:, 0]
 
     def export_state(self) -> tuple[Parameters, Arrays]:
-        """Return the whole state of the estimator, as parameters for JSON and arrays: see `onepass.save`."""
+        """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
         parameters, arrays = super().export_state()
         return {**parameters, "many": self._many, "n_outputs": self._n_outputs}, arrays
 
@@ -257,7 +259,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         self._many = bool(parameters["many"])
         self._n_outputs = as_count(parameters["n_outputs"], "n_outputs")
         if len(parameters["committees"]) != self._n_outputs or arrays["targets/centre"].shape != (self._n_outputs,):
-            raise ValueError(f"the state of {self._n_outputs} outputs is not whole")
+            raise ValueError(f"the saved state is incomplete: it should have {self._n_outputs} outputs")
 
 
 class BayesianPerceptronRegressor(OnePassRegressor):
@@ -268,57 +270,61 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     activation : str or Activation
         As for `onepass.BayesianPerceptron`; ``"linear"`` is Bayesian linear regression, ``"exp"`` is for counts.
     observation : {"auto", "gaussian", "poisson", "negative_binomial"}
-        Gaussian noise around the output, or counts whose rate it is; ``"negative_binomial"`` ones vary more than
-        Poisson's, by a dispersion that is learned. By default negative binomial for ``"exp"`` (on Poisson counts that
-        costs next to nothing), else Gaussian; and Gaussian wherever a ``noise`` is given, so that a known dispersion
-        needs ``observation="negative_binomial"`` too.
+        What a target is: the output plus Gaussian noise, or a count with the output as its rate; with
+        ``"negative_binomial"`` counts vary more than a Poisson distribution allows, by a dispersion that is learned.
+        The default is negative binomial for ``"exp"`` (hardly worse for Poisson counts), and Gaussian otherwise or if
+        ``noise`` is given; so a known dispersion needs ``observation="negative_binomial"`` as well.
     noise : float or "learn"
         Variance of the targets' noise, or the dispersion of negative binomial counts; by default it is estimated from
         the rows.
     noise_start : float, optional
-        Where a learned variance starts, if something is known of it; by default a tenth of the weights' prior variance.
+        First estimate of a learned variance; by default a tenth of the weights' prior variance.
     prior_scale : float, (d,) array or "auto"
-        Standard deviation of the weights before the first row, of all of them or of each. ``"auto"`` has several learn
-        side by side, weighted by how well each predicted the last rows; it needs ``passes=1``. Where targets are not
-        standardised these reach up to 10⁸, with intercepts as wide, so that they may be in any unit.
+        Standard deviation of the weights before the first row: one number for all, or one per feature. ``"auto"``
+        learns with several scales side by side, weighted by how well each predicted the last rows; it needs
+        ``passes=1``. If targets are not standardised, the scales go up to 10⁸, for the intercept too, so targets may
+        be in any unit.
     intercept_scale : float, "auto" or None
-        Standard deviation of the intercept before the first row, whatever ``prior_scale`` is; in the targets' units, or
-        in those of the standardised targets. None gives the intercept the prior of a weight. ``"auto"`` is 4, but 1 for
-        ``"exp"`` with Gaussian noise, where 4 would expect targets of e⁸, and for ``"relu"`` and ``"leaky_relu"`` of
-        standardised targets, whose size is 1 by then: a learned noise starts at a share of what the prior expects.
+        Standard deviation of the intercept before the first row, independent of ``prior_scale``; in the units of the
+        targets, standardised if they are. None gives the intercept the prior of a weight. ``"auto"`` is 4, except 1 for
+        ``"exp"`` with Gaussian noise, where 4 would expect targets of e⁸, and 1 for ``"relu"`` and ``"leaky_relu"``
+        with standardised targets, which have size 1; a wider intercept would also make a learned noise start too large.
     fit_intercept : bool
         Whether there is an intercept.
     covariance : {"full", "diagonal"}
-        All correlations between weights, or none: for very many features.
+        Keep all correlations between weights, or none, for very many features.
     outliers : float
-        Share of the targets that can't be trusted, in [0, 0.5): sensors that spike, typing errors. 0 trusts all of
-        them; above 0 the share is learned, from this start, and each row counts as far as its target is believed. When
-        one row after another is distrusted, the relation itself has changed, and the model returns to the uncertainty
-        of the prior. With ``standardize`` wild numbers among the first rows don't count for the scale of their column.
+        Share of the targets that can't be trusted, in [0, 0.5), such as sensor spikes or typing errors. 0 trusts every
+        target; above 0 the share is learned, starting from this value, and each row is weighted by the probability that
+        its target can be trusted. If many rows in succession are distrusted, the relation itself is taken to have
+        changed, and the model returns to the uncertainty of the prior. With ``standardize``, extreme values among the
+        first rows are left out of the statistics of their column.
     forgetting : float
         In (0, 1]; below 1 older rows count less, for relations that change.
     drift : float or "auto"
         How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
         prior's. ``"auto"`` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted
-        row by row by how well they predict. It takes about ten times as long as a plain model, and needs ``passes=1``
+        row by row by how well they predict. It takes about ten times as long as a fixed rate, and needs ``passes=1``
         and ``forgetting=1``.
     passes : int
-        Number of passes of ``fit`` over its rows; ``partial_fit`` makes one. One is online learning; five make
-        intervals right where one pass over few rows leaves them too narrow, and the order of the rows unimportant.
+        How often ``fit`` goes over its rows; ``partial_fit`` always makes one pass. One pass is online learning; five
+        correct intervals that one pass over few rows leaves too narrow, and make the order of the rows unimportant.
     refine : {"auto", "ep", "reuse"}
-        What more passes do. ``"ep"`` (expectation propagation) removes a row's contribution before it is learned again,
-        so that each row counts once; ``"reuse"`` counts it again, which makes intervals too narrow. By default the
-        former wherever it is possible: with a full covariance and no forgetting.
+        What the later passes do. ``"ep"`` (expectation propagation) removes a row's contribution before learning it
+        again, so each row counts once; ``"reuse"`` counts it again, which makes intervals too narrow. The default is
+        ``"ep"`` if it is possible, that is with a full covariance, no forgetting and no drift; else ``"reuse"``.
     standardize : bool
         Standardise the inputs, and with a linear activation the targets, by mean and standard deviation of the first
-        ``warm_up`` rows; targets of ``"relu"`` and ``"leaky_relu"`` are divided by their size, and so are sparse rows
-        that stay sparse (``covariance="diagonal"``). The statistics are then frozen. Without it (a scaler in a pipeline
-        does not see the targets) ``prior_scale`` is in the targets' units, and a warning says where it can't fit.
+        ``warm_up`` rows. Targets of ``"relu"`` and ``"leaky_relu"``, and sparse rows that stay sparse
+        (``covariance="diagonal"``), are only divided by their size. The statistics stay fixed after that. With False,
+        ``prior_scale`` is in the targets' units, and a warning says if it doesn't fit them; a scaler in a pipeline
+        does not help there, because it does not see the targets.
     warm_up : int
-        With ``standardize``: number of first rows that set mean and standard deviation.
+        With ``standardize``: how many of the first rows determine mean and standard deviation.
     missing : {"error", "mean"}
-        What to do about NaN among the inputs: refuse it, or take the mean of its column so far, as uncertain as the
-        column varies. (Categories of a data frame are columns of 0 and 1, unknown ones all zeros.)
+        What to do about NaN among the inputs: raise an error, or use the mean of the column so far, with the column's
+        variance as its uncertainty. (A categorical column of a data frame becomes columns of 0 and 1; a category that
+        the first data frame did not have is all zeros.)
 
     Attributes
     ----------
@@ -330,17 +336,17 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     coef_cov_ : (d, d) or (q, d, d) array
         Their covariance, in the same units; with ``covariance="diagonal"`` its diagonal.
     noise_ : float or (q,) array
-        Variance of the noise as it is now; of counts of mean ``m`` their dispersion, with which they have the variance
+        Current variance of the noise; for counts their dispersion: counts of mean ``m`` have the variance
         ``m + noise_ m²``.
     log_evidence_ : float
-        Sum of the log predictive densities of all rows, each before it was learned; with ``standardize=True`` without
-        those of the warm-up, so compare only models of equal ``standardize`` and ``warm_up``.
+        Sum of the log predictive densities of all rows, each before it was learned. With ``standardize=True`` the first
+        ``warm_up`` rows are left out, so compare only models with the same ``standardize`` and ``warm_up``.
     outliers_ : float or (q,) array
         Estimated share of the targets that can't be trusted.
     drift_ : dict
-        Current probability of each rate of drift; for several outputs a list of these.
+        Current probability of each rate of drift; for several outputs a list of such dictionaries.
     n_seen_ : int
-        Rows learned, each once whatever its weight, and none of weight 0.
+        Rows learned; a row counts once whatever its weight, and not at all if its weight is 0.
 
     Examples
     --------

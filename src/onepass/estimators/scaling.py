@@ -1,4 +1,4 @@
-"""Standardisation: statistics of columns taken once, from the first rows, and warnings where nobody takes them."""
+"""Standardisation: statistics of columns taken once, from the first rows, and warnings if unscaled data need it."""
 
 import warnings
 from dataclasses import dataclass
@@ -201,7 +201,7 @@ def warn_of_scales(rows: Any, names: Any = None) -> None:
         first, second = (repr(str(names[i])) if names is not None else str(i) for i in (large, small))
         warnings.warn(
             f"features differ in scale by a factor of {ratio:.2g} (columns {first} and {second}), but their weights "
-            "have one prior: pass standardize=True, or scale the inputs",
+            "have the same prior: pass standardize=True, or scale the inputs",
             stacklevel=5,
         )
 
@@ -217,8 +217,9 @@ def warn_of_targets(targets: FloatArray, rows: Any, prior_scale: float, intercep
         expected = float(np.hypot(intercept_scale, prior_scale * np.linalg.norm(_sizes(rows))))
     if size > _LARGEST_SURPRISE * expected:
         warnings.warn(
-            f"targets are of size {size:.2g}, where prior and inputs predict {expected:.2g}: the prior will bias what "
-            "is learned; pass standardize=True, scale the targets, or raise prior_scale and intercept_scale",
+            f"targets are of size {size:.2g}, but prior and inputs let the model expect {expected:.2g}, so "
+            "the prior will bias it; pass standardize=True, scale the targets, or raise prior_scale and "
+            "intercept_scale",
             stacklevel=5,
         )
 
@@ -227,8 +228,8 @@ def warn_of_unseen(targets: FloatArray) -> None:
     """Warn of outputs without a single target among the rows by which all are standardised."""
     for k in np.flatnonzero(np.isnan(targets).all(axis=0)):
         warnings.warn(
-            f"output {k} was not observed in the first {len(targets)} rows, by which targets are standardised, so that "
-            "it is learned as it comes: raise warm_up, or scale that output",
+            f"output {k} was not observed in the first {len(targets)} rows, from which the scale of the targets is "
+            "taken, so it is not standardised: raise warm_up, or scale that output",
             stacklevel=9,
         )
 
@@ -239,9 +240,9 @@ def warn_of_constant(targets: FloatArray, outliers: float) -> None:
         which = f"targets of output {k}" if targets.shape[1] > 1 else "targets"
         value = targets[~np.isnan(targets[:, k]), k][0]
         warnings.warn(
-            f"the {which} are all {value:g} in the first {len(targets)} rows, by which targets are standardised, so "
-            f"that their scale is taken as {abs(value) or 1.0:g}: raise warm_up, shuffle the rows, or scale the "
-            "targets and pass standardize=False",
+            f"the {which} are all {value:g} in the first {len(targets)} rows, from which their scale is taken, so it "
+            f"is set to {abs(value) or 1.0:g}: raise warm_up, shuffle the rows, or scale the targets yourself and pass "
+            "standardize=False",
             stacklevel=9,
         )
 

@@ -1,9 +1,9 @@
-"""Models as files that need no library: a NumPy module, a C99 header, an ONNX model.
+"""Export models to files that run without onepass: a NumPy module, a C99 header, an ONNX model.
 
-A model is read once, into a `programs.Program`: a graph of a few operations (`expressions`) from the numbers of a row
+A model is first turned into a `programs.Program`: a graph of a few operations (`expressions`) from the numbers of a row
 to a mean and a standard deviation. `formulas` and `classes` have the moments of activations and classes, `predictions`
-those of perceptrons and networks, `models` and `tables` what is around them. `numpy_module`, `c_header` and
-`onnx_model` write a program down and know nothing of models.
+those of perceptrons and networks; `models` and `tables` add scaling and encoding. `numpy_module`, `c_header` and
+`onnx_model` write a program to a file, and know nothing of models.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ __all__ = ["NotExportableError", "Program", "program_of", "to_c", "to_numpy", "t
 
 
 def program_of(model: Any) -> Program:
-    """The graph of what a model predicts; a `NotExportableError` says why there is none, and what to do.
+    """The graph of what a model predicts; a `NotExportableError` says why a model can't be exported, and what to do.
 
     Examples
     --------
@@ -40,8 +40,8 @@ def program_of(model: Any) -> Program:
     if isinstance(model, (BayesianPerceptron, BayesianNetwork, BayesianCommittee)):
         return model_program(model, f"A {type(model).__name__} that has seen {model.n_seen:,} rows")
     raise NotExportableError(
-        f"a {type(model).__name__} can't be exported: only perceptrons, networks, committees of them, their "
-        "scikit-learn estimators and models of tables can be"
+        f"a {type(model).__name__} can't be exported; only perceptrons, networks, committees, their scikit-learn "
+        "estimators and models made by 'onepass fit' can"
     )
 
 

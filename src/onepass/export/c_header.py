@@ -1,4 +1,4 @@
-"""A program as one C99 header: no allocation, no state but a struct of the caller's, sizes that are constants."""
+"""Write a program as one C99 header: it allocates no memory, and its only state is a struct of the caller."""
 
 import re
 from typing import Any
@@ -48,8 +48,8 @@ def check_name(name: str) -> str:
     """A name that C takes, or a ValueError."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in _KEYWORDS:
         raise ValueError(
-            f"the name {name!r} can't begin the names of a C header: take letters, digits and underscores, a letter "
-            "first, and no word of the language"
+            f"the name {name!r} can't be used as a prefix in a C header: use letters, digits and underscores, "
+            "beginning with a letter, and not a keyword of C"
         )
     return name
 

@@ -1,9 +1,9 @@
-"""What a model computes for one row, as a graph of a few operations: written once, and printed in several languages.
+"""What a model computes for one row, as a graph of a few operations, which can be written in several languages.
 
-Every value is a row of ``width`` numbers; one of width 1 goes with all. Formulas are ordinary Python functions of
-`Expression`, so that ``mean + std * node`` builds the graph; a `Function` is such a formula of single numbers under a
-name, with loops where it sums over nodes, and a model calls it for each number of a row. Constants are folded. The
-modules that write files know these operations and nothing of models; those that read models know nothing of files.
+Every value is a row of ``width`` numbers; one of width 1 is broadcast. Formulas are ordinary Python functions of
+`Expression`: ``mean + std * node`` builds the graph. A `Function` is a named formula of single numbers, with loops if
+it sums over nodes; a model calls it for each number of a row. Constants are folded. The modules that write files know
+these operations and nothing of models; those that read models know nothing of files.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,7 @@
-"""Mean, variance and expected slope of activations under a Gaussian, as graphs.
+"""Mean, variance and expected slope of activations for a Gaussian input, as graphs.
 
-These are the formulas of `onepass.engine.moments`, in the order of operations that the compiled ones have, so that both
-agree to rounding. An activation that has no formula here, such as a user's own in Python, can't be exported.
+These are the formulas of `onepass.engine.moments`, with the same order of operations as in the compiled code, so both
+agree up to rounding. An activation without a formula here, such as one written in Python by a user, can't be exported.
 """
 
 from functools import cache, partial
@@ -122,8 +122,8 @@ def _function_of(activation: Any) -> Function:
         if isinstance(activation, kind):
             return Function.of(formula, name, two)
     raise NotExportableError(
-        f"the activation {activation_text(activation)} is no formula of this library and can't be exported: use one of "
-        "its names, or a PiecewiseLinear"
+        f"the activation {activation_text(activation)} is not built in and can't be exported: use a named activation "
+        "or a PiecewiseLinear"
     )
 
 

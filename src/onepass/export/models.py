@@ -1,4 +1,4 @@
-"""Programs of models: mixtures of perceptrons and networks, estimators with their scales, and what they predict."""
+"""Turn models into programs: mixtures of perceptrons and networks, and estimators with their scaling."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -198,8 +198,8 @@ def predicted(estimator: OnePassEstimator, x: Expression) -> Numbers | Classes:
     """What an estimator predicts for rows of its inputs."""
     if estimator._categories is not None:
         raise NotExportableError(
-            "an estimator that was given a data frame with categories can't be exported: make columns of 0 and 1 of "
-            "them beforehand, or learn the table with 'onepass fit', whose categories can be"
+            "an estimator that learned a data frame with categorical columns can't be exported: turn them into columns "
+            "of 0 and 1 before, or learn the table with 'onepass fit', whose models can be exported"
         )
     if not estimator.__sklearn_is_fitted__():
         raise NotExportableError("the estimator has learned nothing yet: fit it first")

@@ -1,4 +1,4 @@
-"""A program as one Python file that needs NumPy and nothing else."""
+"""Write a program as one Python file that needs only NumPy."""
 
 import base64
 from typing import Any

@@ -1,4 +1,4 @@
-"""A program as an ONNX model, of operations that every runtime has; functions and loops are written out."""
+"""Write a program as an ONNX model, using operations that every runtime has; functions and loops are unrolled."""
 
 from collections.abc import Sequence
 from typing import Any

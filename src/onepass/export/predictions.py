@@ -96,8 +96,8 @@ def perceptron_parts(model: BayesianPerceptron, z: Expression, z_var: Expression
         noise_var = constant(0.0)
     else:
         raise NotExportableError(
-            f"the likelihood {type(likelihood).__name__} is no formula of this library and can't be exported: use one "
-            "of its names, such as observation='gaussian'"
+            f"the likelihood {type(likelihood).__name__} is not built in and can't be exported: use a named one, such "
+            "as observation='gaussian'"
         )
     return Parts(output[0], output[1], pre_mean, pre_var, noise_var)
 
@@ -106,7 +106,7 @@ def network_parts(model: BayesianNetwork, z: Expression, noise_scale: FloatArray
     """The forward pass of a network; ``noise_scale`` multiplies its noise in a mixture, None where it is alone."""
     if type(model) is not BayesianNetwork:
         raise NotExportableError(
-            f"a {type(model).__name__} can't be exported: learn the rows with a BayesianNetwork, whose formulas can"
+            f"a {type(model).__name__} can't be exported: learn the rows with a BayesianNetwork, which can be"
         )
     if model._structure.layout.has_convolutions:
         raise NotExportableError(
@@ -206,7 +206,7 @@ def _own_variances(structure: Any, belief: Any, layer: int, z: Expression) -> Ex
             return row_sum(seen * seen) * constant(np.square(np.asarray(own.output_root, np.float64)).sum(axis=1))
         units = np.asarray(own.root, np.float64).reshape(form.rows, form.cols, -1)
         return quadratic(z, units @ units.swapaxes(1, 2), f"unit_covariances_{layer}")
-    raise NotExportableError(f"covariance={structure.name!r} has no form to be exported in: learn with another one")
+    raise NotExportableError(f"a model with covariance={structure.name!r} can't be exported: learn with another one")
 
 
 def _covariances(

@@ -1,4 +1,4 @@
-"""Expressions as source text: what Python and C have in common, which is the way that formulas are written.
+"""Write expressions as source text: the part that is the same for Python and C.
 
 A `Printer` goes through a graph in order, gives a name to everything that is used more than once, and writes the rest
 where it is used. A language says how it declares a name, writes a loop and calls what is no operator.

@@ -1,4 +1,4 @@
-"""What is exported of a model: the numbers that come in, what is computed of them, and what comes out."""
+"""What is exported of a model: the inputs, the computations, and the outputs."""
 
 from dataclasses import dataclass, field
 from typing import Any

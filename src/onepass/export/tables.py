@@ -1,7 +1,7 @@
-"""Programs of models of tables: one number per column, encoded as the table's columns are, and the target's own units.
+"""Turn models made by ``onepass fit`` into programs: one number per column in, the target in its own units out.
 
-A category comes as its place among the known ones, a date as days since 1970: what a file in another language can be
-given. Texts, which are hashed word by word, can't be.
+A category is given as its position among the known ones, a date as days since 1970, so every input is a number. Text
+columns, which are hashed word by word, can't be exported.
 """
 
 from dataclasses import replace
@@ -49,8 +49,8 @@ def table_program(model: TabularModel, origin: str) -> Program:
     estimator = model.estimator.leader if isinstance(model.estimator, Contest) else model.estimator
     if isinstance(estimator, FleetEstimator):
         raise NotExportableError(
-            f"a model per {model.by!r} can't be exported, as it has weights for every key: fit one for all keys "
-            "together, or for the rows of one key alone"
+            f"a model per {model.by!r} can't be exported, because it has weights for every key: fit one model for all "
+            "keys together, or for the rows of one key"
         )
     for column in model.encoding.columns:
         if column.kind == "text":

@@ -1,1 +1,1 @@
-"""Models in files: atomic to write, safe to load; and the events they learn from, durable."""
+"""Saving models, written atomically and safe to load, and storing the events they learn from, durably."""

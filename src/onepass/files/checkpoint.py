@@ -1,4 +1,4 @@
-"""Saving and loading models: written atomically, and validated in full when read.
+"""Saving and loading models: files are written atomically, and checked completely when read.
 
 A file is a safetensors file: the length of a JSON header in eight bytes, the header, the numbers. Its ``__metadata__``
 holds the format's version, the model's class and parameters, the version of the library that wrote it, the names of
@@ -41,16 +41,16 @@ _FIELDS = ("checksum", "class", "feature_names", "format_version", "library_vers
 
 
 class CheckpointError(ValueError):
-    """A file does not contain a model that can be loaded; the message says what is wrong with it."""
+    """Raised for a file from which no model can be loaded; the message says what is wrong with it."""
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a model to a file atomically: an old file of that name is replaced only once the new one is on the disk.
+    """Write a model to a file. An existing file is replaced only once the new one is completely on the disk.
 
     Parameters
     ----------
-    model : a perceptron, network, fleet or estimator of this library
-    path : path of the file; ``.safetensors`` is the usual extension
+    model : a perceptron, network, fleet, estimator, bandit or River model of this library
+    path : path of the file; ``.safetensors`` and ``.onepass`` are the usual extensions
 
     Examples
     --------
@@ -116,7 +116,7 @@ def _read(file: Any, length: int, decode: Callable[[dict[str, str], Arrays], Any
     header_length = int.from_bytes(file.read(8), "little")
     if length < 10 or header_length > length - 8:
         raise CheckpointError(
-            f"it is not a safetensors file, so no model file of onepass, or cut short: it has {length} bytes"
+            f"it is not a model file of onepass (a safetensors file), or it is cut short: it has {length} bytes"
         )
     if header_length > _LONGEST_HEADER:
         raise CheckpointError(f"it has a header of {header_length} bytes; at most {_LONGEST_HEADER} are read")
@@ -165,7 +165,7 @@ def _in_order(content: bytes) -> bytes:
 def _checked_header(text: bytes, payload: int) -> tuple[dict[str, str], dict[str, Any]]:
     """Parse the metadata and the table of arrays, whose shapes and offsets must add up to ``payload`` bytes."""
     if not text.startswith(b"{"):
-        raise CheckpointError("it has no JSON header, so it is not a safetensors file and no model file of onepass")
+        raise CheckpointError("it has no JSON header, so it is not a model file of onepass")
     header = _json(text, "header")
     if not isinstance(header, dict) or not isinstance(header.get("__metadata__"), dict):
         raise CheckpointError("its header has no metadata, so it is not a model file of onepass")
@@ -175,17 +175,19 @@ def _checked_header(text: bytes, payload: int) -> tuple[dict[str, str], dict[str
         raise CheckpointError("its header names no format version, so it is not a model file of onepass")
     if int(version) > FORMAT_VERSION:
         raise CheckpointError(
-            f"it is of format {version}, written by onepass {str(metadata.get('library_version'))[:20]!r}; "
-            f"this version reads formats up to {FORMAT_VERSION}: upgrade onepass"
+            f"it has format version {version}, written by onepass {str(metadata.get('library_version'))[:20]!r}; this "
+            f"onepass reads format versions up to {FORMAT_VERSION}: upgrade onepass"
         )
     if int(version) < 1:
-        raise CheckpointError(f"it is of the unknown format {version}")
+        raise CheckpointError(f"it has the unknown format version {version}")
     if set(metadata) != set(_FIELDS) or not all(isinstance(value, str) for value in metadata.values()):
-        raise CheckpointError(f"the metadata must be the texts {', '.join(_FIELDS)}, got {str(sorted(metadata))[:200]}")
+        raise CheckpointError(
+            f"its metadata must have the text fields {', '.join(_FIELDS)}, got {str(sorted(metadata))[:200]}"
+        )
     end = 0
     for name, entry in sorted(header.items(), key=lambda item: _start(*item)):
         if entry["data_offsets"] != [end, end + _bytes(name, entry)]:
-            raise CheckpointError(f"array {name[:40]!r} is not where the one before it ends")
+            raise CheckpointError(f"array {name[:40]!r} does not begin where the one before it ends")
         end = entry["data_offsets"][1]
     if end != payload:
         raise CheckpointError(f"its arrays take {end} bytes but {payload} are there: it is cut short or corrupted")
@@ -197,7 +199,7 @@ def _start(name: str, entry: Any) -> int:
         raise CheckpointError(f"array {name[:40]!r} is not described by dtype, shape and data_offsets")
     offsets = entry["data_offsets"]
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(type(offset) is int for offset in offsets):
-        raise CheckpointError(f"array {name[:40]!r} has no place")
+        raise CheckpointError(f"array {name[:40]!r} has invalid data_offsets")
     return int(offsets[0])
 
 
@@ -210,7 +212,7 @@ def _bytes(name: str, entry: dict[str, Any]) -> int:
         or len(shape) > 4
         or not all(type(extent) is int and 0 <= extent < 2**48 for extent in shape)
     ):
-        raise CheckpointError(f"array {name[:40]!r} has the absurd shape {str(shape)[:60]}")
+        raise CheckpointError(f"array {name[:40]!r} has the impossible shape {str(shape)[:60]}")
     return prod(shape) * np.dtype(_DTYPES[dtype]).itemsize
 
 

@@ -88,7 +88,7 @@ def encode_activation(activation: Activation) -> Parameters:
     if _PLAIN.get(name) is type(activation):
         return {"kind": name}
     raise TypeError(
-        f"activation {activation!r} is your own, and can't be saved to a file; "
+        f"activation {activation!r} is not built in, so a model with it can't be saved; "
         "use a named activation or a PiecewiseLinear in models that are to be saved"
     )
 
@@ -113,7 +113,7 @@ def encode_likelihood(likelihood: Likelihood) -> str:
     """Return the name of a likelihood; a TypeError for a class of the user's own, which can't be in a file."""
     if type(likelihood) not in (Bernoulli, Gaussian, NegativeBinomial, Poisson):
         raise TypeError(
-            f"likelihood {likelihood!r} is your own class, and can't be saved to a file; "
+            f"likelihood {likelihood!r} is not built in, so a model with it can't be saved; "
             "use observation='gaussian', 'bernoulli', 'poisson' or 'negative_binomial' in models that are to be saved"
         )
     return likelihood.name

@@ -84,8 +84,8 @@ class VersionedFile:
             kept = _free_name(self.path)
             write_atomically(kept, content)
             raise ChangedError(
-                f"{self.path} was changed by something else during this run; it is left as it is now, and what this "
-                f"run learned is in {kept}"
+                f"{self.path} was changed by something else during this run, so it is not replaced; the model that "
+                f"this run learned is in {kept}"
             )
         new = _version_of(content)
         if new == self.version:
@@ -125,11 +125,11 @@ def undo(path: Path) -> None:
     if not kept.exists():
         others = _all_previous(path)
         raise NothingToUndoError(
-            f"{path} has changed since the run whose predecessor is kept in {others[0]}, so there is no way back from "
-            "it; to use that one, copy it"
+            f"{path} was changed after its last run, so that run can't be undone; the model from before the run is "
+            f"{others[0]}: copy it to use it"
             if others
-            else f"{path} has no predecessor: one step back is kept, and this model was made new or has been taken "
-            "back already"
+            else f"{path} can't be undone: only one earlier model is kept, and this one was made new or has been "
+            "undone already"
         )
     os.replace(kept, path)
 

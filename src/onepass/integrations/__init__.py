@@ -1,1 +1,1 @@
-"""The models inside other people's systems: River and Dask."""
+"""The models in other libraries: as River models, and on Dask clusters."""

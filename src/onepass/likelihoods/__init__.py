@@ -48,12 +48,12 @@ def as_likelihood(
         likelihood = _NOISY[observation](_NOISE) if observation in _NOISY else _PLAIN[observation]
     likelihood.check_activation(activation)
     if noise_window is not None and noise != "learn":
-        raise ValueError(f"noise_window is for noise='learn', got noise={noise!r}")
+        raise ValueError(f"noise_window needs noise='learn', got noise={noise!r}")
     if isinstance(observation, str) and observation in _NOISY:
         return _with_noise(likelihood, noise, noise_window)
     if noise is not None:
         raise ValueError(
-            f"noise is for observation={' or '.join(map(repr, _NOISY))}, got noise={noise!r} with "
+            f"noise can be given only with observation={' or '.join(map(repr, _NOISY))}, got noise={noise!r} with "
             f"observation={observation!r}"
         )
     return likelihood, LearningState()

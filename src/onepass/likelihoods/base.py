@@ -1,4 +1,4 @@
-"""What a likelihood is: how a target comes about around the output ``f(a)`` of an activation.
+"""What a likelihood is: the probability of a target, given the output ``f(a)`` of an activation.
 
 A likelihood turns the belief ``N(mean, var)`` about the pre-activation ``a`` and a target ``y`` into a `MomentMatch`:
 the two scalars of the belief's step and the log predictive density of ``y``. Nothing here knows about weights or
@@ -43,7 +43,7 @@ class MomentMatch(NamedTuple):
 
 
 class Likelihood:
-    """How targets come about.
+    """The probability of a target, given the output of an activation.
 
     A subclass in Python defines ``moment_match(activation, mean, var, y)``, which returns a `MomentMatch`, and
     ``noise_var``. If its targets are not close to Gaussian it defines ``quantile``, too.
@@ -80,9 +80,9 @@ class Likelihood:
         """Raise a ValueError for targets that are impossible; by default every finite number is allowed."""
 
     def log_outlier_density(self, y: float) -> float:
-        """Log density of a target that is not to be trusted, whatever the output; one in Python defines it.
+        """Log density of a target that can't be trusted, whatever the output.
 
-        Only models with ``outliers`` above 0 need it.
+        A subclass in Python defines it if it is used with ``outliers`` above 0.
         """
         raise NotImplementedError(f"{type(self).__name__} needs a method log_outlier_density(y) for outliers above 0")
 
@@ -91,7 +91,7 @@ class Likelihood:
         if outliers and self._in_python and type(self).log_outlier_density is Likelihood.log_outlier_density:
             raise ValueError(
                 f"outliers={outliers:g} needs a method log_outlier_density(y) of {type(self).__name__}: the log "
-                "density of a target that is not to be trusted; or pass outliers=0"
+                "density of a target that can't be trusted; or pass outliers=0"
             )
 
     def check_activation(self, activation: Activation) -> None:
@@ -134,7 +134,7 @@ class Likelihood:
             raise ValueError(
                 f"update='adf' has no closed form for {type(self).__name__} targets around "
                 f"{activation_text(activation)}. "
-                "Ways out: update='kalman' or 'auto'; observation='bernoulli' with 'sigmoid' (moments='exact'), "
+                "Use update='kalman' or 'auto'; or observation='bernoulli' with 'sigmoid' (moments='exact'), "
                 "'probit' or 'step'; observation='gaussian' with a piecewise linear activation; observation='poisson' "
                 "or 'negative_binomial' with 'exp'"
             )

@@ -192,7 +192,7 @@ def choose_outputs(observation: str, noise: float | str) -> type[OutputLikelihoo
     for kind in _REGISTERED:
         if kind.noise_model is not None and kind.noise_model == noise:
             if kind.name != observation:
-                raise ValueError(f"noise={noise!r} is for observation={kind.name!r}, got observation={observation!r}")
+                raise ValueError(f"noise={noise!r} needs observation={kind.name!r}, got observation={observation!r}")
             return kind
     return next(kind for kind in _REGISTERED if kind.name == observation and kind.noise_model is None)
 
@@ -368,7 +368,7 @@ class PoissonCounts(NegativeBinomialCounts):
         """No dispersion, and none to be learned."""
         if noise is not None:
             raise ValueError(
-                f"noise is for observation='gaussian' or {NegativeBinomial.name!r}, got noise={noise!r} with "
-                f"observation={self.name!r}"
+                f"noise can be given only with observation='gaussian' or {NegativeBinomial.name!r}, got noise="
+                f"{noise!r} with observation={self.name!r}"
             )
         return super().start_noise(0.0, calibrate, outliers)

@@ -1,4 +1,4 @@
-"""Models that learned different rows from one prior, merged into one."""
+"""Merge models that started from one prior and learned different rows into one model."""
 
 from onepass.merging.merging import Merging, merge
 from onepass.merging.rounds import Rounds

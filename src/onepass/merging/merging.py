@@ -1,8 +1,9 @@
-"""Models that learned different rows from one prior, put together by adding what each changed.
+"""Merge models that started from one prior and learned different rows, by adding what each has changed.
 
-A Gaussian in natural parameters, precision ``P`` and ``h = P m``, turns learning into addition, so models that started
-from one prior merge by adding their changes over it. That is exact where a row's change does not depend on the belief
-it is learned under, as for a linear output with fixed noise; elsewhere `onepass.merging.rounds` corrects it.
+If a Gaussian is written in natural parameters, precision ``P`` and ``h = P m``, learning a row is an addition. So
+models that started from one prior are merged by adding their changes since that prior. This is exact if the change by a
+row does not depend on the belief, as for a linear output with fixed noise; otherwise `onepass.merging.rounds` corrects
+it.
 
 Everything here works on the exported state of models, by way of `onepass.merging.adapters`, so one implementation
 serves perceptrons, networks and estimators.
@@ -35,30 +36,32 @@ _CORRECTIONS = 2.0  # shards whose full corrections a network with independent l
 def merge(prior: Any, models: Iterable[Any]) -> Any:
     """Merge models that learned different rows from one prior; none of them is changed.
 
-    Adds each model's change over the prior, in natural parameters. For perceptrons with a linear output and fixed noise
-    this is exact to rounding: the same as learning all rows in one model. For everything else it is an approximation,
-    which improves with the number of rows that the prior has learned, and with `onepass.merging.Rounds`. Layers with a
-    Kronecker covariance are merged to one again, which keeps the mean precision of inputs and of outputs. Up to
-    rounding, neither the order of the models nor merging some of them first makes a difference.
+    What each model has learned since the prior is added up, in natural parameters (precision, and precision times
+    mean). For perceptrons with a linear output and fixed noise the result is the same, up to rounding, as learning all
+    rows in one model. Otherwise it is an approximation, which improves with the number of rows that the prior has
+    learned, and with `onepass.merging.Rounds`. Layers with a Kronecker covariance keep that form; the merged one has
+    the right mean precision of inputs and of outputs. Up to rounding, neither the order of the models nor merging some
+    of them first makes a difference.
 
     The other quantities of the merged model:
 
-    - ``n_seen``: the sum of the rows that each model learned since the prior.
+    - ``n_seen``: the rows of the prior plus those that each model learned since.
     - ``noise="learn"``: the mean of the models' estimates, each weighted by its rows since the prior. The same holds
       for a network's predictive scale and for the weights of an estimator's ``prior_scale="auto"``.
-    - ``outliers``: the shares of targets that were trusted count the rows of all models. A model that had an alarm
-      raises a ValueError: it has returned to the prior's covariance, so its change is no sum over rows.
-    - ``log_evidence``: not the sum of the models' own, since each model saw its rows without knowing those of the
-      others. The sum is corrected in closed form by how well the beliefs agree, which gives the evidence of all rows:
-      exact where the merged belief is, else the approximation of expectation propagation.
+    - ``outliers``: the share of targets that can't be trusted is estimated from the rows of all models. A model that
+      took the relation for changed, because it distrusted many rows in succession, raises a ValueError: it has returned
+      to the prior's covariance, so what it learned is no longer a sum over rows.
+    - ``log_evidence``: the sum of the models' own, corrected in closed form, because each model predicted its rows
+      without knowing those of the others. The result is the evidence of all rows: exact if the merged belief is,
+      otherwise the approximation of expectation propagation.
 
     Parameters
     ----------
     prior : BayesianPerceptron, BayesianNetwork or a fitted perceptron or network estimator
-        The model that all others are copies of; it may have learned rows before.
+        The model from which the others were copied; it may have learned rows before.
     models : list (or any iterable) of models of the same class and settings
-        Copies of the prior that learned more rows. Forgetting, drift, process noise and a noise window raise a
-        ValueError: they give more weight to the last rows, and rows of different models have no order.
+        Copies of the prior that learned more rows. Models with forgetting, drift, process noise or a noise window raise
+        a ValueError: these give more weight to later rows, and rows of different models have no common order.
 
     Examples
     --------
@@ -79,7 +82,7 @@ def merge(prior: Any, models: Iterable[Any]) -> Any:
     kept = []  # while a model is alive, no other object has its id
     for i, model in enumerate(models):
         if (first := places.setdefault(id(model), i)) != i:
-            raise ValueError(f"model {i} is model {first} again, and its rows would count twice")
+            raise ValueError(f"models[{i}] is the same object as models[{first}], so its rows would count twice")
         kept.append(model)
         site = merging.site(prior, model, f"model {i}")
         total = site if total is None else total + site
@@ -91,7 +94,8 @@ def merge(prior: Any, models: Iterable[Any]) -> Any:
 class Merging:
     """Converts models that started from one prior to sites, and sites to models.
 
-    For code that distributes the work itself; `merge` and `Rounds` are the simple ways.
+    A site is what one model has learned since the prior. This class is for code that distributes the work itself; in
+    other cases use `merge` or `Rounds`.
 
     Parameters
     ----------
@@ -102,7 +106,7 @@ class Merging:
         self._class = type(prior)
         self._adapter = adapter_for(self._class)
         if hasattr(prior, "__sklearn_is_fitted__") and not prior.__sklearn_is_fitted__():
-            raise ValueError("the prior has not been fitted; fit it to some rows before copies of it part")
+            raise ValueError("the prior has not been fitted; fit it to some rows before you copy it")
         self._parameters, self._arrays = _exported(prior)
         self._overshoots = self._adapter.overshoots(self._parameters)
         self._prior = self._read(self._parameters, self._arrays, "the prior")
@@ -122,19 +126,19 @@ class Merging:
         before = self._read(*_exported(start), "the start")
         if any(b.rows < a.rows for a, b in zip(before, after, strict=True)):
             raise ValueError(
-                f"{name} has learned {after[0].rows:g} rows, fewer than the {before[0].rows:g} of its prior, "
-                "so it did not start from it"
+                f"{name} has learned {after[0].rows:g} rows, fewer than the {before[0].rows:g} of the prior, so it "
+                "is not a copy of the prior that learned more rows"
             )
         if any(map(diverged_without_rows, before, after)):
             raise ValueError(
-                f"{name} has learned no more rows than its prior but believes something else, "
-                "so it did not start from it"
+                f"{name} has learned no more rows than the prior but has a different belief, so it is not a copy of "
+                "the prior"
             )
         if any(map(jumped_between, before, after)):
             raise ValueError(
-                f"{name} had an alarm: so many of its rows could not be trusted that it took the truth for changed and "
-                "returned to the prior's covariance, after which what it learned is no sum of what rows say. Learn all "
-                "rows in one model, let the prior learn more rows first, or use outliers=0"
+                f"{name} distrusted so many rows in succession that it took the relation for changed and returned to "
+                "the prior's covariance; after that it can't be merged. Learn all rows in one model, let the prior "
+                "learn more rows first, or use outliers=0"
             )
         return Site(tuple(map(change_between, before, after, self._centres)))
 
@@ -182,7 +186,10 @@ class Merging:
                 return share
             except ValueError:
                 share /= 2.0
-        raise ValueError("no part of what the shards learned leaves a covariance; learn some rows before sharing them")
+        raise ValueError(
+            "what the shards learned does not add up to a valid covariance, however small the step; let the prior "
+            "learn some rows before they are divided into shards"
+        )
 
     def _with(self, total: Site) -> list[Snapshot]:
         return [
@@ -204,7 +211,7 @@ def _exported(model: Any) -> tuple[Parameters, Arrays]:
     try:
         exported: tuple[Parameters, Arrays] = model.export_state()
     except TypeError as error:
-        raise TypeError(f"only what can be saved can be compared, and so be merged: {error}") from None
+        raise TypeError(f"only models that can be saved can be merged: {error}") from None
     return exported
 
 
@@ -214,7 +221,9 @@ def _check_settings(given: dict[str, Any], wanted: dict[str, Any], name: str) ->
         if mine == theirs or (key == "prior" and "" in (mine, theirs)):
             continue
         if key == "prior":
-            raise ValueError(f"{name} did not start from the prior given: its weights had another mean or covariance")
+            raise ValueError(
+                f"{name} did not start from the given prior: its weights started with another mean or covariance"
+            )
         raise ValueError(f"{name} has {key}={_short(mine)} where the prior has {_short(theirs)}; all must be the same")
 
 

@@ -1,1 +1,1 @@
-"""Perceptrons and networks: they turn an input and a belief into the mean of an output and its Jacobian."""
+"""Perceptrons, networks, ensembles and fleets: how a belief about weights predicts outputs and learns from rows."""

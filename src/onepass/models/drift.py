@@ -1,7 +1,7 @@
-"""The choice of how the weights drift, which a model makes when it is made: ``drift="auto"`` is a class of its own.
+"""The argument ``drift`` of a model: a fixed rate, or ``"auto"``, which makes an object of another class.
 
-A model of one rate of drift knows nothing of several. Where the rate is ``"auto"``, `DriftChoice` makes a model of
-`onepass.models.drifting` in its place, and it gives both what lets others treat them alike.
+A model with a fixed rate of drift knows nothing of several rates. For ``"auto"``, `DriftChoice` makes a model of
+`onepass.models.drifting` in its place; it also gives both the same interface.
 """
 
 from typing import Any, Self
@@ -24,7 +24,8 @@ def check_nothing_fades(forgetting: Any) -> None:
     """Raise a ValueError where the past is to fade at a given rate, and ``drift="auto"`` would find one out."""
     if forgetting != 1.0:
         raise ValueError(
-            f"drift={AUTO!r} finds out how fast the past fades and needs forgetting=1, got forgetting={forgetting!r}"
+            f"drift={AUTO!r} finds out by itself how fast old rows lose their weight and needs forgetting=1, got "
+            f"forgetting={forgetting!r}; give one of the two"
         )
 
 
@@ -40,8 +41,8 @@ class DriftChoice:
             several = _SEVERAL_RATES.get(cls.__name__)
             if several is None:
                 raise TypeError(
-                    f"drift={AUTO!r} makes a model of {' or '.join(_SEVERAL_RATES)} only, not of {cls.__name__}; give "
-                    "its drift as a number"
+                    f"drift={AUTO!r} is available for {' and '.join(_SEVERAL_RATES)} only, not for {cls.__name__}; "
+                    "pass drift as a number"
                 )
         made: Self = object.__new__(cls if several is None else savable(several))
         return made
@@ -52,9 +53,9 @@ class DriftChoice:
         return [(1.0, self)]
 
     def close_block(self) -> None:
-        """Let rows that were learned wait for no others; they do in networks alone: see `BayesianNetwork`."""
+        """Do nothing; only networks collect rows into blocks: see `BayesianNetwork.close_block`."""
 
     @property
     def drift_(self) -> dict[float | str, float]:
-        """The probability of each rate of drift, now: with a rate that was given, of this one."""
+        """Current probability of each rate of drift; a fixed rate has the probability 1."""
         return {float(self.drift): 1.0}

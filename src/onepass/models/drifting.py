@@ -75,7 +75,7 @@ class Hypotheses:
     def of(cls, members: list[Any], weights: FloatArray, log_evidence: float) -> "Hypotheses":
         """Models that have learned already, with their weights and the evidence of their mixture."""
         if (weights < 0.0).any() or abs(weights.sum() - 1.0) > 1e-6:
-            raise ValueError("the weights of hypotheses must be shares of 1")
+            raise ValueError("the saved weights of the hypotheses must not be negative and must sum to 1")
         return cls(members, Switching(weights, _ENTRIES, log_evidence))
 
     @property
@@ -252,8 +252,8 @@ class Drifting:
     def _check_passes(self, passes: int) -> None:
         if as_count(passes, "passes") > 1:
             raise ValueError(
-                f"drift='auto' weighs rates of drift by what one pass predicted and needs passes=1, got "
-                f"passes={passes}; for more passes give drift as a number, and refine='reuse'"
+                f"drift='auto' compares rates of drift by what one pass predicted and needs passes=1, got "
+                f"passes={passes}; for more passes pass drift as a number, and refine='reuse'"
             )
 
     def _together(

@@ -58,7 +58,7 @@ class Ensemble:
 
     @property
     def weights(self) -> FloatArray:
-        """Weight of each member as it is now, ``(members,)``."""
+        """Current weight of each member, ``(members,)``."""
         return self._weighting.weights.copy()
 
     @property
@@ -97,14 +97,14 @@ class Ensemble:
 
     @property
     def drift_(self) -> dict[float | str, float]:
-        """The probability of each rate of drift, now."""
+        """Current probability of each rate of drift."""
         shares = [member.drift_ for member in self.members]
         return {name: float(self._weighting.weights @ [own[name] for own in shares]) for name in shares[0]}
 
     def learn(self, X: Any, y: FloatArray, **options: Any) -> Self:
-        """Let every member learn the rows and weigh them anew: all rows or none.
+        """Let every member learn the rows, and update the weights: all rows or none.
 
-        A single member may be given ``options`` of its own ``learn``, such as more passes; several take those of its
+        With a single member ``options`` are those of its ``learn``, such as more passes; with several, those of
         ``predict_then_learn``.
         """
         if len(self.members) == 1:
@@ -116,10 +116,10 @@ class Ensemble:
         return self
 
     def predict_then_learn(self, X: Any, y: Any, *, return_outlier_probability: bool = False) -> Any:
-        """Predict every row just before learning it; how members count then is for the weighting to say.
+        """Predict every row just before learning it; the weighting says how members count in each row.
 
         Returns the `Prediction` or, with ``return_outlier_probability``, a pair: the prediction, and for each row the
-        probability that its target was not to be trusted, ``(n,)``.
+        probability that its target can't be trusted, ``(n,)``.
         """
         prediction, scores = self.predict_score_learn(X, y)
         return (prediction, scores.outliers) if return_outlier_probability else prediction
@@ -143,7 +143,7 @@ class Ensemble:
         return mixture, mixed
 
     def predict(self, X: Any, **options: Any) -> Prediction:
-        """Moments of the mixture; what the members disagree about counts as not knowing.
+        """Mean and variance of the mixture; disagreement between members counts as uncertainty about the weights.
 
         The ``options`` are those of the members' ``predict``.
         """
@@ -155,7 +155,7 @@ class Ensemble:
             member.close_block()
 
     def outlier_probability(self, X: Any, y: Any, **options: Any) -> Any:
-        """Probability that each target is not to be trusted, by what is believed now."""
+        """Probability that each target can't be trusted, by the current belief."""
         return self._scores(X, y, **options)[1]
 
     def _scores(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any]:
@@ -202,17 +202,17 @@ class BayesianCommittee(Ensemble):
     Parameters
     ----------
     n_features, hidden, n_outputs, activation, **options
-        As for `BayesianNetwork`; ``seed`` is the first member's, the others have the next ones.
+        As for `BayesianNetwork`; ``seed`` is that of the first member, the others count up from it.
     members : int
         Number of networks.
     weighting : {"stacked", "window", "evidence", "uniform"}
-        ``"stacked"`` looks for the mixture that predicts best: each row moves the weights towards each member's share
-        in the density the mixture gave it, early rows fading. ``"window"`` weighs by the evidence of the last 50 rows.
-        ``"evidence"`` weighs by that of all rows, as in Bayes' rule, which soon leaves one member; ``"uniform"`` not at
-        all.
+        How members are weighted. ``"stacked"`` looks for the mixture that predicts best: each row moves a member's
+        weight towards its share of the density that the mixture gave the row, and early rows fade. ``"window"`` uses
+        the evidence of the last 50 rows. ``"evidence"`` uses that of all rows, as in Bayes' rule, and soon gives one
+        member all the weight. ``"uniform"`` weights all members equally.
     workers : int, optional
-        Threads in which members learn side by side; by default one per core, and only where there are rows enough to be
-        worth it. What is learned is the same, bit for bit.
+        Number of threads in which members learn in parallel; by default one per core if there are enough rows to be
+        worth it. The result is the same, bit for bit.
 
     Examples
     --------
@@ -255,7 +255,7 @@ class BayesianCommittee(Ensemble):
 
     @property
     def weighting(self) -> str:
-        """The rule that the weights follow."""
+        """Name of the rule by which members are weighted."""
         return self._weighting.rule
 
     @property
@@ -273,7 +273,7 @@ class BayesianCommittee(Ensemble):
         batch: int = 1,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Let every member learn, in its own order after the first pass, and weigh them anew: all rows or none."""
+        """Let every member learn, in its own order after the first pass, and update the weights: all rows or none."""
         n_rows = len(self.members[0]._rows(X)[0])
         with self._all_or_none():
             how: dict[str, Any] = {"passes": passes, "refine": refine, "batch": batch, "sample_weight": sample_weight}
@@ -343,11 +343,12 @@ class BayesianCommittee(Ensemble):
         return available_cores() if n_rows * len(self.members) * first.belief_size >= WORTH_THREADS else 1
 
     def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
-        """Central interval of a new target: quantiles of the mixture."""
+        """Lower and upper limits that contain a new target with probability ``level``: quantiles of the mixture."""
         as_share(level, "level", open_above=True)
         if self.members[0].observation not in ("gaussian", *COUNT_NAMES):
             raise ValueError(
-                f"a committee's interval is for numbers, got observation={self.members[0].observation!r}; use predict"
+                f"a committee has intervals for numbers and counts only, got observation="
+                f"{self.members[0].observation!r}; use predict, which returns probabilities"
             )
         parts = self.member_predictions(X)
         weights = self.component_weights
@@ -358,7 +359,7 @@ class BayesianCommittee(Ensemble):
         return low, high
 
     def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
-        """Log density (or probability) of a target, per row."""
+        """Log density (or probability) of each row's target."""
         return self._scores(X, y)[0]
 
     def _scores(self, X: ArrayLike, y: ArrayLike, **options: Any) -> tuple[Any, Any]:
@@ -366,14 +367,14 @@ class BayesianCommittee(Ensemble):
         return mixed_scores(self._weighting.weights, scores)
 
     def sample_output(self, X: ArrayLike, n: int, rng: np.random.Generator | int) -> FloatArray:
-        """Draw ``n`` networks, each from a member drawn by weight, and give their outputs."""
+        """Draw ``n`` networks, each from a member drawn by its weight, and return their outputs."""
         generator = as_generator(rng)
         counts = generator.multinomial(as_count(n, "n"), self._weighting.weights / self._weighting.weights.sum())
         draws = [m.sample_output(X, int(k), generator) for m, k in zip(self.members, counts, strict=True) if k]
         return np.asarray(generator.permutation(np.concatenate(draws)))
 
     def export_state(self) -> tuple[Parameters, Arrays]:
-        """Return the whole state of the committee, as parameters for JSON and arrays: see `from_state`."""
+        """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
         exported = [member.export_state() for member in self.members]
         arrays = {f"{k}.{name}": values for k, (_, own) in enumerate(exported) for name, values in own.items()}
         weighting = self.weighting_arrays
@@ -432,7 +433,7 @@ def _kind_of(parameters: Parameters) -> type[BayesianNetwork]:
     """The class of a member, which a network of one rate of drift does not name."""
     kind = savable(parameters.get("class", BayesianNetwork.__name__))
     if not issubclass(kind, BayesianNetwork):
-        raise ValueError(f"a member can't be a {kind.__name__}")
+        raise ValueError(f"a saved member must be a network, got a {kind.__name__}")
     return kind
 
 

@@ -1,8 +1,8 @@
-"""The Bayesian perceptron: Algorithms 1 and 2 of the paper, to be read beside it.
+"""The Bayesian perceptron: Algorithms 1 and 2 of the paper, written so that both can be read side by side.
 
-M. F. Huber, "Bayesian Perceptron: Towards fully Bayesian Neural Networks", 2020; equations have the numbers printed
-there. `BayesianPerceptron.predict` is the forward pass, `_learn_row` the backward pass for one row, in NumPy: the
-reference for the kernels of `onepass.engine`, which do the same for many rows at a time.
+The paper is M. F. Huber, "Bayesian Perceptron: Towards fully Bayesian Neural Networks", 2020; equations are cited by
+the numbers printed there. `BayesianPerceptron.predict` is the forward pass and `_learn_row` the backward pass for one
+row, both in NumPy. They are the reference for the compiled kernels of `onepass.engine`, which handle many rows at once.
 """
 
 import hashlib
@@ -72,9 +72,9 @@ class Prediction(NamedTuple):
     var: Any
     """``sigma_y²``, the variance of ``f(a)`` that comes from not knowing the weights."""
     pre_mean: Any
-    """``mu_a``, the mean of the pre-activation."""
+    """``mu_a``, the mean of the pre-activation ``a = x'w``, the weighted sum that enters the activation ``f``."""
     pre_var: Any
-    """``sigma_a²``, its variance."""
+    """``sigma_a²``, the variance of the pre-activation."""
     noise_var: Any
     """``epsilon``, the variance of the observation noise; ``var + noise_var`` is the variance of ``y``."""
 
@@ -90,21 +90,21 @@ class Prediction(NamedTuple):
 
 
 class RowScores(NamedTuple):
-    """How well each row was predicted before it was learned, ``(n,)`` each, and how it was taken.
+    """How well each row was predicted before it was learned, and whether its target was trusted; ``(n,)`` each.
 
-    The last two, ``(n, K)``, are of networks that learn their noise.
+    The last two fields, ``(n, K)``, are set only by networks that learn their noise.
     """
 
     log_densities: FloatArray
-    """Of the targets."""
+    """Log density of each target under its prediction."""
     outliers: FloatArray
-    """Probability that the target is not to be trusted."""
+    """Probability that the target can't be trusted."""
     changes: FloatArray
-    """Probability, given the row, that the truth has just changed."""
+    """Probability, given the row, that the relation between inputs and target has just changed."""
     ratios: FloatArray | None = None
-    """Squared errors over their predicted variances."""
+    """Squared errors divided by their predicted variances."""
     noise_shares: FloatArray | None = None
-    """Of the noise in these variances."""
+    """The share of each predicted variance that is noise."""
 
 
 @dataclass
@@ -119,7 +119,10 @@ class _State:
 
 
 class BayesianPerceptron(DriftChoice):
-    """A perceptron ``y = f(x'w) + noise`` whose weights are a Gaussian belief.
+    """A perceptron ``y = f(x'w) + noise`` that keeps a Gaussian distribution over its weights, the belief.
+
+    The belief is updated in closed form with every row. There is no learning rate, and predictions come with their
+    uncertainty.
 
     Parameters
     ----------
@@ -127,74 +130,74 @@ class BayesianPerceptron(DriftChoice):
         Length of an input row, without the bias.
     activation : str or Activation
         ``"sigmoid"``, ``"tanh"``, ``"relu"``, ``"leaky_relu"``, ``"linear"``, ``"hard_tanh"``, ``"hard_sigmoid"``,
-        ``"relu6"``, ``"step"``, ``"probit"``, ``"erf"``, ``"gelu"``, ``"softplus"``, ``"exp"``, or an object with
-        ``moments``: a `PiecewiseLinear`, a `Quadrature` of any function, your own.
+        ``"relu6"``, ``"step"``, ``"probit"``, ``"erf"``, ``"gelu"``, ``"softplus"``, ``"exp"``, or an object with a
+        method ``moments``: a `PiecewiseLinear`, a `Quadrature` of any function, or a class of your own.
     bias : bool
-        Put a constant 1 before every row; weight 0 is then the bias.
+        Put a constant 1 in front of every row; weight 0 is then the bias.
     mean : (p,) array, optional
         Prior mean of the weights, ``p = n_features + bias``; zeros by default.
     cov : number, (p,) or (p, p) array, optional
         Prior covariance of the weights: one variance for all, one for each, or a matrix; the identity by default.
     observation : {"auto", "gaussian", "bernoulli", "poisson", "negative_binomial"} or Likelihood
-        How a target comes about: Gaussian noise around the output, a label 0/1 whose probability the output is, a count
-        whose rate it is (``"negative_binomial"`` where counts vary more than Poisson's), or a likelihood of your own
-        (`onepass.likelihoods.Likelihood`). By default labels for sigmoid, probit and step, Poisson counts for
-        ``"exp"``, else Gaussian; and Gaussian wherever a ``noise`` is given.
+        What a target is: the output plus Gaussian noise; a label 0/1, with the output as the probability of a 1; or a
+        count, with the output as its rate (``"negative_binomial"`` if counts vary more than a Poisson distribution
+        allows). Or pass a likelihood of your own (`onepass.likelihoods.Likelihood`). The default is labels for sigmoid,
+        probit and step, Poisson counts for ``"exp"``, and Gaussian otherwise, or whenever ``noise`` is given.
     noise : float or "learn", optional
-        Variance of the Gaussian noise, the paper's epsilon; 0.01 by default. ``"learn"`` estimates it from the rows. Of
-        negative binomial counts the dispersion: counts of mean ``m`` have the variance ``m + noise m²``; learned by
-        default.
+        Variance of the Gaussian noise, the paper's epsilon; 0.01 by default. ``"learn"`` estimates it from the rows.
+        For negative binomial counts it is the dispersion, learned by default: counts of mean ``m`` have the variance
+        ``m + noise m²``.
     noise_window : int, optional
-        With ``noise="learn"``: how many rows back the estimate remembers; all by default. Where weights drift, prefer
-        ``process_noise``: a learned noise takes a sudden change for noise first, and learns it slowly.
+        With ``noise="learn"``: how many recent rows the estimate rests on; all by default. If weights drift, prefer
+        ``process_noise``: a learned noise first mistakes a sudden change for noise, and so adapts slowly.
     noise_start : float, optional
-        With ``noise="learn"``: where the estimate starts, for which it takes less than a row; by default a tenth of the
-        prior variance of a weight.
+        With ``noise="learn"``: the first estimate, which counts less than one row; by default a tenth of the prior
+        variance of a weight.
     update : {"auto", "adf", "kalman"}
-        ``"adf"`` takes the exact posterior moments of the pre-activation, which need a closed form; ``"kalman"`` is the
-        paper's rule. By default the exact one wherever there is one.
+        ``"adf"`` (assumed density filtering) uses the exact posterior mean and variance of the pre-activation ``x'w``,
+        which need a closed form; ``"kalman"`` is the paper's rule. The default is the exact one if it exists.
     moments : {"exact", "paper"}
-        The moments of sigmoid and tanh: near-exact, or as the paper approximates them.
+        Mean and variance of sigmoid and tanh outputs: nearly exact, or approximated as in the paper.
     covariance : {"full", "diagonal"}
-        Keep all correlations between weights, or only their variances: for very many features, and sparse rows.
+        Keep all correlations between weights, or only the variances, for very many features and for sparse rows.
     outliers : float
-        Share of the targets that can't be trusted, in [0, 0.5): sensors that spike, labels that are wrong. 0 trusts all
-        of them; above 0 the share is learned, from this start. A number may then have a noise of 10 to 10⁸ times the
-        variance, a label may be flipped, a count may be any: each row counts as far as it is believed. Predictions are
-        of targets that can be trusted. When one row after another is distrusted, the relation itself has changed: the
-        belief returns to the prior's covariance and learns the new relation in a few rows.
+        Share of the targets that can't be trusted, in [0, 0.5), such as sensor spikes or wrong labels. 0 trusts every
+        target; above 0 the share is learned, starting from this value. An untrusted number has 10 to 10⁸ times the
+        variance, an untrusted label may be flipped, and an untrusted count may be anything; each row is weighted by the
+        probability that it can be trusted. Predictions are for targets that can be trusted. If many rows in succession
+        are distrusted, the relation itself is taken to have changed: the belief returns to the prior's covariance and
+        learns the new relation within a few rows.
     forgetting : float
-        In (0, 1]. Below 1 older rows count less, for weights that change: a row counts ``forgetting`` to the power of
-        its age, while the prior always counts in full, so that no direction becomes less certain than before the first
-        row, and inputs that are always zero change nothing. The steps are taken every ``0.25 / (1 - forgetting)`` rows,
-        or every ``p / 3`` with a large full covariance. Rows of later passes count as rows.
+        In (0, 1]. Below 1 older rows count less, for weights that change: the weight of a row is ``forgetting`` to the
+        power of its age. The prior always counts in full, so no direction becomes less certain than before the first
+        row, and inputs that are always zero change nothing. The belief forgets every ``0.25 / (1 - forgetting)`` rows,
+        or every ``p / 3`` rows with a large full covariance. Rows of later passes count as further rows.
     drift : float or "auto"
-        In [0, 1]. The rate at which the weights move: before each row by this share of the prior's variance, the
-        covariance becomes ``(1 - drift) C + drift C_0``, and the mean stays. So the belief never becomes vaguer than
-        the prior. ``"auto"`` lets several hypotheses learn side by side, at six times the work: the rates 0, 1e-5,
-        1e-3, 1e-2 and 0.1, and ``forgetting=0.8``, a quick return to the prior. They are weighed row by row by what
-        each predicts, where another one may take over at any time, and
-        predictions are those of the mixture; needs ``passes=1``.
+        In [0, 1]. How fast the weights change: before each row the covariance ``C`` moves this share of the way back to
+        the prior's, to ``(1 - drift) C + drift C_0``, and the mean stays. So the belief never becomes vaguer than the
+        prior. ``"auto"`` learns six hypotheses side by side, at six times the work: the rates 0, 1e-5, 1e-3, 1e-2 and
+        0.1, and ``forgetting=0.8``, a quick return to the prior. They are weighted row by row by how well each
+        predicts, another may take over at any time, and predictions are those of the mixture; needs ``passes=1``.
     process_noise : float or (p,) array
-        Variance added to every weight before each row, for weights that wander.
+        Variance added to every weight before each row, for weights that follow a random walk.
     dtype : {"float64", "float32"}
-        Of the belief.
+        Precision of the belief.
     kernel : {"auto", "rows", "blocks", "reference"}
-        How rows are learned: compiled row by row, in matrix-matrix blocks, or by the readable reference. The result is
-        the same; by default the fastest. (``engine`` is the old name of this argument.)
+        How rows are learned: compiled row by row, compiled in blocks of rows by matrix products, or by the readable
+        NumPy reference. The result is the same; the default is the fastest. (``engine`` is the old name of this
+        argument.)
 
     Attributes
     ----------
     n_seen : int
         Rows learned.
     log_evidence : float
-        Sum of the log predictive densities of all rows, each before it was learned: the higher, the better prior,
+        Sum of the log predictive densities of all rows, each before it was learned. The higher it is, the better prior,
         activation and features suit the data.
     outliers_ : float
         Estimated share of the targets that can't be trusted.
     drift_ : dict
-        The probability of each rate of drift and, with ``drift="auto"``, of a quick return to the
-        ``"prior"``, now.
+        Current probability of each rate of drift and, with ``drift="auto"``, of a quick return to the ``"prior"``.
 
     Examples
     --------
@@ -289,18 +292,20 @@ class BayesianPerceptron(DriftChoice):
 
     @property
     def noise(self) -> float:
-        """Variance of the Gaussian noise, or dispersion of counts, as it is now; a fixed variance may be set anew."""
+        """Current variance of the Gaussian noise, or dispersion of counts; a fixed Gaussian variance can be set."""
         return self._state.progress.noise
 
     @noise.setter
     def noise(self, value: float) -> None:
         if not isinstance(self._likelihood, Gaussian) or self._state.progress.learns_noise:
-            raise ValueError("noise can be set only where it is Gaussian and not learned")
+            raise ValueError(
+                "noise can be set only if it is Gaussian and fixed; make a new perceptron to change it otherwise"
+            )
         self._state.progress.noise = as_nonnegative(value, "noise")
 
     @property
     def observation(self) -> Likelihood:
-        """The likelihood, with its noise as it is now."""
+        """The likelihood, with the current noise."""
         return self._likelihood.with_noise(self.noise, self.log_noise_var)
 
     @property
@@ -310,7 +315,7 @@ class BayesianPerceptron(DriftChoice):
 
     @property
     def log_noise_var(self) -> float:
-        """Variance of the belief about the log of a learned noise, whose mean is the log of ``noise``; else 0."""
+        """How uncertain a learned noise is: the variance of its logarithm; 0 if the noise is fixed."""
         weight = self._state.progress.noise_weight
         return 2.0 / weight if weight > 0.0 else 0.0
 
@@ -321,7 +326,7 @@ class BayesianPerceptron(DriftChoice):
         ----------
         X : (d,) or (n, d) array
         X_var : number, (d,) or array of the same shape, optional
-            Variances of inputs that are themselves uncertain, such as readings of a noisy sensor.
+            Variances of the inputs, if these are themselves uncertain, such as readings of a noisy sensor.
         """
         if X_var is None and type(X) is np.ndarray and X.ndim == 1 and self._one_row is not None:
             seen = self._one_row.predict(X)
@@ -352,28 +357,28 @@ class BayesianPerceptron(DriftChoice):
         passes: int = 1,
         refine: str = "ep",
     ) -> Self:
-        """Backward pass (Algorithm 2) for one row and its target, or for many in their order.
+        """Backward pass (Algorithm 2): learn one row and its target, or many in the order given.
 
-        All rows are learned or, if anything is wrong with one of them, none.
+        Either all rows are learned or, if one of them is invalid, none.
 
         Parameters
         ----------
         X : (d,) or (n, d) array
         y : number or (n,) array
         X_var : number, (d,) or array of the same shape as X, optional
-            Variances of inputs that are themselves uncertain.
+            Variances of the inputs, if these are themselves uncertain.
         sample_weight : number or (n,) array, optional
-            Weights above 0 and up to 1: the likelihood of a row is taken to that power. For Gaussian noise that is the
-            noise over the weight, exactly; for others the Gaussian that a row multiplies the belief by is taken to it.
+            Weights above 0 and up to 1. The likelihood of a row is raised to the power of its weight. For Gaussian
+            noise that equals dividing the noise by the weight; for other targets the power is applied to the Gaussian
+            by which the row multiplies the belief.
         passes : int
-            1 is online learning: each row is projected to a Gaussian with what was known when it came. With more, these
-            rows are learned again, knowing what came after them.
+            1 is online learning: each row is learned with what was known when it came. With more passes these rows are
+            learned again, knowing what came after them.
         refine : {"ep", "reuse"}
-            What more passes do. ``"ep"`` (expectation propagation) removes a row's contribution before it is learned
-            again, so that each row counts once: intervals become right where one pass over few rows leaves them too
-            narrow. It needs ``covariance="full"``, and weights and a noise that don't drift. ``"reuse"`` counts the
-            rows again, which makes the belief overconfident. Either way rows learned again are no new evidence, and
-            not counted in ``n_seen``.
+            What the later passes do. ``"ep"`` (expectation propagation) removes a row's contribution before learning it
+            again, so each row counts once; this corrects intervals that one pass over few rows leaves too narrow. It
+            needs ``covariance="full"``, and weights and noise that don't drift. ``"reuse"`` counts the rows again,
+            which makes the belief overconfident. Neither adds to ``n_seen`` or ``log_evidence``.
         """
         if passes == 1 and X_var is None and sample_weight is None and type(X) is np.ndarray and X.ndim == 1:
             one_row = self._one_row
@@ -406,7 +411,7 @@ class BayesianPerceptron(DriftChoice):
         if not isinstance(self._state.belief, FullGaussian):
             raise ValueError(
                 "refine='ep' needs covariance='full', got covariance='diagonal', which stores only a part of what a "
-                "row has contributed, so that this can't be removed again; use refine='reuse', or passes=1"
+                "row contributed, so it can't be removed again; use refine='reuse', or passes=1"
             )
         drifts = {
             "forgetting": self.forgetting < 1.0,
@@ -417,8 +422,8 @@ class BayesianPerceptron(DriftChoice):
         if any(drifts.values()):
             raise ValueError(
                 "refine='ep' needs weights and a noise that don't drift, got "
-                f"{' and '.join(k for k, v in drifts.items() if v)}: what a row contributed has faded since; use "
-                "refine='reuse', or passes=1"
+                f"{' and '.join(k for k, v in drifts.items() if v)}: what a row contributed fades with later rows, so "
+                "it can't be removed exactly; use refine='reuse', or passes=1"
             )
 
     def predict_then_learn(
@@ -433,7 +438,7 @@ class BayesianPerceptron(DriftChoice):
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone.
 
         Returns the `Prediction` or, with ``return_outlier_probability``, a pair: the prediction, and for each row the
-        probability that its target was not to be trusted, ``(n,)``.
+        probability that its target can't be trusted, ``(n,)``.
         """
         prediction, scores = self._predict_then_learn(X, y, X_var, sample_weight)
         return (prediction, scores.outliers) if return_outlier_probability else prediction
@@ -450,10 +455,11 @@ class BayesianPerceptron(DriftChoice):
         return self._prediction(pre_mean, pre_var, self._likelihood.with_noise(noise), single), row_scores(record)
 
     def interval(self, X: Inputs, level: float = 0.95, *, X_var: ArrayLike | None = None) -> tuple[Any, Any]:
-        """Central interval that holds with probability ``level``: of a new target, or for labels of their probability.
+        """Lower and upper limits that contain a new target with probability ``level``; for labels, their probability.
 
-        For Gaussian noise the predictive distribution is taken as Gaussian, as in the paper, with tails as heavy as a
-        learned noise is uncertain; for labels the limits are the exact quantiles of ``f(a)``.
+        The interval is central: as much probability lies below it as above it. For Gaussian noise the predictive
+        distribution is taken to be Gaussian, as in the paper, with heavier tails the more uncertain a learned noise is.
+        For labels the limits are the exact quantiles of the probability ``f(a)``.
         """
         as_share(level, "level", open_above=True)
         rows, row_vars, single = self._inputs(X, X_var)
@@ -462,7 +468,10 @@ class BayesianPerceptron(DriftChoice):
         return _one_or_many(low, single), _one_or_many(high, single)
 
     def log_predictive(self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Any:
-        """Log density (or probability) of each target before it is learned: the surprise, negated."""
+        """Log density of each target, or log probability of labels and counts, under the current prediction.
+
+        The lower it is, the more surprising is the target.
+        """
         return self._scores(X, y, X_var=X_var)[0]
 
     def outlier_probability(self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Any:
@@ -484,9 +493,9 @@ class BayesianPerceptron(DriftChoice):
         return self._state.belief.sample(as_count(n, "n"), as_generator(rng))
 
     def sample_output(self, X: Inputs, n: int, rng: np.random.Generator | int) -> FloatArray:
-        """Draw ``n`` functions from the posterior and give their outputs ``f(x'w)``: ``(n,)`` or ``(n, rows)``.
+        """Draw ``n`` functions from the posterior and return their outputs ``f(x'w)``: ``(n,)`` or ``(n, rows)``.
 
-        All rows of a draw share its weights, as Thompson sampling wants it.
+        Each draw has one weight vector for all rows, as Thompson sampling needs.
         """
         rows, _, single = self._inputs(X, None)
         weights = self.sample_weights(n, rng)
@@ -520,7 +529,7 @@ class BayesianPerceptron(DriftChoice):
 
     @classmethod
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
-        """Make the model that `export_state` described; it goes on learning bit for bit as that one would."""
+        """Make the model that `export_state` described; it continues learning exactly as that one would."""
         n_features = as_count(parameters["n_features"], "n_features")
         size = n_features + int(bool(parameters["bias"]))
         belief = decode_belief(parameters["belief"], arrays, size)  # before anything of that size is made
@@ -698,7 +707,7 @@ class BayesianPerceptron(DriftChoice):
         if issparse(X):
             sparse = as_sparse_rows(X, self.n_features)
             if X_var is not None:
-                raise ValueError("X_var needs dense rows, got sparse X")
+                raise ValueError("X_var needs dense rows, got sparse X; pass X.toarray(), or leave X_var out")
             return (sparse if isinstance(self._state.belief, DiagonalGaussian) else sparse.toarray()), None, False
         rows, single = as_rows(X, self.n_features)
         if X_var is None:
@@ -707,7 +716,7 @@ class BayesianPerceptron(DriftChoice):
         if given.shape not in ((), (self.n_features,), rows.shape):
             raise ValueError(
                 f"X_var must be a number, have shape ({self.n_features},), or the shape of X; "
-                f"got {given.shape} and {np.shape(X)}"
+                f"got shape {given.shape} for X of shape {np.shape(X)}"
             )
         row_vars = np.ascontiguousarray(np.broadcast_to(given, rows.shape))
         if (row_vars < 0).any():
@@ -755,7 +764,9 @@ def renamed_kernel(kernel: str, engine: str | None) -> str:
         return kernel
     if kernel != "auto":
         raise TypeError(f"kernel={kernel!r} and its old name engine={engine!r} are both given; leave engine out")
-    warnings.warn("the argument 'engine' is now called 'kernel'", DeprecationWarning, stacklevel=3)
+    warnings.warn(
+        "the argument 'engine' is now called 'kernel'; pass kernel= instead", DeprecationWarning, stacklevel=3
+    )
     return engine
 
 

@@ -167,14 +167,14 @@ class RuleWeights:
         one_of(rule, WEIGHTINGS, "weighting")
         weights = sized(arrays, "weights", (n_members,))
         if (weights < 0.0).any() or abs(weights.sum() - 1.0) > 1e-6:
-            raise ValueError("the weights of a committee must be shares of 1")
+            raise ValueError("the saved weights of a committee must not be negative and must sum to 1")
         count = float(sized(arrays, "count", (1,))[0])
         recent = sized(arrays, "recent", (n_members, *arrays["recent"].shape[1:]))
         if "noise" not in arrays:
             return replace(cls.start(n_members, rule, n_outputs), weights=weights, count=count, recent=recent)
         noise = sized(arrays, "noise", (2, n_outputs))
         if (noise <= 0.0).any():
-            raise ValueError("the noise of a committee must be above 0")
+            raise ValueError("the saved noise of a committee must be above 0")
         return cls(rule, weights, count, recent, *noise)
 
     @property

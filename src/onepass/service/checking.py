@@ -1,6 +1,6 @@
-"""A look at the folder of a service while nobody serves it: every model can be recovered, and is what was learned.
+"""Check the folder of a service that is not running: whether every model can be recovered, and is what was learned.
 
-Nothing in the folder is changed: what is looked at is a copy.
+Nothing in the folder is changed: a copy is checked.
 """
 
 import shutil
@@ -45,7 +45,7 @@ def check_state(path: Path) -> list[str]:
     except LockedError as error:
         return [f"The folder is in use, stop the service first: {error}."]
     except OSError as error:
-        return [f"The folder can't be looked at: {error.strerror}, {error.filename}."]
+        return [f"The folder can't be read: {error.strerror}, {error.filename}."]
 
 
 def _problems(file: Path) -> list[str]:
@@ -74,7 +74,7 @@ def _in_model(journal: Journal) -> list[str]:
     except Exception as error:
         return [f"The events of the model {journal.name!r} can't be replayed: {_words(error)}."]
     if whole.content() != recovered.content():
-        return [f"The model {journal.name!r} is not what its events lead to: its snapshot is wrong."]
+        return [f"The model {journal.name!r} differs from what its events give: its snapshot is wrong."]
     return []
 
 

@@ -291,22 +291,20 @@ def _with_kind(given: Mapping[str, Any], kind: str) -> dict[str, Any]:
 def _check_names(columns: list[Any], target: Any, options: Mapping[str, Any]) -> None:
     """Refuse names that mean two things."""
     if not columns:
-        raise ProblemError(422, "bad value", "there are no columns", field="columns")
+        raise ProblemError(422, "bad value", "at least one column is needed", field="columns")
     given = [("target.name", target.name), *((f"columns[{i}].name", one.name) for i, one in enumerate(columns))]
     given += [(f"options.{role}", options[role]) for role in ("by", "weight") if options.get(role) is not None]
     met: dict[str, str] = {}
     for field, name in given:
         if name in met:
-            raise ProblemError(422, "bad value", f"{name!r} is the name of {met[name]} already", field=field)
+            raise ProblemError(422, "bad value", f"{name!r} is already the name of {met[name]}", field=field)
         met[name] = field
 
 
 def _check_distinct(values: list[Any], field: str) -> None:
     texts = _texts(values)
     if None in texts or len(set(texts)) < len(texts):
-        raise ProblemError(
-            422, "bad value", f"all must be there, and differ from each other, got {list(texts)[:8]}", field=field
-        )
+        raise ProblemError(422, "bad value", f"all must be non-empty and different, got {list(texts)[:8]}", field=field)
 
 
 def _texts(values: list[Scalar]) -> tuple[str, ...]:

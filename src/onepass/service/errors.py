@@ -1,4 +1,4 @@
-"""What a request can be told instead of an answer: an exception that becomes problem details as of RFC 9457."""
+"""The exception that refuses a request: it is answered as problem details (RFC 9457)."""
 
 from collections.abc import Mapping
 from typing import Any

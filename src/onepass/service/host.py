@@ -333,9 +333,7 @@ class HostedModel:
 
     async def _ask(self, operation: Operation) -> Any:
         if self._settings.follow:
-            raise ProblemError(
-                409, "a replica", "this service follows a learner elsewhere and only predicts; ask the learner"
-            )
+            raise ProblemError(409, "a replica", "this service only predicts; send this to the service that learns")
         future: asyncio.Future[Any] = self._loop.create_future()
         self._writer.submit(Ticket(operation, time.monotonic() + self._settings.deadline, future))
         result = await future

@@ -110,7 +110,7 @@ def earlier_answer(event: Event, request: str, learner: Learner) -> Any:
         raise ProblemError(
             422,
             "id used before",
-            f"the id {event.key!r} belongs to another request, event {event.number}: an id names one request for good",
+            f"the id {event.key!r} was used by another request, event {event.number}; use a new id for each request",
             field="id",
         )
     if event.number in learner.refusals:
@@ -132,7 +132,7 @@ def check_free(desk: Desk, key: str, *kinds: str) -> None:
             raise ProblemError(
                 422,
                 "id used before",
-                f"the id {key!r} belongs to a {_WORDS[kind]}, event {event.number}; {_REMEDIES[kind]}",
+                f"the id {key!r} was used by a {_WORDS[kind]}, event {event.number}; {_REMEDIES[kind]}",
                 field="id",
             )
 
@@ -147,7 +147,7 @@ _REMEDIES = {
 
 def _check_kept(event: Event) -> None:
     if event.forgotten:
-        raise ProblemError(410, "content deleted", f"what was kept under the id {event.key!r} was deleted", field="id")
+        raise ProblemError(410, "content deleted", f"what was stored for the id {event.key!r} was deleted", field="id")
 
 
 class RowOperation(Operation):
@@ -258,7 +258,7 @@ class LearnRows(Operation):
                 raise ProblemError(
                     422,
                     "bad value",
-                    "rows of a batch have no ids: they are one request, whose id is the parameter ?id= of the address",
+                    "rows of a batch can't have ids: they are one request; give its id as the parameter ?id=",
                     field=f"rows[{named}].id",
                 )
             numbers, bad = model.read([one["x"] for one in records], [one.get("key") for one in records])
@@ -344,7 +344,7 @@ class Decide(Operation):
             _check_kept(event)
             if event.payload["request"] != self.note["request"]:
                 raise ProblemError(
-                    422, "id used before", f"the id {asked.id!r} belongs to another decision", field="id"
+                    422, "id used before", f"the id {asked.id!r} was used by another decision", field="id"
                 )
             made = Pending.of(change_of(event))
             names = [arm.name for arm in made.arms]
@@ -416,7 +416,7 @@ class Rollback(Operation):
             raise ProblemError(
                 404,
                 "no such version",
-                f"there are the versions {origin} to {last}, got {self.version}",
+                f"version must be from {origin} to {last}, got {self.version}",
                 field="version",
             )
         event = desk.write("rollback", own_key("rollback", desk.next_number()), {"to": self.version})
@@ -437,7 +437,7 @@ class Shadow(Operation):
         if not isinstance(champion, RowModel):
             raise not_for(champion.kind, "a shadow")
         if desk.learner.candidate is not None:
-            raise ProblemError(409, "shadow taken", "there is a candidate already: promote it, or delete it first")
+            raise ProblemError(409, "shadow taken", "this model has a candidate already; promote or delete it first")
         candidate = _served(self.content)
         if isinstance(candidate, RowModel) and (differs := _difference(champion, candidate)):
             raise ProblemError(422, "another shape", f"the candidate must answer the same requests: {differs}")
@@ -539,7 +539,7 @@ def _difference(champion: RowModel, candidate: RowModel) -> str:
 
 def _check_candidate(desk: Desk) -> None:
     if desk.learner.candidate is None:
-        raise ProblemError(409, "no shadow", "there is no candidate in the shadow of this model")
+        raise ProblemError(409, "no shadow", "this model has no candidate; set one first")
 
 
 def checked_content(content: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Predictions that leave no trace, made with the published model: all that have come at the same time at once."""
+"""Predictions that are not stored, made with the published copy of a model; those that wait are made together."""
 
 import asyncio
 import time

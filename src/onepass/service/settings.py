@@ -1,4 +1,4 @@
-"""How the service runs: everything that the command line can say, in one frozen record."""
+"""Settings of the service: what the command line can set, in one frozen record."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,16 +12,16 @@ class ServiceSettings:
 
     Parameters
     ----------
-    data : folder with the state, created if there is none
-    events : address of a PostgreSQL database that keeps the events; None: a SQLite file in the folder
-    follow : whether to predict only, with what a learner elsewhere writes into ``events``
+    data : folder with models and events, created if it does not exist
+    events : address of a PostgreSQL database that keeps the events; None for a SQLite file in the folder
+    follow : whether only to predict, with the models that another service with the same ``events`` learns
     durability : "full" or "relaxed", as for `onepass.files.events.EventStore`
-    queue : requests of a model that may wait to be learned; more are answered with 429
-    deadline : seconds that a request may wait in the queue
-    max_body : bytes of a request's body
+    queue : how many requests may wait to be learned, per model; more are answered with 429
+    deadline : seconds that a request may wait in the queue; then it is answered with 503
+    max_body : largest size of a request's body, in bytes
     keep_pending : seconds for which a prediction waits for its label
-    keep_events : seconds for which learned events keep their content; None: for good
-    rate_limit : requests per second and token; None: no limit
+    keep_events : seconds for which learned events keep their content; None for ever
+    rate_limit : most requests per second for each token; None for no limit
     """
 
     data: Path

@@ -165,16 +165,16 @@ class ServiceState:
         if name in self._models:
             return self._models[name]
         if name in self._replaying:
-            raise ProblemError(503, "not ready", f"{name!r} is being recovered", retry_after=1.0)
+            raise ProblemError(503, "not ready", f"the model {name!r} is still being loaded", retry_after=1.0)
         if name in self._broken:
-            raise ProblemError(503, "damaged", f"{name!r} can't be recovered: {self._broken[name]}")
+            raise ProblemError(503, "damaged", f"the model {name!r} can't be recovered: {self._broken[name]}")
         there = ", ".join(map(repr, sorted(self._models))) or "none"
         raise ProblemError(404, "no such model", f"there is no model {name!r}; there are {there}")
 
     async def create(self, name: str, content: bytes | Declared) -> tuple[HostedModel, bool]:
         """Make a model from a file or a description; whether it is new: the same again changes nothing."""
         if self.settings.follow:
-            raise ProblemError(409, "a replica", "this service follows a learner elsewhere; ask the learner")
+            raise ProblemError(409, "a replica", "this service only predicts; send this to the service that learns")
         async with self._making:
             request = digest(name, content if isinstance(content, Declared) else content.hex())
             if name in self._replaying or name in self._broken:
@@ -183,7 +183,7 @@ class ServiceState:
                 model = self._models[name]
                 if model.origin_digest != request:
                     raise ProblemError(
-                        409, "name taken", f"there is another model {name!r}: delete it first, or take another name"
+                        409, "name taken", f"there is another model {name!r}: delete it first, or choose another name"
                     )
                 return model, False
             made = await asyncio.to_thread(model_content, content)

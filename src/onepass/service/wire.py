@@ -1,4 +1,4 @@
-"""Requests and answers as they travel: typed, checked when they are decoded, and the source of the OpenAPI document."""
+"""Types of all requests and answers: they are checked when decoded, and the OpenAPI document is made from them."""
 
 from typing import Annotated, Any
 
@@ -25,7 +25,7 @@ __all__ = [
 
 Scalar = bool | int | float | str | None
 Inputs = dict[str, Scalar] | list[float | None]
-"""A row: values by column, or the numbers of all features in their order."""
+"""A row: values by column name, or a list with the numbers of all features, in order."""
 
 Id = Annotated[
     str,
@@ -40,21 +40,21 @@ Level = Annotated[float, Meta(gt=0.0, lt=1.0, description="a number between 0 an
 
 
 class PredictRequest(Struct, forbid_unknown_fields=True):
-    """A row to predict; with an id it is kept until its label comes."""
+    """A row to predict; with an id it is stored until its label comes."""
 
     x: Inputs
     id: Id | None = None
     key: str | None = None
-    """Of a fleet of perceptrons: whose model answers."""
+    """For a fleet of perceptrons: the key whose perceptron answers."""
     level: Level = 0.95
-    """Of the interval from ``lower`` to ``upper``."""
+    """Probability of the interval from ``lower`` to ``upper``."""
 
 
 class Prediction(Struct, omit_defaults=True):
-    """What is expected: of a number mean, standard deviation and interval, of classes their probabilities."""
+    """What is predicted: mean, standard deviation and interval of a number, or the probabilities of classes."""
 
     version: int
-    """Number of the last event that the model had learned from."""
+    """Number of the last event that the model had learned."""
     id: str | None = None
     mean: float | None = None
     std: float | None = None
@@ -63,7 +63,7 @@ class Prediction(Struct, omit_defaults=True):
     label: str | None = None
     probabilities: dict[str, float] | None = None
     learned: bool = False
-    """Whether a label that had come before was learned with it."""
+    """Whether the label had come before the prediction, and was learned now."""
 
 
 class LearnRequest(Struct, forbid_unknown_fields=True):
@@ -83,14 +83,14 @@ class LabelRequest(Struct, forbid_unknown_fields=True):
 
 
 class Learned(Struct):
-    """What became of a row or a label."""
+    """Whether a row, a label or a reward was learned."""
 
     id: str
     status: str
-    """``learned``; or ``waiting``: the label's prediction has not come yet."""
+    """``learned``; or ``waiting`` if the prediction that a label belongs to has not come yet."""
     version: int
     n_seen: int
-    """Rows that the model has learned, with this one."""
+    """Rows that the model has learned, including this one."""
 
 
 class DecideRequest(Struct, forbid_unknown_fields=True):
@@ -120,7 +120,7 @@ class Decision(Struct):
 
 
 class RewardRequest(Struct, forbid_unknown_fields=True):
-    """What came of a decision."""
+    """The reward of a decision."""
 
     id: Id
     reward: float
@@ -135,35 +135,37 @@ class ExplainRequest(Struct, forbid_unknown_fields=True):
 
 
 class Explained(Struct):
-    """What each column adds to the prediction of an average row, with its standard deviation."""
+    """What each column adds to the prediction for an average row, with its standard deviation."""
 
     unit: str
     """What is explained, such as ``price`` or ``log odds of yes``."""
     baseline: float
+    """The prediction for an average row."""
     total: float
+    """The prediction for this row: the baseline plus what all columns add."""
     columns: list[dict[str, Any]]
-    """``column``, ``value``, ``add``, ``std``; the largest first."""
+    """One entry per column with ``column``, ``value``, ``add`` and ``std``, the largest first."""
     version: int
 
 
 class RollbackRequest(Struct, forbid_unknown_fields=True):
-    """Where to go back to."""
+    """The version to go back to."""
 
     version: Annotated[int, Meta(ge=1)]
 
 
 class Declared(Struct, forbid_unknown_fields=True):
-    """A new model, described; exactly one of the first three is given.
+    """Description of a new model; exactly one of ``rows``, ``columns`` and ``bandit`` is given.
 
-    ``rows`` are some rows of the table, from which columns, scales and model are inferred as ``onepass fit`` does.
+    ``rows`` are some rows of the table, from which columns, scales and model are inferred as by ``onepass fit``.
     """
 
     rows: list[dict[str, Scalar]] | None = None
     columns: list[dict[str, Any]] | None = None
     bandit: dict[str, Any] | None = None
     target: Any = None
-    """Name of the target's column; for ``columns`` its description."""
+    """Name of the target's column; with ``columns`` its description."""
     options: dict[str, Any] = {}
-    """As the options of ``onepass fit``, with underscores: ``hidden``, ``outliers``, ``drift`` and others."""
+    """Options of ``onepass fit``, with underscores: ``hidden``, ``outliers``, ``drift`` and others."""
     learn: bool = False
     """Whether ``rows`` are also learned."""

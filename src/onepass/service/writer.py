@@ -151,7 +151,7 @@ class Writer(threading.Thread):
         for ticket in group:
             if ticket.deadline < now:
                 ticket.operation.problem = ProblemError(
-                    503, "too late", "the request waited for too long and was not carried out", retry_after=1.0
+                    503, "too late", "the request waited too long in the queue and was not done", retry_after=1.0
                 )
         self._carry_out([ticket for ticket in group if ticket.operation.problem is None])
         for ticket in group:

@@ -61,7 +61,9 @@ def log_target(
     """
     if isinstance(target, CountTarget):
         if asked:
-            raise SchemaError("counts are learned by the logarithm of their rate anyway", setting="log_target")
+            raise SchemaError(
+                "counts are always learned by the logarithm of their rate; leave this option out", setting="log_target"
+            )
         return target
     bad: Bad = {}
     values = as_numbers(sample[target.name], target.name, bad, target.written)

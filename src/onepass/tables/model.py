@@ -81,9 +81,9 @@ class TabularModel:
         if self.cost.to_learn <= LONGEST_ROW:
             return
         raise SchemaError(
-            f"a row would take about {self.cost.to_learn:,.0f} s to learn, with {self.layers[-1]:,} outputs, "
-            f"{self.n_weights:,} weights and covariance={self.structure!r}; at most {LONGEST_ROW:g} s is sensible: "
-            "take a cheaper covariance, smaller hidden layers or none, or fewer classes",
+            f"learning one row would take about {self.cost.to_learn:,.0f} s, with {self.layers[-1]:,} outputs, "
+            f"{self.n_weights:,} weights and covariance={self.structure!r}; at most {LONGEST_ROW:g} s is allowed: use "
+            "a cheaper covariance, smaller hidden layers or none, or fewer classes",
             suggestions={"covariance": "auto", "hidden": "", "classes": ""},
         )
 

@@ -202,11 +202,11 @@ def resume(
     if known != inputs.identity(sources):
         names = ", ".join(str(file["name"]) for file in known["files"])
         raise StreamError(
-            f"the input is not that of the run that was interrupted, or has changed since ({names}; "
-            f"passes: {known['passes']}); to start over delete {partial}"
+            f"the input is not that of the interrupted run, or has changed since; that run had {names} and "
+            f"passes={known['passes']}; to start over delete {partial}"
         )
     if was_asked.keys() != asked.keys():
-        raise StreamError(f"{partial} is the progress of another command's run; finish that run, or delete the file")
+        raise StreamError(f"{partial} is the progress of another command; finish that run, or delete the file")
     changed = tuple(name for name in asked if was_asked.get(name) != asked[name])
     if changed:
         raise OtherSettingsError(changed, partial)
@@ -219,8 +219,8 @@ def _check_base(progress: Progress, path: Path, base: str | None) -> None:
     begun = progress.begun
     if begun is not None and (base, version(path)) != (begun.base, begun.replaced):
         raise StreamError(
-            f"the model is not the one that the interrupted run started from, which {path} or its source held then; "
-            f"put that one back to go on, or delete {partial_path(path)} to start over"
+            f"{path}, or the model it was made from, was changed since the interrupted run started; restore the model "
+            f"to continue, or delete {partial_path(path)} to start over"
         )
 
 
@@ -239,6 +239,6 @@ def _check_contents(progress: Progress, inputs: Inputs, partial: Path) -> None:
     for number, content in again.items():
         if content_of(inputs.files[number], content.size) != content:
             raise StreamError(
-                f"{inputs.files[number]} has changed since the run was interrupted: what was learned of it is not in "
-                f"it any more; to start over delete {partial}"
+                f"{inputs.files[number]} has changed since the run was interrupted: the part that was learned is "
+                f"different now; to start over delete {partial}"
             )

@@ -101,7 +101,9 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
         asked = bool(options.log_target)
         target = log_target(target, sample, encoding, settings, asked=asked)
     elif options.log_target:
-        raise SchemaError(f"the target {target.name!r} has classes, which have no logarithm", setting="log_target")
+        raise SchemaError(
+            f"the target {target.name!r} has classes, so its logarithm can't be learned", setting="log_target"
+        )
     n_rows = _expected_rows(batches, len(sources)) if rereadable else None
     settings, kind_reason = resolve_model_kind(settings, len(encoding.features), target, n_rows)
     model = TabularModel(encoding, target, _with_prior(settings, encoding, target, sample))
@@ -118,7 +120,7 @@ def _check_by(encoding: Encoding) -> None:
     names = [column.name for column in encoding.texts]
     are = f"{listed(names, 3)} {'is a text' if len(names) == 1 else 'are texts'}"
     raise SchemaError(
-        f"{are}, and a model per key has {MOST_PER_KEY} features at most, too few for words; leave "
+        f"{are}, and a model per key can have at most {MOST_PER_KEY} features, too few for words; leave "
         f"{'it' if len(names) == 1 else 'them'} out",
         setting="by",
         suggestions={"ignore": ",".join(names)},

@@ -164,17 +164,18 @@ def _check_covariance(covariance: str, n_features: int, target: Target) -> None:
     labels = target.labels if isinstance(target, ClassTarget) else ()
     if covariance == "neuron" and not labels:
         raise SchemaError(
-            "covariance='neuron' is a block per class and needs classes or hidden layers",
+            "covariance='neuron' keeps correlations within each class or hidden unit, so it needs classes or hidden "
+            "layers",
             suggestions={"covariance": "full", "hidden": "50"},
         )
     if covariance == "low_rank" and len(labels) > 2:
         raise SchemaError(
-            f"covariance='low_rank' is for few outputs and not for {len(labels)} classes",
+            f"covariance='low_rank' needs one output or two classes, got {len(labels)} classes",
             suggestions={"covariance": "neuron"},
         )
     if covariance == "full" and n_features > _MOST_FULL:
         raise SchemaError(
-            f"a full covariance of {n_features:,} features is too much work (at most {_MOST_FULL:,}); "
+            f"a full covariance of {n_features:,} features would be too slow (at most {_MOST_FULL:,} are allowed); "
             "choose another covariance, or hash into fewer buckets",
             suggestions={"covariance": "diagonal", "buckets": ""},
         )
@@ -196,11 +197,13 @@ def _fleet(n_features: int, target: Target, settings: Settings) -> FleetEstimato
     ):
         if refused:
             raise SchemaError(
-                f"a model per key is linear for numbers, or sigmoid for two classes; not with {reason}", setting="by"
+                f"a model per key must be linear, for numbers, or sigmoid, for two classes; it can't be used with "
+                f"{reason}",
+                setting="by",
             )
     if n_features > MOST_PER_KEY:
         raise SchemaError(
-            f"a model per key has {MOST_PER_KEY} features at most, got {n_features:,}; leave columns out, or hash "
+            f"a model per key can have at most {MOST_PER_KEY} features, got {n_features:,}; leave out columns, or hash "
             "them into fewer buckets",
             setting="by",
             suggestions={"ignore": "a,b", "buckets": "8"},

@@ -124,8 +124,8 @@ def _class_target(first: FirstValues, classes: Sequence[str], sources: Sequence[
     if len(labels) < 2:
         may_be_number = bool(labels) and numeric
         raise SchemaError(
-            f"the target {first.name!r} has only one class, {labels[0] if labels else ''!r}: nothing to tell apart; "
-            f"declare all classes that will come{', or is it a number?' if may_be_number else ''}",
+            f"the target {first.name!r} has only one class, {labels[0] if labels else ''!r}, and at least two are "
+            f"needed; give all classes that can occur{', or is it a number?' if may_be_number else ''}",
             suggestions={"classes": "a,b"} | ({"task": "regression"} if may_be_number else {}),
         )
     words = first.as_numbers[0].missing_words if numeric else first.missing_words

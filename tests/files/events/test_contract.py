@@ -98,11 +98,11 @@ def test_the_clock_gives_the_time_unless_the_caller_does(store: EventLog) -> Non
         (("s", 3, "a"), "kind must be text, got 3"),
         (("s", "k", "a\0b"), "key must be text of at least one character and without NUL"),
         (("s", "k", "\ud800"), "key must be text that UTF-8 can encode"),
-        (("s", "k", "a", b"x"), "payload must be a dict, got bytes; bytes go into blob"),
-        (("s", "k", "a", {"x": math.nan}), "payload must hold only what JSON can"),
-        (("s", "k", "a", {"x": np.zeros(2)}), "payload must hold only what JSON can: .*arrays go into blob"),
-        (("s", "k", "a", {"x": (1, 2)}), "sequences lists, not tuples"),
-        (("s", "k", "a", {1: 2}), "keys of a dict must be text"),
+        (("s", "k", "a", b"x"), "payload must be a dict, got bytes; put bytes into blob"),
+        (("s", "k", "a", {"x": math.nan}), "payload must contain only what JSON can hold"),
+        (("s", "k", "a", {"x": np.zeros(2)}), "payload must contain only what JSON can hold: .*put arrays into blob"),
+        (("s", "k", "a", {"x": (1, 2)}), "sequences must be lists, not tuples"),
+        (("s", "k", "a", {1: 2}), "keys of dicts must be strings"),
         (("s", "k", "a", {}, 5), "blob must be bytes, got int"),
     ],
 )
@@ -117,11 +117,14 @@ def test_other_wrong_arguments(store: EventLog, place: Place) -> None:
     for _ in range(100_000):
         nested = [nested]
     calls: list[tuple[str, Callable[[], Any]]] = [
-        ("payload must hold only what JSON can: maximum recursion", lambda: store.append("s", "k", "a", {"x": nested})),
+        (
+            "payload must contain only what JSON can hold: maximum recursion",
+            lambda: store.append("s", "k", "a", {"x": nested}),
+        ),
         ("time must be a finite", lambda: store.append("s", "k", "a", time=math.inf)),
         ("time must be a number", lambda: store.append("s", "k", "a", time="now")),  # type: ignore[arg-type]
         ("after must be a whole number that is not negative, got -1", lambda: store.events("s", -1)),
-        ("kinds must be a list of kinds, got the text 'label'", lambda: store.events("s", kinds="label")),
+        ("kinds must be a list of kinds, got the string 'label'", lambda: store.events("s", kinds="label")),
         ("content must be bytes", lambda: store.save_snapshot("s", 0, "text")),  # type: ignore[arg-type]
         ("durability must be one of 'full', 'relaxed'", lambda: open_event_log(place.target, durability="off")),
         ("timeout must be a number above 0", lambda: open_event_log(place.target, timeout=0)),

@@ -236,7 +236,7 @@ def test_the_old_name_of_stages_still_works(client: Any) -> None:
     X, y = rows()
     data = da.from_array(X, chunks=(N // 2, D)), da.from_array(y, chunks=N // 2)
     new = distributed.evaluate(BayesianPerceptron(D), data, client=client, stages=2)
-    with pytest.warns(DeprecationWarning, match="blocks is now called stages"):
+    with pytest.warns(DeprecationWarning, match="'blocks' is now called 'stages'"):
         old = distributed.evaluate(BayesianPerceptron(D), data, client=client, blocks=2)
     assert old.log_loss == new.log_loss
 
@@ -275,7 +275,7 @@ def test_bad_input_is_refused_with_the_shard_it_is_in(client: Any, tmp_path: Pat
     with pytest.raises(ValueError, match="rounds must be"):
         distributed.fit(prior, data, client=client, rounds=0)
     table = dd.from_pandas(frame(), npartitions=2)
-    with pytest.raises(ValueError, match="target must name"):
+    with pytest.raises(ValueError, match="target must be the name"):
         distributed.fit(prior, table, client=client)
     with pytest.raises(ValueError, match="no column 'z'; the columns are 'a', 'b', 'c', 'y'"):
         distributed.fit(prior, table, "z", client=client)
@@ -283,7 +283,7 @@ def test_bad_input_is_refused_with_the_shard_it_is_in(client: Any, tmp_path: Pat
     frame()[["a", "b", "y"]].to_parquet(paths[1])
     with pytest.raises(ValueError, match=r"part-1\.parquet has no column 'c'"):
         distributed.fit(prior, paths, "y", client=client)
-    with pytest.raises(ValueError, match="target must name"):
+    with pytest.raises(ValueError, match="target must be the name"):
         distributed.fit(prior, paths, client=client)
     with pytest.raises(ValueError, match="forgetting"):
         distributed.fit(BayesianPerceptron(D, forgetting=0.9), paths[:1], "y", client=client)
@@ -324,7 +324,7 @@ def test_arguments_are_refused_by_name_before_anything_is_learned(client: Any) -
         distributed.fit_fleet(fleet, table, "y", "y", client=client)
     empty = dd.from_pandas(frame().iloc[:0], npartitions=1)
     for call in (distributed.fit, distributed.evaluate):
-        with pytest.raises(ValueError, match="data holds no rows"):
+        with pytest.raises(ValueError, match="data has no rows"):
             call(prior, empty, "y", client=client)
 
 

@@ -92,9 +92,9 @@ def test_a_cluster_learns_a_covariance_that_adds_up(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--engine", "dask", "--passes", "2"), "--passes is for one process"),
-        (("--engine", "dask", "--resume"), "--resume is for one process"),
-        (("--workers", "2"), "--rounds are for --executor dask"),
+        (("--engine", "dask", "--passes", "2"), "--passes can't be used with --executor dask"),
+        (("--engine", "dask", "--resume"), "--resume can't be used with --executor dask"),
+        (("--workers", "2"), "--rounds need --executor dask"),
     ],
 )
 def test_what_a_cluster_cannot_do_is_said(tmp_path: Path, options: tuple[str, ...], sentence: str) -> None:

@@ -144,7 +144,7 @@ def test_a_damaged_fleet_is_refused(tmp_path: Path) -> None:
             PerceptronFleet.from_state(parameters, {**arrays, **changed})
 
     refused({"records": arrays["records"][:, :-1]}, "records has shape")
-    refused({"keys": np.zeros_like(arrays["keys"])}, "keys must differ")
+    refused({"keys": np.zeros_like(arrays["keys"])}, "keys must all be different")
     for column, value, words in (
         (3, -1.0, "must not be negative"),
         (4, 1.0, "prior that is not there"),
@@ -172,7 +172,7 @@ def test_fleets_that_share_no_key_join() -> None:
     joined = PerceptronFleet(D).join([one, other, PerceptronFleet(D)])
     for key in np.unique(keys):
         same(joined.perceptron(key), whole.perceptron(key))
-    with pytest.raises(ValueError, match="is in two fleets"):
+    with pytest.raises(ValueError, match="is in two of the fleets"):
         joined.join([one])
     with pytest.raises(ValueError, match="same settings and prior"):
         joined.join([PerceptronFleet(D, cov=2.0)])

@@ -27,7 +27,7 @@ def test_keys_are_what_they_were_given_as() -> None:
         with pytest.raises(TypeError, match=re.escape(f"got {odd}")):
             as_keys(np.array(keys, dtype=object), len(keys))
     for large in (2**70, -(2**70), 2**63):
-        with pytest.raises(ValueError, match=f"keys must be whole numbers below 2.63 in size, got {large}"):
+        with pytest.raises(ValueError, match=f"keys must be integers between -2.63 and 2.63, got {large}"):
             as_keys([1, large], 2)
     with pytest.raises(ValueError, match=r"shape \(2,\), one key per row of X, got shape \(0,\)"):
         as_keys([], 2)
@@ -38,16 +38,16 @@ def test_keys_of_all_sorts() -> None:
     fleet = PerceptronFleet(D).learn(np.array([5], dtype=np.uint8), row, [1])
     fleet.learn(np.array([5], dtype=object), row, [1])
     assert fleet.perceptron(5).n_seen == 2
-    with pytest.raises(TypeError, match="whole numbers as before, got 'a'"):
+    with pytest.raises(TypeError, match="keys must be integers, as the fleet's first keys were, got 'a'"):
         fleet.learn(["a"], row, [1])
-    with pytest.raises(TypeError, match="texts as before"):
+    with pytest.raises(TypeError, match="strings, as the fleet's first keys were"):
         PerceptronFleet(D).learn(["a"], row, [1]).learn([1], row, [1])
     for bad in ([1.5], [True], [None], ["a", 1]):
-        with pytest.raises(TypeError, match="all whole numbers or all texts"):
+        with pytest.raises(TypeError, match="all integers or all strings"):
             PerceptronFleet(D).learn(np.array(bad, dtype=object), np.ones((len(bad), D)), np.ones(len(bad)))
     with pytest.raises(ValueError, match=r"keys must have shape \(2,\)"):
         fleet.learn([1], np.ones((2, D)), [1, 1])
-    with pytest.raises(ValueError, match=r"below 2\^63"):
+    with pytest.raises(ValueError, match=r"between -2\^63"):
         fleet.learn(np.array([2**63], dtype=np.uint64), row, [1])
     with pytest.raises(TypeError, match="a fleet takes named activations and PiecewiseLinear only"):
         PerceptronFleet(D, Quadrature(np.sin), noise=0.1)

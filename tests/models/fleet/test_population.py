@@ -57,7 +57,7 @@ def test_the_population_is_found_again_also_from_keys_of_different_priors(noise:
 
 def test_a_prior_must_suit_the_fleet() -> None:
     fleet = PerceptronFleet(D, "linear", noise="learn")
-    with pytest.raises(ValueError, match="two keys with rows at least, got 0"):
+    with pytest.raises(ValueError, match="at least two keys that have learned rows, got 0"):
         fleet.population()
     with pytest.raises(ValueError, match="known exactly"):
         PerceptronFleet(D, cov=0.0).learn([1, 2], np.ones((2, D)), [1, 0]).population()
@@ -116,7 +116,7 @@ def test_pooling_with_another_noise_is_as_if_all_rows_had_come_with_it() -> None
     np.testing.assert_allclose(seen.mean, expected.mean, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(seen.var, expected.var, rtol=1e-8)
     np.testing.assert_array_equal(seen.noise_var, 0.1)
-    with pytest.raises(ValueError, match="noise can't be set where keys learn it"):
+    with pytest.raises(ValueError, match="noise can't be set in a fleet with noise='learn'"):
         PerceptronFleet(1, "linear", noise="learn").learn(keys, X, y).pool(noise=0.1)
 
 

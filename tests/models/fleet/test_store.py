@@ -46,9 +46,9 @@ def test_a_bounded_fleet_takes_batches_within_its_capacity_and_its_own_folder(tm
     assert len(fleet) == 0
     with pytest.raises(FileExistsError, match="folder of its own"):
         PerceptronFleet(D, capacity=3, spill=tmp_path)
-    with pytest.raises(ValueError, match="need each other"):
+    with pytest.raises(ValueError, match="must be given together"):
         PerceptronFleet(D, capacity=3)
-    with pytest.raises(ValueError, match="bounded already"):
+    with pytest.raises(ValueError, match="has a capacity already"):
         fleet.bound(3, tmp_path / "other")
     del fleet
     assert not list(tmp_path.iterdir())

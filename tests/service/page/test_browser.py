@@ -148,7 +148,7 @@ def test_the_truth_of_a_row_can_be_learned_and_what_that_changed_is_shown(page: 
     page.open("models/price/try")
     page.sees("A row")
     page.click("Learn it")
-    page.sees("Tell what it was.")
+    page.sees("Enter the true value.")
     page.fill("km", "20000")
     page.sees("this row")
     page.fill("true price", "19500")
@@ -193,7 +193,7 @@ def test_going_back_to_a_version_asks_first(page: Page) -> None:
     assert page.service.ask("GET", "brand")["version"] == version
     page.driver.find_element(By.XPATH, "//form//button[.='Go back']").click()
     page.driver.find_element(By.CSS_SELECTOR, "dialog [value=yes]").click()
-    page.sees("is what it was at version 1")
+    page.sees("is as it was at version 1")
     assert page.service.ask("GET", "brand")["n_seen"] == 100
 
 
@@ -229,15 +229,15 @@ def test_who_may_only_read_is_not_offered_to_change_anything(page: Page) -> None
     page.fill("Token", page.service.secrets["read"])
     page.click("Sign in")
     page.open("models/price/try")
-    page.sees("sign in with a token of the scope learn")
+    page.sees("sign in with a token that has the scope learn")
     page.click("Manage")
-    page.sees("Download", "sign in with a token of the scope admin")
+    page.sees("Download", "sign in with a token that has the scope admin")
     assert not page.driver.find_elements(By.XPATH, "//button[contains(., 'Delete') or contains(., 'Go back')]")
 
 
 def test_a_model_that_is_not_there_is_named(page: Page) -> None:
     page.open("models/none")
-    page.sees("Not here", "there is no model 'none'")
+    page.sees("Not found", "there is no model 'none'")
     assert all("404" in error for error in console_errors(page.driver))
 
 

@@ -82,7 +82,7 @@ def test_a_mistake_of_ours_is_logged_and_the_scene_starts_again(
         answer = json.loads(session.answer('{"scene": "curve", "id": 2, "points": [[0, 0]]}'))
     assert answer == {
         "id": 2,
-        "error": "This could not be computed, which is a mistake of the playground's; its log says more.",
+        "error": "This could not be computed, because of a bug in the playground; its log says more.",
     }
     assert "ZeroDivisionError" in caplog.text
     assert json.loads(session.answer('{"scene": "curve", "points": [[0, 0]]}'))["view"]["n_seen"] == 1

@@ -76,8 +76,8 @@ def test_the_robust_model_does_not_believe_an_outlier_and_the_plain_one_follows_
     assert moved["robust"] < 0.02
     assert view["doubts"][-1] > 0.99
     assert max(view["doubts"][:-1]) < 0.5
-    assert view["says"].endswith("The robust model does not believe 1 point.")
-    assert clean["says"].endswith("The robust model believes them all.")
+    assert view["says"].endswith("The robust model does not trust 1 point.")
+    assert clean["says"].endswith("The robust model trusts all points.")
     assert view["share"] > clean["share"]
 
 

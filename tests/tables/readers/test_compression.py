@@ -49,7 +49,7 @@ def test_what_is_cut_short_or_damaged_is_an_error(kind: str, content: bytes, tmp
         with pytest.raises(StreamError, match=f"a is cut short: its {kind} has no end"):
             read_rows(file)
     file.write_bytes(packed[:12] + b"\xff" * 30 + packed[42:])
-    with pytest.raises(StreamError, match=f"a is not sound {kind}|cut short"):
+    with pytest.raises(StreamError, match=f"a is not valid {kind}|cut short"):
         read_rows(file)
 
 

@@ -59,7 +59,7 @@ def test_the_only_table_is_read_and_told(database: Any) -> None:
 
 def test_of_several_tables_one_must_be_named(database: Any) -> None:
     file = database("trips", '"other ""ones"""')
-    with pytest.raises(StreamError, match=r"has several tables, .*say which one is meant") as caught:
+    with pytest.raises(StreamError, match=r"has several tables, .*say which one to read") as caught:
         open_source(str(file))
     assert caught.value.setting == "table"
     assert rows_of(file, table='other "ones"') == ROWS
@@ -89,7 +89,7 @@ def test_sqlite_columns_of_several_types_are_texts(tmp_path: Path) -> None:
 
 def test_what_is_no_database_has_no_tables(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a\n1\n")
-    with pytest.raises(StreamError, match="is CSV and no database, so there is no table to choose"):
+    with pytest.raises(StreamError, match="is CSV and not a database, so it has no tables"):
         rows_of(tmp_path / "a.csv", table="a")
 
 

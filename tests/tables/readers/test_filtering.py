@@ -155,5 +155,5 @@ def test_a_condition_that_can_not_be_understood_shows_the_place(text: str, place
 
 
 def test_a_condition_without_end_is_refused() -> None:
-    with pytest.raises(ValueError, match="2,000 characters at most, got 3,000"):
+    with pytest.raises(ValueError, match="at most 2,000 characters, got 3,000"):
         Condition.parse("a" * 3000)

@@ -35,8 +35,8 @@ def test_reading_can_go_on_behind_any_row(name: str, tmp_path: Path) -> None:
         (b"", "is empty"),
         (b"\n \n", "is empty"),
         (b"a\0b\n", "neither CSV, JSON, Parquet, SQLite, DuckDB nor zip"),
-        (b"PAR1 but no more", "is not sound Parquet"),
-        (gzip.compress(b"a,b\n1,2\n" * 10_000)[:-20], "is cut short|not sound gzip"),
+        (b"PAR1 but no more", "is not valid Parquet"),
+        (gzip.compress(b"a,b\n1,2\n" * 10_000)[:-20], "is cut short|not valid gzip"),
     ],
 )
 def test_files_that_cannot_be_read_are_refused_in_one_sentence(content: bytes, message: str, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_a_bad_element_costs_itself_and_is_named_by_its_number(tmp_path: Path) -
     [
         ('[{"a": 1}, {"a": 2}', "is cut short: its JSON array has no end"),
         ('[{"a": 1}, {"a": "2', "is cut short: its JSON array has no end"),
-        ('[{"a": 1}]\n[{"a": 2}]', "has more after the end of its JSON array"),
+        ('[{"a": 1}]\n[{"a": 2}]', "has content after the end of its JSON array"),
     ],
 )
 def test_an_array_without_end_or_with_more_behind_it_is_an_error(text: str, message: str, tmp_path: Path) -> None:

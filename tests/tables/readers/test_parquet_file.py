@@ -15,7 +15,7 @@ def test_a_page_that_was_damaged_is_an_error_and_not_other_numbers(tmp_path: Pat
     content = bytearray(file.read_bytes())
     content[1000] ^= 1
     file.write_bytes(content)
-    with pytest.raises(StreamError, match=r"a\.parquet is not sound Parquet: "):
+    with pytest.raises(StreamError, match=r"a\.parquet is not valid Parquet: "):
         read_rows(file)
 
 
@@ -26,5 +26,5 @@ def test_what_is_written_can_be_verified(tmp_path: Path) -> None:
     content = bytearray(file.read_bytes())
     content[1000] ^= 1
     file.write_bytes(content)
-    with pytest.raises(StreamError, match="is not sound Parquet"):
+    with pytest.raises(StreamError, match="is not valid Parquet"):
         read_rows(file)

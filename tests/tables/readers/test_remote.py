@@ -76,7 +76,9 @@ def test_servers_that_refuse_are_told(server: WebServer) -> None:
         open_source(server.url("none.csv"))
     server.ranges = False
     assert len(ids(server.url("b/d/a.csv"))) == len(ROWS)
-    with pytest.raises(StreamError, match="can't be read in parts, its server has only the whole; download it first"):
+    with pytest.raises(
+        StreamError, match="can't be read in parts, because its server sends only whole files; download it"
+    ):
         open_source(server.url("b/d/a.parquet"))
     with pytest.raises(StreamError, match=r"http://127\.0\.0\.1:1/a can't be read: "):
         open_source("http://127.0.0.1:1/a")

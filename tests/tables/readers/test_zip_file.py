@@ -63,7 +63,7 @@ def test_what_is_cut_short_or_damaged_or_needs_seeking_is_an_error(tmp_path: Pat
     file = zipped(tmp_path / "a.zip", **{"a.csv": write_csv(tmp_path / "a.csv", trips(3000)).read_bytes()})
     content = file.read_bytes()
     file.write_bytes(content[: len(content) // 2])
-    with pytest.raises(StreamError, match="is not sound zip, or cut short"):
+    with pytest.raises(StreamError, match="is not a valid zip archive, or is cut short"):
         read_rows(file)
     file.write_bytes(content[:500] + bytes(100) + content[600:])
     with pytest.raises(StreamError, match=r"a\.zip/a\.csv can't be read"):

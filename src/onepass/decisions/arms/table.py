@@ -67,7 +67,7 @@ class ArmTable:
         try:
             return self._arms[name]
         except (KeyError, TypeError):
-            raise ValueError(f"there is no arm {name!r}; there are {names_of(self.all)}") from None
+            raise ValueError(f"there is no arm {name!r}; the arms are {names_of(self.all)}") from None
 
     def holds(self, arm: Arm) -> bool:
         """Whether an arm has not been removed since; one that was known for one decision only always counts."""
@@ -82,7 +82,7 @@ class ArmTable:
             return [Arm(_as_name(name), -1, self._as_features(name, own)) for name, own in arms.items()]
         found = [self.find(name) for name in ([arms] if isinstance(arms, str) else arms)]
         if len({arm.name for arm in found}) < len(found):
-            raise ValueError(f"arms must be different from each other, got {names_of(found)}")
+            raise ValueError(f"arms must all be different, got {names_of(found)}")
         return found
 
     def available(self, asked: list[Arm]) -> list[Arm]:
@@ -184,4 +184,4 @@ def decode_arm(data: Any) -> Arm:
 def _as_name(name: Any) -> Any:
     if isinstance(name, str) or (isinstance(name, Integral) and not isinstance(name, bool)):
         return str.__str__(name) if isinstance(name, str) else int(name)  # not NumPy's
-    raise TypeError(f"the name of an arm must be a text or a whole number, got {name!r} ({type(name).__name__})")
+    raise TypeError(f"the name of an arm must be a string or an integer, got {name!r} ({type(name).__name__})")

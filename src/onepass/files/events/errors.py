@@ -1,4 +1,4 @@
-"""What can go wrong with an event store, in words: one exception for where it is, one for a key with two meanings."""
+"""Exceptions of an event store: one for the file or database, one for a key that was used with other content."""
 
 from errno import EIO, ENOTSUP
 
@@ -11,10 +11,10 @@ DAMAGED = "the event store is damaged; restore it from a backup"
 
 
 class EventStoreError(OSError):
-    """An event store can't be opened, read or written; the message says why, and ``errno`` what kind.
+    """An event store can't be opened, read or written; the message says why, and ``errno`` says what kind of error.
 
-    A full disk has ``errno`` ENOSPC, a store that can't be written EROFS or EACCES, one that others keep locked EAGAIN,
-    a damaged one EIO; a server that can't be reached has ECONNREFUSED, a lost connection ECONNRESET.
+    ENOSPC is a full disk, EROFS or EACCES a store that can't be written, EAGAIN one that is locked by another process,
+    EIO a damaged one, ECONNREFUSED a server that can't be reached, ECONNRESET a lost connection.
     """
 
 
@@ -30,7 +30,7 @@ class ConflictError(ValueError):
     def __init__(self, stream: str, kind: str, key: str, number: int) -> None:
         super().__init__(
             f"key {key!r} of kind {kind!r} in stream {stream!r} is already there with other content, as event "
-            f"{number}; another event needs another key"
+            f"{number}; use another key for another event"
         )
         self.stream, self.kind, self.key, self.number = stream, kind, key, number
 

@@ -1,4 +1,4 @@
-"""The event log: append, read, snapshot, forget and check; what is kept in a database, and nothing of what it means."""
+"""The event log: append, read, snapshot, forget and check events in a database."""
 
 import time as clocks
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -26,20 +26,20 @@ class EventLog:
     Raises
     ------
     EventStoreError
-        Wherever the store can't be opened, read or written: a full disk, a read-only folder, a lock that others keep, a
-        lost connection, damage, a store of another version or of another program.
+        If the store can't be opened, read or written: a full disk, a read-only folder, a lock held by another process,
+        a lost connection, damage, a store of another version or of another program.
 
     Notes
     -----
-    *Processes*: any number may use one store. Their appends take turns, and each sees the others' events by `events`.
-    After a fork the child has to open the store anew.
+    *Processes*: any number may use one store. Their appends take turns, and each sees the others' events with `events`.
+    After a fork the child has to open the store again.
 
-    *Threads* may share a store: each call has the connection to itself, a transaction until it ends. A thread that
-    must never wait for another's transaction opens a second store on the same target; readers of one store don't wait
-    for the writer of another.
+    *Threads* may share a store: each call, or each transaction until it ends, has the connection to itself. A thread
+    that must never wait for another thread's transaction opens a second store on the same file or database; readers of
+    one store don't wait for the writer of another.
 
-    *Damage*: checksums show a changed event or snapshot when it is read, and numbers a missing one. `check` looks at
-    everything; run it on a store that may have suffered.
+    *Damage*: a changed event or snapshot is noticed by its checksum when it is read, a missing one by its number.
+    `check` reads everything; run it on a store that may be damaged.
     """
 
     def __init__(self, database: Database, clock: Callable[[], float]) -> None:
@@ -78,21 +78,21 @@ class EventLog:
     ) -> Event:
         """Append an event, which is durable on return; within a `transaction`, when that ends.
 
-        The same stream, kind and key with the same content again: the first event is returned, with its number and
-        time, and nothing is written. Whoever has applied the events up to a number knows by it whether this is new. An
-        event that was erased or forgotten can't be compared: it counts as the same.
+        If there is an event with the same stream, kind and key and the same content, it is returned, with its number
+        and time, and nothing is written. Its number tells whether it is new. An event that was erased or forgotten
+        can't be compared, and counts as the same.
 
         Parameters
         ----------
         stream, kind, key : the event's name
-        payload : what JSON can hold: text, finite numbers, True, False, None, and lists and dicts of them
-        blob : bytes, e.g. of an array; they stay as they are
-        time : when it happened; by default now, as the store's clock has it
+        payload : what JSON can hold: strings, finite numbers, True, False, None, and lists and dicts of them
+        blob : bytes, e.g. of an array; they are stored unchanged
+        time : when it happened; by default now, by the store's clock
 
         Raises
         ------
         ConflictError
-            If the key is there with other content. A transaction goes on if this is caught within it.
+            If the key exists with other content. A transaction continues if this is caught within it.
 
         Examples
         --------
@@ -129,9 +129,9 @@ class EventLog:
     def transaction(self) -> AbstractContextManager[None]:
         """A block whose appends and other changes are written together when it ends, or not at all if it raises.
 
-        Many appends in one transaction wait for the disk once. Events from an unfinished block don't count: acknowledge
-        them after it. A transaction within another is a part of it: if it raises, only that part is undone, and the
-        whole is durable when the outer one ends. Other threads and processes wait meanwhile, so keep it short.
+        Many appends in one transaction wait for the disk only once. Events of an unfinished block are not durable yet:
+        acknowledge them after it. A transaction within another is a part of it: if it raises, only that part is undone,
+        and all is durable when the outer one ends. Other threads and processes wait meanwhile, so keep it short.
 
         Examples
         --------
@@ -168,7 +168,7 @@ class EventLog:
         Raises
         ------
         EventStoreError
-            If an event is damaged or missing, or if those after ``after`` were pruned: none is left out in silence.
+            If an event is damaged or missing, or if events after ``after`` were pruned.
 
         Examples
         --------
@@ -182,7 +182,7 @@ class EventLog:
         >>> store.close()
         """
         if isinstance(kinds, str):
-            raise TypeError(f"kinds must be a list of kinds, got the text {kinds!r}")
+            raise TypeError(f"kinds must be a list of kinds, got the string {kinds!r}")
         wanted = None if kinds is None else {as_name(kind, "kinds") for kind in kinds}
         name, after = {"stream": as_name(stream, "stream")}, as_seed(after, "after")
         pruned, last = self._database.number(statements.PRUNED, name), self._database.last(name["stream"])
@@ -246,10 +246,10 @@ class EventLog:
         return self._database.number(statements.PRUNED, {"stream": as_name(stream, "stream")}) + 1
 
     def wait(self, stream: str, after: int, timeout: float) -> bool:
-        """Wait until a stream has an event above ``after``, by whomever; False if it has none when the time is over.
+        """Wait until a stream has an event above ``after``, from any process; False if there is none in time.
 
-        PostgreSQL tells of new events at once; a SQLite file is looked at every 50 milliseconds. Other threads can use
-        the store meanwhile.
+        PostgreSQL reports new events at once; a SQLite file is checked every 50 milliseconds. Other threads can use the
+        store meanwhile.
 
         Examples
         --------
@@ -274,17 +274,17 @@ class EventLog:
             self._database.listen(stream, heard, left)
 
     def only_writer(self, name: str) -> AbstractContextManager[None]:
-        """A block during which nobody else can be the writer of that name, on any machine that uses the store.
+        """A block during which no other process can be the writer of that name, on any machine that uses the store.
 
-        The name is free to choose, e.g. that of a model: the lock is an agreement among those who ask for it, and
-        `append` does not. It ends with its holder, however that ends. On PostgreSQL it ends with the connection, too:
-        the next call connects again and takes the lock again, or raises EventStoreError if somebody else has it.
-        Events that others appended in between show by the number of the next one.
+        The name is free to choose, e.g. that of a model. The lock works only among processes that ask for it: `append`
+        does not check it. It is released when its process ends, however that happens. On PostgreSQL it is also released
+        when the connection is lost: the next call connects again and takes the lock again, or raises EventStoreError if
+        another process has it. Events that others appended in between show in the number of the next event.
 
         Raises
         ------
         LockedError
-            If somebody else is the writer; the message says who, as far as that is known.
+            If another process is the writer; the message says which, if that is known.
 
         Examples
         --------
@@ -304,19 +304,20 @@ class EventLog:
     def save_snapshot(
         self, stream: str, after: int, content: bytes | bytearray | memoryview, *, pinned: bool = False
     ) -> None:
-        """Save what a stream has led to after one of its events; durable on return.
+        """Save a snapshot: the state, such as a model, after one of the stream's events; durable on return.
 
-        The last three are kept, and beside them all that are pinned.
+        The last three snapshots are kept, and all that are pinned.
 
-        A snapshot can't stand before the latest one: going back to an earlier state is an event, too.
+        A snapshot can't be saved for an event before the latest snapshot: going back to an earlier state is an event
+        too.
 
         Parameters
         ----------
         stream : name of the stream
         after : number of the last event that ``content`` includes; 0 before the first
         content : e.g. a model as bytes
-        pinned : whether to keep it until `delete_snapshot`, also where the events before it are pruned; a pinned one
-            that is saved again at the same event stays pinned
+        pinned : whether to keep it until `delete_snapshot`, even if the events before it are pruned; a pinned one that
+            is saved again for the same event stays pinned
 
         Examples
         --------
@@ -336,11 +337,11 @@ class EventLog:
         snapshots.save(self._database, snapshot)
 
     def latest_snapshot(self, stream: str) -> Snapshot | None:
-        """The last snapshot of a stream, or None; a damaged one is passed over, with a warning, for the one before."""
+        """The last snapshot of a stream, or None; if it is damaged, the one before is returned, with a warning."""
         return snapshots.sound_snapshot(self._database, as_name(stream, "stream"))
 
     def snapshot_before(self, stream: str, number: int) -> Snapshot | None:
-        """The last sound snapshot that stands at an event or before it, or None: the way back to an earlier version.
+        """The last undamaged snapshot at an event or before it, or None: used to go back to an earlier version.
 
         Examples
         --------
@@ -359,19 +360,19 @@ class EventLog:
         return snapshots.sound_snapshot(self._database, as_name(stream, "stream"), as_seed(number, "number"))
 
     def delete_snapshot(self, stream: str, after: int) -> bool:
-        """Delete the snapshot that stands at an event, pinned or not, and return whether there was one.
+        """Delete the snapshot at an event, pinned or not, and return whether there was one.
 
-        The one that a pruned stream begins with stays: without it the stream can't be rebuilt.
+        The snapshot with which a pruned stream begins can't be deleted: without it the stream can't be rebuilt.
         """
         return snapshots.delete(self._database, as_name(stream, "stream"), as_seed(after, "after"))
 
     def erase(self, stream: str, kind: str, key: str) -> bool:
         """Delete the blob of one event and keep its payload; returns whether there was such an event with a blob.
 
-        The blob counts as deleted on return, and nobody gets it from the store again. This is as cheap as an append,
-        since its bytes may stay for a while: in SQLite they are overwritten in the file, but a copy is in the ``-wal``
-        file until that is emptied, by the next `forget` or `prune`, or when the last process closes the store. In
-        PostgreSQL they stay until the server has vacuumed the table and used the space again.
+        On return the store no longer gives out the blob. This is as fast as an append, because its bytes may remain for
+        a while: in SQLite they are overwritten in the file, but a copy is in the ``-wal`` file until that is emptied,
+        by the next `forget` or `prune`, or when the last process closes the store. In PostgreSQL they remain until the
+        server has vacuumed the table and used the space again.
 
         Examples
         --------
@@ -431,11 +432,11 @@ class EventLog:
         self._database.rows(statements.ERASE, {**row, "checksum": _checksum(event, kept, None)})
 
     def prune(self, stream: str, before: int) -> int:
-        """Delete all events with numbers below ``before``, and the snapshots they would be needed for, but pinned ones.
+        """Delete all events with numbers below ``before``, and the snapshots that need them, except pinned ones.
 
-        Returns the number of events deleted. A sound snapshot has to stand at the last of them or later, so that the
-        stream can still be rebuilt. Their numbers are not used again, but their keys are free: an event of that name
-        is a new one.
+        Returns the number of events deleted. There must be an undamaged snapshot at the last of them or later, so the
+        stream can still be rebuilt. Their numbers are not used again, but their keys are free: an event with the same
+        key counts as new.
         """
         stream, number = as_name(stream, "stream"), as_seed(before, "before") - 1
         row = {"stream": stream, "number": number}
@@ -457,7 +458,7 @@ class EventLog:
         return number - pruned
 
     def check(self) -> list[str]:
-        """Look at everything, and say what is wrong, one sentence each; an empty list if nothing is.
+        """Read everything, and return what is wrong, one sentence each; an empty list if nothing is.
 
         Examples
         --------

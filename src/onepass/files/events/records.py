@@ -72,7 +72,7 @@ def as_name(value: object, name: str) -> str:
 def as_blob(value: object, name: str) -> bytes:
     """``value`` as bytes; numbers keep every bit."""
     if not isinstance(value, bytes | bytearray | memoryview):
-        raise TypeError(f"{name} must be bytes, got {type(value).__name__}; an array gives them by tobytes()")
+        raise TypeError(f"{name} must be bytes, got {type(value).__name__}; for an array pass array.tobytes()")
     return bytes(value)
 
 
@@ -94,17 +94,18 @@ def encoded(payload: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     ('{"arm":"red","reward":0.1}', {'arm': 'red', 'reward': 0.1})
     """
     if not isinstance(payload, Mapping):
-        raise TypeError(f"payload must be a dict, got {type(payload).__name__}; bytes go into blob")
+        raise TypeError(f"payload must be a dict, got {type(payload).__name__}; put bytes into blob")
     try:
         text = _JSON.encode(dict(payload))
         content: dict[str, Any] = json.loads(text)
     except TypeError as error:
-        raise TypeError(f"payload must hold only what JSON can: {error}; arrays go into blob") from None
+        raise TypeError(f"payload must contain only what JSON can hold: {error}; put arrays into blob") from None
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"payload must hold only what JSON can: {error}") from None
+        raise ValueError(f"payload must contain only what JSON can hold: {error}") from None
     if content != payload:
         raise ValueError(
-            "payload must come back from JSON as it was: keys of a dict must be text, and sequences lists, not tuples"
+            "payload must be the same after writing and reading JSON: keys of dicts must be strings, and sequences "
+            "must be lists, not tuples"
         )
     return text, content
 

@@ -30,9 +30,9 @@ class Evaluation:
     log_loss: float
     """Mean of the negative log predictive densities; for labels and classes the log-loss."""
     rmse: float
-    """Root mean square of target minus mean; for labels of label minus probability (the root of the Brier score)."""
+    """Root mean square of target minus predicted mean; for labels, of label minus probability."""
     accuracy: float
-    """Share of labels or classes that were the most probable; NaN for numbers."""
+    """Share of rows whose label or class was predicted as the most probable; NaN for numbers."""
     coverage: float
     """Share of targets in their central 95 % interval; NaN for labels, classes and counts."""
     model: Any
@@ -52,11 +52,11 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate a model on a cluster, test-then-train: every row is predicted before it is learned.
 
-    The rows of every shard are cut into ``stages`` parts. In the first stage the first parts of all shards are
-    predicted and learned in parallel, row by row, from the model given, and merged; the second stage continues with the
-    second parts from the merged belief, and so on. So the model that predicts a row has learned all parts of earlier
-    stages, of all shards, and the rows before it in its own part. More stages come closer to one long sequence, and
-    merge more often.
+    The rows of every shard (partition, chunk or file) are cut into ``stages`` parts. In the first stage the first parts
+    of all shards are predicted and learned in parallel, row by row, starting from the given model, and merged; the
+    second stage continues with the second parts from the merged model, and so on. So the model that predicts a row has
+    learned all parts of earlier stages, of all shards, and the rows before it in its own part. The more stages, the
+    closer this is to one long sequence, and the more often models are merged.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def evaluate(
         The old name of ``stages``, deprecated.
     """
     if blocks is not None:
-        warnings.warn("blocks is now called stages", DeprecationWarning, stacklevel=2)
+        warnings.warn("the argument 'blocks' is now called 'stages'; pass stages=", DeprecationWarning, stacklevel=2)
         stages = blocks
     as_count(stages, "stages")
     source = DataSource(data, target, features, read)

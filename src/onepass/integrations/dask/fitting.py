@@ -1,10 +1,10 @@
 """Learning on a cluster: rows stay on their workers, and only beliefs are sent.
 
 Every partition, chunk or file is a shard. In each round a worker learns its shards from the merged belief without their
-own contribution (see `onepass.merging`), and what is sent between workers is one `onepass.merging.Site` per shard,
-summed along a tree. All of it is ordinary Dask tasks whose results depend only on their inputs and are added in a fixed
-order: when a worker dies, Dask runs its tasks again elsewhere, and the result is the same, bit for bit among machines
-of one kind.
+own contribution (see `onepass.merging`). What is sent between workers is one `onepass.merging.Site` per shard, that is
+what the shard contributes; sites are summed along a tree. All of it is ordinary Dask tasks whose results depend only on
+their inputs and are added in a fixed order. So when a worker dies, Dask runs its tasks again elsewhere, and the result
+is the same, bit for bit on machines of the same kind.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ def fit(
     keep: bool = True,
     progress: Progress | bool = False,
 ) -> Any:
-    """Learn all rows on a cluster; the model given is the prior and is not changed, the learned one is returned.
+    """Learn all rows on a Dask cluster, and return the learned model; the given model, the prior, is not changed.
 
     Parameters
     ----------
@@ -47,10 +47,11 @@ def fit(
     features : list of str, optional
         Columns to learn from; all others by default, in the order of the (first) file.
     client : distributed.Client, optional
-        By default the current one, or else processes on this machine until all is learned.
+        By default the current one; if there is none, processes are started on this machine for the length of the call.
     rounds : int
-        How often each shard is learned. 1 merges once, which is exact for linear outputs with fixed noise; 2 brings
-        perceptrons as close to a sequential pass as another order of the rows would; networks take more.
+        How often each shard is learned. One round is exact for linear outputs with fixed noise. With two, a perceptron
+        differs from one that learned all rows in sequence by about as much as another order of the rows would change
+        it; networks need more.
     read : function, optional
         Turns the name of a file into batches ``(X, y)``. It runs on the workers.
     keep : bool

@@ -1,7 +1,7 @@
 """Fleets on a cluster: keys are divided among workers, and the rows of a key are sent to its worker.
 
-Unlike in `onepass.integrations.dask.fitting` it is the rows that move, since a perceptron with few rows is no smaller
-than they are.
+Unlike in `onepass.integrations.dask.fitting` rows are sent and not beliefs, because a perceptron is no smaller than the
+few rows that it learns.
 """
 
 import copy
@@ -30,9 +30,9 @@ def fit_fleet(
     client: Any = None,
     parts: int | None = None,
 ) -> PerceptronFleet:
-    """Learn the rows of a Dask data frame by key, all rows of a key on one worker in their order.
+    """Learn the rows of a Dask data frame, one perceptron per key; one worker learns all rows of a key, in order.
 
-    The fleet given is not changed; the one returned is the same that one process would have learned.
+    The given fleet is not changed; the returned one is the same as if one process had learned all rows.
 
     Parameters
     ----------

@@ -35,14 +35,14 @@ def predict(
     features : list of str, optional
         Columns to predict from; all others by default.
     method : str
-        Of an estimator: ``"predict"``, ``"predict_proba"`` or ``"decision_function"``.
+        For an estimator, the method to call: ``"predict"``, ``"predict_proba"`` or ``"decision_function"``.
 
     Returns
     -------
     prediction
-        For a data frame, a Dask data frame: the fields of a `Prediction` for a perceptron or network with one output, a
-        column ``method`` or one column per class for an estimator, the means for a network with several outputs. For an
-        array, a `Prediction` of Dask arrays, or a Dask array.
+        For a data frame, a Dask data frame. Its columns are the fields of a `Prediction` for a perceptron or network
+        with one output, the means for a network with several outputs, and for an estimator one column with the name of
+        the method, or one per class. For an array, a `Prediction` of Dask arrays, or a Dask array.
     """
     if not _gives_prediction(model) and method not in _METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, _METHODS))}, got {method!r}")

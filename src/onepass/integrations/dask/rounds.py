@@ -14,7 +14,7 @@ from onepass.merging import Merging, Site
 __all__ = ["NO_ROWS", "ROWS_AT_ONCE", "count_rows", "learn_shard", "replace_sites"]
 
 ROWS_AT_ONCE = 8192  # so that the temporary arrays of a batch fit a core's own cache
-NO_ROWS = "data holds no rows, so there is nothing to learn"
+NO_ROWS = "data has no rows, so there is nothing to learn"
 _FAN_IN = 8  # sites added by one task
 
 

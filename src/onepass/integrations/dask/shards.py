@@ -55,7 +55,7 @@ class DataSource:
 
     def _frame_shards(self, client: Any) -> list[Any]:
         if self.target is None:
-            raise ValueError("target must name the target's column of the data frame, got None")
+            raise ValueError("target must be the name of the target's column in the data frame, got None")
         names = select_columns(list(self.data.columns), self.target, self.features)
         frames = client.compute(self.data[[*names, self.target]].to_delayed())
         return [client.submit(_from_frame, frame, names, self.target, pure=False) for frame in frames]
@@ -76,7 +76,7 @@ def select_columns(names: list[str], target: str | None, features: Sequence[str]
     ['a', 'b']
     """
     if isinstance(features, str):
-        raise TypeError(f"features must be a list of names, got the text {features!r}")
+        raise TypeError(f"features must be a list of names, got the string {features!r}")
     if features is not None and target is not None and target in features:
         raise ValueError(f"{target!r} is the target, and can't be one of the features")
     for name in [*(features or ()), *([] if target is None else [target])]:
@@ -135,7 +135,7 @@ class _ParquetReader:
     def of(cls, path: str, target: str | None, features: Sequence[str] | None) -> "_ParquetReader":
         """Take the columns from the first file."""
         if target is None:
-            raise ValueError("target must name the target's column of the files, got None")
+            raise ValueError("target must be the name of the target's column in the files, got None")
         from pyarrow.parquet import read_schema
 
         return cls(tuple(select_columns(read_schema(path).names, target, features)), target)
@@ -148,7 +148,7 @@ class _ParquetReader:
         try:
             opened = ParquetFile(path)
         except ArrowInvalid as error:
-            raise ValueError(f"{path} is not sound Parquet: {error}") from None
+            raise ValueError(f"{path} is not a valid Parquet file: {error}") from None
         with opened as file:
             missing = sorted(set(columns) - set(file.schema_arrow.names))
             if missing:

@@ -52,7 +52,7 @@ def cluster(workers: int | None, scheduler: str | None) -> Iterator[Client]:
         try:
             client = Client(scheduler, timeout="10s")
         except (OSError, ValueError) as error:
-            raise StreamError(f"there is no scheduler at {scheduler} ({error})") from None
+            raise StreamError(f"no Dask scheduler answers at {scheduler} ({error})") from None
     else:
         # Errors reach the user as exceptions; the log messages of processes that end would only repeat them.
         quiet = {"logging.distributed": "critical"}

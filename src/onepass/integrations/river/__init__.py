@@ -1,6 +1,6 @@
-"""The models as River models: rows are dictionaries, and features may come and go.
+"""The models as River models: rows are dictionaries, and features may appear and disappear.
 
-`features` knows which column a name has; `perceptrons` and `networks` have the models.
+`features` maps names to columns; `perceptrons` and `networks` have the models.
 """
 
 from onepass._extras import require

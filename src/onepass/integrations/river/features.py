@@ -90,7 +90,7 @@ class Columns:
         """The columns of names that JSON had, of which there are at most so many."""
         names = [name_from_plain(name) for name in given]
         if len(set(names)) != len(names) or len(names) > n_columns:
-            raise ValueError("feature names and weights do not match")
+            raise ValueError("the saved feature names and weights do not match")
         return cls(names)
 
 
@@ -162,7 +162,7 @@ def plain_name(name: Any) -> Any:
         return [plain_name(part) for part in name]
     if isinstance(name, str) or type(name) is int:
         return name
-    raise TypeError(f"to be saved, features must be named by texts, whole numbers or tuples of these, got {name!r}")
+    raise TypeError(f"to be saved, names of features must be strings, integers or tuples of these, got {name!r}")
 
 
 def name_from_plain(given: Any) -> Any:
@@ -171,4 +171,4 @@ def name_from_plain(given: Any) -> Any:
         return tuple(name_from_plain(part) for part in given)
     if isinstance(given, str) or type(given) is int:
         return given
-    raise ValueError(f"features must be named by texts, whole numbers or lists of these, got {str(given)[:40]!r}")
+    raise ValueError(f"names of features must be strings, integers or lists of these, got {str(given)[:40]!r}")

@@ -1,12 +1,12 @@
 """Networks of perceptrons as River models, and the softmax perceptron, which is one without hidden layers.
 
-Inputs are added when features come, outputs when classes do. The weights of a new feature start at the prior, as if it
-had been zero in all rows before; the prior is scaled for as many inputs as the first row has, so that it does not
-depend on what comes later.
+Inputs are added when new features come, outputs when new classes do. The weights of a new feature start at the prior,
+as if it had been zero in all rows before. The prior is scaled for the number of features in the first row, so it does
+not depend on what comes later.
 
-A network for classes has one output more than there are classes: it stands for any that has not come yet, and learns
-with every row that none did. The next new class takes it over, and is then just what it would be had it been known from
-the start.
+A network for classes has one output more than there are classes. It stands for any class that has not come yet, and
+learns from every row that none came. The next new class takes it over, so it is just as if that class had been known
+from the start.
 """
 
 from collections.abc import Mapping
@@ -63,7 +63,7 @@ class _NamedInputs:
 
     @property
     def drift_(self) -> dict[float | str, float]:
-        """The probability of each rate of drift, and of a quick return to the ``"prior"``, now."""
+        """Current probability of each rate of drift; with ``drift="auto"`` also of a return to the ``"prior"``."""
         return self._started().drift_
 
     @property
@@ -134,7 +134,7 @@ class _NamedInputs:
     # Files: see onepass.files.checkpoint.
 
     def export_state(self) -> tuple[Parameters, Arrays]:
-        """Return the whole state of the model, as parameters for JSON and arrays: see `onepass.save`."""
+        """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
         core, arrays = (None, {}) if self._network is None else self._network.export_state()
         state = {"arguments": self._arguments(), "core": core, "feature_names": self._columns.to_plain()}
         return state, nested("core", arrays)
@@ -178,7 +178,7 @@ class _NetworkClassifier(_NamedInputs, base.Classifier):
 
     @property
     def classes(self) -> tuple[Any, ...]:
-        """The classes so far, in the order in which they came; False and True, if labels are such."""
+        """The classes so far, in the order in which they came; ``(False, True)`` for boolean labels."""
         return self._classes
 
     @property
@@ -199,14 +199,16 @@ class _NetworkClassifier(_NamedInputs, base.Classifier):
         if y is None or y != y:
             raise ValueError(f"y must be a label, got {y!r}; {NO_TARGET}")
         if self._is_binary and not isinstance(y, (bool, np.bool_)):
-            raise ValueError(f"y must be True or False, as the first label was, got {y!r}; labels must be of one kind")
+            raise ValueError(
+                f"y must be True or False, as the first label was, got {y!r}; don't mix booleans with other labels"
+            )
         return self._places.get(y, len(self._classes))
 
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
-        """Learn one row and its label; one that is new becomes a class.
+        """Learn one row and its label; a new label becomes a class.
 
-        ``w`` is how often the row counts: as if it had come so many times, and of a fraction by its likelihood to that
-        power; 0 leaves it out.
+        ``w`` is the weight of the row: 2 counts as if it had come twice, 0.5 raises its likelihood to the power 0.5,
+        and 0 leaves it out.
         """
         place, weight = self._place(y), as_weight(w)
         if weight == 0.0:
@@ -250,16 +252,16 @@ class _NetworkClassifier(_NamedInputs, base.Classifier):
         """Probability that the label of a row is wrong, by the current belief; 0 with ``outliers=0``."""
         place = self._place(y)
         if not self._classes:
-            raise ValueError("outlier_probability_one needs classes: learn a row first")
+            raise ValueError("outlier_probability_one needs a model that has learned at least one row; learn one first")
         network, row = self._known_row(x)
         return float(network.outlier_probability(row, place))
 
     def export_state(self) -> tuple[Parameters, Arrays]:
-        """Return the whole state of the model, as parameters for JSON and arrays: see `onepass.save`."""
+        """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
         parameters, arrays = super().export_state()
         labels = [label.item() if isinstance(label, np.generic) else label for label in self._classes]
         if not all(isinstance(label, (bool, int, float, str)) for label in labels):
-            raise TypeError(f"to be saved, classes must be numbers or texts, got {labels!r}")
+            raise TypeError(f"to be saved, classes must be numbers or strings, got {labels!r}")
         return {**parameters, "classes": labels}, arrays
 
     @classmethod
@@ -268,7 +270,7 @@ class _NetworkClassifier(_NamedInputs, base.Classifier):
         model = super().from_state(parameters, arrays)
         labels = parameters["classes"]
         if not isinstance(labels, list) or not all(isinstance(label, (bool, int, float, str)) for label in labels):
-            raise ValueError("classes must be numbers or texts")
+            raise ValueError("the saved classes must be numbers or strings")
         model._set_classes(tuple(labels))
         network, outputs = model._network, model._outputs()
         if len(model._places) != len(labels) or (network is None) != (not labels):
@@ -281,29 +283,30 @@ class _NetworkClassifier(_NamedInputs, base.Classifier):
 class SoftmaxClassifier(_NetworkClassifier):
     """Bayesian softmax perceptron for any number of classes, all learned jointly.
 
-    A class may come at any time. Labels True and False are two classes from the start, for which `PerceptronClassifier`
-    predicts the same, some 20 times as fast; other labels become classes when they first come. A value must be a finite
-    number; a feature that a row leaves out counts as zero, as does one in predictions that no row has had so far.
+    New classes may come at any time. The labels True and False are two classes from the start; for these
+    `PerceptronClassifier` predicts the same, about 20 times as fast. Other labels become classes when they first come.
+    A value must be a finite number. A feature that a row leaves out counts as zero, and so does a feature that was
+    never learned.
 
     Parameters
     ----------
     prior_scale
         Standard deviation of a weight before the first row.
     intercept_scale
-        Standard deviation of the log odds between any two classes before the first row, for a row of zeros: wide enough
-        for classes that hardly ever come.
+        Standard deviation of the log odds between any two classes before the first row, for a row of zeros; the default
+        is wide enough for rare classes.
     covariance
-        Between which weights correlations are kept: `"full"`, `"neuron"` (those of each class) or `"diagonal"` (none).
-        `"auto"` keeps all as long as a row is fast, and fewer when features or classes become many.
+        Between which weights correlations are kept: `"full"` (all), `"neuron"` (those of each class) or `"diagonal"`
+        (none). `"auto"` keeps all while that is fast, and fewer when there are many features or classes.
     forgetting
         In (0, 1]. Below 1 older rows count less, for classes that change.
     drift
         How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
         prior's. `"auto"` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted row
-        by row by how well they predict. It takes about ten times as long as a plain model, and needs `forgetting=1`.
+        by row by how well they predict. It takes about ten times as long as a fixed rate, and needs `forgetting=1`.
     outliers
-        Share of the labels that are wrong, in [0, 0.5). Above 0 it is learned, from this start, and each
-        row counts as far as its label is believed.
+        Share of the labels that are wrong, in [0, 0.5). Above 0 it is learned, starting from this value, and each row
+        is weighted by the probability that its label is right.
 
     Examples
     --------
@@ -338,39 +341,39 @@ class SoftmaxClassifier(_NetworkClassifier):
 
 
 class MLPClassifier(_NetworkClassifier):
-    """Network of Bayesian perceptrons for any number of classes: no learning rate, no optimiser.
+    """Network of Bayesian perceptrons for any number of classes; there is no learning rate and no optimiser to choose.
 
-    Features and classes may come and go. Labels True and False are two classes from the start, other labels become
-    classes when they first come. Features should be of about unit scale: put `preprocessing.StandardScaler` before.
-    A value must be a finite number; a feature that a row leaves out counts as zero, as does one in predictions that no
-    row has had so far.
+    New features and classes may come at any time. The labels True and False are two classes from the start; other
+    labels become classes when they first come. Features should have a scale of about 1: put
+    `preprocessing.StandardScaler` before the model. A value must be a finite number. A feature that a row leaves out
+    counts as zero, and so does a feature that was never learned.
 
     Parameters
     ----------
     hidden
-        Units of each hidden layer.
+        Number of units of each hidden layer.
     activation
-        Of the hidden units, as for `onepass.BayesianPerceptron`.
+        Activation of the hidden units, as for `onepass.BayesianPerceptron`.
     prior_scale
-        Multiplies the standard deviations that weights have before the first row.
+        Multiplies the standard deviations of the weights before the first row.
     intercept_scale
-        Standard deviation of the output's bias before the first row; with more than two classes that of the log odds
+        Standard deviation of the output's bias before the first row; with more than two classes, of the log odds
         between any two.
     covariance
         Between which weights correlations are kept: `"full"`, `"low_rank"`, `"layer"`, `"neuron"`, `"kronecker"` or
-        `"diagonal"`, see `onepass.BayesianNetwork`. `"auto"` keeps all as long as the network is small, and fewer when
+        `"diagonal"`, see `onepass.BayesianNetwork`. `"auto"` keeps all while the network is small, and fewer when more
         features or classes make it too large.
     forgetting
         In (0, 1]. Below 1 older rows count less, for classes that change.
     drift
         How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
         prior's. `"auto"` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted row
-        by row by how well they predict. It takes about ten times as long as a plain model, and needs `forgetting=1`.
+        by row by how well they predict. It takes about ten times as long as a fixed rate, and needs `forgetting=1`.
     outliers
-        Share of the labels that are wrong, in [0, 0.5). Above 0 it is learned, from this start, and each
-        row counts as far as its label is believed.
+        Share of the labels that are wrong, in [0, 0.5). Above 0 it is learned, starting from this value, and each row
+        is weighted by the probability that its label is right.
     seed
-        Of the means that the weights start with.
+        Seed of the random means of the weights before the first row.
 
     Examples
     --------
@@ -411,48 +414,49 @@ class MLPClassifier(_NetworkClassifier):
 
 
 class MLPRegressor(StandardizedTargets, _NamedInputs, base.Regressor):
-    """Network of Bayesian perceptrons for numbers or counts: no learning rate, no optimiser.
+    """Network of Bayesian perceptrons for numbers or counts; there is no learning rate and no optimiser to choose.
 
-    Features may come and go. Features and numbers to predict should be of about unit scale: scale both, the targets by
-    `standardize=True` as below; counts stay as they are. A value must be a finite number; a feature that a
-    row leaves out counts as zero, as does one in predictions that no row has had so far.
+    New features may come at any time. Features and targets should have a scale of about 1: scale the features, and use
+    `standardize=True` for the targets; do not scale counts. A value must be a finite number. A feature that a row
+    leaves out counts as zero, and so does a feature that was never learned.
 
     Parameters
     ----------
     hidden
-        Units of each hidden layer.
+        Number of units of each hidden layer.
     activation
-        Of the hidden units, as for `onepass.BayesianPerceptron`.
+        Activation of the hidden units, as for `onepass.BayesianPerceptron`.
     prior_scale
-        Multiplies the standard deviations that weights have before the first row.
+        Multiplies the standard deviations of the weights before the first row.
     observation
         `"gaussian"` for numbers; `"poisson"` or `"negative_binomial"` for counts, whose rate is the exponential of the
-        output; the latter vary more than Poisson's, by a dispersion that is learned.
+        output. Negative binomial counts vary more than Poisson counts, by a dispersion that is learned.
     noise
         Variance of the targets' noise, or the dispersion of negative binomial counts; `"learn"` estimates it from the
         rows, `"heteroscedastic"` as a function of the features.
     intercept_scale
-        Standard deviation of the output's bias before the first row. None leaves it to the network's prior, which is
-        made for scaled targets.
+        Standard deviation of the output's bias before the first row. None uses the network's prior, which is made for
+        scaled targets.
     covariance
         Between which weights correlations are kept: `"full"`, `"low_rank"`, `"layer"`, `"neuron"`, `"kronecker"` or
-        `"diagonal"`, see `onepass.BayesianNetwork`. `"auto"` keeps all as long as the network is small, and fewer when
+        `"diagonal"`, see `onepass.BayesianNetwork`. `"auto"` keeps all while the network is small, and fewer when more
         features or classes make it too large.
     forgetting
         In (0, 1]. Below 1 older rows count less, for relations that change.
     drift
         How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
         prior's. `"auto"` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted row
-        by row by how well they predict. It takes about ten times as long as a plain model, and needs `forgetting=1`.
+        by row by how well they predict. It takes about ten times as long as a fixed rate, and needs `forgetting=1`.
     outliers
-        Share of the targets that can't be trusted, in [0, 0.5). Above 0 it is learned, from this start, and each row
-        counts as far as its target is believed.
+        Share of the targets that can't be trusted, in [0, 0.5). Above 0 it is learned, starting from this value, and
+        each row is weighted by the probability that its target can be trusted.
     seed
-        Of the means that the weights start with.
+        Seed of the random means of the weights before the first row.
     standardize
-        Learn targets less their mean so far, and divided by their standard deviation so far: for targets in any units,
-        as River's `TargetStandardScaler` does, which has no `with_dist`. Predictions are in the targets' own units; the
-        scales of the prior, `noise` and `log_evidence` are those of standardised targets. Counts can't be standardised.
+        Subtract the mean of the targets so far and divide by their standard deviation so far, for targets in any units.
+        River's `TargetStandardScaler` does the same, but has no `with_dist`. Predictions are in the targets' own units;
+        the scales of the prior, `noise` and `log_evidence` are those of standardised targets. Counts can't be
+        standardised.
 
     Examples
     --------
@@ -493,7 +497,7 @@ class MLPRegressor(StandardizedTargets, _NamedInputs, base.Regressor):
         self._start_units(standardize)
         if standardize and observation != "gaussian":
             raise ValueError(
-                f"standardize=True is for observation='gaussian', got {observation!r}: leave counts as they are"
+                f"standardize=True needs observation='gaussian', got {observation!r}; pass standardize=False for counts"
             )
         self._start()
 
@@ -505,7 +509,7 @@ class MLPRegressor(StandardizedTargets, _NamedInputs, base.Regressor):
         return {"n_outputs": 1, "observation": self.observation, "noise": self.noise}
 
     def export_state(self) -> tuple[Parameters, Arrays]:
-        """Return the whole state of the model, as parameters for JSON and arrays: see `onepass.save`."""
+        """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
         parameters, arrays = super().export_state()
         return ({**parameters, "units": self._units_to_plain()} if self.standardize else parameters), arrays
 
@@ -518,13 +522,13 @@ class MLPRegressor(StandardizedTargets, _NamedInputs, base.Regressor):
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn one row and its target.
 
-        ``w`` is how often the row counts: as if it had come so many times, and of a fraction by its likelihood to that
-        power; 0 leaves it out.
+        ``w`` is the weight of the row: 2 counts as if it had come twice, 0.5 raises its likelihood to the power 0.5,
+        and 0 leaves it out.
         """
         self._learn_target(x, as_target(y), as_weight(w))
 
     def predict_one(self, x: Mapping[Any, Any], with_dist: bool = False) -> Any:
-        """Expected target, or with ``with_dist`` the distribution of a new one, as the Gaussian with its moments."""
+        """Expected target; with ``with_dist`` a Gaussian with the mean and variance of a new target."""
         network, row = self._known_row(x)
         seen = network.predict(row)
         if network.n_seen == 0 and self.observation == "gaussian":

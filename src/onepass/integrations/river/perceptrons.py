@@ -1,8 +1,7 @@
 """The perceptron as River models.
 
-A new feature starts at the prior, one that is missing from a row counts as zero. The perceptron may have more weights
-than there are features so far; when these are used up their number is doubled, so that growing costs little on the
-whole.
+A new feature starts at the prior; a feature that is missing from a row counts as zero. The perceptron may have more
+weights than there are features so far; when they are used up their number is doubled, so growing costs little overall.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -60,7 +59,7 @@ class _NamedFeatures:
 
     @property
     def drift_(self) -> dict[float | str, float]:
-        """The probability of each rate of drift, and of a quick return to the ``"prior"``, now."""
+        """Current probability of each rate of drift; with ``drift="auto"`` also of a return to the ``"prior"``."""
         return self._perceptron.drift_
 
     @property
@@ -146,7 +145,7 @@ class _NamedFeatures:
     # Files: see onepass.files.checkpoint.
 
     def export_state(self) -> tuple[Parameters, Arrays]:
-        """Return the whole state of the model, as parameters for JSON and arrays: see `onepass.save`."""
+        """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
         names = self._columns.to_plain()
         state, arrays = self._perceptron.export_state()
         return {"arguments": self._arguments(), "core": state, "feature_names": names}, nested("core", arrays)
@@ -184,28 +183,28 @@ def _grown(small: BayesianPerceptron, large: BayesianPerceptron) -> BayesianPerc
 
 
 class PerceptronClassifier(_NamedFeatures, base.MiniBatchClassifier):
-    """Bayesian perceptron for labels True and False; `SoftmaxClassifier` is for others, and for more of them.
+    """Bayesian perceptron for the labels True and False; for other labels and more classes use `SoftmaxClassifier`.
 
-    A value must be a finite number: None and NaN are refused. A feature that a row leaves out counts as zero; one that
-    no row has had so far adds what is not known of its weight to the variance of a prediction.
+    A value must be a finite number: None and NaN raise an error. A feature that a row leaves out counts as zero. A
+    feature that was never learned adds the uncertainty about its weight to the variance of a prediction.
 
     Parameters
     ----------
     prior_scale
         Standard deviation of a weight before the first row.
     covariance
-        `"full"` keeps all correlations between weights, `"diagonal"` none: for very many features.
+        `"full"` keeps all correlations between weights, `"diagonal"` none, for very many features.
     forgetting
         In (0, 1]. Below 1 older rows count less, for labels that change.
     intercept_scale
-        Standard deviation of the intercept before the first row: wide enough for labels that hardly ever come.
+        Standard deviation of the intercept before the first row; the default is wide enough for rare labels.
     drift
         How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
         prior's. `"auto"` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted row
-        by row by how well they predict. It takes about ten times as long as a plain model, and needs `forgetting=1`.
+        by row by how well they predict. It takes about ten times as long as a fixed rate, and needs `forgetting=1`.
     outliers
-        Share of the labels that are wrong, in [0, 0.5). Above 0 it is learned, from this start, and each row counts as
-        far as its label is believed.
+        Share of the labels that are wrong, in [0, 0.5). Above 0 it is learned, starting from this value, and each row
+        is weighted by the probability that its label is right.
 
     Examples
     --------
@@ -248,15 +247,15 @@ class PerceptronClassifier(_NamedFeatures, base.MiniBatchClassifier):
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn one row and its label.
 
-        ``w`` is how often the row counts: as if it had come so many times, and of a fraction by its likelihood to that
-        power; 0 leaves it out.
+        ``w`` is the weight of the row: 2 counts as if it had come twice, 0.5 raises its likelihood to the power 0.5,
+        and 0 leaves it out.
         """
         label, weight = as_label(y), as_weight(w)
         if weight:
             self._learn_row(x, label, weight)
 
     def learn_many(self, X: Any, y: Any) -> None:
-        """Learn the rows of a data frame, in their order."""
+        """Learn the rows of a data frame, in the order given."""
         self._learn_rows(X, y)
 
     def outlier_probability_one(self, x: Mapping[Any, Any], y: Any) -> float:
@@ -275,51 +274,52 @@ class PerceptronClassifier(_NamedFeatures, base.MiniBatchClassifier):
         return dataframe.to_native_frame({False: 1.0 - p, True: p}, like=frame)
 
     def predict_many(self, X: Any) -> Any:
-        """The more probable label, per row."""
+        """The more probable label of each row."""
         frame = dataframe.into_frame(X)
         return dataframe.to_native_series(self._predict_frame(frame) > 0.5, name=None, like=frame)
 
 
 class PerceptronRegressor(StandardizedTargets, _NamedFeatures, base.MiniBatchRegressor):
-    """Bayesian linear regression, or a perceptron with another activation, that learns its noise on the way.
+    """Bayesian linear regression, or a perceptron with another activation; the noise is learned too.
 
-    Features and targets should vary by about 1: scale both, the targets by `standardize=True` as below. The mean of the
-    targets matters less: the intercept's prior is wide.
+    Features and targets should have a standard deviation of about 1: scale the features, and use `standardize=True` for
+    the targets. The mean of the targets matters less, because the intercept has a wide prior.
 
-    A value must be a finite number: None and NaN are refused. A feature that a row leaves out counts as zero; one that
-    no row has had so far adds what is not known of its weight to the variance of a prediction.
+    A value must be a finite number: None and NaN raise an error. A feature that a row leaves out counts as zero. A
+    feature that was never learned adds the uncertainty about its weight to the variance of a prediction.
 
     Parameters
     ----------
     prior_scale
         Standard deviation of a weight before the first row.
     noise
-        Variance of the targets' noise, or `"learn"`. Of negative binomial counts their dispersion.
+        Variance of the targets' noise, or `"learn"`. For negative binomial counts their dispersion.
     activation
-        As for `onepass.BayesianPerceptron`; `"exp"` for counts. Targets of any but `"linear"` are not to be centred.
+        As for `onepass.BayesianPerceptron`; `"exp"` for counts. Do not centre the targets unless it is `"linear"`.
     covariance
-        `"full"` keeps all correlations between weights, `"diagonal"` none: for very many features.
+        `"full"` keeps all correlations between weights, `"diagonal"` none, for very many features.
     forgetting
         In (0, 1]. Below 1 older rows count less, for relations that change.
     intercept_scale
         Standard deviation of the intercept before the first row. By default 100 for the linear perceptron, 4 for other
-        activations and for the log rate of counts, and 1 for the exponential with Gaussian noise.
+        activations and for the log rate of counts, and 1 for `"exp"` with Gaussian noise.
     drift
         How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
         prior's. `"auto"` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted row
-        by row by how well they predict. It takes about ten times as long as a plain model, and needs `forgetting=1`.
+        by row by how well they predict. It takes about ten times as long as a fixed rate, and needs `forgetting=1`.
     outliers
-        Share of the targets that can't be trusted, in [0, 0.5). Above 0 it is learned, from this start, and each row
-        counts as far as its target is believed.
+        Share of the targets that can't be trusted, in [0, 0.5). Above 0 it is learned, starting from this value, and
+        each row is weighted by the probability that its target can be trusted.
     observation
-        `"gaussian"` for numbers; with `activation="exp"` also `"poisson"` or `"negative_binomial"` for counts, the
-        latter where they vary more than Poisson's. `"auto"` is `"negative_binomial"` with `activation="exp"` and
-        `noise="learn"`, and `"gaussian"` otherwise. Counts are not scaled.
+        `"gaussian"` for numbers; with `activation="exp"` also `"poisson"` for counts, or `"negative_binomial"` for
+        counts that vary more than a Poisson distribution allows. `"auto"` is `"negative_binomial"` with
+        `activation="exp"` and `noise="learn"`, and `"gaussian"` otherwise. Counts are not scaled.
     standardize
-        Learn targets less their mean so far, and divided by their standard deviation so far: for targets in any units,
-        as River's `TargetStandardScaler` does, which has no `with_dist`. Predictions are in the targets' own units; the
-        scales of the prior, `noise` and `log_evidence` are those of standardised targets. Targets of
-        `"relu"` and `"leaky_relu"` are divided by their size only; others, and counts, can't be standardised.
+        Subtract the mean of the targets so far and divide by their standard deviation so far, for targets in any units.
+        River's `TargetStandardScaler` does the same, but has no `with_dist`. Predictions are in the targets' own units;
+        the scales of the prior, `noise` and `log_evidence` are those of standardised targets. With `"relu"` and
+        `"leaky_relu"` targets are only divided by their size; with other activations, and for counts, they can't be
+        standardised.
 
     Examples
     --------
@@ -363,8 +363,8 @@ class PerceptronRegressor(StandardizedTargets, _NamedFeatures, base.MiniBatchReg
         self._start_units(standardize)
         if standardize and not self._can_standardize:
             raise ValueError(
-                "standardize=True is for observation='gaussian' with activation='linear', 'relu' or 'leaky_relu', got "
-                f"{self._observation!r} with {activation!r}: leave other targets as they are"
+                "standardize=True needs observation='gaussian' and activation='linear', 'relu' or 'leaky_relu', got "
+                f"{self._observation!r} and {activation!r}; pass standardize=False"
             )
         self._start()
 
@@ -419,7 +419,7 @@ class PerceptronRegressor(StandardizedTargets, _NamedFeatures, base.MiniBatchReg
         return {**super()._arguments(), **own, "standardize": self.standardize}
 
     def export_state(self) -> tuple[Parameters, Arrays]:
-        """Return the whole state of the model, as parameters for JSON and arrays: see `onepass.save`."""
+        """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
         parameters, arrays = super().export_state()
         return ({**parameters, "units": self._units_to_plain()} if self.standardize else parameters), arrays
 
@@ -432,13 +432,13 @@ class PerceptronRegressor(StandardizedTargets, _NamedFeatures, base.MiniBatchReg
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn one row and its target.
 
-        ``w`` is how often the row counts: as if it had come so many times, and of a fraction by its likelihood to that
-        power; 0 leaves it out.
+        ``w`` is the weight of the row: 2 counts as if it had come twice, 0.5 raises its likelihood to the power 0.5,
+        and 0 leaves it out.
         """
         self._learn_target(x, as_target(y), as_weight(w))
 
     def learn_many(self, X: Any, y: Any) -> None:
-        """Learn the rows of a data frame, in their order."""
+        """Learn the rows of a data frame, in the order given."""
         if not self.standardize:
             self._learn_rows(X, y)
             return
@@ -453,12 +453,12 @@ class PerceptronRegressor(StandardizedTargets, _NamedFeatures, base.MiniBatchReg
         return self._distrust(x, self._units.standardized(as_target(y)))
 
     def predict_one(self, x: Mapping[Any, Any], with_dist: bool = False) -> Any:
-        """Expected target, or with ``with_dist`` the distribution of a new one, as the Gaussian with its moments."""
+        """Expected target; with ``with_dist`` a Gaussian with the mean and variance of a new target."""
         seen = self._units.undo(self._predict_row(x))
         return gaussian(seen) if with_dist else float(seen.mean)
 
     def predict_many(self, X: Any) -> Any:
-        """Expected target, per row."""
+        """Expected target of each row."""
         frame = dataframe.into_frame(X)
         mean = self._predict_frame(frame) * self._units.scale + self._units.centre
         return dataframe.to_native_series(mean, name=None, like=frame)

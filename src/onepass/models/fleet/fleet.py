@@ -1,8 +1,8 @@
 """One independent perceptron for each key, such as users, sensors or shops: a million of them in one array.
 
-A row ``(key, x, y)`` updates only the perceptron of its key, with the kernel that `BayesianPerceptron` learns with, so
-that a fleet is as exact as that many perceptrons, without their objects. A key that was never seen starts from a shared
-prior, which can be learned from the keys there are (`PerceptronFleet.population`).
+A row ``(key, x, y)`` updates only the perceptron of its key, with the same compiled code as `BayesianPerceptron`. So a
+fleet is as exact as that many perceptrons, without the memory of that many objects. A key that was never seen starts
+from a shared prior, which can be learned from the other keys (`PerceptronFleet.population`).
 """
 
 import warnings
@@ -58,19 +58,20 @@ _AT_ONCE = 2**22  # numbers in covariances that are changed together
 class PerceptronFleet:
     """Perceptrons by key, which learn and predict independently of each other.
 
-    Keys are whole numbers or texts. All perceptrons have full covariances and the same settings.
+    Keys are integers or strings. All perceptrons have full covariances and the same settings.
 
     Parameters
     ----------
     n_features : int
-        Length of an input row, without the bias. Intended for few features: memory and time grow with the square.
+        Length of an input row, without the bias. Memory and time grow with its square, so keep it small.
     activation, bias, mean, cov, observation, noise, noise_window, update, moments, outliers, forgetting :
         As for `BayesianPerceptron`; ``mean`` and ``cov`` are the prior of every new key.
     capacity : int, optional
-        Maximum number of keys in memory. Beyond it, those learned longest ago are evicted to ``spill``; they come back
-        exactly as they were when they are next learned.
+        Maximum number of keys in memory. Beyond it, the keys learned longest ago are moved to a file in ``spill``; they
+        come back exactly as they were when they are next learned.
     spill : path of a folder, required with ``capacity``
-        For the temporary file of evicted keys, which is deleted with the fleet. Every fleet needs a folder of its own.
+        Folder for the temporary file of the keys that are not in memory. The file is deleted with the fleet. Every
+        fleet needs a folder of its own.
 
     Examples
     --------
@@ -168,7 +169,7 @@ class PerceptronFleet:
         return self._template.unpack(record, self._priors[int(record[AT_PRIOR])])
 
     def belief(self, key: Any) -> tuple[FloatArray, FloatArray]:
-        """Mean ``(p,)`` and covariance ``(p, p)`` of the weights of a key; of an unknown one those of the prior.
+        """Mean ``(p,)`` and covariance ``(p, p)`` of the weights of a key; for an unknown key, of the prior.
 
         Examples
         --------
@@ -184,7 +185,7 @@ class PerceptronFleet:
     def bound(self, capacity: int | None, spill: str | PathLike[str] | None) -> None:
         """Keep at most ``capacity`` keys in memory from now on, and the others in a file in the folder ``spill``."""
         if capacity is None or spill is None:
-            raise ValueError(f"capacity and spill need each other, got capacity={capacity} and spill={spill}")
+            raise ValueError(f"capacity and spill must be given together, got capacity={capacity} and spill={spill}")
         self._store.bound(as_count(capacity, "capacity"), Path(spill))
 
     @property
@@ -199,14 +200,14 @@ class PerceptronFleet:
 
     @property
     def has_number_keys(self) -> bool:
-        """Whether its keys are whole numbers; texts, or none yet, otherwise."""
+        """Whether its keys are integers; False for strings, or if there are no keys yet."""
         return self._store.has_number_keys
 
     # The prior.
 
     @property
     def prior(self) -> BayesianPerceptron:
-        """A copy of the perceptron that new keys start from; assigning one changes it for keys to come."""
+        """A copy of the perceptron that new keys start from; assign another to change it for future keys."""
         return self._template.unpack(self._priors[-1], self._priors[-1])
 
     @prior.setter
@@ -217,13 +218,12 @@ class PerceptronFleet:
         self._set_priors(np.vstack([self._priors, record]))
 
     def population(self) -> BayesianPerceptron:
-        """Learn what keys have in common: the Gaussian that their weights are most probably drawn from.
+        """Learn what keys have in common: the Gaussian from which their weights were most probably drawn.
 
-        Empirical Bayes, by expectation maximisation over what each key's rows changed over its prior. Assign it to
-        `prior`, and new keys start as one of this population rather than from a vague belief. Up to 20,000 of the keys
-        in memory are used, at even distances. A learned noise is pooled, weighted by rows. For labels, what few rows
-        of a key say under a vague prior is approximate and too extreme, and so, to some extent, is the population's
-        mean.
+        This is empirical Bayes, by expectation maximisation over what each key's rows have changed since its prior.
+        Assign the result to `prior`, and new keys start from it instead of a vague belief. It uses up to 20,000 of the
+        keys in memory, evenly spaced. A learned noise is averaged over keys, weighted by rows. For labels the mean is
+        approximate and somewhat too extreme, because the update from a vague prior with few rows per key is.
 
         Examples
         --------
@@ -243,17 +243,17 @@ class PerceptronFleet:
         return self._template.unpack(record, record)
 
     def pool(self, noise: float | None = None) -> Self:
-        """Let keys share what they have in common: have all of them start from the population.
+        """Let keys learn from each other: replace the prior of all keys by the population's.
 
-        New keys start from it, and those that are there already do so in retrospect, so that each keeps what its own
-        rows have shown and takes the rest from the others. Where keys are few the population counts as less certain
-        than `population` has it. Keys that are not in memory stay as they are.
+        New keys start from it, and existing keys are changed as if they had started from it: each keeps what its own
+        rows have shown and takes the rest from the others. With few keys the population's covariance is widened
+        compared to `population`. Keys that are not in memory stay as they are.
 
         Parameters
         ----------
         noise : float, optional
-            Variance of the noise of all keys from now on, where it is given and not learned: rows that were learned
-            count as if they had come with this noise.
+            New variance of the noise of all keys, for a fleet with a fixed noise. Rows that were learned before count
+            as if they had come with this noise.
 
         Examples
         --------
@@ -272,7 +272,7 @@ class PerceptronFleet:
         record = self._population_record(mean, widened(cov, start.cov, len(records)), records)
         if noise is not None:
             if record[AT_NOISE_WEIGHT] > 0.0:
-                raise ValueError(f"noise can't be set where keys learn it, got {noise}")
+                raise ValueError(f"noise can't be set in a fleet with noise='learn', got noise={noise}; leave it out")
             record[AT_NOISE] = as_nonnegative(noise, "noise")
         self._set_priors(np.vstack([self._priors, record]))
         used = self._store.slots()
@@ -287,7 +287,7 @@ class PerceptronFleet:
         used = self._store.slots()
         used = used[self._store.records[used, AT_SEEN] > 0]
         if len(used) < 2:
-            raise ValueError(f"a population needs two keys with rows at least, got {len(used)}")
+            raise ValueError(f"a population needs at least two keys that have learned rows, got {len(used)}")
         return np.asarray(self._store.records[used[:: -(-len(used) // min(most, _POPULATION))]])
 
     def _priors_of(self, records: FloatArray) -> FloatArray:
@@ -312,11 +312,11 @@ class PerceptronFleet:
     # Learning and predicting.
 
     def learn(self, keys: Any, X: Any, y: ArrayLike) -> Self:
-        """Learn rows, each by the perceptron of its key, in their order: all of them or, after an error, none.
+        """Learn rows in the order given, each by the perceptron of its key: all of them or, after an error, none.
 
         Parameters
         ----------
-        keys : (n,) whole numbers or texts, or one
+        keys : (n,) integers or strings, or one
         X : (n, d) array, or one row (d,)
         y : (n,) targets, or one
         """
@@ -324,13 +324,13 @@ class PerceptronFleet:
         return self
 
     def predict(self, keys: Any, X: Any) -> Prediction:
-        """Predict rows, each by the perceptron of its key; a key that was never learned by the prior."""
+        """Predict rows, each by the perceptron of its key; unknown keys are predicted by the prior."""
         rows, single = as_rows(X, self.n_features)
         slots, records = self._store.find(as_keys(keys, len(rows)))
         return self._prediction(project_fleet(rows, slots, self._bias, records, self._priors[-1]), single)
 
     def interval(self, keys: Any, X: Any, level: float = 0.95) -> tuple[Any, Any]:
-        """Central interval that holds with probability ``level``: see `BayesianPerceptron.interval`.
+        """Limits that contain a new target with probability ``level``: see `BayesianPerceptron.interval`.
 
         Examples
         --------
@@ -357,7 +357,7 @@ class PerceptronFleet:
     def outlier_probability(self, keys: Any, X: Any, y: ArrayLike) -> Any:
         """Probability that each target can't be trusted, by the current belief of its key; 0 with ``outliers=0``.
 
-        For labels it is the probability that the label is wrong. A key that was never learned believes the prior.
+        For labels it is the probability that the label is wrong. For an unknown key the prior is used.
 
         Examples
         --------
@@ -377,14 +377,14 @@ class PerceptronFleet:
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone.
 
         Returns the `Prediction` or, with ``return_outlier_probability``, a pair: the prediction, and for each row the
-        probability that its target was not to be trusted, ``(n,)``.
+        probability that its target can't be trusted, ``(n,)``.
         """
         record, single = self._learn(keys, X, y, recording=True)
         prediction = self._prediction(record, single)
         return (prediction, record[:, 4].copy()) if return_outlier_probability else prediction
 
     def predict_score_learn(self, keys: Any, X: Any, y: ArrayLike) -> tuple[Prediction, RowScores]:
-        """Predict every row just before learning it, and say how well that was predicted."""
+        """Predict every row just before learning it; returns the predictions and how well they scored."""
         record, single = self._learn(keys, X, y, recording=True)
         return self._prediction(record, single), row_scores(record)
 
@@ -393,14 +393,14 @@ class PerceptronFleet:
         return row_scores(self._learn(keys, X, y, recording=True)[0])
 
     def drift(self, keys: Any, share: ArrayLike) -> Self:
-        """Let the weights of keys move: a key's covariance ``C`` becomes ``(1 - share) C + share C_0``.
+        """Make keys less certain: a key's covariance ``C`` becomes ``(1 - share) C + share C_0``.
 
-        ``C_0`` is the covariance of the present `prior`; means stay, and unknown keys are at the prior already. For
-        weights that move as time passes, whether their keys are learned or not.
+        ``C_0`` is the covariance of the present `prior`; means stay, and unknown keys don't change. Use it for weights
+        that change with time, even while their keys get no rows.
 
         Parameters
         ----------
-        keys : (n,) whole numbers or texts, all different
+        keys : (n,) integers or strings, all different
         share : number or (n,) array in [0, 1]
 
         Examples
@@ -428,7 +428,7 @@ class PerceptronFleet:
 
     @contextmanager
     def all_or_none(self, keys: Any) -> Iterator[None]:
-        """Go back to what these keys were before if anything goes wrong in the block, with several calls as one."""
+        """As a context: if anything in the block fails, undo all changes that it made to these keys."""
         found = as_keys(keys, np.size(keys))
         slots, records = self._store.find(found)
         known = np.flatnonzero(slots >= 0)
@@ -513,7 +513,7 @@ class PerceptronFleet:
         if len(records):
             fleet._put(decode_keys(arrays, len(records)), records)
             if len(fleet) != len(records):
-                raise ValueError("keys must differ from each other")
+                raise ValueError("the saved keys must all be different")
         return fleet
 
     def __reduce__(self) -> Any:
@@ -544,7 +544,10 @@ class PerceptronFleet:
                 raise TypeError(f"others must contain PerceptronFleets, got {type(other).__name__}")
             same_settings = other._template.settings == self._template.settings
             if not same_settings or not np.array_equal(other._priors, self._priors):
-                raise ValueError("fleets must have the same settings and prior to be joined")
+                raise ValueError(
+                    "fleets can be joined only if they have the same settings and prior; split one fleet, or make both "
+                    "with the same arguments"
+                )
         moving = [(other._store.keys(), other._store.all_records()) for other in fleets if len(other)]
         self._store.check_distinct([keys for keys, _ in moving])
         for keys, records in moving:
@@ -556,7 +559,7 @@ class PerceptronFleet:
 
     def absorb(self, others: Iterable["PerceptronFleet"]) -> Self:
         """Add the keys of other fleets; the old name of `join`."""
-        warnings.warn("PerceptronFleet.absorb is now called join", DeprecationWarning, stacklevel=2)
+        warnings.warn("PerceptronFleet.absorb is now called join; call join", DeprecationWarning, stacklevel=2)
         return self.join(others)
 
     def _put(self, keys: Keys, records: FloatArray) -> None:

@@ -45,7 +45,7 @@ class IntIndex:
     def check(self, keys: Keys) -> None:
         """Raise a TypeError for keys of the other kind."""
         if len(keys) and not isinstance(keys, np.ndarray):
-            raise TypeError(f"keys must be whole numbers as before, got {keys[0]!r}")
+            raise TypeError(f"keys must be integers, as the fleet's first keys were, got {keys[0]!r}")
 
     def find(self, keys: Keys) -> Slots:
         """Return the slot of each key, -1 for one that has none."""
@@ -85,7 +85,7 @@ class StrIndex:
     def check(self, keys: Keys) -> None:
         """Raise a TypeError for keys of the other kind."""
         if len(keys) and isinstance(keys, np.ndarray):
-            raise TypeError(f"keys must be texts as before, got {keys[0]!r}")
+            raise TypeError(f"keys must be strings, as the fleet's first keys were, got {keys[0]!r}")
 
     def find(self, keys: Keys) -> Slots:
         """Return the slot of each key, -1 for one that has none."""

@@ -38,13 +38,13 @@ def as_keys(value: Any, n: int) -> Keys:
     kinds = [_kind_of(key) for key in given]
     if None in kinds or len(set(kinds)) > 1:
         odd = given[next(place for place, kind in enumerate(kinds) if kind is None or kind is not kinds[0])]
-        raise TypeError(f"keys must be all whole numbers or all texts, got {odd!r} ({type(odd).__name__})")
+        raise TypeError(f"keys must be all integers or all strings, got {odd!r} ({type(odd).__name__})")
     if kinds[:1] == [str]:
         return [str(key) for key in given]
     numbers = [int(key) for key in given]
     for number in numbers:
         if not -(2**63) <= number < 2**63:
-            raise ValueError(f"keys must be whole numbers below 2^63 in size, got {number}")
+            raise ValueError(f"keys must be integers between -2^63 and 2^63, got {number}")
     return np.array(numbers, dtype=np.int64)
 
 

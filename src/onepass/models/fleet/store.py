@@ -123,7 +123,7 @@ class RecordStore:
             for key, slot in zip(keys, self.find(keys)[0].tolist(), strict=True):
                 if slot >= 0 or key in met:
                     name = key if isinstance(key, str) else int(key)
-                    raise ValueError(f"the key {name!r} is in two fleets, which must share none to be joined")
+                    raise ValueError(f"the key {name!r} is in two of the fleets; fleets to join must not share keys")
                 met.add(key)
 
     # Writing.
@@ -168,7 +168,7 @@ class RecordStore:
     def bound(self, capacity: int, folder: Path) -> None:
         """Keep at most ``capacity`` keys in memory from now on, and the others in a file in ``folder``."""
         if self._spill is not None:
-            raise ValueError("the fleet is bounded already")
+            raise ValueError("the fleet has a capacity already, which can't be changed")
         self._spill = Spill(folder, self.records.shape[1])
         self.capacity = capacity
         self._make_room(0, _NONE)
@@ -202,7 +202,7 @@ class RecordStore:
         if n + len(needed) > self.capacity:
             raise ValueError(
                 f"keys contains {n + len(needed)} different keys, more than the capacity of {self.capacity}; "
-                "learn the rows in smaller batches, or raise it"
+                "learn the rows in smaller batches, or make the fleet with a larger capacity"
             )
         assert self._spill is not None
         assert self._index is not None

@@ -49,8 +49,8 @@ class Template:
             encode_activation(prior.activation)
         except TypeError:
             raise TypeError(
-                f"a fleet takes named activations and PiecewiseLinear only, got {prior.activation!r}; use a "
-                "BayesianPerceptron per key for your own activation"
+                f"a fleet takes named activations and PiecewiseLinear only, got {prior.activation!r}; for another "
+                "activation use one BayesianPerceptron per key"
             ) from None
         return cls(*prior.export_state(), prior.n_features + prior.bias)
 
@@ -88,7 +88,7 @@ class Template:
             if settings[name] != self.settings[name]:
                 raise ValueError(f"prior has {name}={settings[name]!r} where the fleet has {self.settings[name]!r}")
         if settings["belief"]["form"] != "full" or prior.mean.dtype != np.float64:
-            raise ValueError("prior must have a full covariance in float64")
+            raise ValueError("prior must be a perceptron with covariance='full' and dtype='float64'")
         noise, weight, window = arrays["running"][[NOISE, NOISE_WEIGHT, NOISE_WINDOW]].tolist()
         own_noise, own_weight = current[[AT_NOISE, AT_NOISE_WEIGHT]].tolist()
         if (weight > 0.0) != (own_weight > 0.0):

@@ -1,6 +1,6 @@
 """The Bayesian network: perceptrons in layers, all weights learned jointly in closed form, one row at a time.
 
-Construction, prediction, saving and loading. `learning` has the update of the belief by a row.
+This module has construction, prediction, saving and loading; `learning` has the update of the belief by a row.
 """
 
 from collections.abc import Iterator
@@ -83,7 +83,7 @@ _PLAIN_ARGUMENTS = (
 
 
 class OutputMoments(NamedTuple):
-    """The joint Gaussian of a network's outputs: of one row ``(K,)`` and ``(K, K)``, of many one per row."""
+    """Mean and covariance of a network's outputs: ``(K,)`` and ``(K, K)`` for one row, ``(n, ...)`` for many."""
 
     mean: FloatArray
     cov: FloatArray
@@ -95,8 +95,8 @@ def _as_prior_scale(given: Any, layout: Layout) -> float | tuple[float, ...]:
         return as_nonnegative(given, "prior_scale")
     if layout.n_layers > 1:
         raise ValueError(
-            f"prior_scale must be one number where there are hidden layers, got shape {np.shape(given)}; scale the "
-            "features instead"
+            f"prior_scale must be one number for a network with hidden layers, got shape {np.shape(given)}; to make "
+            "features count differently, scale them"
         )
     return tuple(as_nonnegative(scale, "prior_scale") for scale in as_scales(given, layout.widths[0]).tolist())
 
@@ -108,65 +108,67 @@ def _default_prior(likelihood: type[OutputLikelihood], structure: Structure) -> 
 
 
 class BayesianNetwork(DriftChoice):
-    """A neural network whose weights are a Gaussian belief, learned in closed form.
+    """A neural network that keeps a Gaussian distribution over its weights, the belief, updated in closed form.
 
-    Made for inputs and numeric targets of about unit scale: standardise them.
+    Inputs and numeric targets should have a scale of about 1: standardise them.
 
     Parameters
     ----------
     n_features : int or tuple of int
         Length of an input row; or the shape of images, ``(height, width)`` or ``(height, width, channels)``.
     hidden : int, Conv2D or tuple of them
-        Units of each hidden layer, or of the only one; none makes a (softmax) perceptron. Layers of images may begin
-        with convolutions, see `Conv2D`.
+        Number of units of each hidden layer, or of the only one; ``()`` makes a perceptron, with classes a softmax
+        regression. For images the first layers may be convolutions, see `Conv2D`.
     n_outputs : int
-        Numbers or labels a target has, or classes it can be.
+        How many numbers or labels a target has, or how many classes there are.
     activation : str or Activation
-        Of the hidden units, as for `BayesianPerceptron`.
+        Activation of the hidden units, as for `BayesianPerceptron`.
     observation : {"auto", "gaussian", "bernoulli", "categorical", "poisson", "negative_binomial"}
-        Gaussian noise around the outputs; labels 0/1, one per output; classes 0 to ``n_outputs - 1``; counts, whose
-        rate is the exponential of the output. By default Gaussian.
+        What a target is: numbers with Gaussian noise, the default; labels 0/1, one per output; a class from 0 to
+        ``n_outputs - 1``; or a count whose rate is the exponential of the output.
     noise : float, "learn" or "heteroscedastic"
-        Variance of the Gaussian noise: fixed; learned, one for all rows; or learned as a function of the input, by a
-        second output of the network for each of the first ones. Of negative binomial counts their dispersion: counts of
-        mean ``m`` have the variance ``m + noise m²``.
+        Variance of the Gaussian noise: a fixed number; ``"learn"``, one learned for all rows; ``"heteroscedastic"``,
+        learned as a function of the input, with one additional output of the network per target. For negative binomial
+        counts it is the dispersion: counts of mean ``m`` have the variance ``m + noise m²``.
     covariance : {"auto", "full", "low_rank", "layer", "neuron", "kronecker", "diagonal"} or tuple of str
-        Between which weights correlations are kept: all, those of a layer, of a neuron, none; with ``"low_rank"`` all
-        in some directions, those known best (100; fewer beyond 10,000 weights), for networks with few outputs and
-        thousands of weights; with ``"kronecker"`` those of a layer too, as a product of correlations between its inputs
-        and between its outputs, for wide layers. A tuple has a form for each layer of weights, ``"kronecker"`` or
-        ``"full"``, and none between layers. By default the richest that is not too slow: full up to 2,000 weights;
-        beyond, of low rank with one or two outputs, else Kronecker; see `onepass.beliefs.cost`.
+        Between which weights correlations are kept. ``"full"``: between all. ``"layer"``, ``"neuron"``: between those
+        of a layer or of a neuron. ``"diagonal"``: none. ``"low_rank"``: between all weights, but only in the 100
+        directions known best (fewer beyond 10,000 weights); for networks with few outputs and thousands of weights.
+        ``"kronecker"``: between those of a layer, as the product of one matrix for its inputs and one for its outputs;
+        for wide layers. A tuple names ``"kronecker"`` or ``"full"`` for each layer of weights, without correlations
+        between layers. The default keeps as many as is not too slow: full up to 2,000 weights; beyond that low rank
+        with one or two outputs, else Kronecker; see `onepass.beliefs.cost`.
     prior : NetworkPrior, optional
-        Scale of the prior's means, and its standard deviations. By default one for regression, another one for it with
-        several hidden layers, one for counts and one for labels.
+        Means and standard deviations of the weights before the first row. The default depends on the task: one prior
+        each for regression with one hidden layer, regression with several, counts, and labels.
     prior_scale : float or (n_features,) array
-        Multiplies all standard deviations of the prior, but for those of a noise that depends on the input. Without
-        hidden layers there may be one per feature, for the weights of each.
+        Multiplies all standard deviations of the prior, except those of a noise that depends on the input. Without
+        hidden layers it may be an array with one number per feature.
     intercept_scale : float, optional
-        Prior standard deviation of the outputs' biases, whatever ``prior_scale`` is; for classes that of the log odds
-        between any two. By default the prior has one, which ``prior_scale`` multiplies.
+        Prior standard deviation of the outputs' biases, independent of ``prior_scale``; for classes, of the log odds
+        between any two. By default it comes from ``prior`` and is multiplied by ``prior_scale``.
     seed : int
-        Of the prior's means, and of the order of the rows in passes after the first.
+        Seed of the prior's random means, and of the order of rows in passes after the first.
     outliers : float
-        Share of the targets that can't be trusted, in [0, 0.5), as for `BayesianPerceptron`; 0 trusts all of them. A
-        row is trusted or not as a whole, with all its outputs.
+        Share of the targets that can't be trusted, in [0, 0.5), as for `BayesianPerceptron`; 0 trusts all of them. All
+        outputs of a row are trusted or distrusted together.
     forgetting : float
-        In (0, 1]. Below 1 older rows count less: a row counts ``forgetting`` to the power of its age, while the prior
-        always counts in full, as in `BayesianPerceptron`. The steps are taken every ``0.25 / (1 - forgetting)`` rows,
-        or every ``p / 3`` where the largest block of the covariance has so many weights ``p``, and before the batch
-        that such a row is in. Rows of later passes count as rows.
+        In (0, 1]. Below 1 older rows count less: the weight of a row is ``forgetting`` to the power of its age, and the
+        prior always counts in full, as in `BayesianPerceptron`. The belief forgets every ``0.25 / (1 - forgetting)``
+        rows, or every ``p / 3`` rows if the largest block of the covariance has that many weights ``p``, and always
+        before a batch, never within it. Rows of later passes count as further rows.
     drift : float or "auto"
-        The rate at which the weights move, in [0, 1], or ``"auto"`` for several hypotheses side by side: as for
+        How fast the weights change, in [0, 1], or ``"auto"`` for several hypotheses side by side: as for
         `BayesianPerceptron`.
     calibrate : bool or "auto"
-        Scale the predictive variance by what the errors of the rows turned out to be, each before it was learned. By
-        default where the noise is learned and there is a hidden layer: a linearised network's own variance is somewhat
-        off, in either direction, and its errors show by how much.
+        Scale the predictive variance to match the errors made so far, each row predicted before it was learned. By
+        default this is on if the noise is learned and there is a hidden layer: the network is linearised, so its own
+        variance is somewhat too large or too small, and the errors show by how much.
     dtype : {"float64", "float32"}
-        Of the belief.
+        Precision of the belief.
     kernel : {"auto", "reference"}
-        Compiled, or by the readable reference. The result is the same. (``engine`` is the old name of this argument.)
+        Use the compiled code or the readable NumPy reference; both give the same result. (``engine`` is the old name of
+        this argument.)
 
     Examples
     --------
@@ -175,7 +177,7 @@ class BayesianNetwork(DriftChoice):
     >>> bool(abs(net.predict([0.5]).mean - np.sin(1.0)) < 0.1)
     True
 
-    Images of 8 x 8 pixels, brought to about unit scale, and a convolution before the classes:
+    Ten classes of images of 8 x 8 pixels, scaled to about 1, with one convolution:
 
     >>> from onepass import Conv2D
     >>> from sklearn.datasets import load_digits
@@ -262,8 +264,8 @@ class BayesianNetwork(DriftChoice):
     def cov(self) -> Any:
         """Covariance of the weights: its blocks, or with ``covariance="diagonal"`` the variances ``(p,)``.
 
-        Of independent layers one after the other: with ``"kronecker"`` the pair of that between units and that between
-        inputs, the bias last, with ``"full"`` the whole.
+        If layers are independent, a list with one entry per layer: the whole matrix for ``"full"``; for
+        ``"kronecker"`` a pair of matrices, between units and between inputs, the bias last.
         """
         return self._state.belief.cov
 
@@ -279,9 +281,9 @@ class BayesianNetwork(DriftChoice):
 
     @property
     def noise_var(self) -> FloatArray:
-        """Variance of the noise of each output as it is now, ``(K,)``; its mean over rows where it depends on them.
+        """Current variance of the noise of each output, ``(K,)``; if it depends on the input, its mean over the rows.
 
-        Of negative binomial counts their dispersion.
+        For negative binomial counts it is the dispersion.
         """
         return np.array(self._state.noise.noise)
 
@@ -303,24 +305,23 @@ class BayesianNetwork(DriftChoice):
     def close_block(self) -> None:
         """Finish the block of rows that were learned one per call.
 
-        Such rows may be learned in blocks, and reading the weights ends a block. So, by rounding, what is learned later
-        depends on when the weights were read; after this call it does not.
+        Rows that come one per call may be collected into blocks, and reading the weights ends a block. So the rounding
+        errors of later rows depend on when the weights were read. After this call they don't.
         """
         _ = self._state.belief
 
     def predict(self, X: ArrayLike) -> Prediction:
         """Predictive distribution for one row ``(d,)`` or many ``(n, d)``.
 
-        Its parts are ``(n,)``, or ``(n, K)`` for more outputs. For classes the means are their probabilities and the
-        variances those of the probabilities; ``pre_mean`` and ``pre_var`` are those of each class's log odds against
-        all others.
+        Each field is ``(n,)``, or ``(n, K)`` for several outputs. For classes ``mean`` and ``var`` are those of the
+        class probabilities; ``pre_mean`` and ``pre_var`` are those of each class's log odds against all others.
 
-        Where the noise depends on the input, ``noise_var`` is ``e^{E a}``, with ``a`` its log; what is not known of the
-        noise is part of ``var``, as it goes away with more data. Far from the data, where less is known of ``a`` than
-        before any, the noise falls back to the prior's.
+        If the noise depends on the input, ``noise_var`` is ``e^{E[a]}``, where ``a`` is the log of the noise variance.
+        The uncertainty about ``a`` is part of ``var``, because more data would reduce it. Far from the data, where
+        ``a`` is less certain than before the first row, the noise of the prior is used.
 
-        For counts the means are the rates. Where the log rate has a variance above 4, as far from the data, mean and
-        variances are those of a rate with a variance of 4, as its own would be those of its tail alone.
+        For counts ``mean`` is the rate. If the variance of the log rate is above 4, as it can be far from the data, it
+        is taken as 4: otherwise mean and variances would describe only the tail of the distribution.
         """
         return self._predict_with(None, X)
 
@@ -335,13 +336,13 @@ class BayesianNetwork(DriftChoice):
         return self._prediction(record, single)
 
     def output_moments(self, X: ArrayLike) -> OutputMoments:
-        """The joint Gaussian of all outputs, for one row ``(d,)`` or many ``(n, d)``.
+        """Joint mean and covariance of all outputs, for one row ``(d,)`` or many ``(n, d)``.
 
-        Means ``(K,)`` and covariance ``(K, K)`` for one row, ``(n, K)`` and ``(n, K, K)`` for many. They are those of
-        the outputs themselves: of labels and classes the log odds before the sigmoid or softmax, of counts the log
-        rates; without noise, and without the outputs that are the log of one. The calibration is in them as in
-        `sample_output`, whose draws they describe, row by row. Made for choosing between outputs, such as the arms of a
-        bandit; learning the same row next takes no second look at it where the covariance is one of layers.
+        Mean ``(K,)`` and covariance ``(K, K)`` for one row, ``(n, K)`` and ``(n, K, K)`` for many. The outputs are
+        those before the sigmoid or softmax for labels and classes (log odds), and log rates for counts. Noise is not
+        included, nor are the additional outputs for a noise that depends on the input. Calibration is included, so the
+        draws of `sample_output` have this mean and covariance in each row. This is meant for choosing between outputs,
+        such as the arms of a bandit; with a covariance by layers, learning the same row next reuses the computation.
 
         Examples
         --------
@@ -365,9 +366,9 @@ class BayesianNetwork(DriftChoice):
         return OutputMoments(means[0], covs[0]) if single else OutputMoments(means, covs)
 
     def input_jacobian(self, X: ArrayLike) -> FloatArray:
-        """Expected derivative of every output in every input, ``(K, d)`` for one row or ``(n, K, d)`` for many.
+        """Expected derivative of every output by every input, ``(K, d)`` for one row or ``(n, K, d)`` for many.
 
-        Of the outputs themselves: of labels and classes the log odds, of counts the log rates.
+        Outputs are log odds for labels and classes, and log rates for counts.
 
         Examples
         --------
@@ -401,27 +402,27 @@ class BayesianNetwork(DriftChoice):
         batch: int = 1,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn one row and its target, or many in their order: all of them or, if anything is wrong, none.
+        """Learn one row and its target, or many in the order given: all of them or, if one is invalid, none.
 
         Parameters
         ----------
         X : (d,) or (n, d) array
-            Images may also come in their shape, such as ``(n, height, width)``.
+            Images may also have their own shape, such as ``(n, height, width)``.
         y : number, (n,) or (n, K) array
-            Of several outputs some may be NaN, which means that they were not observed: the others are learned. A row
-            without any target counts as seen, and lets weights drift and the past fade.
+            With several outputs, NaN marks those that were not observed; the others are learned. A row without any
+            target still counts as seen, so weights drift and older rows fade.
         passes : int
-            1 is online learning. Later passes take the rows in random order, under the seed.
+            1 is online learning. Later passes take the rows in a random order, set by the seed.
         refine : {"reuse", "ep"}
-            What more passes do. ``"reuse"`` counts the data again, which is fast and grows overconfident. ``"ep"``
-            (expectation propagation) removes a row's previous contribution before it is learned again, so that every
-            row counts once; it needs ``covariance="full"``.
+            What the later passes do. ``"reuse"`` counts the data again, which is fast but makes the belief
+            overconfident. ``"ep"`` (expectation propagation) removes a row's previous contribution before learning it
+            again, so every row counts once; it needs ``covariance="full"``.
         batch : int
-            Rows that make one step: all of a batch see the network as it was before it. More rows per second where the
-            covariance is large, for somewhat less learned from each; not for ``"ep"``, nor a diagonal, Kronecker or
-            low-rank covariance.
+            Number of rows learned in one step; all of them see the network as it was before the step. With a large
+            covariance this learns more rows per second, and somewhat less from each. Not for ``"ep"``, nor for a
+            diagonal, Kronecker or low-rank covariance.
         sample_weight : number or (n,) array, optional
-            Weights above 0 and up to 1. A row multiplies the belief by a Gaussian, which is raised to this power.
+            Weights above 0 and up to 1. The Gaussian by which a row multiplies the belief is raised to this power.
         """
         for _ in self._passes(X, y, passes, refine, batch, sample_weight, records=False):
             pass
@@ -439,7 +440,8 @@ class BayesianNetwork(DriftChoice):
     ) -> Iterator[RowScores]:
         """Learn as `learn` does, and yield after each pass how well each row was predicted before it was learned.
 
-        In a refining pass that is the prediction given all other rows. Made for weighting networks against each other.
+        In later passes with ``refine="ep"`` that is the prediction given all other rows. It is meant for weighting
+        several networks against each other.
         """
         for work in self._passes(X, y, passes, refine, batch, sample_weight, records=self._scores_errors):
             yield work.scores
@@ -490,7 +492,7 @@ class BayesianNetwork(DriftChoice):
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone.
 
         Returns the `Prediction` or, with ``return_outlier_probability``, a pair: the prediction, and for each row the
-        probability that its target was not to be trusted, ``(n,)``.
+        probability that its target can't be trusted, ``(n,)``.
         """
         prediction, scores = self._predict_then_learn(X, y, sample_weight)
         return (prediction, scores.outliers) if return_outlier_probability else prediction
@@ -535,11 +537,11 @@ class BayesianNetwork(DriftChoice):
         return self._prediction(record, single), scores
 
     def with_outputs(self, n_outputs: int, covariance: Covariance | None = None) -> Self:
-        """Make a network with more outputs that knows what this one has learned.
+        """Make a network with more outputs that keeps what this one has learned.
 
-        The weights of the new outputs, which come last, start at the prior, and so does their noise; the hidden units
-        are those that the first outputs have formed. Of a new class rows learned before say nothing: they count as
-        rows in which it could not have come. ``covariance`` is as in `with_inputs`.
+        The new outputs come last; their weights and their noise start at the prior, and they share the hidden units
+        learned so far. Rows learned before say nothing about a new class: they count as rows in which it could not
+        occur. ``covariance`` is as in `with_inputs`.
 
         Examples
         --------
@@ -549,25 +551,30 @@ class BayesianNetwork(DriftChoice):
         ((2,), (3,))
         """
         if as_count(n_outputs, "n_outputs") < self.n_outputs:
-            raise ValueError(f"n_outputs must be at least {self.n_outputs}, which the network has, got {n_outputs}")
+            raise ValueError(
+                f"n_outputs must be at least {self.n_outputs}, as many as the network has now, got {n_outputs}"
+            )
         if self.noise == "heteroscedastic":
-            raise ValueError("only networks of outputs without a noise of their own can have more of them")
+            raise ValueError(
+                "outputs can't be added to a network with noise='heteroscedastic'; make it with noise='learn' or a "
+                "number"
+            )
         return self._larger(covariance, n_outputs=n_outputs)
 
     def with_inputs(self, n_features: int, covariance: Covariance | None = None) -> Self:
-        """Make a network with more inputs that knows what this one has learned.
+        """Make a network with more inputs that keeps what this one has learned.
 
-        The weights of the new inputs, which come last, start at the prior: the network is as if they had been there
+        The new inputs come last, and their weights start at the prior: the network is as if these inputs had been there
         from the start and zero in all rows. With a Kronecker covariance that holds on average over the units.
 
         Parameters
         ----------
         n_features : int
-            Length of a row from now on. The prior's scales are those of so many inputs, unless its ``most_inputs``
-            were reached before.
+            Length of a row from now on. The prior's scales are those for this number of inputs, unless the prior's
+            ``most_inputs`` were reached before.
         covariance : str or tuple of str, optional
-            Between which weights correlations are kept from now on, for a network that grows too large for all of them.
-            Another form than before starts with the variances alone. By default it stays.
+            Between which weights correlations are kept from now on, for a network that grows too large for the present
+            form. A new form starts from the variances alone, without correlations. By default the form stays.
 
         Examples
         --------
@@ -577,9 +584,14 @@ class BayesianNetwork(DriftChoice):
         True
         """
         if self.image_shape is not None:
-            raise ValueError("only networks for rows of numbers can have more inputs, not those for images")
+            raise ValueError(
+                f"inputs can be added only to networks for rows of numbers; this one is for images of shape "
+                f"{self.image_shape}"
+            )
         if as_count(n_features, "n_features") < self.n_features:
-            raise ValueError(f"n_features must be at least {self.n_features}, which the network has, got {n_features}")
+            raise ValueError(
+                f"n_features must be at least {self.n_features}, as many as the network has now, got {n_features}"
+            )
         return self._larger(covariance, n_features=n_features)
 
     def _larger(self, covariance: Covariance | None, **sizes: int) -> Self:
@@ -606,15 +618,15 @@ class BayesianNetwork(DriftChoice):
         return network
 
     def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
-        """Central interval that holds with probability ``level``: of a new target; for labels of their probability.
+        """Lower and upper limits that contain a new target with probability ``level``; for labels, their probability.
 
-        For classes it is that of each one's probability, ``(n, K)``.
+        For classes the limits are those of the probability of each class, ``(n, K)``.
         """
         as_share(level, "level", open_above=True)
         return self._likelihood.interval(self.predict(X), level)
 
     def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
-        """Log density (or probability) of a target, per row; of several outputs that of those that are not NaN."""
+        """Log density (or probability) of each row's target; with several outputs, of those that are not NaN."""
         return self._scores(X, y)[0]
 
     @property
@@ -648,14 +660,14 @@ class BayesianNetwork(DriftChoice):
         return np.asarray(self._state.belief.sample(as_count(n, "n"), as_generator(rng)))
 
     def sample_output(self, X: ArrayLike, n: int, rng: np.random.Generator | int) -> FloatArray:
-        """Draw ``n`` outputs from the posterior, without noise; for labels and classes as probabilities.
+        """Draw ``n`` functions from the posterior and return their outputs, without noise; for labels, probabilities.
 
-        The shape is ``(n,)`` for one row, ``(n, rows)`` for many, with ``K`` after it for more outputs. All rows of a
-        draw share its weights ``w``. The belief is one about the network linearised in its weights, so the outputs are
-        ``mean + J (w - E[w])`` and have the mean and variance that `predict` says, its calibration included, but for
-        what is not known of a noise that depends on the input; for classes, whose probabilities have no closed form,
-        roughly. Weights of `sample_weights` sent through the network
-        itself scatter further where its curvature is felt.
+        The shape is ``(n,)`` for one row and ``(n, rows)`` for many, followed by ``K`` for several outputs. All rows of
+        a draw share its weights ``w``. The belief is about the network linearised in its weights, so the outputs are
+        ``mean + J (w - E[w])``. They have the mean and variance of `predict`, calibration included, without the
+        uncertainty about a noise that depends on the input; for classes this holds approximately, as their
+        probabilities have no closed form. Sending the weights of `sample_weights` through the network itself gives a
+        wider scatter wherever the network is strongly curved in its weights.
         """
         rows, single = self._rows(X)
         outputs = self._drawn(rows, self.sample_weights(n, rng))
@@ -679,7 +691,9 @@ class BayesianNetwork(DriftChoice):
     def export_state(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
         """All that makes this network: parameters that JSON can hold, and arrays. See `from_state`."""
         if self._activation_name is None:
-            raise ValueError("only an activation given by its name can be exported, got an object")
+            raise ValueError(
+                f"only a network whose activation is given by name can be saved, got the object {self.activation!r}"
+            )
         parameters: dict[str, Any] = {name: getattr(self, name) for name in ("n_features", *_PLAIN_ARGUMENTS)}
         parameters |= {
             "engine": self.kernel,
@@ -703,7 +717,7 @@ class BayesianNetwork(DriftChoice):
 
     @classmethod
     def from_state(cls, parameters: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
-        """Make the network that `export_state` described; it goes on as the first would have."""
+        """Make the network that `export_state` described; it continues learning exactly as that one would."""
         given = dict(parameters)
         evidence, seen = given.pop("log_evidence"), as_tally(given.pop("n_seen"), "n_seen")
         check_network(given, arrays)  # before anything of its size is made
@@ -824,16 +838,16 @@ class BayesianNetwork(DriftChoice):
     def _check_refinement(self, passes: int, refine: str, batch: int) -> None:
         if batch > 1 and not self._structure.learns_batches:
             raise ValueError(
-                f"batch must be 1 with covariance={self.covariance!r}, got {batch}: its rows are learned one after the "
-                "other as fast as together"
+                f"batch must be 1 with covariance={self.covariance!r}, got {batch}: with this covariance batches would "
+                "not be faster"
             )
         if refine != "ep" or passes == 1:
             return
         if not self._structure.keeps_sites:
             raise ValueError(
                 f"refine='ep' needs covariance='full', got covariance={self.covariance!r}, which stores only a part of "
-                "what a row has contributed, so that this can't be removed again; use refine='reuse', or "
-                "covariance='full' with a network small enough for it"
+                "what a row contributed, so it can't be removed again; use refine='reuse', or covariance='full' with a "
+                "network small enough for it"
             )
         if self.forgetting < 1.0:
             raise ValueError(f"refine='ep' needs forgetting=1, got {self.forgetting:g}; use refine='reuse'")
@@ -856,4 +870,6 @@ class BayesianNetwork(DriftChoice):
 def _check_predicted(rows: FloatArray, *parts: FloatArray) -> None:
     """Raise a ValueError if not all that is predicted is finite."""
     if not all(np.isfinite(part).all() for part in parts):
-        raise ValueError(f"X overflows float64 in the network: its largest magnitude is {np.abs(rows).max():.3g}")
+        raise ValueError(
+            f"X overflows float64 in the network: its largest magnitude is {np.abs(rows).max():.3g}; rescale it"
+        )

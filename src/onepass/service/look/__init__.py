@@ -1,4 +1,4 @@
-"""What all pages share: their look, and files that a browser asks about every time."""
+"""What all pages share: theme, icon, and how their files are served."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The page at ``/``: models that learn, watched live, tried and managed; what it shows comes from the API."""
+"""The page at ``/``, on which models are watched, tried and managed; all that it shows comes from the API."""
 
 from pathlib import Path
 

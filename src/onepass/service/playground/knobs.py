@@ -30,7 +30,8 @@ Activation: TypeAlias = Annotated[
     Literal["linear", "relu", "tanh", "sigmoid", "softplus"],
     Meta(
         title="Activation",
-        description="The bend that a unit puts its sum through. A linear perceptron is a straight line.",
+        description="The function that turns a unit's weighted sum into its output. A linear perceptron is a straight "
+        "line.",
         extra_json_schema={"options": _ACTIVATIONS, "when": {"model": ["perceptron", "network", "deep"]}},
     ),
 ]
@@ -38,7 +39,7 @@ HiddenActivation: TypeAlias = Annotated[
     Literal["relu", "tanh", "sigmoid"],
     Meta(
         title="Activation",
-        description="The bend that a hidden unit puts its sum through.",
+        description="The function that turns a hidden unit's weighted sum into its output.",
         extra_json_schema={
             "options": {name: _ACTIVATIONS[name] for name in ("relu", "tanh", "sigmoid")},
             "when": {"model": ["network", "deep"]},
@@ -51,7 +52,7 @@ Units: TypeAlias = Annotated[
         ge=3,
         le=_MOST_UNITS,
         title="Units",
-        description="How many bumps there are, or units in a hidden layer. More can bend more.",
+        description="Number of bumps, or of units in a hidden layer. The more there are, the more the curve can bend.",
         extra_json_schema={"when": {"model": ["bumps", "network", "deep"]}},
     ),
 ]
@@ -61,7 +62,7 @@ HiddenUnits: TypeAlias = Annotated[
         ge=3,
         le=_MOST_UNITS,
         title="Units",
-        description="Units in a hidden layer. More can bend more.",
+        description="Number of units in a hidden layer. The more there are, the more the border can bend.",
         extra_json_schema={"when": {"model": ["network", "deep"]}},
     ),
 ]
@@ -71,7 +72,8 @@ PriorScale: TypeAlias = Annotated[
         ge=0.1,
         le=5.0,
         title="Prior scale",
-        description="How large weights may be, before any data: the width of the band where nothing is known.",
+        description="How large weights may be, before any data: it sets the width of the band where there are no "
+        "points.",
         extra_json_schema={"scale": "log"},
     ),
 ]
@@ -81,8 +83,8 @@ Forgetting: TypeAlias = Annotated[
         ge=0.5,
         le=1.0,
         title="Memory",
-        description="What an observation still counts after one more has come: 1 forgets nothing, at 0.9 the point "
-        "before the last counts 90 %, the one before that 81 %.",
+        description="How much a point still counts after one more has come: 1 forgets nothing; at 0.9 the point before "
+        "the last counts 90 %, the one before that 81 %.",
     ),
 ]
 
@@ -109,8 +111,8 @@ class NumberRequest(Request, frozen=True, kw_only=True):
                     "deep": "Network, two hidden layers",
                 }
             },
-            description="A perceptron weighs its inputs: x itself, or how near x is to each of several places (bumps). "
-            "A network finds such inputs by itself.",
+            description="A perceptron adds up its weighted inputs: x itself, or how near x is to each of several "
+            "places (bumps). A network learns such inputs by itself.",
         ),
     ] = "bumps"
     activation: Activation = "linear"
@@ -122,12 +124,12 @@ class NumberRequest(Request, frozen=True, kw_only=True):
             ge=0.02,
             le=1.0,
             title="Noise",
-            description="Standard deviation of observations around the truth.",
+            description="Standard deviation of the points around the true curve.",
             extra_json_schema={"scale": "log", "when": {"learn_noise": [False]}},
         ),
     ] = 0.15
     learn_noise: Annotated[
-        bool, Meta(title="Learn the noise", description="Find out from the errors how large the noise is.")
+        bool, Meta(title="Learn the noise", description="Estimate from the errors how large the noise is.")
     ] = False
 
     def recipe(self, **others: Any) -> Recipe:

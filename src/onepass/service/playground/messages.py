@@ -56,7 +56,7 @@ def decode(message: str | bytes) -> AnyRequest:
     onepass.service.playground.messages.WrongMessageError: Expected `int` <= 20 - at `$.units`
     """
     if len(message) > MAX_SIZE:
-        raise WrongMessageError(f"a message may have {MAX_SIZE:,} characters, got {len(message):,}", None)
+        raise WrongMessageError(f"a message may have at most {MAX_SIZE:,} characters, got {len(message):,}", None)
     try:
         return _requests.decode(message)
     except (msgspec.DecodeError, UnicodeError) as error:  # the first includes what is well-formed but not allowed

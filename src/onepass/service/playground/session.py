@@ -39,6 +39,6 @@ class Session:
             problem = str(error)
         except Exception:
             _log.exception("the playground could not answer a request of the scene %r", kind.__struct_config__.tag)
-            problem = "This could not be computed, which is a mistake of the playground's; its log says more."
+            problem = "This could not be computed, because of a bug in the playground; its log says more."
         del self._scenes[kind]  # it may have learned a part
         return encode(Failure(request.id, problem))

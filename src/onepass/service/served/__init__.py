@@ -36,6 +36,6 @@ def serve(model: Any) -> Served:
     raise ProblemError(
         422,
         "not a model to serve",
-        f"a {type(model).__name__} can't be served; serve the model of a table (onepass fit), an estimator, a "
-        "perceptron, a network, a fleet of perceptrons or a bandit",
+        f"a {type(model).__name__} can't be served; serve a model made by 'onepass fit', an estimator, a perceptron, a "
+        "network, a fleet of perceptrons or a bandit",
     )

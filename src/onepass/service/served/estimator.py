@@ -121,8 +121,8 @@ class EstimatorRows(TableRows):
             raise ProblemError(
                 409,
                 "not for this model",
-                f"a {type(self.model).__name__} as it is can't explain predictions: serve the model of a table "
-                "(onepass fit), which knows its columns",
+                f"a {type(self.model).__name__} can't explain its predictions: serve a model made by 'onepass fit', "
+                "which knows its columns",
             )
         return super().explain(rows)
 
@@ -150,7 +150,7 @@ def _table_of(estimator: Any) -> TabularModel:
         raise ProblemError(
             422,
             "not a model to serve",
-            "an estimator of columns with categories can't be served: fit the model of a table (onepass fit)",
+            "an estimator with categorical columns can't be served: make the model with 'onepass fit' instead",
         )
     names = getattr(estimator, "feature_names_in_", [f"x{i}" for i in range(estimator.n_features_in_)])
     return table_of_numbers(estimator, [str(name) for name in names], _target_of(estimator))
@@ -163,6 +163,6 @@ def _target_of(estimator: Any) -> Target:
         return ClassTarget("y", tuple(map(str, classes)), bool(numeric))
     if estimator._n_targets > 1:
         raise ProblemError(
-            422, "not a model to serve", "an estimator of several targets can't be served: serve one each"
+            422, "not a model to serve", "an estimator with several targets can't be served: serve one for each"
         )
     return CountTarget("y") if estimator._learns_counts else NumberTarget("y", 0.0, 1.0)

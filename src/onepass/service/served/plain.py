@@ -75,7 +75,7 @@ class _Face:
             raise ProblemError(
                 422,
                 "not a model to serve",
-                f"a model of {self.n_outputs} outputs can't be served: serve one with a single output for each",
+                f"a model with {self.n_outputs} outputs can't be served: serve one model per output",
             )
         if self.observation == "bernoulli":
             return _labels(2)
@@ -190,13 +190,13 @@ class FleetRows(PlainRows):
         return tuple(self._key(key, i, bad) for i, key in enumerate(keys))
 
     def _key(self, key: str | None, i: int, bad: Bad) -> Any:
-        words = "key is missing: it names the perceptron of the fleet"
+        words = "key is missing: it says which perceptron of the fleet is meant"
         if key is not None and not self._number_keys:
             return key
         if key is not None:
             if key.removeprefix("-").isdecimal() and key.isascii() and abs(int(key[:20])) < 2**63:
                 return int(key)
-            words = f"key is {key[:40]!r}, and the keys of this fleet are whole numbers"
+            words = f"key must be a whole number, as the keys of this fleet are, got {key[:40]!r}"
         bad.setdefault(i, ProblemError(422, "bad value", words, field="key"))
         return 0 if self._number_keys else ""
 

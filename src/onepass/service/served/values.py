@@ -75,7 +75,9 @@ def refuse_keys(keys: Sequence[str | None], bad: Bad, by: str | None = None) -> 
     for i, key in enumerate(keys):
         if key is not None:
             more = "" if by is None else f"; put it into x.{by}"
-            bad[i] = ProblemError(422, "bad value", f"key is for a fleet of perceptrons only{more}", field="key")
+            bad[i] = ProblemError(
+                422, "bad value", f"key can be given for a fleet of perceptrons only{more}", field="key"
+            )
 
 
 def check_columns(table: Any, names: Sequence[str], what: str = "column") -> None:
@@ -86,7 +88,7 @@ def check_columns(table: Any, names: Sequence[str], what: str = "column") -> Non
             words = f"the {what} {name!r} is missing; there are {listed(table.schema.names, 20)}"
             raise ProblemError(422, "missing column", words, field=name)
         if count > 1:
-            raise ProblemError(422, "bad value", f"there are {count} columns of the name {name!r}", field=name)
+            raise ProblemError(422, "bad value", f"there are {count} columns with the name {name!r}", field=name)
 
 
 def raise_first(bad: Bad) -> None:

@@ -107,13 +107,13 @@ async def begin_session(call: Call) -> Any:
     if not is_same_origin(call.headers):
         raise ProblemError(403, "foreign page", "only the service's own page may begin a session")
     if (request.code is None) == (request.token is None):
-        raise ProblemError(422, "bad request", "either a code or a token is needed", field="code")
+        raise ProblemError(422, "bad request", "give either a code or a token", field="code")
     token = tokens.find(request.token.encode()) if tokens is not None and request.token is not None else None
     key = sessions.begin_by_token(token) if token is not None else sessions.begin_by_code(request.code or "")
     if key is None:
         client = call.scope.get("client")
         audit.refused("begin session", 401, client[0] if client else None)
-        words = "this code or token is not valid; a code works once, for ten minutes: paste a token instead"
+        words = "this code or token is not valid; a code works once, and for ten minutes only: sign in with a token"
         raise ProblemError(401, "not authenticated", words)
     who = Who("page", "admin") if token is None else Who(token.name, token.scope)
     audit.changed(who.name, "begin session", 201)

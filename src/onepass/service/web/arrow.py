@@ -72,14 +72,16 @@ def write_batch(columns: Mapping[str, Any]) -> bytes:
 def _check_columns(table: Any) -> None:
     schema = table.schema
     if len(schema) > _MAX_COLUMNS:
-        raise ProblemError(422, "too many columns", f"a batch may have {_MAX_COLUMNS:,} columns, got {len(schema):,}")
+        raise ProblemError(
+            422, "too many columns", f"a batch may have at most {_MAX_COLUMNS:,} columns, got {len(schema):,}"
+        )
     if len(set(schema.names)) < len(schema):
         twice = next(name for i, name in enumerate(schema.names) if name in schema.names[:i])
-        raise ProblemError(422, "bad column", f"the column {twice!r} is there twice", field=twice)
+        raise ProblemError(422, "bad column", f"the column {twice!r} occurs twice", field=twice)
     for field in schema:
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
         if not any(is_kind(kind) for is_kind in _FLAT):
-            words = f"{field.name} must be of numbers, texts, booleans, dates or times, got {field.type}"
+            words = f"{field.name} must be a column of numbers, strings, booleans, dates or times, got {field.type}"
             raise ProblemError(422, "bad column", words, field=field.name)
     if all(pa.types.is_null(kind) for kind in schema.types):  # such rows take no memory, whatever their number
         raise ProblemError(422, "no values", "at least one column must have values")
@@ -90,7 +92,7 @@ def _one_batch(table: Any, limit: int) -> Any:
     for column in table.columns:
         left -= _decoded_size(column)
         if left < 0:
-            words = f"rows may have {limit:,} bytes in memory; send fewer at once"
+            words = f"the rows may take at most {limit:,} bytes in memory; send fewer at once"
             raise ProblemError(413, "body too large", words, more={"limit": limit})
         plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
         columns.append(plain.combine_chunks())

@@ -38,7 +38,7 @@ async def read_body(headers: Mapping[bytes, bytes], receive: Receive, limit: int
             async with asyncio.timeout(_PATIENCE):
                 body = await _read_rest(body, receive, limit)
         except TimeoutError:
-            words = f"the body did not come within {_PATIENCE:.0f} seconds"
+            words = f"the body did not arrive within {_PATIENCE:.0f} seconds"
             raise ProblemError(408, "body too slow", words) from None
     if len(body) > limit:
         raise _too_large(limit)
@@ -58,7 +58,10 @@ async def _read_rest(first: bytes, receive: Receive, limit: int) -> bytes:
 
 
 def _too_large(limit: int) -> ProblemError:
-    words = f"a body may have {limit:,} bytes; send fewer rows at once, or start the service with a larger --max-body"
+    words = (
+        f"a body may have at most {limit:,} bytes; send fewer rows at once, or start the service with a larger "
+        "--max-body"
+    )
     return ProblemError(413, "body too large", words, more={"limit": limit})
 
 
@@ -145,7 +148,10 @@ def _refusal(error: Exception, body: bytes, kind: Any) -> ProblemError:
     """A problem out of what msgspec, or a text that is no UTF-8, raises."""
     if isinstance(error, msgspec.ValidationError):
         if body.lstrip()[:1] == b"[" and _ROWS.intersection(getattr(kind, "__struct_fields__", ())):
-            words = f"one row is an object, and not an array; many go as JSON lines ({LINES}) or Arrow ({ARROW})"
+            words = (
+                f"the body must be one row as a JSON object, got an array; send many rows as JSON lines ({LINES}) or "
+                f"Arrow ({ARROW})"
+            )
             return ProblemError(422, "bad request", words)
         return _unfit(error, kind, "")
     return ProblemError(400, "not JSON", _no_json_words(error, body))

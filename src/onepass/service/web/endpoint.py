@@ -60,10 +60,10 @@ class _Asked:
         for name, value in parse_qsl(text.decode("latin-1"), keep_blank_values=True, max_num_fields=100):
             kind = self._query.get(name)
             if kind is None:
-                words = f"{name!r} is no parameter here; known: {', '.join(self._query) or 'none'}"
+                words = f"{name!r} is not a parameter here; parameters are {', '.join(self._query) or 'none'}"
                 raise ProblemError(422, "unknown parameter", words, field=name)
             if name in found:
-                raise ProblemError(422, "bad parameter", f"{name!r} can be given once", field=name)
+                raise ProblemError(422, "bad parameter", f"{name!r} can be given only once", field=name)
             found[name] = from_text(value, kind, name)
         return found
 

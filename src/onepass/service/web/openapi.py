@@ -21,27 +21,27 @@ __all__ = ["openapi_document"]
 _REFERENCE = "#/components/schemas/{name}"
 _GROUPS = {
     "rows": "Predict and learn.",
-    "models": "Make models, look at them, take steps back, try candidates.",
-    "access": "Tokens, and the sessions of browsers.",
-    "operations": "Whether the service is well.",
+    "models": "Make models, look at them, go back to earlier versions, compare candidates.",
+    "access": "Tokens, and browser sessions.",
+    "operations": "Health and metrics of the service.",
 }
 _PROBLEMS = {
     400: "The body can't be parsed.",
     401: "No valid token.",
-    403: "The token's scope is too small, or a foreign page asked.",
-    404: "There is no such thing.",
-    408: "The body did not come in time.",
-    409: "It conflicts with what is there.",
+    403: "The token's scope is not sufficient, or the request came from a page of another site.",
+    404: "There is no such model, token or decision.",
+    408: "The body did not arrive in time.",
+    409: "The request conflicts with the present state.",
     410: "It was deleted, or has expired.",
     413: "The body is too large.",
     415: "The content type is not accepted here.",
-    421: "The service is not called by this name.",
-    422: "The body or a parameter does not fit; `field` names the part.",
-    429: "Too many requests, or too many wait; try again after Retry-After.",
+    421: "The host name in the request is not accepted; see the option --allow-host.",
+    422: "The body or a parameter is not valid; `field` names the part.",
+    429: "Too many requests, or too many are waiting; try again after Retry-After seconds.",
     500: "The service failed; its log says why.",
-    503: "Not ready; try again after Retry-After.",
-    504: "It waited too long in the queue, and was not done.",
-    507: "The disk can't be written; predictions go on.",
+    503: "Not ready, or the request waited too long and was not done; try again after Retry-After seconds.",
+    504: "The request waited too long in the queue, and was not done.",
+    507: "The disk can't be written to; predictions still work.",
 }
 _WORDS = {
     "/v1/models/{name}": "Name of the model: up to 64 letters, digits, '_', '.' and '-'.",
@@ -83,9 +83,10 @@ def openapi_document(operations: Sequence[Operation]) -> dict[str, Any]:
         "info": {
             "title": "onepass",
             "version": __version__,
-            "summary": "Models that learn in production: every acknowledged event is durable.",
-            "description": "Refusals are problem details (RFC 9457) and change nothing. An id makes a request safe to "
-            "repeat: the same request under the same id has the same answer and is learned once.",
+            "summary": "Models that learn in production; every event that was acknowledged is stored durably.",
+            "description": "A request that is refused changes nothing, and is answered with problem details (RFC "
+            "9457). An id makes a request safe to repeat: the same request with the same id gets the same answer and "
+            "is learned once.",
         },
         "tags": [{"name": name, "description": words} for name, words in _GROUPS.items()],
         "security": [{"token": []}, {"session": []}],
@@ -128,7 +129,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
         "tags": [operation.group],
         "responses": _responses(operation),
     }
-    words = [operation.description, f"Needs the scope `{operation.scope}`." if operation.scope else "Open to all."]
+    words = [operation.description, f"Needs the scope `{operation.scope}`." if operation.scope else "Needs no token."]
     found["description"] = "\n\n".join(word for word in words if word)
     if parameters := [*_path_parameters(operation), *_query_parameters(operation.forms)]:
         found["parameters"] = parameters
@@ -179,7 +180,7 @@ def _responses(operation: Operation) -> dict[str, Any]:
     done: dict[str, Any] = {"description": "Done."} | ({"content": content} if content else {})
     found = {str(operation.status): done}
     if operation.status == 201 and operation.method == "PUT":
-        found["200"] = done | {"description": "The same was there before."}
+        found["200"] = done | {"description": "The same model existed before."}
     for status in sorted(_statuses(operation)):
         schema = {"$ref": _REFERENCE.format(name="Problem")}
         found[str(status)] = {"description": _PROBLEMS[status], "content": {PROBLEM: {"schema": schema}}}

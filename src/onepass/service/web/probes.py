@@ -19,7 +19,7 @@ async def health(call: Call) -> dict[str, str]:
 async def ready(call: Call) -> dict[str, str]:
     """All models are ready, or still learn again what they had learned before the start."""
     if not call.services.state.is_ready:
-        words = "models are being restored; those that are ready answer already"
+        words = "some models are still being loaded; requests to the others are answered"
         raise ProblemError(503, "not ready", words, retry_after=1.0)
     return {"status": "ready"}
 

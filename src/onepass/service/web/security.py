@@ -42,7 +42,7 @@ class Principal(NamedTuple):
         >>> Principal("shop", "learn").require("read")
         """
         if not includes(self.scope, needed):
-            words = f"this needs the scope {needed!r}, and {self.name!r} has {self.scope!r}"
+            words = f"this needs a token with the scope {needed!r}; {self.name!r} has {self.scope!r}"
             raise ProblemError(403, "scope too small", words, more={"scope": needed})
 
 
@@ -79,7 +79,7 @@ class Security:
             return
         host = headers.get(b"host", b"").decode("latin-1")
         if _host_name(host) not in self._hosts:
-            words = f"this service is not called {host!r}; to allow that name start it with --allow-host"
+            words = f"the host name {host!r} is not accepted; to allow it, start the service with --allow-host {host}"
             raise ProblemError(421, "unknown host", words)
 
     def identify(self, scope: Scope, headers: Headers) -> Principal:
@@ -117,7 +117,7 @@ class Security:
             bucket = self._buckets[principal.name] = Bucket(rate, rate, self._clock)
         seconds = bucket.take()
         if seconds:
-            words = f"{principal.name!r} may ask {rate:g} times per second"
+            words = f"{principal.name!r} may send at most {rate:g} requests per second"
             raise ProblemError(429, "too many requests", words, retry_after=seconds)
 
 
@@ -140,9 +140,9 @@ def _check_page(scope: Scope, headers: Headers, *, marked: bool = False) -> None
     if not is_socket and scope["method"] in _SAFE:
         return
     if not is_same_origin(headers):
-        raise ProblemError(403, "foreign page", "only the service's own page may ask for this")
+        raise ProblemError(403, "foreign page", "in a browser only the service's own page may do this")
     if marked and not is_socket and headers.get(b"x-onepass-session") != b"1":
-        words = "a session's request that changes something needs the header 'X-Onepass-Session: 1'"
+        words = "a request of a browser session that changes something needs the header 'X-Onepass-Session: 1'"
         raise ProblemError(403, "header missing", words)
 
 

@@ -166,11 +166,11 @@ def _bound(listening: Listening) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=2048)
     except socket.gaierror as error:
-        raise ValueError(f"--host {host} is no address of this machine: {error.strerror}") from None
+        raise ValueError(f"--host {host} is not an address of this machine: {error.strerror}") from None
     except OSError as error:
         reasons = {
-            EADDRINUSE: "another process listens there already; choose another --port",
-            EACCES: "only an administrator may listen there; choose a --port above 1023",
+            EADDRINUSE: "another process uses this port; choose another --port",
+            EACCES: "only an administrator may use this port; choose a --port above 1023",
         }
         reason = reasons.get(error.errno or 0, error.strerror)
         raise ValueError(f"can't listen on {_address(host, port)}: {reason}") from None

@@ -1,7 +1,7 @@
-"""Every operation of the service, once: its address, who may ask for it, what it takes and gives.
+"""Every operation of the service, once: its address, the scope that it needs, what it takes and returns.
 
 Routes and the OpenAPI document are both made from this table, so they can't disagree. To add an operation, write its
-handler beside the others and give it a line here. The first are those that are asked most: routes are tried in order.
+handler beside the others and give it a line here. The most frequent ones come first, because routes are tried in order.
 """
 
 from typing import Any
@@ -22,8 +22,8 @@ _STATUS = {"name": "price", "kind": "table", "n_seen": 8, "version": 8, "pending
 _ROWS = [{"km": 48000, "age": 3, "brand": "vw", "price": 15900}, {"km": 9000, "age": 1, "brand": "bmw", "price": 31000}]
 _DECLARED = {"rows": _ROWS, "target": "price", "learn": True}
 
-_LEVEL = Parameter("level", wire.Level, "Of the intervals; 0.95 if not given.")
-_BATCH_ID = Parameter("id", wire.Id, "Names the batch: sent again under the same id it is not learned again.")
+_LEVEL = Parameter("level", wire.Level, "Probability of the intervals; 0.95 if not given.")
+_BATCH_ID = Parameter("id", wire.Id, "Id of the batch: if it is sent again with the same id, it is not learned again.")
 
 
 def _json(handler: Any, takes: Any, gives: Any, example: Any, answer: Any) -> Form:
@@ -47,7 +47,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "POST",
         f"{_MODEL}/predict",
         "predict",
-        "Predict a row, or many.",
+        "Predict one row, or many.",
         "read",
         (
             _json(rows.predict, wire.PredictRequest, wire.Prediction, {"x": _X}, _PREDICTION),
@@ -55,14 +55,14 @@ OPERATIONS: tuple[Operation, ...] = (
             Form(rows.predict_arrow, ARROW, None, ARROW, None, (_LEVEL,)),
         ),
         group="rows",
-        description="A prediction with an id is kept until its label comes, and needs the scope learn; one without "
-        "leaves no trace. JSON lines are answered line by line, each with a prediction or with what is wrong with it.",
+        description="A prediction with an id is stored until its label comes, and needs the scope learn; one without "
+        "an id is not stored. JSON lines are answered line by line, each with a prediction or with a problem.",
     ),
     Operation(
         "POST",
         f"{_MODEL}/learn",
         "learn",
-        "Learn a row with its target, or many.",
+        "Learn one row with its target, or many.",
         "learn",
         (
             _json(rows.learn, wire.LearnRequest, wire.Learned, {"id": "sale-1", "x": _X, "y": 15900}, _LEARNED),
@@ -79,26 +79,28 @@ OPERATIONS: tuple[Operation, ...] = (
             Form(rows.learn_arrow, ARROW, None, JSON, wire.Learned, (_BATCH_ID,), example_answer=_LEARNED),
         ),
         group="rows",
-        description="The answer comes when the event is on the disk. Many rows are one event: all are learned or none.",
+        description="The answer comes when the event is on the disk. The rows of one request are one event: either all "
+        "are learned or none.",
     ),
     Operation(
         "POST",
         f"{_MODEL}/label",
         "label",
-        "Tell the target of an earlier prediction.",
+        "Give the target of an earlier prediction.",
         "learn",
         (
             _json(rows.label, wire.LabelRequest, wire.Learned, {"id": "sale-1", "y": 15900}, _LEARNED),
             _lines(rows.label_lines, wire.LabelRequest, wire.Learned, {"id": "sale-1", "y": 15900}, _LEARNED),
         ),
         group="rows",
-        description="A label that comes before its prediction waits, and the answer says so.",
+        description="A label that comes before its prediction is stored until the prediction comes; the answer then "
+        "has the status waiting.",
     ),
     Operation(
         "POST",
         f"{_MODEL}/decide",
         "decide",
-        "Let a bandit choose.",
+        "Let a bandit choose an arm in a context.",
         "learn",
         (
             _json(
@@ -128,13 +130,13 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
         group="rows",
         problems=(404, 409, 429, 503, 504),
-        description="Nothing is decided, and nothing is kept.",
+        description="No decision is made, and nothing is stored.",
     ),
     Operation(
         "POST",
         f"{_MODEL}/reward",
         "reward",
-        "Tell what came of a decision.",
+        "Give the reward of a decision.",
         "learn",
         (_json(rows.reward, wire.RewardRequest, wire.Learned, {"id": "visit-1", "reward": 1.0}, _LEARNED),),
         group="rows",
@@ -143,7 +145,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "POST",
         f"{_MODEL}/explain",
         "explain",
-        "Tell what each column adds to a prediction.",
+        "Explain a prediction: what each column adds to it.",
         "read",
         (
             _json(
@@ -166,7 +168,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "DELETE",
         f"{_MODEL}/predictions/{{id:path}}",
         "forget",
-        "Delete what was kept of a prediction and its label.",
+        "Delete what is stored of a prediction and its label.",
         "learn",
         (_get(models.forget, {"id": "sale-1", "forgotten": 1}),),
         group="rows",
@@ -194,8 +196,8 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
         status=201,
         action="create model",
-        description="201 if it was made, 200 if the same model was there before; the name is up to 64 letters, digits, "
-        "'_', '.' and '-'. A file is checked before it is taken, and is never a pickle.",
+        description="The status is 201 if the model was made, 200 if the same model existed before. The name has up to "
+        "64 letters, digits, '_', '.' and '-'. An uploaded file is checked before it is used; loading it runs no code.",
     ),
     Operation(
         "DELETE",
@@ -214,7 +216,8 @@ OPERATIONS: tuple[Operation, ...] = (
         "Get the model as a file that 'onepass.load' reads.",
         "admin",
         (Form(models.file, answers=BYTES, gives=None),),
-        description="All that was learned, with the names of columns and categories: more than a prediction tells.",
+        description="The file contains everything that was learned, with the names of columns and categories. It tells "
+        "more than predictions do, so this needs the scope admin.",
     ),
     Operation(
         "GET",
@@ -228,7 +231,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "GET",
         f"{_MODEL}/weights",
         "weights",
-        "Show what each feature does, with its uncertainty.",
+        "Show the effect of each feature, with its uncertainty.",
         "read",
         (_get(models.weights, {"version": 8, "weights": {"price": [{"feature": "km", "mean": -0.6, "std": 0.1}]}}),),
     ),
@@ -240,7 +243,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "read",
         (_get(models.waiting, {"pending": [{"id": "sale-1", "since": 1893499200.0}], "waiting": []}),),
         problems=(404, 409, 429, 503, 504),
-        description="At most 100 of each. Of a bandit: decisions that wait for a reward.",
+        description="At most 100 of each. For a bandit: decisions that wait for a reward.",
     ),
     Operation(
         "POST",
@@ -264,7 +267,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "PUT",
         f"{_MODEL}/shadow",
         "set_shadow",
-        "Let a candidate learn the same stream, to compare.",
+        "Let a candidate model learn the same rows, to compare it with the model.",
         "admin",
         (
             _json(models.set_shadow, wire.Declared, dict[str, Any], _DECLARED, {"version": 9}),
@@ -276,7 +279,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "DELETE",
         f"{_MODEL}/shadow",
         "drop_shadow",
-        "Give up the candidate.",
+        "Delete the candidate.",
         "admin",
         (_nothing(models.drop_shadow),),
         status=204,
@@ -286,7 +289,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "POST",
         f"{_MODEL}/promote",
         "promote",
-        "Put the candidate in the model's place.",
+        "Replace the model by the candidate.",
         "admin",
         (_get(models.promote, {"version": 10}),),
         action="promote",
@@ -311,7 +314,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "POST",
         "/v1/tokens",
         "create_token",
-        "Make a token; its secret is told this once.",
+        "Make a token; its secret is shown only in this answer.",
         "admin",
         (
             _json(
@@ -352,7 +355,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "POST",
         "/v1/session",
         "begin_session",
-        "Begin a session of a browser, by the code of the printed link or by a token.",
+        "Begin a browser session, with the code in the printed link or with a token.",
         None,
         (
             _json(
@@ -384,7 +387,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "GET",
         "/healthz",
         "health",
-        "Tell that the process answers.",
+        "Say that the process is running.",
         None,
         (_get(probes.health, {"status": "ok"}),),
         group="operations",
@@ -393,7 +396,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "GET",
         "/readyz",
         "ready",
-        "Tell whether all models are ready.",
+        "Say whether all models are ready.",
         None,
         (_get(probes.ready, {"status": "ready"}),),
         group="operations",

@@ -79,7 +79,7 @@ class Tokens:
         except FileNotFoundError:
             return
         except ValueError as error:
-            words = f"{path} is damaged ({error}); restore it, or delete it and all tokens with it"
+            words = f"{path} is damaged ({error}); restore it, or delete it, which makes all tokens invalid"
             raise ValueError(words) from None
         self._tokens = {token.name: token for token in content.tokens}
 

@@ -40,8 +40,8 @@ def check_weights(array: Any, name: str) -> None:
     numbers = weights[np.isfinite(weights)]
     if len(numbers) and numbers.mean() > _HEAVY:
         raise SchemaError(
-            f"the weights in {name!r} are {numbers.mean():,.4g} on average: a row of weight 2 counts as two rows, so "
-            f"divide them by a number that leaves {_HEAVY:g} at most",
+            f"the weights in {name!r} are {numbers.mean():,.4g} on average, but at most {_HEAVY:g} is allowed: a row "
+            "of weight 2 counts as two rows; divide the weights by a constant",
             setting="weight",
         )
     if not len(sound):

@@ -52,7 +52,7 @@ def _by_standard_library(kind: str, make: Callable[[], Any]) -> Callable[[Iterat
                     begun = True
                     yield from _fed(machine, left)
                 except (zlib.error, OSError, ValueError, lzma.LZMAError) as error:
-                    raise StreamError(f"{name} is not sound {kind}: {error}") from None
+                    raise StreamError(f"{name} is not valid {kind}: {error}") from None
                 left = machine.unused_data if machine.eof else b""
         if begun and not machine.eof:
             raise _cut_short(name, kind)
@@ -81,7 +81,7 @@ def _by_arrow(kind: str) -> Callable[[Iterator[bytes], str], Iterator[bytes]]:
         except OSError as error:
             if "runcated" in str(error):
                 raise _cut_short(name, kind) from None
-            raise StreamError(f"{name} is not sound {kind}: {error}") from None
+            raise StreamError(f"{name} is not valid {kind}: {error}") from None
 
     return decompressed
 

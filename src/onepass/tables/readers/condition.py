@@ -121,7 +121,7 @@ class _Parser:
 
     def tree(self) -> Node:
         if len(self.text) > _LONGEST:
-            raise ValueError(f"a condition can have {_LONGEST:,} characters at most, got {len(self.text):,}")
+            raise ValueError(f"a condition can have at most {_LONGEST:,} characters, got {len(self.text):,}")
         if not self.text.strip():
             raise self._error(0, "a condition is expected, such as price > 0")
         try:

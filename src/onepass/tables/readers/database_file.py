@@ -38,7 +38,7 @@ class _DatabaseFile(TableFile):
         self.name = stream.file
         if stream.compression or not isinstance(stream.origin, LocalFile):
             raise StreamError(
-                f"{stream.name}: {self.kind} can be read only from a file of this machine, not compressed"
+                f"{stream.name}: a {self.kind} database can be read only from an uncompressed file on this machine"
             )
         self._chosen = ""
         with self._told():
@@ -78,9 +78,9 @@ class _DatabaseFile(TableFile):
         if asked is not None:
             raise StreamError(f"{self.name} has no table {asked!r}; it has {listed or 'none'}", "table")
         if not names:
-            raise StreamError(f"{self.name} is a database without a table")
+            raise StreamError(f"{self.name} is a database without tables")
         if len(names) > 1:
-            raise StreamError(f"{self.name} has several tables, {listed}; say which one is meant", "table")
+            raise StreamError(f"{self.name} has several tables, {listed}; say which one to read", "table")
         self._chosen = names[0]
         return names[0]
 
@@ -131,7 +131,7 @@ class SQLiteFile(_DatabaseFile):
         with self._opened() as opened:
             found = opened.execute(self._query).description
         if found is None:
-            raise StreamError(f"the query of {self.name} has no rows to give; it must be one 'select'")
+            raise StreamError(f"the query of {self.name} returns no rows; it must be a single 'select'")
         return [name for name, *_ in found]
 
     def _record_batches(self, types: dict[str, Any] | None) -> Iterator[Any]:

@@ -71,8 +71,8 @@ class Extent:
             raise StreamError(f"{file} can't be read any more: {error.strerror}") from None
         if now.st_size < self.size:
             raise StreamError(
-                f"{file} was cut while it was read, from {self.size:,} to {now.st_size:,} bytes; nothing is learned "
-                "of what is missing, so the run ends here"
+                f"{file} became shorter while it was read, from {self.size:,} to {now.st_size:,} bytes; the run ends "
+                "here, because the rest can't be learned"
             )
         before, self._seen = self._seen, _signature(now)
         return before == self._seen

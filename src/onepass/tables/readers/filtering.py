@@ -311,7 +311,7 @@ class _Values:
             reading = self._reading(node)
             if not reading.is_number:
                 raise SchemaError(
-                    f"column {node.name!r} holds dates, no numbers; they compare with a date in quotes, such as "
+                    f"column {node.name!r} has dates, not numbers; compare it with a date in quotes, such as "
                     f"{reading.examples}",
                     setting="where",
                 )
@@ -336,8 +336,8 @@ class _Values:
                 return np.full(self._n, value)
         name = _in_condition(column.name)
         raise SchemaError(
-            f"{quoted(str(node.value))} is no date, but column {column.name!r} holds dates: compare it with one such "
-            f"as {reading.examples}, or text({name}) with any text; a missing one: {name} is None",
+            f"{quoted(str(node.value))} is not a date, but column {column.name!r} has dates: compare it with one such "
+            f"as {reading.examples}, or compare text({name}) with any text; for missing values use {name} is None",
             setting="where",
         )
 

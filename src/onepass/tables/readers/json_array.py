@@ -45,7 +45,7 @@ def elements_as_lines(parts: Iterator[bytes], name: str) -> Iterator[bytes]:
 
 def _check_end(rest: bytes, name: str) -> None:
     if rest.strip():
-        raise StreamError(f"{name} has more after the end of its JSON array; it must be one array, or JSON lines")
+        raise StreamError(f"{name} has content after the end of its JSON array; it must be one array, or JSON lines")
 
 
 @dataclass

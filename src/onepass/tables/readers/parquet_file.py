@@ -35,7 +35,7 @@ class ParquetFile(TableFile):
             with self._opened() as opened:
                 self._metadata, self._names = opened.metadata, list(opened.schema_arrow.names)
         except (OSError, pa.ArrowInvalid) as error:
-            raise StreamError(f"{self.name} is not sound Parquet: {_first_sentence(error)}") from None
+            raise StreamError(f"{self.name} is not valid Parquet: {_first_sentence(error)}") from None
         if not self._metadata.num_rows:
             raise StreamError(f"{self.name} is empty")
 
@@ -71,7 +71,7 @@ class ParquetFile(TableFile):
                     rows += found.num_rows
                     yield from rows_after(skip, batch)
         except (OSError, pa.ArrowInvalid) as error:
-            raise StreamError(f"{self.name} is not sound Parquet: {_first_sentence(error)}") from None
+            raise StreamError(f"{self.name} is not valid Parquet: {_first_sentence(error)}") from None
 
 
 PARQUET = FileFormat("Parquet", lambda head: head.startswith(_MAGIC), ParquetFile)

@@ -76,7 +76,7 @@ def expand(patterns: Iterable[str]) -> list[str]:
         files += found
     for file in files:
         if os.path.isdir(file) and not is_url(file):
-            raise StreamError(f"{file} is a folder; name its files, e.g. '{os.path.join(file, '*.parquet')}'")
+            raise StreamError(f"{file} is a folder; give its files, such as '{os.path.join(file, '*.parquet')}'")
     if STDIN in files and len(files) > 1:
         raise StreamError("standard input ('-') can't be mixed with files")
     return files

@@ -61,7 +61,7 @@ def _recognised(stream: ByteStream, options: ReadOptions) -> TableFile:
             return file_format.open(stream, options)
     *names, last = (file_format.name for file_format in _FORMATS)
     raise StreamError(
-        f"{stream.name} is neither {', '.join(names)} nor {last}: it has bytes of value 0; if it is text, name its "
+        f"{stream.name} is neither {', '.join(names)} nor {last}: it contains zero bytes; if it is text, give its "
         "encoding",
         "encoding",
     )
@@ -70,7 +70,7 @@ def _recognised(stream: ByteStream, options: ReadOptions) -> TableFile:
 def _check_has_tables(file_format: FileFormat, name: str, options: ReadOptions) -> None:
     for setting in ("table", "sql"):
         if getattr(options, setting) is not None and file_format not in (SQLITE, DUCKDB):
-            raise StreamError(f"{name} is {file_format.name} and no database, so there is no table to choose", setting)
+            raise StreamError(f"{name} is {file_format.name} and not a database, so it has no tables", setting)
 
 
 _ZIP = FileFormat("zip", is_zip, lambda stream, options: ZippedTables(stream, options, _recognised))

@@ -146,7 +146,9 @@ class _HttpFile(_Remote):
         answer = urllib.request.urlopen(request, timeout=_SECONDS)
         if partly and answer.status != 206:
             answer.close()
-            raise StreamError(f"{self.name} can't be read in parts, its server has only the whole; download it first")
+            raise StreamError(
+                f"{self.name} can't be read in parts, because its server sends only whole files; download it first"
+            )
         self._check_version(answer, partly)
         return answer
 

@@ -145,7 +145,7 @@ def _archive(origin: Origin) -> Iterator[zipfile.ZipFile]:
         with zipfile.ZipFile(origin.seekable()) as archive:
             yield archive
     except (zipfile.BadZipFile, EOFError) as error:
-        raise StreamError(f"{origin.name} is not sound zip, or cut short: {error}") from None
+        raise StreamError(f"{origin.name} is not a valid zip archive, or is cut short: {error}") from None
     except OSError as error:
         raise StreamError(f"{origin.name} can't be read: {error.strerror or error}") from None
 

@@ -218,7 +218,9 @@ class SQLiteDatabase(Database):
                     raise
                 time.sleep(0.01)
         if mode != "wal":
-            raise EventStoreError(ENOTSUP, "this disk can't hold a write-ahead log; use a local one", self.address)
+            raise EventStoreError(
+                ENOTSUP, "this disk does not support SQLite's write-ahead log; use a local disk", self.address
+            )
 
     def _create_tables(self) -> None:
         for table in schema.SCHEMA.values():

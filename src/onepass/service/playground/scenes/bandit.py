@@ -27,8 +27,8 @@ class BanditRequest(Request, frozen=True, kw_only=True, tag="bandit"):
         Literal["thompson", "ucb", "greedy", "epsilon_greedy"],
         Meta(
             title="Policy",
-            description="How an offer is chosen: as often as it may be the best, by the best that it may be, by what "
-            "looks best now, or so but at times at random.",
+            description="How an offer is chosen. Thompson sampling: with the probability that it is the best. Upper "
+            "confidence: by how good it may be. Greedy: by what looks best now, always or with some random choices.",
             extra_json_schema={
                 "options": {
                     "thompson": "Thompson sampling",
@@ -44,7 +44,7 @@ class BanditRequest(Request, frozen=True, kw_only=True, tag="bandit"):
         Meta(
             ge=0.0,
             le=2.0,
-            title="Courage",
+            title="Exploration",
             description="How much of the uncertainty counts: 0 never explores.",
             extra_json_schema={"when": {"policy": ["thompson"]}},
         ),
@@ -55,7 +55,7 @@ class BanditRequest(Request, frozen=True, kw_only=True, tag="bandit"):
             ge=0.5,
             le=0.99,
             title="Optimism",
-            description="The quantile of what an offer may be worth by which it is judged.",
+            description="An offer is judged by this quantile of what it may be worth.",
             extra_json_schema={"when": {"policy": ["ucb"]}},
         ),
     ] = 0.84
@@ -65,7 +65,7 @@ class BanditRequest(Request, frozen=True, kw_only=True, tag="bandit"):
             ge=0.0,
             le=0.5,
             title="Random choices",
-            description="The share of visitors who see any offer.",
+            description="The share of visitors who are shown a random offer.",
             extra_json_schema={"when": {"policy": ["epsilon_greedy"]}},
         ),
     ] = 0.1
@@ -77,7 +77,7 @@ class BanditRequest(Request, frozen=True, kw_only=True, tag="bandit"):
             extra_json_schema={"options": {"perceptron": "A perceptron per offer", "network": "A network"}},
         ),
     ] = "perceptron"
-    seed: Annotated[int, Meta(ge=0, le=99, title="Other visitors", description="The number of the random world.")] = 0
+    seed: Annotated[int, Meta(ge=0, le=99, title="Other visitors", description="Seed of the random visitors.")] = 0
     steps: Annotated[int, Meta(ge=0, le=MAX_STEPS)] = 0
 
 
@@ -161,10 +161,11 @@ class BanditScene(Scene):
 
     def _says(self, regret: FloatArray, at_random: FloatArray) -> str:
         if not self._shown:
-            return "No visitor yet: all offers are equal, and anything may be tried."
+            return "No visitor yet: all offers look the same."
         return (
-            f"{plural(len(self._shown), 'visitor')}, {sum(self._taken)} of them took the offer. Lost by not knowing: "
-            f"{regret[-1]:.1f} takers; offers at random would have lost {at_random[-1]:.1f}."
+            f"{plural(len(self._shown), 'visitor')}, {sum(self._taken)} of them took the offer. Compared with always "
+            f"showing the best offer, {regret[-1]:.1f} takers were lost; random offers would have lost "
+            f"{at_random[-1]:.1f}."
         )
 
 

@@ -35,7 +35,7 @@ def numbers_learned(learned: Learned, points: list[tuple[float, float]]) -> str:
     >>> numbers_learned(Learned(1, False, Effect(0.0, 1.0, 0.3, 0.5)), [(0.0, 0.0), (1.0, 0.4)])
     'Point 2 at x = 1.00, y = 0.40: one step, and the band there shrank from ±1.96 to ±0.98.'
     >>> numbers_learned(Learned(2, True, None), [(0.0, 0.0), (1.0, 0.4)])
-    'The past has changed: 2 points were learned again from the prior, in their order.'
+    'Earlier points have changed, so 2 points were learned again from the prior.'
     """
     effect = learned.effect
     if effect is None or learned.n_new != 1 or learned.anew:
@@ -50,14 +50,14 @@ def numbers_learned(learned: Learned, points: list[tuple[float, float]]) -> str:
 def rows_learned(learned: Learned, n_rows: int) -> str:
     """Say that rows were learned, without a word about any of them."""
     if not n_rows:
-        return "Nothing is learned yet: this is the prior, what is believed before any data."
+        return "Nothing is learned yet: this is the prior, what the model believes before any data."
     what = plural(n_rows, "point")
     if learned.anew:
         were = "was" if n_rows == 1 else "were"
-        return f"The past has changed: {what} {were} learned again from the prior, in their order."
+        return f"Earlier points have changed, so {what} {were} learned again from the prior."
     if learned.n_new:
         return f"{plural(learned.n_new, 'point')} learned, one step each."
-    return f"Nothing new to learn: the belief of {what} stays."
+    return f"Nothing new to learn: the model still has {what}."
 
 
 def plural(n: int, what: str) -> str:

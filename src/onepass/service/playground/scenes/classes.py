@@ -27,7 +27,7 @@ class ClassesRequest(Request, frozen=True, kw_only=True, tag="classes"):
         Literal["perceptron", "network", "deep"],
         Meta(
             title="Model",
-            description="A perceptron has a straight border; a network can bend it.",
+            description="The border of a perceptron is straight; that of a network can bend.",
             extra_json_schema={
                 "options": {
                     "perceptron": "Perceptron",
@@ -46,7 +46,7 @@ class ClassesRequest(Request, frozen=True, kw_only=True, tag="classes"):
             ge=0.0,
             le=0.3,
             title="Expected wrong labels",
-            description="The share of points that may carry the wrong label; 0 trusts all of them.",
+            description="The share of points that may have the wrong label; 0 trusts all of them.",
         ),
     ] = 0.0
     forgetting: Forgetting = 1.0

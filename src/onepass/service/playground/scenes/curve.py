@@ -1,4 +1,4 @@
-"""A curve through points: the band shrinks with every observation, by exactly what it says."""
+"""A curve through points: the band of its uncertainty shrinks with every point."""
 
 from typing import Annotated
 
@@ -24,7 +24,7 @@ class CurveRequest(NumberRequest, frozen=True, kw_only=True, tag="curve"):
             ge=0,
             le=20,
             title="Functions drawn",
-            description="Functions drawn at random from the belief: each may be the truth, for all that is known.",
+            description="Number of functions drawn at random from what the model believes: each may be the true curve.",
         ),
     ] = 6
     points: Annotated[list[NumberPoint], Meta(max_length=MAX_POINTS)] = msgspec.field(default_factory=list)

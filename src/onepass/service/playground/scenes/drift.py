@@ -1,4 +1,4 @@
-"""A sensor in a world that moves: one model believes all it has ever seen, one forgets, one finds out by itself."""
+"""A sensor whose level changes: one model forgets nothing, one forgets at a fixed rate, one finds the rate itself."""
 
 from typing import Annotated, Literal
 
@@ -26,7 +26,7 @@ class DriftRequest(Request, frozen=True, kw_only=True, tag="drift"):
     world: Annotated[
         Literal["still", "wanders", "jumps", "grows"],
         Meta(
-            title="World",
+            title="What changes",
             description="What happens to the sensor's level, or to its daily cycle.",
             extra_json_schema={
                 "options": {
@@ -44,12 +44,12 @@ class DriftRequest(Request, frozen=True, kw_only=True, tag="drift"):
             ge=0.0,
             le=3.0,
             title="Size of the change",
-            description="How far the world moves.",
+            description="How much the level, or the daily cycle, changes.",
             extra_json_schema={"when": {"world": ["wanders", "jumps", "grows"]}},
         ),
     ] = 1.0
     spikes: Annotated[
-        float, Meta(ge=0.0, le=0.2, title="Spikes", description="The share of readings that are nonsense.")
+        float, Meta(ge=0.0, le=0.2, title="Spikes", description="The share of readings that are wrong.")
     ] = 0.0
     robust: Annotated[
         bool, Meta(title="Robust models", description="Let all models expect that 5 % of the readings are wrong.")
@@ -60,10 +60,10 @@ class DriftRequest(Request, frozen=True, kw_only=True, tag="drift"):
             ge=0.8,
             le=0.999,
             title="Memory of the forgetting model",
-            description="What a reading still counts one step later: at 0.95 about twenty readings count.",
+            description="How much a reading still counts one step later: at 0.95 about twenty readings count.",
         ),
     ] = 0.95
-    seed: Annotated[int, Meta(ge=0, le=99, title="Another world", description="The number of the random world.")] = 0
+    seed: Annotated[int, Meta(ge=0, le=99, title="Other readings", description="Seed of the random readings.")] = 0
     steps: Annotated[int, Meta(ge=0, le=MAX_STEPS)] = 0
 
 
@@ -159,6 +159,6 @@ def _track(name: str, learner: Learner, truth: FloatArray) -> Track:
 
 def _says(now: int, tracks: list[Track]) -> str:
     if not now:
-        return "No reading yet: let the world run."
+        return "No reading yet: press Play."
     misses = ", ".join(f"{track.name} {track.miss:.2f}" for track in tracks)
     return f"Reading {now}. Mean distance from the truth over the last {min(now, _RECENT)}: {misses}."

@@ -1,4 +1,4 @@
-"""Two models that never saw each other's points, merged: what they know together is what one model would."""
+"""Two models that learned different points, merged, and compared with one model that learned all points."""
 
 import copy
 from typing import Annotated, Literal
@@ -82,7 +82,7 @@ class MergingScene(Scene):
 
 def _compared(difference: float | None, exact: bool) -> str:
     if exact:
-        return "Merged, they are the model that has seen all points, up to rounding."
+        return "Merged, they are the same as the model that has learned all points, up to rounding."
     return (
         f"Merged, they are {difference:.2f} standard deviations away from the model that has seen all points, at most: "
         "this model is not linear, and merging it is an approximation."

@@ -1,4 +1,4 @@
-"""The same points, learned by a model that trusts every one of them and by one that need not."""
+"""The same points, learned by a model that trusts all of them and by one that expects outliers."""
 
 from typing import Annotated
 
@@ -75,5 +75,5 @@ class OutliersScene(Scene):
 
 def _doubted(doubts: list[float]) -> str:
     n_doubted = sum(doubt > _DOUBTED for doubt in doubts)
-    verdict = f"does not believe {plural(n_doubted, 'point')}" if n_doubted else "believes them all"
+    verdict = f"does not trust {plural(n_doubted, 'point')}" if n_doubted else "trusts all points"
     return f"The robust model {verdict}."

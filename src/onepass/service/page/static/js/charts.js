@@ -41,7 +41,7 @@ export class LearningCurve {
     const { chosen, report } = this;
     const one = this.scores[chosen];
     if (!report.rows) {
-      this.words.textContent = "Every row is predicted before it is learned. The curve begins with the first rows that come.";
+      this.words.textContent = "Every row is predicted before it is learned. The curve begins when the first rows are learned.";
       return;
     }
     if (!this.chart) {
@@ -78,12 +78,12 @@ function first(report) {
 }
 
 const WORDS = {
-  mae: "How far predictions were from the truth, on average. If the dashed line is as high, the model knows how wrong it is.",
-  rmse: "As the mean error, but large errors count more. If the dashed line is as high, the model knows how wrong it is.",
-  log_loss: "How surprising the truth was to the model: the lower, the better. It pays for being both right and rightly sure.",
-  accuracy: "How often the most probable class was right. If the dashed line is as high, the model is as sure as it should be.",
-  brier: "Squared distance of the probabilities from the truth: the lower, the better.",
-  reward: "What the chosen arms brought in. It rises as the bandit finds out which arm is good for whom.",
+  mae: "How far predictions were from the targets, on average. The dashed line is the error that the model expected: the closer both are, the better it knows its own error.",
+  rmse: "Like the mean error, but large errors count more. The dashed line is the error that the model expected: the closer both are, the better it knows its own error.",
+  log_loss: "How surprising the targets were to the model: the lower, the better. It rewards predictions that are right and as sure as they should be.",
+  accuracy: "How often the most probable class was right. The dashed line is how often the model expected to be right: the closer both are, the better.",
+  brier: "Squared distance of the probabilities from what came: the lower, the better.",
+  reward: "Mean reward of the chosen arms. It rises as the bandit learns which arm is good in which context.",
 };
 
 /** The curve of a candidate over the rows of the model beside which it learns; at(row) is its value there, or null. */
@@ -129,8 +129,8 @@ export class Coverage {
     });
     const off = total - 0.95;
     const chance = byChance(0.95, report.rows);
-    const verdict = Math.abs(off) <= chance ? "as it should be" : off < 0 ? "less than it should be: the model is a bit too sure" : "more than it should be: the model could be surer";
-    this.words.textContent = `${share(total)} of the truths were in their 95 % interval, ${verdict}.`;
+    const verdict = Math.abs(off) <= chance ? "as it should be" : off < 0 ? "less than it should be: the model is too sure" : "more than it should be: the model is not sure enough";
+    this.words.textContent = `${share(total)} of the targets were in their 95 % interval, ${verdict}.`;
   }
 }
 
@@ -157,8 +157,8 @@ export class Calibration {
 }
 
 const OPTIONS = {
-  places: { id: "calibration", label: "Places of the truth in the predicted distributions", height: 220,
-    x: { label: "place in the predicted distribution, from its lower to its upper end", words: share, tick: wholePercent, low: 0, high: 1 },
+  places: { id: "calibration", label: "Where targets fell in their predicted distributions", height: 220,
+    x: { label: "quantile of the predicted distribution at which the target fell", words: share, tick: wholePercent, low: 0, high: 1 },
     y: { label: "Share of rows", words: share, tick: wholePercent, low: 0 } },
   reliability: { id: "calibration", label: "How often the predicted class was right, by its probability", height: 240,
     x: { label: "probability of the predicted class", words: share, tick: wholePercent },
@@ -173,10 +173,10 @@ function places({ rows, share: shares }, n) {
   const tails = shares[0] + shares.at(-1);
   const middle = sum(5, 15);
   const lean = sum(10, 20) - 0.5;
-  const verdict = tails > 2 * each + 2 * chance ? "The ends are higher than that: the model is too sure of itself now and then."
-    : middle > 0.5 + byChance(0.5, n) ? "The middle is higher than that: the model could be surer."
-    : Math.abs(lean) > byChance(0.5, n) ? `It leans to the ${lean > 0 ? "right: predictions are rather too low" : "left: predictions are rather too high"}.`
-    : "That is so, up to chance.";
+  const verdict = tails > 2 * each + 2 * chance ? "The bars at both ends are higher: the model is sometimes too sure."
+    : middle > 0.5 + byChance(0.5, n) ? "The bars in the middle are higher: the model is not sure enough."
+    : Math.abs(lean) > byChance(0.5, n) ? `The bars on the ${lean > 0 ? "right are higher: predictions are too low on average" : "left are higher: predictions are too high on average"}.`
+    : "They are, up to chance.";
   return [{
     series: [{ name: "rows", kind: "bars", color: "blue", xs: centres, ys: shares }],
     band: { xs: [0, 1], low: [Math.max(0, each - chance), Math.max(0, each - chance)], high: [each + chance, each + chance], name: "by chance" },
@@ -185,7 +185,7 @@ function places({ rows, share: shares }, n) {
     words: [(x) => `${percent(x - each / 2)} to ${percent(x + each / 2)}`, share, count],
     rows: centres.map((x, i) => [x, shares[i], rows[i]]),
     summary: verdict,
-  }, `If the model knows how sure it can be, the truth falls everywhere in its predicted distribution equally often: all bars are as high as the line. ${verdict}`];
+  }, `If the predicted distributions are right, targets fall equally often into each tenth of them: all bars should be as high as the line. ${verdict}`];
 }
 
 function reliability({ rows, predicted, observed }, n) {
@@ -194,7 +194,7 @@ function reliability({ rows, predicted, observed }, n) {
   const most = Math.max(...rows);
   const off = there.reduce((sum, i) => sum + (rows[i] / n) * (predicted[i] - observed[i]), 0);
   const verdict = Math.abs(off) <= byChance(0.5, n) ? "They do, up to chance."
-    : off > 0 ? "They lie rather below it: the model is too sure." : "They lie rather above it: the model could be surer.";
+    : off > 0 ? "On average they lie below it: the model is too sure." : "On average they lie above it: the model is not sure enough.";
   return [{
     series: [{ name: "rows with this probability", kind: "dots", color: "blue", xs: of(predicted), ys: of(observed),
       sizes: there.map((i) => 3 + 6 * Math.sqrt(rows[i] / most)), errors: there.map((i) => byChance((observed[i] * rows[i] + 1) / (rows[i] + 2), rows[i])) }],
@@ -204,6 +204,6 @@ function reliability({ rows, predicted, observed }, n) {
     words: [share, share, count],
     rows: there.map((i) => [predicted[i], observed[i], rows[i]]),
     summary: verdict,
-  }, `Of the rows that are predicted with 80 %, 80 of 100 should be right: dots should lie on the line. ${verdict} Large dots stand for many rows, bars for what chance may do.`];
+  }, `Of the rows predicted with a probability of 80 %, 80 of 100 should be right: dots should lie on the line. ${verdict} Larger dots stand for more rows; the vertical bars show how far dots may be off by chance.`];
 }
 

@@ -39,7 +39,7 @@ function refused(next, problem) {
   if (problem.status === 401 || next !== view) return false; // see "signed-out"
   const waits = problem.status === 503 && problem.title !== "damaged";
   main.replaceChildren(h("section", { class: "card narrow" },
-    h("h2", {}, waits ? "In a moment" : problem.status === 404 ? "Not here" : "This can't be shown"),
+    h("h2", {}, waits ? "Not ready yet" : problem.status === 404 ? "Not found" : "This can't be shown"),
     h("p", {}, problem.message), h("p", {}, h("a", { href: "#/" }, "All models"))));
   if (waits) setTimeout(route, 1500);
   return false;

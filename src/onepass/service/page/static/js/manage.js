@@ -27,12 +27,12 @@ export class Manage {
       h("p", { class: "muted" }, "The model as it is now. Python reads it with onepass.load, and another service can serve it."),
       h("a", { class: "button", href: modelPath(status.name, "file"), download: `${status.name}.onepass` }, "Download"));
     this.element = h("div", {}, this.said, h("div", { class: "grid" }, admin ? [this.#history(), this.#candidate()] : null, file, admin ? this.#end() : null),
-      admin ? null : h("p", { class: "muted" }, "To manage the model, sign in with a token of the scope admin."));
+      admin ? null : h("p", { class: "muted" }, "To manage the model, sign in with a token that has the scope admin."));
   }
 
   update(status) {
     this.status = status;
-    this.versions.textContent = `Every event makes a new version; this is ${count(status.version)}, the first was ${count(status.first_version)}.`;
+    this.versions.textContent = `Every event makes a new version; this is version ${count(status.version)}, the first is ${count(status.first_version)}.`;
     this.version.max = status.version;
     const asked = sessionStorage.getItem("rollback"); // by the table of alarms
     if (asked) this.version.value = asked;
@@ -42,18 +42,18 @@ export class Manage {
 
   #history() {
     return h("section", { class: "card" }, h("h3", {}, "Versions"), this.versions,
-      h("p", {}, h("button", { type: "button", onclick: () => this.#do(() => post(modelPath(this.status.name, "snapshot")), (done) => `Version ${count(done.version)} is saved for good.`) }, "Save a snapshot")),
+      h("p", {}, h("button", { type: "button", onclick: () => this.#do(() => post(modelPath(this.status.name, "snapshot")), (done) => `Version ${count(done.version)} is saved and will be kept.`) }, "Save a snapshot")),
       h("form", { class: "stack", onsubmit: (event) => { event.preventDefault(); this.#rollback(); } },
         h("label", { for: "version" }, "Go back to version"),
         h("div", { class: "row" }, this.version, h("button", {}, "Go back"))),
-      h("p", { class: "muted" }, "What was learned since is no longer part of the model. Nothing is deleted: going back is an event, and can be undone by going to the version before it."));
+      h("p", { class: "muted" }, "The model forgets what it has learned since that version. Nothing is deleted: going back is an event too, and can be undone by going back to the version before that event."));
   }
 
   async #rollback() {
     const version = Number(this.version.value);
     const behind = this.status.version - version;
-    if (!(await confirmed(`Go back to version ${count(version)}?`, `What ${this.status.name} has learned in the last ${plural(behind, "event")} will not be part of it any more. Scores go back, too.`, "Go back"))) return;
-    await this.#do(() => post(modelPath(this.status.name, "rollback"), { version }), (done) => `${this.status.name} is what it was at version ${count(done.to)}; to undo that go to version ${count(done.version - 1)}.`);
+    if (!(await confirmed(`Go back to version ${count(version)}?`, `${this.status.name} will forget what it has learned in the last ${plural(behind, "event")}. Its scores go back, too.`, "Go back"))) return;
+    await this.#do(() => post(modelPath(this.status.name, "rollback"), { version }), (done) => `${this.status.name} is as it was at version ${count(done.to)}; to undo this, go back to version ${count(done.version - 1)}.`);
   }
 
   #candidate() {
@@ -63,7 +63,7 @@ export class Manage {
   #shadowContent() {
     const { name, shadow } = this.status;
     if (!shadow) {
-      return [h("p", { class: "muted" }, "A candidate can learn the same rows beside this model; its scores are shown beside the model's. Send it like this:"),
+      return [h("p", { class: "muted" }, "Another model, the candidate, can learn the same rows without answering requests; its scores are shown beside this model's. Send it like this:"),
         command(`curl -X PUT --data-binary @candidate.onepass \\\n  -H "Authorization: Bearer $TOKEN" \\\n  -H "Content-Type: application/octet-stream" \\\n  ${location.origin}/${modelPath(name, "shadow")}`)];
     }
     return [h("p", {}, `A candidate (${shadow.kind}) learns the same rows; it has learned ${plural(shadow.n_seen, "row")}.`),
@@ -73,24 +73,24 @@ export class Manage {
   }
 
   async #promote() {
-    if (!(await confirmed("Promote the candidate?", `It answers for ${this.status.name} from now on. The model that did so far can be had back by going back to version ${count(this.status.version)}.`, "Promote"))) return;
-    await this.#do(() => post(modelPath(this.status.name, "promote")), (done) => `The candidate answers since version ${count(done.version)}.`);
+    if (!(await confirmed("Promote the candidate?", `From now on it answers requests to ${this.status.name}. To return to the present model, go back to version ${count(this.status.version)}.`, "Promote"))) return;
+    await this.#do(() => post(modelPath(this.status.name, "promote")), (done) => `The candidate has replaced the model, as version ${count(done.version)}.`);
   }
 
   async #drop() {
-    if (!(await confirmed("Drop the candidate?", "What it has learned and its scores are given up.", "Drop"))) return;
+    if (!(await confirmed("Drop the candidate?", "What it has learned and its scores are deleted.", "Drop"))) return;
     await this.#do(() => ask("DELETE", modelPath(this.status.name, "shadow")), () => "There is no candidate any more.");
   }
 
   #end() {
     return h("section", { class: "card" }, h("h3", {}, "Delete"),
-      h("p", { class: "muted" }, "The model and all its events are deleted for good. Download the file first if you may want it back."),
+      h("p", { class: "muted" }, "The model and all its events are deleted permanently. Download the file first if you may want it back."),
       h("button", { type: "button", class: "danger", onclick: () => this.#delete() }, "Delete the model"));
   }
 
   async #delete() {
     const { name, n_seen: rows } = this.status;
-    if (!(await confirmed(`Delete ${name}?`, `${plural(rows, "row")} were learned. This can't be undone.`, "Delete for good"))) return;
+    if (!(await confirmed(`Delete ${name}?`, `${plural(rows, "row")} were learned. This can't be undone.`, "Delete permanently"))) return;
     await this.#do(async () => {
       await ask("DELETE", modelPath(name));
       location.hash = "#/";

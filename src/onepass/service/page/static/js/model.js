@@ -69,7 +69,7 @@ function heading(status) {
       status.shadow ? h("span", { class: "tag" }, "with a shadow") : null),
     h("p", { class: "muted lead" }, `It ${purpose(status)}. Made ${ago(status.created)}.`),
     status.writable ? "" : h("p", { class: "note alarm" }, status.why_not_writable
-      ? `It predicts, but can't learn now: ${status.why_not_writable}` : "It predicts here; another process learns."),
+      ? `It predicts, but can't learn now: ${status.why_not_writable}` : "It only predicts here; another process learns."),
   ];
 }
 

@@ -61,11 +61,11 @@ export class Overview {
   #others({ models, replaying, broken }) {
     const parts = [];
     if (replaying.length) {
-      parts.push(h("p", { class: "note" }, `Being recovered: ${replaying.join(", ")}. They are there in a moment.`));
+      parts.push(h("p", { class: "note" }, `Being loaded: ${replaying.join(", ")}. They will be ready in a moment.`));
     }
     for (const [name, why] of Object.entries(broken)) {
       parts.push(h("div", { class: "card broken" }, h("h3", {}, name), h("p", {}, `This model can't be recovered: ${why}`),
-        h("p", { class: "muted" }, "The others are served. Stop the service and look at its folder with: ", h("code", {}, "onepass serve --check DIR"))));
+        h("p", { class: "muted" }, "The other models are served. To find out more, stop the service and check its folder with: ", h("code", {}, "onepass serve --check DIR"))));
     }
     if (!models.length && !replaying.length && !parts.length) parts.push(empty());
     return parts;
@@ -112,11 +112,11 @@ function empty() {
   const address = location.origin;
   return h("section", { class: "card empty" },
     h("h3", {}, "There is no model yet"),
-    h("p", {}, "Make one from a file with a header and a row per line, and send it here:"),
+    h("p", {}, "Make one from a CSV file with a header line, and send it here:"),
     command(`onepass fit sales.csv --target price --model price.onepass\ncurl -X PUT --data-binary @price.onepass \\\n  -H "Authorization: Bearer $TOKEN" \\\n  -H "Content-Type: application/octet-stream" \\\n  ${address}/v1/models/price`),
-    h("p", {}, "Or describe it by some of its rows, from which columns and scales are taken:"),
+    h("p", {}, "Or send some example rows, from which columns and scales are taken:"),
     command(`curl -X PUT -H "Authorization: Bearer $TOKEN" \\\n  -H "Content-Type: application/json" \\\n  ${address}/v1/models/price \\\n  -d '{"target": "price", "learn": true, "rows": [\n    {"km": 48000, "age": 3, "brand": "vw", "price": 15900},\n    {"km": 9000, "age": 1, "brand": "bmw", "price": 31000},\n    {"km": 91000, "age": 7, "brand": "vw", "price": 7800}]}'`),
     h("p", { class: "muted" }, "$TOKEN is the token that was printed when the service was first started. The ",
-      h("a", { href: "docs" }, "reference"), " has everything else; in the ", h("a", { href: "playground" }, "playground"),
+      h("a", { href: "docs" }, "reference"), " describes all requests; in the ", h("a", { href: "playground" }, "playground"),
       " you can see how such models learn."));
 }

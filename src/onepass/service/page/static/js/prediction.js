@@ -8,7 +8,7 @@ import { h, number, percent, plusMinus, svg } from "./dom.js";
 /** A prediction in words, for those who don't look. */
 export function predictionWords(found, target) {
   if (found.probabilities) return `${found.label}, with probability ${percent(found.probabilities[found.label], 1)}.`;
-  return `${target.name} ${number(found.mean)}, with 95 % between ${number(found.lower)} and ${number(found.upper)}.`;
+  return `${target.name} ${number(found.mean)}, with a probability of 95 % between ${number(found.lower)} and ${number(found.upper)}.`;
 }
 
 /** The element that shows a prediction; before is an earlier one of the same row, which is shown faintly beside it. */
@@ -59,7 +59,7 @@ export function drawExplanation(found) {
       words: `${one.add > 0 ? "+" : ""}${plusMinus(one.add, one.std)}`, color: one.add < 0 ? "orange" : "blue" };
   });
   return [
-    h("p", { class: "muted" }, `From an average row to this one, column by column, the largest first; in units of the ${found.unit}. Whiskers span 95 % of what is not known about a step.`),
+    h("p", { class: "muted" }, `From the prediction for an average row to this one, column by column, the largest step first; in units of the ${found.unit}. The whiskers are 95 % intervals of each step.`),
     barTable([
       { name: "average row", to: found.baseline, mark: true, color: "ink", words: number(found.baseline), strong: true },
       ...rows,

@@ -4,9 +4,9 @@ import { ask, get, post } from "./api.js";
 import { command, h } from "./dom.js";
 
 const WHY = {
-  out: ["You are signed out", "Sign in with a token to go on."],
-  expired: ["Your session has ended", "Sessions last twelve hours, and end when the service is started anew or the token is revoked. Sign in again to go on where you were."],
-  used: ["This link does not work any more", "A link lets one browser in, once, within ten minutes after the service was started. Stop the service and start it again to have a new one printed, or sign in with a token."],
+  out: ["You are signed out", "Sign in with a token to continue."],
+  expired: ["Your session has ended", "Sessions last twelve hours, and end when the service is restarted or the token is revoked. Sign in again to continue where you were."],
+  used: ["This link does not work any more", "A link signs in one browser, once, within ten minutes after the service was started. Stop the service and start it again to get a new link, or sign in with a token."],
   new: ["Sign in", "Open the link that was printed when the service was started, or sign in with a token."],
 };
 

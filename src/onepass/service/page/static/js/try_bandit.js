@@ -21,7 +21,7 @@ export class TryBandit {
         h("h3", { id: "context-title" }, "A context"),
         h("p", { class: "muted" }, "What is left open is 0."),
         h("div", { class: "fields" }, this.fields.map((one) => one.element)),
-        user.scope === "read" ? h("p", { class: "muted" }, "To decide, sign in with a token of the scope learn.") : [
+        user.scope === "read" ? h("p", { class: "muted" }, "To decide, sign in with a token that has the scope learn.") : [
           h("p", { class: "muted" }, "A decision is kept until its reward comes, as one of your programs would make it."),
           h("button", { class: "main" }, "Decide")],
         this.choice),

@@ -23,7 +23,7 @@ export class TryRow {
     this.element = h("div", { class: "try" },
       h("form", { class: "card", onsubmit: (event) => { event.preventDefault(); this.#predict(); }, "aria-labelledby": "row-title" },
         h("h3", { id: "row-title" }, "A row"),
-        h("p", { class: "muted" }, `${status.kind === "table" ? "What is left open counts as not known." : "Every number is needed."} Predictions made here leave no trace.`),
+        h("p", { class: "muted" }, `${status.kind === "table" ? "Fields that are left empty count as missing." : "Every number is needed."} Predictions made here are not stored.`),
         h("div", { class: many ? "fields many" : "fields" }, this.key?.element, this.fields.map((one) => one.element)),
         h("div", { class: "row" }, h("button", { class: "main" }, "Predict"), h("button", { type: "button", onclick: () => this.#clear() }, "Clear"))),
       h("div", { class: "stack" },
@@ -41,7 +41,7 @@ export class TryRow {
   }
 
   #teaching(user) {
-    if (user.scope === "read") return h("p", { class: "muted" }, "To teach the model what the truth was, sign in with a token of the scope learn.");
+    if (user.scope === "read") return h("p", { class: "muted" }, "To let the model learn the true value, sign in with a token that has the scope learn.");
     return h("form", { class: "truth", onsubmit: (event) => { event.preventDefault(); this.#learn(); } },
       this.truth.element, h("button", {}, "Learn it"), this.learned);
   }
@@ -90,7 +90,7 @@ export class TryRow {
 
   async #learn() {
     const y = this.truth.value();
-    this.truth.complain(y === undefined ? "Tell what it was." : "");
+    this.truth.complain(y === undefined ? "Enter the true value." : "");
     if (y === undefined) {
       this.truth.input.focus();
       return;
@@ -100,7 +100,7 @@ export class TryRow {
       const done = await post(modelPath(this.status.name, "learn"), { ...this.#row(), y });
       await this.#predict({ before });
       this.truth.input.value = "";
-      this.learned.textContent = `Learned, as version ${done.version}. It has learned ${plural(done.n_seen, "row")} now; above you see what that changed for this row.`;
+      this.learned.textContent = `Learned, as version ${done.version}. The model has learned ${plural(done.n_seen, "row")} now; above you see how the prediction for this row has changed.`;
     } catch (problem) {
       this.#complain(problem);
     }

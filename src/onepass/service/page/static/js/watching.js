@@ -108,7 +108,7 @@ class Weights {
     }
     const { kind, name } = this.target;
     const what = { number: name, log: `the logarithm of ${name}`, count: `the logarithm of the rate of ${name}`, class: `the log odds of ${label}` }[kind] ?? name;
-    this.words.textContent = `By how much ${what} changes for a typical step of a number, or for a category in place of an average row. Whiskers span 95 %; one that crosses zero may be nothing.`;
+    this.words.textContent = `How much ${what} changes if a number rises by one standard deviation, or if a row has this category. The whiskers are 95 % intervals; an effect whose whisker crosses zero may not exist.`;
     const shown = this.all ? found : found.slice(0, FIRST);
     this.body.replaceChildren(barTable(shown.map((one) => ({ name: one.feature, to: one.mean, std: one.std, words: plusMinus(one.mean, one.std) })),
       { heads: ["feature", "effect"], caption: "Effect of each feature with its standard deviation" }));
@@ -116,7 +116,7 @@ class Weights {
 }
 
 function alarms({ outliers, changes, last }, status) {
-  const sum = `${plural(outliers, "row")} whose target was not believed, ${plural(changes, "change")} of the truth.`;
+  const sum = `${plural(outliers, "row")} whose target was not believed, ${plural(changes, "change")} of the relation.`;
   if (!last.length) {
     return [h("p", { class: "muted" }, outliers + changes ? sum : "None. Rows that can't be believed and changes of the truth are told here, by models that look out for them (options outliers and drift).")];
   }

@@ -44,8 +44,8 @@ const connection = new Connection(address, onAnswer, () => void tellWhyLost());
 /** Inside a service only those who are signed in get a connection; the playground alone knows no sessions (404). */
 async function tellWhyLost() {
   const answer = await fetch("/v1/session").catch(() => null);
-  if (answer?.status === 401) tell("Sign in first, and come back:", "error", make("a", { href: "/" }, "the page of the service"));
-  else tell("The connection to the library is lost; trying again…", "error");
+  if (answer?.status === 401) tell("Sign in first, then come back:", "error", make("a", { href: "/" }, "the page of the service"));
+  else tell("The connection is lost; trying again…", "error");
 }
 
 // From the state to the page and to the library.
@@ -178,7 +178,7 @@ function showFacts() {
 const pointActions = {
   add(x, y) {
     if (state.points.length >= MOST_POINTS) {
-      tell(`There is room for ${MOST_POINTS} points; remove some first.`, "error");
+      tell(`There can be at most ${MOST_POINTS} points; remove some first.`, "error");
       return;
     }
     update({ points: [...state.points, scene().marks ? [x, y, nextMark] : [x, y]] });
@@ -269,9 +269,9 @@ async function copyLink() {
   writeAddress(false);
   try {
     await navigator.clipboard.writeText(location.href);
-    tell("The link to exactly this is copied.");
+    tell("The link to what you see is copied.");
   } catch {
-    tell("The browser did not allow copying; the address of this page is the link.");
+    tell("The browser did not allow copying; copy the address of this page instead.");
   }
 }
 

@@ -19,7 +19,7 @@ export default {
   build(parent) {
     const plot = new Plot(parent, { name: "offers", x: RANGE, y: [0, 1], height: 0.42, percent: true, heading: "How probable is it that a visitor takes an offer?" });
     const strip = new Plot(parent, { name: "chosen", x: RANGE, y: [0, 1], pixels: 110, percent: true, heading: "Which offer would be shown now?" });
-    const costs = new Plot(parent, { name: "costs", x: [0, 50], y: [0, 10], pixels: 150, heading: "Takers lost by not knowing (dashed: offers at random)" });
+    const costs = new Plot(parent, { name: "costs", x: [0, 50], y: [0, 10], pixels: 150, heading: "Takers lost, compared with the best offers (dashed: with random offers)" });
     let visits = [];
     const tween = new Tween((arrays) => {
       plot.clear();
@@ -73,6 +73,6 @@ export default {
     const shown = view.offers.map((offer) => [`Shown: ${offer.name}`, String(offer.n_shown)]);
     const lost = floats(view.regret).at(-1) ?? 0;
     return [["Visitors", String(view.shown.length)], ["Took the offer", String(view.taken.reduce((sum, one) => sum + one, 0))],
-      ...shown, ["Takers lost by not knowing", number(lost)]];
+      ...shown, ["Takers lost", number(lost)]];
   },
 };

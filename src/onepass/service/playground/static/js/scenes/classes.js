@@ -21,13 +21,13 @@ export default {
   name: "classes",
   start,
   marks: { legend: "Next point", column: "class", options: ["blue", "orange"], colours: ["blue", "orange"] },
-  legend: [["point blue", "blue"], ["diamond orange", "orange"], ["line border", "as probable as each other"]],
+  legend: [["point blue", "blue"], ["diamond orange", "orange"], ["line border", "both equally probable"]],
   display: [
     {
       name: "show",
       title: "Show",
-      description: "The probability of each class, or what is not known of it: more data would take that away.",
-      options: { probability: "Probability of each class", uncertainty: "What is not known" },
+      description: "The probability of each class, or its uncertainty, which more points would reduce.",
+      options: { probability: "Probability of each class", uncertainty: "Its uncertainty" },
       default: "probability",
     },
   ],
@@ -87,9 +87,9 @@ export default {
   facts(view) {
     return [
       ["Points learned", String(view.n_seen)],
-      ["On their own side", view.correct === null ? "–" : percent(view.correct)],
-      ["Labels not believed", String(view.doubts.filter((doubt) => doubt > 0.5).length)],
-      ["How well all were foreseen (log evidence)", number(view.log_evidence)],
+      ["On the right side of the border", view.correct === null ? "–" : percent(view.correct)],
+      ["Labels not trusted", String(view.doubts.filter((doubt) => doubt > 0.5).length)],
+      ["How well points were predicted (log evidence)", number(view.log_evidence)],
     ];
   },
 };

@@ -16,7 +16,7 @@ export default {
   name: "curve",
   start,
   legend: [["line blue", "expected curve"], ["band blue", "where the curve may be (95 %)"], ["band blue total", "where the next point may be"],
-    ["line violet thin", "curves drawn from the belief"], ["line blue ghost", "the band before"]],
+    ["line violet thin", "curves drawn at random"], ["line blue ghost", "the band before the last point"]],
   actions: [
     {
       label: "Ask where it knows least",
@@ -67,7 +67,7 @@ export default {
   facts(view) {
     const found = [["Points learned", String(view.n_seen)], ["Noise (std. dev.)", number(view.noise)]];
     if (view.surprise !== null) found.push(["Surprise of the last point", `${number(view.surprise)} std. dev.`]);
-    found.push(["How well all were foreseen (log evidence)", number(view.log_evidence)]);
+    found.push(["How well points were predicted (log evidence)", number(view.log_evidence)]);
     if (view.weights.length) found.push([`The ${view.weights.length} weights, ± one standard deviation`, bars(view.weights)]);
     else found.push(["Weights", `${view.n_weights}, and all their correlations`]);
     return found;

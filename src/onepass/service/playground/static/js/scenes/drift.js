@@ -6,7 +6,7 @@ import { number, shares } from "../facts.js";
 import { Plot } from "../plot.js";
 
 const COLOURS = { plain: "orange", forgetting: "blue", auto: "green" };
-const NAMES = { plain: "plain", forgetting: "forgetting", auto: "finds out by itself" };
+const NAMES = { plain: "plain", forgetting: "forgetting", auto: "finds the rate itself" };
 const WINDOW = 200; // steps that are in sight
 
 export default {
@@ -14,13 +14,13 @@ export default {
   start: [],
   runs: { most: 400, fast: 20, start: 120 },
   legend: [["point ink", "readings"], ["line muted dashed", "truth"], ["line orange", "plain"], ["line blue", "forgetting"],
-    ["line green", "finds out by itself"], ["band green", "where it expects the next reading (95 %)"]],
+    ["line green", "finds the rate itself"], ["band green", "where it expects the next reading (95 %)"]],
   display: [
     {
       name: "bands",
       title: "Bands",
       description: "Whose 95 % bands are drawn.",
-      options: { auto: "Of the one that finds out", forgetting: "Of the forgetting model", plain: "Of the plain model", all: "Of all three" },
+      options: { auto: "Of the model that finds the rate", forgetting: "Of the forgetting model", plain: "Of the plain model", all: "Of all three" },
       default: "auto",
     },
   ],
@@ -59,6 +59,6 @@ export default {
     const rates = Object.entries(view.rates)
       .sort(([one], [other]) => (one === "prior") - (other === "prior") || Number(one) - Number(other))
       .map(([rate, share]) => [{ prior: "anew", "0.0": "none", "1e-05": "0.00001" }[rate] ?? rate, share]);
-    return [...misses, ["How fast the world moves, as the third believes", shares(rates)]];
+    return [...misses, ["Probability of each rate of change, by the third model", shares(rates)]];
   },
 };

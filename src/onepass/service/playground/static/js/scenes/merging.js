@@ -25,8 +25,8 @@ export default {
     const halves = pointPlot(parent, {
       name: "halves",
       height: 0.4,
-      heading: "Two halves that never met",
-      label: "Points of two halves, and the belief of each.",
+      heading: "Two models, each with half of the points",
+      label: "Points of two halves, and what the model of each half believes.",
       shape: ([, , half]) => ({ colour: half ? "orange" : "blue", diamond: half === 1 }),
       actions,
       draw(plot, arrays) {
@@ -34,7 +34,7 @@ export default {
         drawBand(plot, arrays, "orange", { name: "second ", total: false });
       },
     });
-    const below = new Plot(parent, { name: "merged", x: RANGE, y: RANGE, height: 0.34, heading: "Merged, and the whole" });
+    const below = new Plot(parent, { name: "merged", x: RANGE, y: RANGE, height: 0.34, heading: "Merged (green), and the model of all points (dashed)" });
     const tween = new Tween((arrays) => {
       below.clear();
       if (arrays["merged mean"]) drawBand(below, arrays, "green", { name: "merged ", total: false });
@@ -60,6 +60,6 @@ export default {
 
   facts(view) {
     const difference = view.difference === null ? "can't be merged" : `${number(view.difference)} std. dev.`;
-    return [["Largest difference", difference], ["Merged is the whole", view.exact ? "yes, to rounding" : "nearly: an approximation"]];
+    return [["Largest difference", difference], ["Same as the model of all points", view.exact ? "yes, up to rounding" : "nearly: merging is an approximation here"]];
   },
 };

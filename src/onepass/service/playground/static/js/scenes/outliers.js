@@ -12,8 +12,8 @@ const start = [-2.6, -2.1, -1.7, -1.2, -0.8, -0.3, 0.2, 0.6, 1.1, 1.5, 2.0, 2.5]
 export default {
   name: "outliers",
   start,
-  legend: [["line orange", "plain: believes every point"], ["line green", "robust"], ["band green", "where the curve may be (95 %)"],
-    ["cross", "not believed by the robust model"]],
+  legend: [["line orange", "plain: trusts every point"], ["line green", "robust"], ["band green", "where the curve may be (95 %)"],
+    ["cross", "not trusted by the robust model"]],
   actions: [
     {
       label: "Add an outlier",
@@ -56,6 +56,6 @@ export default {
   facts(view) {
     const doubted = view.doubts.map((doubt, i) => [doubt, i + 1]).filter(([doubt]) => doubt > 0.5);
     const listed = doubted.map(([doubt, i]) => `point ${i} (${percent(doubt)})`).join(", ");
-    return [["Not believed", listed || "none"], ["Share of outliers, as believed now", percent(view.share)]];
+    return [["Not trusted", listed || "none"], ["Estimated share of outliers", percent(view.share)]];
   },
 };

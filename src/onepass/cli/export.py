@@ -44,17 +44,19 @@ _SUFFIXES = {".py": "numpy", ".h": "c", ".onnx": "onnx"}
 def export(
     model: Path, language: str | None, out: Path, name: str | None, dtype: str, as_json: bool, quiet: bool
 ) -> None:
-    r"""Write MODEL as one file that predicts mean and standard deviation without onepass.
+    """Write MODEL as one file that predicts mean and standard deviation without onepass.
 
-    \b
-    numpy  a Python module that needs only NumPy: predict, predict_proba and, if there is a closed form,
-           predict_interval
-    c      a C99 header that allocates no memory; for a perceptron it can also learn: NAME_learn(&model, x, y)
-    onnx   an ONNX model with the outputs mean and std, or label, probabilities and std;
-           needs: pip install 'onepass[onnx]'
+    With --to numpy it is a Python module that needs only NumPy: predict, predict_proba and, if there is a closed form,
+    predict_interval.
+
+    With --to c it is a C99 header that allocates no memory; for a perceptron it can also learn: NAME_learn(&model, x,
+    y).
+
+    With --to onnx it is an ONNX model with the outputs mean and std, or label, probabilities and std; writing it needs
+    pip install 'onepass[onnx]'.
 
     All three predict the same as 'onepass predict', up to rounding; probabilities of more than two classes agree to
-    about 1e-6. A row is one number per column: a category is given as its position among the known ones, a date as
+    about 1e-5. A row is one number per column: a category is given as its position among the known ones, a date as
     days since 1970. MODEL is not changed.
     """
     from onepass.cli.errors import user_errors

@@ -5,12 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from onepass.decisions import ContextualBandit
+from onepass.files.checkpoint import to_bytes
 from onepass.service.errors import ProblemError
-from onepass.service.wire import DecideRequest, Decision, RewardRequest
-from tests.service.running import Running, four_models, served
+from onepass.service.wire import ArmRequest, DecideRequest, Decision, ExpireRequest, RewardRequest
+from tests.service.running import Running, four_models, outcome, served
 
 CONTEXT = [0.8414709848078965, -0.9092974268256817]  # bytes that occur nowhere else
-ARMS = ["left", "right"]
+ARMS: list[str | int] = ["left", "right"]
 
 
 def begin(running: Running) -> None:
@@ -58,6 +60,7 @@ def test_what_is_deleted_on_request_is_nowhere_in_the_folder(is_rewarded: bool, 
         with pytest.raises(ProblemError) as refused:
             decide(running, DecideRequest(CONTEXT, id="secret"))
         assert refused.value.status == 410
+        assert running.ask(outcome(bandit.reward(RewardRequest("secret", 1.0)))) == 410
         content = running.ask(bandit.file())
     kept = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
     assert np.array([1.0, 2.0]).tobytes() in kept
@@ -66,18 +69,73 @@ def test_what_is_deleted_on_request_is_nowhere_in_the_folder(is_rewarded: bool, 
         assert running.ask(running.model("bandit").file()) == content
 
 
-def test_a_decision_waits_for_so_long(tmp_path: Path) -> None:
-    with served(tmp_path, keep_pending=0.0) as running:
+def test_a_decision_that_has_waited_for_too_long_expires_when_the_service_starts(tmp_path: Path) -> None:
+    with served(tmp_path) as running:
         begin(running)
-        bandit = running.model("bandit")
         decide(running, DecideRequest(CONTEXT, id="late"))
-        assert bandit.n_pending == 1
-        bandit._next_look = 0.0
+        for _ in range(3):
+            running.call("bandit", lambda model: None)
+        assert running.model("bandit").n_pending == 1
+    with served(tmp_path, keep_pending=0.0) as running:
+        bandit = running.model("bandit")
         for _ in range(3):
             running.call("bandit", lambda model: None)
         assert bandit.n_pending == 0
-        with pytest.raises(ProblemError, match="expired"):
-            running.ask(bandit.reward(RewardRequest("late", 1.0)))
+        assert running.ask(outcome(bandit.reward(RewardRequest("late", 1.0)))) == 410
         content = running.ask(bandit.file())
     with served(tmp_path) as running:
         assert running.ask(running.model("bandit").file()) == content
+
+
+def test_a_reward_is_learned_once_and_gets_the_same_answer_again(tmp_path: Path) -> None:
+    with served(tmp_path) as running:
+        begin(running)
+        bandit = running.model("bandit")
+        both = decide(running, DecideRequest(CONTEXT, id="both", n=2)).arms
+        decide(running, DecideRequest(CONTEXT, id="other"))
+        first = running.ask(bandit.reward(RewardRequest("both", 1.0)))
+        running.ask(bandit.reward(RewardRequest("other", 0.0)))
+        second = running.ask(bandit.reward(RewardRequest("both", 0.0, arm=both[1])))
+        assert [first.n_seen, second.n_seen, bandit.status()["n_seen"]] == [1, 3, 3]
+        assert running.ask(bandit.reward(RewardRequest("both", 1.0))) == first
+        assert running.ask(bandit.reward(RewardRequest("both", 1.0, arm=both[0]))) == first
+        assert running.ask(outcome(bandit.reward(RewardRequest("both", 0.0)))) == 422
+        assert running.ask(outcome(bandit.reward(RewardRequest("both", 0.0, arm="nowhere")))) == 422
+        assert running.ask(outcome(bandit.reward(RewardRequest("never made", 0.0)))) == 404
+        assert bandit.status()["n_seen"] == 3
+
+
+def test_arms_come_and_go_and_old_decisions_get_the_reward_that_silence_means(tmp_path: Path) -> None:
+    with served(tmp_path) as running:
+        begin(running)
+        bandit = running.model("bandit")
+        change = lambda *given: running.ask(outcome(bandit.change_arm(ArmRequest(*given))))  # noqa: E731
+        assert change("new", "add")["arms"] == ["left", "middle", "right", "new"]
+        version = bandit.status()["version"]
+        assert change("new", "add")["version"] == version
+        assert change("left", "pause")["paused"] == ["left"]
+        assert change("middle", "remove")["arms"] == ["left", "right", "new"]
+        assert change("gone", "remove") == 422
+        for i in range(20):
+            assert decide(running, DecideRequest([1.0, 0.1 * i], id=f"{i}")).arm in ("right", "new")
+        with pytest.raises(ProblemError) as refused:
+            decide(running, DecideRequest(CONTEXT, arms=["middle"]))
+        assert refused.value.field == "arms"
+        with pytest.raises(ProblemError) as refused:
+            decide(running, DecideRequest(CONTEXT, n=3))
+        assert refused.value.field == "n"
+        assert running.ask(bandit.expire(ExpireRequest(0.0, 0.0)))["expired"] == 20
+        assert (bandit.status()["n_seen"], bandit.n_pending) == (20, 0)
+        content = running.ask(bandit.file())
+    with served(tmp_path) as running:
+        assert running.ask(running.model("bandit").file()) == content
+
+
+def test_arms_may_have_whole_numbers_as_names(tmp_path: Path) -> None:
+    with served(tmp_path) as running:
+        running.ask(running.state.create("prices", to_bytes(ContextualBandit([9, 12], n_features=1))))
+        bandit = running.model("prices")
+        assert bandit.status()["schema"]["arms"] == [9, 12]
+        decision = running.ask(bandit.decide(DecideRequest([1.0], id="a", arms=[9])))
+        assert decision.arm == 9
+        assert running.ask(bandit.reward(RewardRequest("a", 1.0, arm=9))).n_seen == 1

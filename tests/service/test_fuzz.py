@@ -21,6 +21,7 @@ from tests.helpers.app_server import served
 from tests.helpers.waiting import wait_until
 from tests.service.running import four_models
 
+pytestmark = pytest.mark.filterwarnings("ignore:a context has a feature of size")  # which a service logs
 _NAMES = ("number", "class", "bandit", "fleet", "new", "nobody")
 _IDS = tuple(f"id {i}" for i in range(6))
 

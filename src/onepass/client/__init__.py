@@ -280,7 +280,7 @@ class Model:
         return [_problem(line) if "title" in line else Learned(**line) for line in told]
 
     def decide(
-        self, context: Sequence[float], *, id: str | None = None, n: int = 1, arms: Sequence[str] | None = None
+        self, context: Sequence[float], *, id: str | None = None, n: int = 1, arms: Sequence[str | int] | None = None
     ) -> Decision:
         """Let a bandit choose an arm; give its reward later with `reward`."""
         body: dict[str, Any] = {"context": context, "id": id or uuid4().hex, "n": n}
@@ -291,7 +291,17 @@ class Model:
         found: list[dict[str, Any]] = self._post("arms", {"context": context})["arms"]
         return found
 
-    def reward(self, id: str, reward: float, *, arm: str | None = None) -> Learned:
+    def change_arm(self, arm: str | int, change: str, features: Sequence[float] | None = None) -> dict[str, Any]:
+        """Add, remove, pause or resume an arm: ``change`` is ``"add"``, ``"remove"``, ``"pause"`` or ``"resume"``."""
+        body: dict[str, Any] = {"arm": arm, "change": change}
+        found: dict[str, Any] = self._post("arm", body if features is None else {**body, "features": list(features)})
+        return found
+
+    def expire(self, after: float, default: float | None = None) -> int:
+        """Expect no more rewards for decisions older than ``after`` seconds; learn ``default`` for each, if given."""
+        return int(self._post("expire", {"after": after, "default": default})["expired"])
+
+    def reward(self, id: str, reward: float, *, arm: str | int | None = None) -> Learned:
         """Give a bandit the reward of a decision."""
         body: dict[str, Any] = {"id": id, "reward": reward}
         return Learned(**self._post("reward", body if arm is None else {**body, "arm": arm}))

@@ -196,11 +196,9 @@ def _own_variances(structure: Any, belief: Any, layer: int, z: Expression) -> Ex
     if isinstance(structure, IndependentWeights):
         return matmul(z * z, structure.layout.layers(belief.variance)[layer].T.astype(np.float64), f"variances_{layer}")
     if isinstance(structure, LowRankCovariance):
-        units = zip(
-            structure.layout.layers(belief.variance)[layer], structure._unit_columns(belief)[layer], strict=True
-        )
-        seen = [_projected(variance, columns, z) for variance, columns in units]
-        return concat([row_sum(own * own) for own in seen])
+        variances, columns = structure.layout.layers(belief.variance)[layer], structure._unit_columns(belief)[layer]
+        projected = [_projected(*own, z) for own in zip(variances, columns, strict=True)]
+        return concat([row_sum(own * own) for own in projected])
     if isinstance(structure, LayeredCovariance):
         own, form = belief.layers[layer], belief.forms[layer]
         if isinstance(own, KroneckerLayer):

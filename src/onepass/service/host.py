@@ -14,6 +14,7 @@ from onepass.service.journal import Journal
 from onepass.service.learner import Learner
 from onepass.service.operations import (
     Call,
+    ChangeArm,
     Decide,
     DropShadow,
     Expire,
@@ -36,10 +37,12 @@ from onepass.service.served.base import not_for
 from onepass.service.served.values import raise_first
 from onepass.service.settings import ServiceSettings
 from onepass.service.wire import (
+    ArmRequest,
     ArmsRequest,
     DecideRequest,
     Decision,
     Declared,
+    ExpireRequest,
     Explained,
     ExplainRequest,
     LabelRequest,
@@ -88,7 +91,7 @@ class HostedModel:
             self.journal, learner, self._publish, self._answer, self._keep_house, queue=settings.queue, begin=begin
         )
         self._writer.keep_bandit()
-        self._next_look = time.monotonic() + _HOUSEKEEPING
+        self._next_look = time.monotonic()
         if not settings.follow:
             self._writer.start()
 
@@ -253,6 +256,16 @@ class HostedModel:
         found: dict[str, Any] = await self._ask(Call(look))
         return found
 
+    async def change_arm(self, request: ArmRequest) -> dict[str, Any]:
+        """Add, remove, pause or resume an arm of a bandit."""
+        found: dict[str, Any] = await self._ask(ChangeArm(request))
+        return found
+
+    async def expire(self, request: ExpireRequest) -> dict[str, Any]:
+        """Have a bandit stop waiting for the rewards of old decisions."""
+        found: dict[str, Any] = await self._ask(Expire(request.after, request.default))
+        return found
+
     async def reward(self, request: RewardRequest) -> Learned:
         """Tell a bandit what came of a decision."""
         found: Learned = await self._ask(Reward(request))
@@ -355,9 +368,9 @@ class HostedModel:
         """Called by the writer: delete what has been kept for long enough."""
         if time.monotonic() < self._next_look:
             return
-        self._next_look = time.monotonic() + _HOUSEKEEPING
         now = time.time()
-        self.journal.expire(now - self._settings.keep_pending)
+        if not self.journal.expire(now - self._settings.keep_pending):  # else there may be more
+            self._next_look = time.monotonic() + _HOUSEKEEPING
         if isinstance(self._writer.learner.champion, BanditModel):
             self._writer.submit(Ticket(Expire(self._settings.keep_pending), float("inf"), None))
         if self._settings.keep_events is not None:

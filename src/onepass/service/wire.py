@@ -1,14 +1,16 @@
 """Types of all requests and answers: they are checked when decoded, and the OpenAPI document is made from them."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
 __all__ = [
+    "ArmRequest",
     "ArmsRequest",
     "DecideRequest",
     "Decision",
     "Declared",
+    "ExpireRequest",
     "ExplainRequest",
     "Explained",
     "Id",
@@ -36,6 +38,7 @@ Id = Annotated[
         description="a text of 1 to 200 characters without control characters",
     ),
 ]
+ArmName = str | int
 Level = Annotated[float, Meta(gt=0.0, lt=1.0, description="a number between 0 and 1, such as 0.95")]
 
 
@@ -99,7 +102,8 @@ class DecideRequest(Struct, forbid_unknown_fields=True):
     context: list[float]
     id: Id | None = None
     n: Annotated[int, Meta(ge=1, le=1000)] = 1
-    arms: list[str] | None = None
+    arms: list[ArmName] | dict[str, list[float]] | None = None
+    """Those that can be chosen this time, by default all; arms with features may be new ones, for this decision."""
 
 
 class ArmsRequest(Struct, forbid_unknown_fields=True):
@@ -124,7 +128,26 @@ class RewardRequest(Struct, forbid_unknown_fields=True):
 
     id: Id
     reward: float
-    arm: str | None = None
+    arm: ArmName | None = None
+    """Which of several arms that were chosen; by default the first."""
+
+
+class ExpireRequest(Struct, forbid_unknown_fields=True):
+    """Decisions that no reward is expected for any more."""
+
+    after: Annotated[float, Meta(ge=0.0)]
+    """Their age, in seconds."""
+    default: float | None = None
+    """The reward to learn for each of them, such as 0 where no click came; by default nothing is learned."""
+
+
+class ArmRequest(Struct, forbid_unknown_fields=True):
+    """What becomes of an arm."""
+
+    arm: ArmName
+    change: Literal["add", "remove", "pause", "resume"]
+    features: list[float] | None = None
+    """Of an arm that is added, where arms have features."""
 
 
 class ExplainRequest(Struct, forbid_unknown_fields=True):

@@ -318,7 +318,8 @@ class Writer(threading.Thread):
     ) -> Event:
         """Append an event, to be applied after the transaction."""
         first = self._events[0][0].number if self._events else self.next_number()
-        event = self.journal.append(kind, key, {**payload, **self._ticket.operation.note, "group": first}, blob)
+        asked = self._ticket.operation
+        event = self.journal.append(kind, asked.event_key or key, {**payload, **asked.note, "group": first}, blob)
         self._events.append((event, prepared, self._ticket))
         self._more_rows += 0 if prepared is None else len(prepared.y)
         return event

@@ -11,10 +11,12 @@ import numpy as np
 from onepass.service.errors import ProblemError
 from onepass.service.rows import Rows
 from onepass.service.wire import (
+    ArmRequest,
     ArmsRequest,
     DecideRequest,
     Decision,
     Declared,
+    ExpireRequest,
     Explained,
     ExplainRequest,
     LabelRequest,
@@ -137,6 +139,14 @@ class ModelDouble:
     async def promote(self) -> dict[str, Any]:
         self._note("promote")
         return self.status()
+
+    async def change_arm(self, request: ArmRequest) -> dict[str, Any]:
+        self._note(request)
+        return {"arms": [request.arm], "paused": [], "version": 3}
+
+    async def expire(self, request: ExpireRequest) -> dict[str, Any]:
+        self._note(request)
+        return {"expired": 0, "version": 3}
 
     async def forget(self, id: str) -> int:
         self._note(id)

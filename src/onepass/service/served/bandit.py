@@ -46,8 +46,8 @@ class BanditModel(Served):
         low, high = params["reward_range"]
         return {
             "context": {"kind": "numbers", "length": self.model.n_features},
-            "arms": [str(name) for name in self.model.arms],
-            "paused": [str(name) for name in self.model.paused],
+            "arms": list(self.model.arms),
+            "paused": list(self.model.paused),
             "reward": {"kind": params["observation"], "from": low, "to": high},
             "policy": repr(self.model.policy),
         }
@@ -74,7 +74,7 @@ class BanditModel(Served):
             raise ProblemError(422, "bad value", str(error), field="context") from None
         numbers = zip(scores.reward_mean.tolist(), scores.reward_std.tolist(), chances.tolist(), strict=True)
         return [
-            {"arm": str(name), "mean": mean, "std": std, "propensity": chance}
+            {"arm": name, "mean": mean, "std": std, "propensity": chance}
             for name, (mean, std, chance) in zip(self.model.arms, numbers, strict=True)
         ]
 

@@ -40,7 +40,6 @@ _PROBLEMS = {
     429: "Too many requests, or too many are waiting; try again after Retry-After seconds.",
     500: "The service failed; its log says why.",
     503: "Not ready, or the request waited too long and was not done; try again after Retry-After seconds.",
-    504: "The request waited too long in the queue, and was not done.",
     507: "The disk can't be written to; predictions still work.",
 }
 _WORDS = {
@@ -195,7 +194,7 @@ def _statuses(operation: Operation) -> set[int]:
     if operation.scope is not None:
         found |= {401, 403, 422, 429}
     if operation.path.startswith("/v1/models/{name}"):
-        found |= {404, 409, 410, 503, 504, 507}
+        found |= {404, 409, 410, 503, 507}
     if any(form.accepts for form in operation.forms):
         found |= {400, 408, 413, 415, 422}
     return found

@@ -105,6 +105,16 @@ async def arms(call: Call) -> Any:
     return await call.model.arms(call.body)
 
 
+async def change_arm(call: Call) -> Any:
+    """Which arms there are then."""
+    return await call.model.change_arm(call.body)
+
+
+async def expire(call: Call) -> Any:
+    """How many decisions no reward is expected for any more."""
+    return await call.model.expire(call.body)
+
+
 async def reward(call: Call) -> Any:
     """What came of a choice."""
     return await call.model.reward(call.body)

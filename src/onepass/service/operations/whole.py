@@ -1,0 +1,132 @@
+"""What is done to a model as a whole: back to an earlier version, a candidate in its shadow, looks from outside."""
+
+from collections.abc import Callable
+from typing import Any
+
+from onepass.files.checkpoint import CheckpointError, from_bytes
+from onepass.service.errors import ProblemError
+from onepass.service.journal import own_key
+from onepass.service.operations.base import Desk, Operation
+from onepass.service.served import RowModel, Served, serve
+from onepass.service.served.base import not_for
+from onepass.tables.columns.wording import listed
+
+__all__ = ["Call", "DropShadow", "Promote", "Rollback", "Shadow", "checked_candidate", "checked_content"]
+
+
+class Rollback(Operation):
+    """Go back to an earlier version; what was learned since is no longer part of the model."""
+
+    alone = True
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+
+    def write(self, desk: Desk) -> dict[str, Any]:
+        """Write where to go."""
+        origin = desk.learner.origin["version"]
+        if not origin <= self.version < desk.next_number():
+            last = desk.next_number() - 1
+            raise ProblemError(
+                404,
+                "no such version",
+                f"version must be from {origin} to {last}, got {self.version}",
+                field="version",
+            )
+        event = desk.write("rollback", own_key("rollback", desk.next_number()), {"to": self.version})
+        return {"version": event.number, "to": self.version}
+
+
+class Shadow(Operation):
+    """Let a candidate learn the same stream."""
+
+    alone = True
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+    def write(self, desk: Desk) -> dict[str, Any]:
+        """Write the candidate."""
+        champion = desk.learner.champion
+        if not isinstance(champion, RowModel):
+            raise not_for(champion.kind, "a shadow")
+        if desk.learner.candidate is not None:
+            raise ProblemError(409, "shadow taken", "this model has a candidate already; promote or delete it first")
+        candidate = _served(self.content)
+        if isinstance(candidate, RowModel) and (differs := _difference(champion, candidate)):
+            raise ProblemError(422, "another shape", f"the candidate must answer the same requests: {differs}")
+        event = desk.write("shadow", own_key("shadow", desk.next_number()), {}, self.content)
+        return {"version": event.number}
+
+
+class DropShadow(Operation):
+    """End the shadow of a candidate."""
+
+    alone = True
+
+    def write(self, desk: Desk) -> None:
+        """Write that it ended."""
+        _check_candidate(desk)
+        desk.write("drop", own_key("drop", desk.next_number()), {})
+
+
+class Promote(Operation):
+    """Let the candidate answer from now on."""
+
+    alone = True
+
+    def write(self, desk: Desk) -> dict[str, Any]:
+        """Write that it does."""
+        _check_candidate(desk)
+        event = desk.write("promote", own_key("promote", desk.next_number()), {})
+        return {"version": event.number}
+
+
+class Call(Operation):
+    """Something that changes no model, done between two groups, outside any transaction."""
+
+    alone = True
+
+    def __init__(self, action: Callable[[], Any]) -> None:
+        self.action = action
+
+    def write(self, desk: Desk) -> Any:
+        """Never called: see `onepass.service.writer`."""
+        raise AssertionError
+
+
+def _difference(champion: RowModel, candidate: RowModel) -> str:
+    """What a candidate takes or gives that the model does not, in words; empty if there is nothing."""
+    columns = [{column["name"] for column in one.schema()["columns"]} for one in (champion, candidate)]
+    if columns[0] != columns[1]:
+        return f"its columns are {listed(sorted(columns[1]), 10)}, and the model's {listed(sorted(columns[0]), 10)}"
+    if champion.task != candidate.task or set(champion.labels) != set(candidate.labels):
+        theirs, ours = (listed(one.labels, 10) or one.task for one in (candidate, champion))
+        return f"it predicts {theirs}, and the model {ours}"
+    return ""
+
+
+def _check_candidate(desk: Desk) -> None:
+    if desk.learner.candidate is None:
+        raise ProblemError(409, "no shadow", "this model has no candidate; set one first")
+
+
+def checked_content(content: bytes) -> bytes:
+    """A model file that can be served, or a problem."""
+    _served(content)
+    return content
+
+
+def checked_candidate(content: bytes) -> bytes:
+    """A model file that can learn in the shadow of another, or a problem."""
+    candidate = _served(content)
+    if not isinstance(candidate, RowModel):
+        raise not_for(candidate.kind, "the shadow of another model")
+    return content
+
+
+def _served(content: bytes) -> Served:
+    try:
+        return serve(from_bytes(content))
+    except CheckpointError as error:
+        raise ProblemError(422, "not a model file", str(error)) from None

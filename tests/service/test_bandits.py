@@ -1,6 +1,7 @@
 """Bandits behind the service: one id is one decision, and what is deleted or has expired is gone."""
 
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -109,7 +110,10 @@ def test_arms_come_and_go_and_old_decisions_get_the_reward_that_silence_means(tm
     with served(tmp_path) as running:
         begin(running)
         bandit = running.model("bandit")
-        change = lambda *given: running.ask(outcome(bandit.change_arm(ArmRequest(*given))))  # noqa: E731
+
+        def change(arm: str, what: Literal["add", "remove", "pause", "resume"]) -> Any:
+            return running.ask(outcome(bandit.change_arm(ArmRequest(arm, what))))
+
         assert change("new", "add")["arms"] == ["left", "middle", "right", "new"]
         version = bandit.status()["version"]
         assert change("new", "add")["version"] == version

@@ -466,7 +466,7 @@ shape = _all(
         show_default=True,
         help="How fast the weights change, from 0 to 1: before each row their covariance moves this share of the way "
         "back to the prior's. 'auto' learns six hypotheses side by side (five rates, and a quick return to the prior), "
-        "weighted row by row by how well they predict; it takes about ten times as long as a fixed rate, and needs "
+        "weighted row by row by how well they predict; it takes seven to ten times as long as a fixed rate, and needs "
         "--forgetting 1.",
     ),
     click.option(

@@ -301,7 +301,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     drift : float or "auto"
         How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
         prior's. ``"auto"`` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted
-        row by row by how well they predict. It takes about ten times as long as a fixed rate, and needs ``passes=1``
+        row by row by how well they predict. It takes seven to ten times as long as a fixed rate, and needs ``passes=1``
         and ``forgetting=1``.
     passes : int
         How often ``fit`` goes over its rows; ``partial_fit`` always makes one pass. One pass is online learning; five

@@ -200,7 +200,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
     drift : float or "auto"
         How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
         prior's. ``"auto"`` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted
-        row by row by how well they predict. It takes about ten times as long as a fixed rate, and needs ``passes=1``
+        row by row by how well they predict. It takes seven to ten times as long as a fixed rate, and needs ``passes=1``
         and ``forgetting=1``.
     standardize : bool
         Standardise the inputs by mean and standard deviation of the first ``warm_up`` rows; for images one mean and
@@ -353,7 +353,7 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
     drift : float or "auto"
         How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
         prior's. ``"auto"`` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted
-        row by row by how well they predict. It takes about ten times as long as a fixed rate, and needs ``passes=1``
+        row by row by how well they predict. It takes seven to ten times as long as a fixed rate, and needs ``passes=1``
         and ``forgetting=1``.
     standardize : bool
         Standardise inputs, and targets unless they are counts, by mean and standard deviation of the first ``warm_up``

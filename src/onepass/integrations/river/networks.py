@@ -303,7 +303,7 @@ class SoftmaxClassifier(_NetworkClassifier):
     drift
         How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
         prior's. `"auto"` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted row
-        by row by how well they predict. It takes about ten times as long as a fixed rate, and needs `forgetting=1`.
+        by row by how well they predict. It takes seven to ten times as long as a fixed rate, and needs `forgetting=1`.
     outliers
         Share of the labels that are wrong, in [0, 0.5). Above 0 it is learned, starting from this value, and each row
         is weighted by the probability that its label is right.
@@ -368,7 +368,7 @@ class MLPClassifier(_NetworkClassifier):
     drift
         How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
         prior's. `"auto"` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted row
-        by row by how well they predict. It takes about ten times as long as a fixed rate, and needs `forgetting=1`.
+        by row by how well they predict. It takes seven to ten times as long as a fixed rate, and needs `forgetting=1`.
     outliers
         Share of the labels that are wrong, in [0, 0.5). Above 0 it is learned, starting from this value, and each row
         is weighted by the probability that its label is right.
@@ -446,7 +446,7 @@ class MLPRegressor(StandardizedTargets, _NamedInputs, base.Regressor):
     drift
         How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
         prior's. `"auto"` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted row
-        by row by how well they predict. It takes about ten times as long as a fixed rate, and needs `forgetting=1`.
+        by row by how well they predict. It takes seven to ten times as long as a fixed rate, and needs `forgetting=1`.
     outliers
         Share of the targets that can't be trusted, in [0, 0.5). Above 0 it is learned, starting from this value, and
         each row is weighted by the probability that its target can be trusted.

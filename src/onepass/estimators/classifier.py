@@ -3,6 +3,7 @@
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
@@ -35,6 +36,7 @@ _COVARIANCES = ("auto", "full", "neuron", "diagonal")
 class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc]
     """What all classifiers share; a subclass says which models learn (`_new_member`)."""
 
+    classes_: NDArray[Any]
     class_weight: Any
 
     _balanced: Any = None  # weights of classes that `fit` has found

@@ -49,9 +49,9 @@ class PiecewiseLinear(ClosedForm):
     exact: ClassVar[dict[str, type[CompiledLikelihood]]] = {"gaussian": NoisyPieces}
 
     def __init__(self, slopes: Sequence[float], knots: Sequence[float], value_at_zero: float = 0.0) -> None:
-        self.slopes = _flat(slopes, "slopes").copy()
-        self.knots = _flat(knots, "knots").copy()
-        self.value_at_zero = float(as_floats(value_at_zero, "value_at_zero"))
+        self.slopes: FloatArray = _flat(slopes, "slopes").copy()
+        self.knots: FloatArray = _flat(knots, "knots").copy()
+        self.value_at_zero: float = float(as_floats(value_at_zero, "value_at_zero"))
         if len(self.slopes) != len(self.knots) + 1:
             raise ValueError(
                 f"slopes must have one entry more than knots, got {len(self.slopes)} slopes and {len(self.knots)} knots"
@@ -61,8 +61,8 @@ class PiecewiseLinear(ClosedForm):
         # Neighbours meet at their knot: s_i k + b_i = s_{i+1} k + b_{i+1} fixes all intercepts but one.
         intercepts = np.concatenate(([0.0], np.cumsum(-np.diff(self.slopes) * self.knots)))
         piece_at_zero = int(np.searchsorted(self.knots, 0.0))
-        self.intercepts = intercepts + (self.value_at_zero - intercepts[piece_at_zero])
-        self.compiled = PiecewiseMoments(self.pieces)
+        self.intercepts: FloatArray = intercepts + (self.value_at_zero - intercepts[piece_at_zero])
+        self.compiled: PiecewiseMoments = PiecewiseMoments(self.pieces)
 
     @property
     def pieces(self) -> FloatArray:

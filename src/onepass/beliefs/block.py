@@ -41,9 +41,10 @@ class BlockGaussian:
     """
 
     def __init__(self, mean: FloatArray, variance: FloatArray, cuts: NDArray[np.int64]) -> None:
-        self.mean, self.cuts = np.array(mean), cuts
-        self.offsets = np.concatenate([[0], np.cumsum(np.diff(cuts) ** 2)]).astype(np.int64)
-        self.values = np.zeros(int(self.offsets[-1]), dtype=self.mean.dtype)
+        self.mean: FloatArray = np.array(mean)
+        self.cuts = cuts
+        self.offsets: NDArray[np.int64] = np.concatenate([[0], np.cumsum(np.diff(cuts) ** 2)]).astype(np.int64)
+        self.values: FloatArray = np.zeros(int(self.offsets[-1]), dtype=self.mean.dtype)
         for part, block in self.blocks():
             np.fill_diagonal(block, variance[part])
 

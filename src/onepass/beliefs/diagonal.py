@@ -34,7 +34,7 @@ class DiagonalGaussian:
 
     def __init__(self, mean: FloatArray, variance: FloatArray) -> None:
         self._mean = np.array(mean)
-        self.variance = np.array(variance)
+        self.variance: FloatArray = np.array(variance)
 
     @property
     def mean(self) -> FloatArray:

@@ -62,7 +62,7 @@ class FullGaussian:
         # Exactly one of the two forms is current: R, or the lower triangle of C in Fortran order.
         self._root, self._dense = root, dense
         # Set once C itself would lose its digits, so that the root is kept from then on.
-        self.needs_square_root = needs_square_root
+        self.needs_square_root: bool = needs_square_root
 
     @classmethod
     def from_arrays(

@@ -65,8 +65,8 @@ class FullLayer:
     """The weights of a small layer, with all correlations between them."""
 
     def __init__(self, form: LayerForm, mean: FloatArray, values: FloatArray) -> None:
-        self.mean = mean
-        self.root = values.reshape(form.width, form.width)
+        self.mean: FloatArray = mean
+        self.root: FloatArray = values.reshape(form.width, form.width)
 
     def start(self, variance: FloatArray) -> None:
         """Make the weights independent."""
@@ -133,10 +133,10 @@ class KroneckerLayer:
 
     def __init__(self, form: LayerForm, mean: FloatArray, values: FloatArray) -> None:
         self.mean = mean
-        self.weights = mean.reshape(form.rows, form.cols)
+        self.weights: FloatArray = mean.reshape(form.rows, form.cols)
         split = form.cols**2
-        self.input_root = values[:split].reshape(form.cols, form.cols)
-        self.output_root = values[split:].reshape(form.rows, form.rows)
+        self.input_root: FloatArray = values[:split].reshape(form.cols, form.cols)
+        self.output_root: FloatArray = values[split:].reshape(form.rows, form.rows)
 
     def start(self, variance: FloatArray) -> None:
         """Make the weights independent, with the nearest variances of this form."""
@@ -272,20 +272,21 @@ class LayeredGaussian:
     """
 
     def __init__(self, mean: FloatArray, variance: FloatArray, forms: Sequence[LayerForm]) -> None:
-        self.forms = tuple(forms)
+        self.forms: tuple[LayerForm, ...] = tuple(forms)
         self._bind(np.array(mean), np.zeros(sum(form.n_numbers for form in forms), dtype=np.asarray(mean).dtype))
         for layer, part in zip(self.layers, self._split(variance), strict=True):
             layer.start(part)
 
     def _bind(self, mean: FloatArray, values: FloatArray) -> None:
-        self.mean, self.values = mean, values
+        self.mean: FloatArray = mean
+        self.values: FloatArray = values
         layers: list[FullLayer | KroneckerLayer] = []
         at = 0
         for form, own in zip(self.forms, self._split(mean), strict=True):
             kind = KroneckerLayer if form.is_kronecker else FullLayer
             layers.append(kind(form, own, values[at : at + form.n_numbers]))
             at += form.n_numbers
-        self.layers = tuple(layers)
+        self.layers: tuple[FullLayer | KroneckerLayer, ...] = tuple(layers)
 
     def _split(self, flat: FloatArray) -> list[FloatArray]:
         """The part of each layer of vectors ``(..., p)``."""

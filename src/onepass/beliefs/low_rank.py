@@ -60,7 +60,8 @@ class LowRankGaussian:
 
     def __init__(self, mean: FloatArray, variance: FloatArray, n_outputs: int, rank: int) -> None:
         mean = np.array(mean)
-        self.n_outputs, self.rank = n_outputs, min(rank, len(mean))
+        self.n_outputs = n_outputs
+        self.rank: int = min(rank, len(mean))
         self._bind(mean, np.zeros(self.n_numbers(len(mean), n_outputs, rank), dtype=mean.dtype))
         self.variance[:] = variance
 
@@ -71,15 +72,17 @@ class LowRankGaussian:
 
     def _bind(self, mean: FloatArray, values: FloatArray) -> None:
         size = len(mean)
-        self.mean, self.values, self.capacity = mean, values, capacity(size, self.n_outputs, self.rank)
+        self.mean: FloatArray = mean
+        self.values = values
+        self.capacity: int = capacity(size, self.n_outputs, self.rank)
         columns = size * self.capacity
-        self.variance = values[:size]
+        self.variance: FloatArray = values[:size]
         """``D``, ``(p,)``."""
-        self.precision_root = values[size : size + columns].reshape(self.capacity, size)
+        self.precision_root: FloatArray = values[size : size + columns].reshape(self.capacity, size)
         """``V'``, ``(capacity, p)``."""
-        self.cov_root = values[size + columns : size + 2 * columns].reshape(size, self.capacity)
+        self.cov_root: FloatArray = values[size + columns : size + 2 * columns].reshape(size, self.capacity)
         """``U``, ``(p, capacity)``: as rows of weights, since learning needs all columns of a unit's weights."""
-        self.used = values[-1:]
+        self.used: FloatArray = values[-1:]
         """How many columns are in use, ``(1,)``."""
 
     @property

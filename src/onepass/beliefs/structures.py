@@ -64,7 +64,7 @@ class Structure:
     """Whether the contribution of a row can be removed again, as ``refine="ep"`` does."""
 
     def __init__(self, sizes: tuple[Any, ...]) -> None:
-        self.layout = Layout(sizes, input_major=self.input_major)
+        self.layout: Layout = Layout(sizes, input_major=self.input_major)
         if self.layout.has_convolutions and not self.convolves:
             raise ValueError(
                 f"convolutions need covariance='auto', 'kronecker' or a form per layer such as ('full', 'kronecker'), "
@@ -305,7 +305,7 @@ class LowRankCovariance(Structure):
     def __init__(self, sizes: tuple[Any, ...]) -> None:
         super().__init__(sizes)
         self._shape = NetworkShape(self.layout.widths, self.layout.starts)
-        self.rank = default_rank(self.layout.size)
+        self.rank: int = default_rank(self.layout.size)
 
     @property
     def widest(self) -> int:
@@ -566,7 +566,7 @@ class LayeredCovariance(Structure):
 
     def __init__(self, sizes: tuple[Any, ...], forms: tuple[str, ...]) -> None:
         super().__init__(sizes)
-        self.forms = check_forms(self.layout, forms)
+        self.forms: tuple[str, ...] = check_forms(self.layout, forms)
         table = tuple(
             LayerForm(form == "kronecker", own.n_in, own.rows, own.cols, own.patches, own.pools, own.pool_size)
             for own, form in zip(self.layout.wirings, forms, strict=True)

@@ -86,7 +86,7 @@ class Rejects(WithTable):
     def __init__(
         self, options: RejectOptions, notes: dict[str, Any] | None = None, limit: RejectLimit | None = None
     ) -> None:
-        self.count = noted_tally(notes or {}, "rejects")
+        self.count: int = noted_tally(notes or {}, "rejects")
         self._rows = noted_tally(notes or {}, "records")
         self._table = GrowingTable("rejects", options.rejects, ("file", "line", "reason", "text"), notes or {})
         self._options = options

@@ -49,7 +49,10 @@ class ServiceError(Exception):
 
     def __init__(self, status: int, title: str, detail: str, field: str | None = None) -> None:
         super().__init__(f"{title}: {detail}" + ("" if field is None else f" ({field})"))
-        self.status, self.title, self.detail, self.field = status, title, detail, field
+        self.status = status
+        self.title = title
+        self.detail = detail
+        self.field = field
 
 
 class Prediction(NamedTuple):
@@ -184,7 +187,9 @@ class Model:
     """One model of a service; made by `Client.model`."""
 
     def __init__(self, client: Client, name: str) -> None:
-        self.name, self._client, self._path = name, client, _path(name)
+        self.name = name
+        self._client = client
+        self._path = _path(name)
 
     def __repr__(self) -> str:
         return f"Model({self.name!r})"

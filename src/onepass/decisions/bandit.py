@@ -162,14 +162,16 @@ class ContextualBandit:
             seed=as_seed(seed),
         )
         self._noise = noise
-        self.policy = as_policy(policy, for_network=bool(layers))
-        self.unknown_rewards = one_of(unknown_rewards, _UNKNOWN, "unknown_rewards")
+        self.policy: Policy = as_policy(policy, for_network=bool(layers))
+        self.unknown_rewards: str = one_of(unknown_rewards, _UNKNOWN, "unknown_rewards")
         self._scaling = RunningScaling(self.n_features) if as_flag(standardize, "standardize") else None
         self._warns_of_scale = self._scaling is None
         self._table = arms if isinstance(arms, ArmTable) else ArmTable(arms)
         self._model = self._make_model()
         self._ledger = Ledger()
-        self.n_decisions = self.n_rewards = self.n_unknown = 0
+        self.n_decisions: int = 0
+        self.n_rewards: int = 0
+        self.n_unknown: int = 0
         self.log: DecisionLog | None = None
         self._journal: Journal | None = None
 

@@ -30,7 +30,8 @@ class TargetPolicy:
     """
 
     def __init__(self, names: tuple[Any, ...], columns: NDArray[np.int64]) -> None:
-        self.names, self.columns = names, columns
+        self.names = names
+        self.columns = columns
 
     def probabilities(self, rows: slice) -> FloatArray:
         """With which probability each arm would be chosen in these rows, ``(m, K)``."""

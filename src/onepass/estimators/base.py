@@ -92,7 +92,8 @@ class OnePassEstimator(SavableEstimator):
                 "pass standardize=False, or call fit or partial_fit"
             )
         self.__dict__.pop("feature_names_in_", None)
-        self.n_features_in_, self._categories = as_count(n_features, "n_features"), None
+        self.n_features_in_: int = as_count(n_features, "n_features")
+        self._categories = None
         self._encoded(np.empty(0), classes, restart=True)
         self._restart(np.zeros((1, self.n_features_in_)))  # which says nothing about scales
         return self

@@ -1,8 +1,9 @@
 """Classification: a perceptron for two classes, one joint softmax step for more."""
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
@@ -35,6 +36,7 @@ _COVARIANCES = ("auto", "full", "neuron", "diagonal")
 class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc]
     """What all classifiers share; a subclass says which models learn (`_new_member`)."""
 
+    classes_: NDArray[Any]
     class_weight: Any
 
     _balanced: Any = None  # weights of classes that `fit` has found
@@ -96,12 +98,18 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         """Probability that each label is wrong, by the current belief, ``(n,)``; 0 with ``outliers=0``."""
         return self._outlier_probability(X, y)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any) -> NDArray[Any]:
         """Most probable classes, ``(n,)``."""
         scores = self.decision_function(X)
         index = (scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[index]
+        return np.asarray(self.classes_[index])
 
+    @overload
+    def predict_proba(self, X: Any, return_std: Literal[False] = False) -> FloatArray: ...
+    @overload
+    def predict_proba(self, X: Any, return_std: Literal[True]) -> tuple[FloatArray, FloatArray]: ...
+    @overload
+    def predict_proba(self, X: Any, return_std: bool) -> Any: ...
     def predict_proba(self, X: Any, return_std: bool = False) -> Any:
         """Probabilities of the classes, ``(n, K)``.
 

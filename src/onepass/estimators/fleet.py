@@ -61,7 +61,8 @@ class FleetEstimator:
     The key ``"new"`` has no rows: its mean is that of the other keys, and its standard deviation is larger.
     """
 
-    covariance, drift = "full", 0.0  # what others can choose
+    covariance = "full"  # what others can choose
+    drift: float = 0.0
 
     def __init__(
         self,
@@ -74,10 +75,13 @@ class FleetEstimator:
         outliers: float = 0.0,
         forgetting: float = 1.0,
     ) -> None:
-        self.n_features_in_ = as_count(n_features, "n_features")
-        self.activation, self.noise = activation, noise
-        self.prior_scale, self.intercept_scale = prior_scale, intercept_scale
-        self.outliers, self.forgetting = outliers, forgetting
+        self.n_features_in_: int = as_count(n_features, "n_features")
+        self.activation = activation
+        self.noise = noise
+        self.prior_scale = prior_scale
+        self.intercept_scale = intercept_scale
+        self.outliers = outliers
+        self.forgetting = forgetting
         self._fleet = PerceptronFleet(
             n_features,
             activation,

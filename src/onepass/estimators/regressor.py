@@ -1,6 +1,6 @@
 """Regression: one perceptron for each number of a target, all on the same inputs."""
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -92,6 +92,12 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         """
         return self._outlier_probability(X, y)
 
+    @overload
+    def predict(self, X: Any, return_std: Literal[False] = False) -> FloatArray: ...
+    @overload
+    def predict(self, X: Any, return_std: Literal[True]) -> tuple[FloatArray, FloatArray]: ...
+    @overload
+    def predict(self, X: Any, return_std: bool) -> Any: ...
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Expected targets, ``(n,)`` or ``(n, q)``; with ``return_std`` also the standard deviations of new targets."""
         mean, std = self._moments(X)
@@ -401,9 +407,9 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         self.missing = missing
 
     @property
-    def coef_(self) -> Any:
+    def coef_(self) -> FloatArray:
         """Mean weights, in the units of the data."""
-        return self._stacked("mean")
+        return np.asarray(self._stacked("mean"))
 
     @property
     def intercept_(self) -> Any:
@@ -411,16 +417,16 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         return self._stacked("intercept")
 
     @property
-    def coef_std_(self) -> Any:
+    def coef_std_(self) -> FloatArray:
         """Standard deviations of the weights, in the units of the data."""
-        cov = np.asarray(self.coef_cov_)
+        cov = self.coef_cov_
         variances = cov if self.covariance == "diagonal" else np.diagonal(cov, axis1=-2, axis2=-1)
         return np.sqrt(variances)
 
     @property
-    def coef_cov_(self) -> Any:
+    def coef_cov_(self) -> FloatArray:
         """Covariance of the weights, in the units of the data; with a diagonal covariance its diagonal."""
-        return self._stacked("cov")
+        return np.asarray(self._stacked("cov"))
 
     @property
     def _layout(self) -> Layout:

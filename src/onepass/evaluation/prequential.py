@@ -70,14 +70,15 @@ class Trial:
     """
 
     def __init__(self, model: TabularModel, *, compare: bool = False, split: TestSplit | None = None) -> None:
-        self.model, self.split = model, split
-        self.rows = 0
+        self.model = model
+        self.split = split
+        self.rows: int = 0
         self.task: Task = task_of(model)
-        self.ours = Scores.of(self.task, with_std=True)
-        self.believed = Scores.of(self.task, with_std=True)
+        self.ours: Scores = Scores.of(self.task, with_std=True)
+        self.believed: Scores = Scores.of(self.task, with_std=True)
         """Scores of the rows whose target is believed; others, which may be of any size, say little."""
-        self.worst = WorstRow(LogLoss if self.task == "classes" else RootMeanSquaredError)
-        self.n_outliers = 0
+        self.worst: WorstRow = WorstRow(LogLoss if self.task == "classes" else RootMeanSquaredError)
+        self.n_outliers: int = 0
         self.baselines: list[tuple[TunedBaseline, Scores]] = []
         if compare:
             found = installed_baselines(len(model.labels), tuple(getattr(model.estimator, "hidden_layer_sizes", ())))

@@ -202,10 +202,12 @@ def _own_variances(structure: Any, belief: Any, layer: int, z: Expression) -> Ex
     if isinstance(structure, LayeredCovariance):
         own, form = belief.layers[layer], belief.forms[layer]
         if isinstance(own, KroneckerLayer):
-            seen = matmul(z, np.asarray(own.input_root, np.float64))
-            return row_sum(seen * seen) * constant(np.square(np.asarray(own.output_root, np.float64)).sum(axis=1))
-        units = np.asarray(own.root, np.float64).reshape(form.rows, form.cols, -1)
-        return quadratic(z, units @ units.swapaxes(1, 2), f"unit_covariances_{layer}")
+            projected = matmul(z, np.asarray(own.input_root, np.float64))
+            return row_sum(projected * projected) * constant(
+                np.square(np.asarray(own.output_root, np.float64)).sum(axis=1)
+            )
+        roots = np.asarray(own.root, np.float64).reshape(form.rows, form.cols, -1)
+        return quadratic(z, roots @ roots.swapaxes(1, 2), f"unit_covariances_{layer}")
     raise NotExportableError(f"a model with covariance={structure.name!r} can't be exported: learn with another one")
 
 

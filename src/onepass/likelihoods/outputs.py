@@ -103,7 +103,7 @@ class OutputLikelihood:
     def __init__(self, n_outputs: int, log_noise: LogNoise = LOG_NOISE) -> None:
         self.check_outputs(n_outputs)
         self.n_outputs = n_outputs
-        self.compiled = self.make_compiled(log_noise)
+        self.compiled: VectorLikelihood = self.make_compiled(log_noise)
 
     def make_compiled(self, log_noise: LogNoise) -> VectorLikelihood:
         """The object whose methods compiled loops call."""
@@ -231,8 +231,8 @@ class GaussianNumbers(OutputLikelihood):
 class HeteroscedasticNumbers(GaussianNumbers):
     """Numbers whose noise depends on the input: every output has a second one, the log of its noise's variance."""
 
-    noise_model = "heteroscedastic"
-    compiled_class = HeteroscedasticOutputs
+    noise_model: ClassVar[str | None] = "heteroscedastic"
+    compiled_class: ClassVar[type[VectorLikelihood]] = HeteroscedasticOutputs
 
     def make_compiled(self, log_noise: LogNoise) -> VectorLikelihood:
         """With the prior of the log noise, which bounds what is predicted of it."""
@@ -282,7 +282,7 @@ class BernoulliLabel(_Labels):
     """A label 0 or 1; with several outputs one for each, independent given the outputs."""
 
     name = "bernoulli"
-    compiled_class = BernoulliOutput
+    compiled_class: ClassVar[type[VectorLikelihood]] = BernoulliOutput
     largest = 1
 
     def response(self, outputs: FloatArray) -> FloatArray:
@@ -295,7 +295,7 @@ class CategoricalClasses(_Labels):
     """One of as many classes as there are outputs."""
 
     name = "categorical"
-    compiled_class = CategoricalOutputs
+    compiled_class: ClassVar[type[VectorLikelihood]] = CategoricalOutputs
 
     @property
     def largest(self) -> int:  # type: ignore[override]
@@ -324,8 +324,8 @@ class CategoricalClasses(_Labels):
 class NegativeBinomialCounts(OutputLikelihood):
     """A count whose rate is the exponential of the only output; its dispersion is learned, or fixed as the noise."""
 
-    name = NegativeBinomial.name
-    compiled_class = CountOutput
+    name: ClassVar[str] = NegativeBinomial.name
+    compiled_class: ClassVar[type[VectorLikelihood]] = CountOutput
     is_count = True
 
     def check_outputs(self, n_outputs: int) -> None:
@@ -362,7 +362,7 @@ class NegativeBinomialCounts(OutputLikelihood):
 class PoissonCounts(NegativeBinomialCounts):
     """The same without dispersion."""
 
-    name = Poisson.name
+    name: ClassVar[str] = Poisson.name
 
     def start_noise(self, noise: float | None, calibrate: bool, outliers: float) -> NoiseState:
         """No dispersion, and none to be learned."""

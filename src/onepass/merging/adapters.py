@@ -67,7 +67,7 @@ def _adapter_named(name: str) -> Adapter:
 class PerceptronAdapter:
     """One belief, and the running quantities in the array ``running``."""
 
-    classes = ("BayesianPerceptron",)
+    classes: tuple[str, ...] = ("BayesianPerceptron",)
 
     def settings(self, parameters: Parameters, arrays: Arrays) -> dict[str, Any]:
         """Return what must be equal for two perceptrons to be merged."""
@@ -119,7 +119,7 @@ class PerceptronAdapter:
 class NetworkAdapter:
     """One belief of one or more covariance blocks, and noise and predictive scale per output in ``scales``."""
 
-    classes = ("BayesianNetwork",)
+    classes: tuple[str, ...] = ("BayesianNetwork",)
 
     _NOT_SETTINGS = ("log_evidence", "n_seen", "engine")
 

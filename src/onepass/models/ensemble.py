@@ -53,7 +53,7 @@ class Ensemble:
     """
 
     def __init__(self, members: Sequence[Any], weighting: Weighting) -> None:
-        self.members = list(members)
+        self.members: list[Any] = list(members)
         self._weighting = weighting
 
     @property
@@ -240,7 +240,7 @@ class BayesianCommittee(Ensemble):
         **options: Any,
     ) -> None:
         as_count(members, "members")
-        self.workers = None if workers is None else as_count(workers, "workers")
+        self.workers: int | None = None if workers is None else as_count(workers, "workers")
         first = BayesianNetwork(n_features, hidden, n_outputs, activation, seed=seed, prior=prior, **options)
         self._weighting = RuleWeights.start(members, weighting, first.n_outputs)
         self.members = [first]

@@ -120,10 +120,10 @@ class Layer:
     def __init__(self, z: FloatArray, z_var: FloatArray, weight: FloatArray, blocks: FloatArray) -> None:
         self.z, self.z_var = z, z_var  # what comes in, (n, n_in + 1)
         self.weight, self.blocks = weight, blocks
-        self.gain = np.einsum("uij,nj->nui", blocks, z)  # C z
-        self.pre_mean = z @ weight.T
+        self.gain: FloatArray = np.einsum("uij,nj->nui", blocks, z)  # C z
+        self.pre_mean: FloatArray = z @ weight.T
         variances = np.diagonal(blocks, axis1=1, axis2=2)
-        self.pre_var = np.einsum("nui,ni->nu", self.gain, z) + z_var @ (weight**2 + variances).T
+        self.pre_var: FloatArray = np.einsum("nui,ni->nu", self.gain, z) + z_var @ (weight**2 + variances).T
 
     def activate(self, activation: Activation, noise: float) -> None:
         """What goes out: mean, variance and covariance with the pre-activation, ``(n, n_out)``."""

@@ -231,17 +231,17 @@ class BayesianPerceptron(DriftChoice):
         kernel: str = "auto",
         engine: str | None = None,
     ) -> None:
-        self.n_features = as_count(n_features, "n_features")
-        self.bias = int(as_flag(bias, "bias"))
-        self.activation = as_activation(activation, moments)
+        self.n_features: int = as_count(n_features, "n_features")
+        self.bias: int = int(as_flag(bias, "bias"))
+        self.activation: Activation = as_activation(activation, moments)
         self._likelihood, progress = as_likelihood(observation, noise, noise_window, self.activation)
-        self.update = self._likelihood.choose_update(update, self.activation)
-        self.outliers = as_outliers(outliers)
-        self.forgetting = as_share(forgetting, "forgetting")
-        self.drift = as_fraction(drift, "drift", "or 'auto'")
-        self.kernel = one_of(renamed_kernel(kernel, engine), ("auto", "rows", "blocks", "reference"), "kernel")
+        self.update: str = self._likelihood.choose_update(update, self.activation)
+        self.outliers: float = as_outliers(outliers)
+        self.forgetting: float = as_share(forgetting, "forgetting")
+        self.drift: Any = as_fraction(drift, "drift", "or 'auto'")
+        self.kernel: str = one_of(renamed_kernel(kernel, engine), ("auto", "rows", "blocks", "reference"), "kernel")
         size = self.n_features + self.bias
-        self.process_noise = as_variances(process_noise, size, "process_noise")
+        self.process_noise: FloatArray = as_variances(process_noise, size, "process_noise")
         one_of(covariance, ("full", "diagonal"), "covariance")
         prior = as_prior(mean, cov, size, covariance, one_of(dtype, ("float64", "float32"), "dtype"))
         self._prior = plainest(prior)

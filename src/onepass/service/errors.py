@@ -35,8 +35,12 @@ class ProblemError(Exception):
         more: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(f"{title}: {detail}")
-        self.status, self.title, self.detail = status, title, detail
-        self.field, self.retry_after, self.more = field, retry_after, dict(more or {})
+        self.status = status
+        self.title = title
+        self.detail = detail
+        self.field = field
+        self.retry_after = retry_after
+        self.more: dict[str, Any] = dict(more or {})
 
     def body(self) -> dict[str, Any]:
         """The members of the answer's body."""

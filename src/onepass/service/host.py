@@ -73,8 +73,9 @@ class HostedModel:
     """
 
     def __init__(self, name: str, store: EventLog, settings: ServiceSettings, loop: asyncio.AbstractEventLoop) -> None:
-        self.name, self._settings, self._loop = name, settings, loop
-        self.journal = Journal(store, name)
+        self.name = name
+        self._settings, self._loop = settings, loop
+        self.journal: Journal = Journal(store, name)
         try:
             if settings.is_shared_learner:
                 self.journal.lock()
@@ -82,11 +83,12 @@ class HostedModel:
         except BaseException:
             self.journal.close()
             raise
-        self.published = Published(0, None)
+        self.published: Published = Published(0, None)
         self._learner = learner
         self._publish(learner)
-        self.predictor = Predictor(self)
-        self.label_lag_sum, self.labels = 0.0, 0
+        self.predictor: Predictor = Predictor(self)
+        self.label_lag_sum: float = 0.0
+        self.labels: int = 0
         self._writer = Writer(
             self.journal, learner, self._publish, self._answer, self._keep_house, queue=settings.queue, begin=begin
         )

@@ -46,10 +46,12 @@ class Journal:
     """
 
     def __init__(self, store: EventLog, name: str) -> None:
-        self.store, self.name, self.stream = store, name, stream_of(name)
+        self.store = store
+        self.name = name
+        self.stream: str = stream_of(name)
         self.pending: dict[str, float] = {}
         self.waiting: dict[str, float] = {}
-        self.last = 0
+        self.last: int = 0
         """Number of the last event."""
         self._held = ExitStack()
 

@@ -88,11 +88,13 @@ class Learner:
     """
 
     def __init__(self, champion: Served, version: int, origin: dict[str, Any]) -> None:
-        self.champion, self.version, self.origin = champion, version, origin
+        self.champion: Served = champion
+        self.version: int = version
+        self.origin = origin
         self.candidate: Served | None = None
         self.scores = _scores_of(champion)
         self.candidate_scores: Scores | RewardScores | None = None
-        self.n_refused = 0
+        self.n_refused: int = 0
         self.refusals: dict[int, str] = {}
 
     @classmethod

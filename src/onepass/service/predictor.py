@@ -32,7 +32,7 @@ class Predictor:
         self._host = host
         self._waiting: list[tuple[PredictRequest, asyncio.Future[Prediction]]] = []
         self._seconds = 0.0  # that the last rows took
-        self.predicted = 0
+        self.predicted: int = 0
 
     def predict(self, request: PredictRequest) -> "asyncio.Future[Prediction]":
         """Predict a row."""

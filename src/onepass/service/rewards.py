@@ -23,7 +23,7 @@ class RewardScores:
     outliers = changes = 0  # alarms, of which a bandit raises none
 
     def __init__(self) -> None:
-        self.curve = Curve(1)
+        self.curve: Curve = Curve(1)
         self._arms: dict[str, list[float]] = {}  # decisions, rewards, their sum, the sum of their squares
 
     def note(self, event: Event) -> None:

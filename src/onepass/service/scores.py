@@ -49,10 +49,11 @@ class Scores:
     """
 
     def __init__(self, task: Task) -> None:
-        self.names = _CLASSES if task == "classes" else _NUMBERS
-        self.curve = Curve(len(self.names))
+        self.names: tuple[str, ...] = _CLASSES if task == "classes" else _NUMBERS
+        self.curve: Curve = Curve(len(self.names))
         self._bins = np.zeros((_BINS, 3))  # rows, sum of what was predicted, sum of what was observed
-        self.outliers = self.changes = 0
+        self.outliers: int = 0
+        self.changes: int = 0
         self.alarms: deque[dict[str, Any]] = deque(maxlen=_ALARMS)
         self._changing = False
 

@@ -71,7 +71,8 @@ class Writer(threading.Thread):
         begin: int,
     ) -> None:
         super().__init__(name=f"writer of {journal.name}", daemon=True)
-        self.journal, self.learner = journal, learner
+        self.journal = journal
+        self.learner: Learner = learner
         self._publish, self._answer, self._housekeeping = publish, answer, housekeeping
         self._limit = queue
         self._queue: deque[Ticket] = deque()

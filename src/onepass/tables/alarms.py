@@ -52,7 +52,7 @@ class Watch:
     def __init__(
         self, model: TabularModel, tell: Callable[[str, Sequence[Alarm]], None], *, changing: bool = False
     ) -> None:
-        self.changing = changing
+        self.changing: bool = changing
         self._model, self._tell = model, tell
 
     def learn(self, rows: Rows, file: str) -> None:

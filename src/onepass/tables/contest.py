@@ -40,8 +40,8 @@ class Contest:
     """
 
     def __init__(self, candidates: list[Any]) -> None:
-        self.candidates = list(candidates)
-        self.n_judged = 0
+        self.candidates: list[Any] = list(candidates)
+        self.n_judged: int = 0
         self._gain = 0.0  # sum of the second one's log densities minus the first one's, faded
         self._evidence = 0.0  # of all answers; after the contest what to add to the winner's
 

@@ -52,14 +52,15 @@ class TabularModel:
         self.encoding = encoding
         self.target = target
         settings = settings or Settings()
-        self.estimator = make_estimator(len(encoding.features), target, settings)
-        self.weight, self.by = settings.weight, settings.by
+        self.estimator: Any = make_estimator(len(encoding.features), target, settings)
+        self.weight: str | None = settings.weight
+        self.by: str | None = settings.by
         self._check_cost()
-        self.n_rows = 0
-        self.n_rejected = 0
-        self.ledger = Ledger()
+        self.n_rows: int = 0
+        self.n_rejected: int = 0
+        self.ledger: Ledger = Ledger()
         """The runs in which it has learned, and their files."""
-        self.kind_reason = ""
+        self.kind_reason: str = ""
         """Why no network was tried, where that was left open."""
 
     @classmethod

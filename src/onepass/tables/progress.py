@@ -119,7 +119,8 @@ class OtherSettingsError(StreamError):
 
     def __init__(self, settings: tuple[str, ...], partial: Path) -> None:
         super().__init__(self.words(settings, partial))
-        self.settings, self.partial = settings, partial
+        self.settings = settings
+        self.partial = partial
 
     @staticmethod
     def words(names: Sequence[str], partial: Path) -> str:

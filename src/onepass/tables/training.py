@@ -62,7 +62,8 @@ class Interrupted(Exception):  # noqa: N818 (it is no error)
 
     def __init__(self, rows: int, path: Path) -> None:
         super().__init__(rows, path)
-        self.rows, self.path = rows, path
+        self.rows = rows
+        self.path = path
 
 
 def train(

@@ -22,7 +22,7 @@ class NetworkModel:
     """What models that are one network have in common."""
 
     def __init__(self, settings: ModelSettings, n_inputs: Any, n_outputs: int) -> None:
-        self.network = BayesianNetwork(
+        self.network: BayesianNetwork = BayesianNetwork(
             n_inputs,
             settings.hidden,
             n_outputs,

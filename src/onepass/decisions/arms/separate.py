@@ -97,7 +97,7 @@ class SeparateArms:
     """Perceptrons by the number of their arm; with ``drift="auto"`` under each of several rates of drift."""
 
     def __init__(self, settings: ModelSettings) -> None:
-        self.population = settings.population
+        self.population: bool = settings.population
         automatic = isinstance(settings.drift, str)
         if automatic:
             check_nothing_fades(settings.forgetting)
@@ -118,7 +118,7 @@ class SeparateArms:
                 fleet.prior = _noisy(fleet.prior)
             self._fleets.append(_MovingFleet(fleet, rate.get("drift", 0.0)))
         self._hypotheses = Hypotheses.start(self._fleets) if automatic else None
-        self.n_learned = 0
+        self.n_learned: int = 0
 
     @property
     def drift_(self) -> dict[float | str, float]:

@@ -34,7 +34,7 @@ class ArmTable:
         self._arms: dict[Any, Arm] = {}
         self._paused: set[Any] = set()
         self.n_features: int | None = None
-        self.next_number = 0
+        self.next_number: int = 0
         if isinstance(arms, (str, bytes)) or not isinstance(arms, Iterable):
             raise TypeError(f"arms must be a list of names, or a dict of features by name, got {arms!r}")
         features_of = dict(arms) if isinstance(arms, Mapping) else None

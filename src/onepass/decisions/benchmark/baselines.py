@@ -25,10 +25,11 @@ class _RidgePerArm:
     def __init__(
         self, n_arms: int, n_features: int, prior_var: float, noise_var: float, *, intercept: bool = True
     ) -> None:
-        self.noise_var, self.intercept = noise_var, intercept
+        self.noise_var = noise_var
+        self.intercept = intercept
         size = n_features + intercept
-        self.cov = np.repeat(np.eye(size)[None] * prior_var, n_arms, axis=0)
-        self.moment = np.zeros((n_arms, size))
+        self.cov: FloatArray = np.repeat(np.eye(size)[None] * prior_var, n_arms, axis=0)
+        self.moment: FloatArray = np.zeros((n_arms, size))
 
     def row(self, context: FloatArray) -> FloatArray:
         """What weights multiply."""
@@ -85,7 +86,8 @@ class UniformPlay:
     """Any arm, whatever happens."""
 
     def __init__(self, n_arms: int, rng: np.random.Generator) -> None:
-        self.n_arms, self.rng = n_arms, rng
+        self.n_arms = n_arms
+        self.rng = rng
 
     def play(self, context: FloatArray) -> int:
         """Take one at random."""

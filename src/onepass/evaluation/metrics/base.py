@@ -49,8 +49,8 @@ class RowMean(Metric[P]):
     """
 
     def __init__(self) -> None:
-        self.n = 0
-        self.total = 0.0
+        self.n: int = 0
+        self.total: float = 0.0
 
     @classmethod
     @abstractmethod

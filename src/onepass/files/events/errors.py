@@ -32,7 +32,10 @@ class ConflictError(ValueError):
             f"key {key!r} of kind {kind!r} in stream {stream!r} is already there with other content, as event "
             f"{number}; use another key for another event"
         )
-        self.stream, self.kind, self.key, self.number = stream, kind, key, number
+        self.stream = stream
+        self.kind = kind
+        self.key = key
+        self.number = number
 
 
 def damaged(address: str, what: str) -> EventStoreError:

@@ -331,7 +331,7 @@ class SoftmaxClassifier(_NetworkClassifier):
         self.intercept_scale = intercept_scale
         self.covariance = covariance
         self.forgetting = forgetting
-        self.drift = as_drift(drift)
+        self.drift: float | str = as_drift(drift)
         self.outliers = outliers
         self._start()
 
@@ -403,7 +403,7 @@ class MLPClassifier(_NetworkClassifier):
         self.intercept_scale = intercept_scale
         self.covariance = covariance
         self.forgetting = forgetting
-        self.drift = as_drift(drift)
+        self.drift: float | str = as_drift(drift)
         self.outliers = outliers
         self.seed = seed
         self._start()
@@ -485,13 +485,13 @@ class MLPRegressor(StandardizedTargets, _NamedInputs, base.Regressor):
     ) -> None:
         self.hidden = hidden
         self.activation = activation
-        self.observation = one_of(observation, ("gaussian", *COUNT_NAMES), "observation")
+        self.observation: str = one_of(observation, ("gaussian", *COUNT_NAMES), "observation")
         self.noise = noise
         self.prior_scale = prior_scale
         self.intercept_scale = intercept_scale
         self.covariance = covariance
         self.forgetting = forgetting
-        self.drift = as_drift(drift)
+        self.drift: float | str = as_drift(drift)
         self.outliers = outliers
         self.seed = seed
         self._start_units(standardize)

@@ -225,12 +225,12 @@ class PerceptronClassifier(_NamedFeatures, base.MiniBatchClassifier):
         drift: float | str = 0.0,
         outliers: float = 0.0,
     ) -> None:
-        self.prior_scale = as_nonnegative(prior_scale, "prior_scale")
-        self.intercept_scale = as_positive(intercept_scale, "intercept_scale")
+        self.prior_scale: float = as_nonnegative(prior_scale, "prior_scale")
+        self.intercept_scale: float = as_positive(intercept_scale, "intercept_scale")
         self.covariance = covariance
         self.forgetting = forgetting
-        self.drift = as_drift(drift)
-        self.outliers = as_outliers(outliers)
+        self.drift: float | str = as_drift(drift)
+        self.outliers: float = as_outliers(outliers)
         self._start()
 
     def _new_perceptron(self, n_features: int) -> BayesianPerceptron:
@@ -351,15 +351,17 @@ class PerceptronRegressor(StandardizedTargets, _NamedFeatures, base.MiniBatchReg
         observation: str = "auto",
         standardize: bool = False,
     ) -> None:
-        self.prior_scale = as_nonnegative(prior_scale, "prior_scale")
-        self.intercept_scale = None if intercept_scale is None else as_positive(intercept_scale, "intercept_scale")
-        self.observation = one_of(observation, ("auto", "gaussian", *COUNT_NAMES), "observation")
+        self.prior_scale: float = as_nonnegative(prior_scale, "prior_scale")
+        self.intercept_scale: float | None = (
+            None if intercept_scale is None else as_positive(intercept_scale, "intercept_scale")
+        )
+        self.observation: str = one_of(observation, ("auto", "gaussian", *COUNT_NAMES), "observation")
         self.noise = noise
         self.activation = activation
         self.covariance = covariance
         self.forgetting = forgetting
-        self.drift = as_drift(drift)
-        self.outliers = as_outliers(outliers)
+        self.drift: float | str = as_drift(drift)
+        self.outliers: float = as_outliers(outliers)
         self._start_units(standardize)
         if standardize and not self._can_standardize:
             raise ValueError(

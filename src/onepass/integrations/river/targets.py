@@ -61,7 +61,7 @@ class StandardizedTargets:
     def _start_units(self, standardize: bool) -> None:
         if not isinstance(standardize, (bool, np.bool_)):
             raise TypeError(f"standardize must be True or False, got {standardize!r}")
-        self.standardize = bool(standardize)
+        self.standardize: bool = bool(standardize)
         self._units = Units()
 
     @property

@@ -120,7 +120,9 @@ class PerceptronFleet:
             self.bound(capacity, spill)
 
     def _start_from(self, prior: BayesianPerceptron) -> None:
-        self.n_features, self.activation, self._bias = prior.n_features, prior.activation, prior.bias
+        self.n_features: int = prior.n_features
+        self.activation: Activation = prior.activation
+        self._bias = prior.bias
         self._likelihood = prior.observation
         self._template = Template.of(prior)
         record = pack(prior)

@@ -53,7 +53,9 @@ class State:
     def __init__(self, belief: Any, noise: NoiseState, evidence: float, seen: int) -> None:
         self._belief = belief
         self._block: OpenBlock | None = None
-        self.noise, self.evidence, self.seen = noise, evidence, seen
+        self.noise = noise
+        self.evidence: float = evidence
+        self.seen: int = seen
 
     @property
     def belief(self) -> Any:

@@ -211,34 +211,38 @@ class BayesianNetwork(DriftChoice):
         kernel: str = "auto",
         engine: str | None = None,
     ) -> None:
-        self.image_shape = as_image_shape(n_features) if np.iterable(n_features) else None
-        self.n_features = flat_size(self.image_shape or as_count(n_features, "n_features"))
+        self.image_shape: ImageShape | None = as_image_shape(n_features) if np.iterable(n_features) else None
+        self.n_features: int = flat_size(self.image_shape or as_count(n_features, "n_features"))
         layers = hidden if np.iterable(hidden) and not isinstance(hidden, str) else (hidden,)
-        self.hidden = tuple(layer if isinstance(layer, Conv2D) else as_count(layer, "hidden") for layer in layers)
-        self.n_outputs = as_count(n_outputs, "n_outputs")
-        self.activation = as_activation(activation)
+        self.hidden: tuple[LayerSize, ...] = tuple(
+            layer if isinstance(layer, Conv2D) else as_count(layer, "hidden") for layer in layers
+        )
+        self.n_outputs: int = as_count(n_outputs, "n_outputs")
+        self.activation: Activation = as_activation(activation)
         self._activation_name = activation if isinstance(activation, str) else None
         one_of(observation, ("auto", *output_names()), "observation")
-        self.observation = "gaussian" if observation == "auto" else observation
+        self.observation: str = "gaussian" if observation == "auto" else observation
         words = noise_models()
         learns_noise = noise in words
         self.noise = noise if learns_noise else as_positive(noise, "noise", "or " + " or ".join(map(repr, words)))
         kind = choose_outputs(self.observation, self.noise)
         sizes = (self.image_shape or self.n_features, *self.hidden, kind(self.n_outputs).size)
         self._structure = make_structure(covariance, sizes)
-        self.covariance = self._structure.name
-        self.prior = _default_prior(kind, self._structure) if prior is None else prior
+        self.covariance: str = self._structure.name
+        self.prior: NetworkPrior = _default_prior(kind, self._structure) if prior is None else prior
         self._likelihood = kind(self.n_outputs, self.prior.log_noise)
-        self.outliers = as_outliers(outliers)
-        self.forgetting = as_share(forgetting, "forgetting")
-        self.drift = as_fraction(drift, "drift", "or 'auto'")
-        self.prior_scale = _as_prior_scale(prior_scale, self._structure.layout)
-        self.intercept_scale = None if intercept_scale is None else as_positive(intercept_scale, "intercept_scale")
-        self.seed = as_seed(seed)
+        self.outliers: float = as_outliers(outliers)
+        self.forgetting: float = as_share(forgetting, "forgetting")
+        self.drift: Any = as_fraction(drift, "drift", "or 'auto'")
+        self.prior_scale: float | tuple[float, ...] = _as_prior_scale(prior_scale, self._structure.layout)
+        self.intercept_scale: float | None = (
+            None if intercept_scale is None else as_positive(intercept_scale, "intercept_scale")
+        )
+        self.seed: int = as_seed(seed)
         learned = learns_noise and bool(self.hidden) and self._likelihood.is_numeric
-        self.calibrate = learned if calibrate == "auto" else bool(calibrate)
-        self.dtype = one_of(dtype, ("float64", "float32"), "dtype")
-        self.kernel = one_of(renamed_kernel(kernel, engine), ("auto", "reference"), "kernel")
+        self.calibrate: bool = learned if calibrate == "auto" else bool(calibrate)
+        self.dtype: str = one_of(dtype, ("float64", "float32"), "dtype")
+        self.kernel: str = one_of(renamed_kernel(kernel, engine), ("auto", "reference"), "kernel")
         n_noise = self._likelihood.size - self.n_outputs
         rng = np.random.default_rng(self.seed)
         scales = PriorScales(np.asarray(self.prior_scale), self._likelihood.bias_std(self.intercept_scale))

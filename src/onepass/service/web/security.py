@@ -67,8 +67,9 @@ class Security:
         cookie: str = "onepass_session",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.tokens, self.cookie = tokens, cookie
-        self.sessions = Sessions(clock)
+        self.tokens = tokens
+        self.cookie = cookie
+        self.sessions: Sessions = Sessions(clock)
         self._hosts = None if hosts is None else frozenset(host.lower().strip("[]") for host in hosts)
         self._rate_limit, self._clock = rate_limit, clock
         self._buckets: dict[str, Bucket] = {}

@@ -23,4 +23,4 @@ class SchemaError(ValueError):
     ) -> None:
         super().__init__(message)
         self.setting = setting
-        self.suggestions = dict(suggestions or {})
+        self.suggestions: dict[str, str] = dict(suggestions or {})

@@ -46,9 +46,9 @@ class ByteStream:
 
     def __init__(self, origin: Origin, layers: tuple[Layer, ...] = (), notes: list[Note] | None = None) -> None:
         self.origin = origin
-        self.name = origin.name
-        self.stopping = threading.Event()
-        self.consumed = 0
+        self.name: str = origin.name
+        self.stopping: threading.Event = threading.Event()
+        self.consumed: int = 0
         self.compression = ""  # its name
         self._notes = [] if notes is None else notes
         self._peeked = b""

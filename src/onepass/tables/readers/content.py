@@ -33,7 +33,7 @@ class ContentReader:
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self.size = 0
+        self.size: int = 0
         self._stopped = False
         self._head, self._all = _head_hash(), hashlib.sha256()
         self._buffer = memoryview(bytearray(_PIECE))

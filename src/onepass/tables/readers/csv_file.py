@@ -33,7 +33,7 @@ class CsvFile(TableFile):
 
     def __init__(self, stream: ByteStream, options: ReadOptions) -> None:
         self._stream = stream
-        self.name = stream.name
+        self.name: str = stream.name
         text = stream.peek(2**16).decode("utf-8", errors="replace")
         lines = [line for line in text.split("\n")[:10] if line.strip()]
         # A delimiter stands in every line; the last line may have been cut.

@@ -35,14 +35,14 @@ class _DatabaseFile(TableFile):
     errors: tuple[type[Exception], ...]
 
     def __init__(self, stream: ByteStream, options: ReadOptions) -> None:
-        self.name = stream.file
+        self.name: str = stream.file
         if stream.compression or not isinstance(stream.origin, LocalFile):
             raise StreamError(
                 f"{stream.name}: a {self.kind} database can be read only from an uncompressed file on this machine"
             )
         self._chosen = ""
         with self._told():
-            self.table = "" if options.sql else self._table(options.table)
+            self.table: str = "" if options.sql else self._table(options.table)
             self._query = options.sql or f"select * from {_quoted(self.table)}"
             self._total = 0 if options.sql else self._count()
             self._names = self._columns()
@@ -109,7 +109,7 @@ class SQLiteFile(_DatabaseFile):
     """A table or a query of an SQLite file."""
 
     kind = "SQLite"
-    errors = (sqlite3.Error, sqlite3.Warning)
+    errors: tuple[type[Exception], ...] = (sqlite3.Error, sqlite3.Warning)
 
     def _opened(self) -> Any:
         # Rows may be read in one thread, and be closed by another if a run is stopped; never both at a time.
@@ -183,7 +183,7 @@ class DuckDBFile(_DatabaseFile):
             raise StreamError(str(error)) from None
         import duckdb
 
-        self.errors = (duckdb.Error,)
+        self.errors: tuple[type[Exception], ...] = (duckdb.Error,)
         # A table needs no more to be read once; a query may sort and join, and gets what DuckDB finds right.
         self._config: dict[str, Any] = {} if options.sql else {"memory_limit": "128MB"}
         super().__init__(stream, options)

@@ -23,7 +23,7 @@ class Extent:
     """
 
     def __init__(self, found: os.stat_result) -> None:
-        self.size = found.st_size
+        self.size: int = found.st_size
         self.is_lines = False
         """Whether the file is plain text, which may grow by lines at its end."""
         self.cut: bool | None = None

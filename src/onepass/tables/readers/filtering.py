@@ -72,7 +72,7 @@ class FilteredTable(TableFile):
     def __init__(
         self, table: TableFile, condition: Condition, notation: Notation | None = None, *, rereadable: bool = True
     ) -> None:
-        self.name = table.name
+        self.name: str = table.name
         self.extent, self.table = table.extent, table.table
         self._table, self._condition, self._kinds = table, condition, condition.kinds()
         self._rereadable, self._first = rereadable, _FirstRows(tuple(self._kinds), notation or AS_WRITTEN)

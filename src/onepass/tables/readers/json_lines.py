@@ -35,8 +35,8 @@ class JsonFile(TableFile):
 
     def __init__(self, stream: ByteStream, options: ReadOptions) -> None:
         self._stream = stream
-        self.name = stream.name
-        self.grows_by_lines = _first_sign(stream.peek(2**16)) != b"["
+        self.name: str = stream.name
+        self.grows_by_lines: bool = _first_sign(stream.peek(2**16)) != b"["
         if not self.grows_by_lines:
             stream.go_through(lambda parts: elements_as_lines(parts, stream.name))
 

@@ -29,7 +29,7 @@ class ParquetFile(TableFile):
                 f"Parquet can't be read {what}, since its index is at the end; "
                 + ("name the file" if stream.is_stdin else "decompress the file")
             )
-        self.name = stream.file
+        self.name: str = stream.file
         self._origin = stream.origin
         try:
             with self._opened() as opened:

@@ -103,9 +103,9 @@ class StandardInput:
     """A table on standard input: rows that were looked at are kept, and come first when the rows are read."""
 
     def __init__(self, table: TableFile, stream: ByteStream) -> None:
-        self.name = table.name
+        self.name: str = table.name
         self.extent: Extent | None = None
-        self.table = table.table
+        self.table: str = table.table
         self._table, self._stream = table, stream
         self._coming = table.batches(None, 0)
         self._kept: list[RowBatch] = []

@@ -42,7 +42,7 @@ class ZippedTables(TableFile):
     def __init__(
         self, stream: ByteStream, options: ReadOptions, recognised: Callable[[ByteStream, ReadOptions], TableFile]
     ) -> None:
-        self.name = stream.name
+        self.name: str = stream.name
         if stream.is_stdin or stream.is_compressed:
             what = "from standard input" if stream.is_stdin else f"inside {stream.compression} ({stream.name})"
             raise StreamError(f"zip can't be read {what}, since its index is at the end; name the file itself")

@@ -197,15 +197,12 @@ def _own_variances(structure: Any, belief: Any, layer: int, z: Expression) -> Ex
         return matmul(z * z, structure.layout.layers(belief.variance)[layer].T.astype(np.float64), f"variances_{layer}")
     if isinstance(structure, LowRankCovariance):
         variances, columns = structure.layout.layers(belief.variance)[layer], structure._unit_columns(belief)[layer]
-        projected = [_projected(*own, z) for own in zip(variances, columns, strict=True)]
-        return concat([row_sum(own * own) for own in projected])
+        return concat([_squared(_projected(*own, z)) for own in zip(variances, columns, strict=True)])
     if isinstance(structure, LayeredCovariance):
         own, form = belief.layers[layer], belief.forms[layer]
         if isinstance(own, KroneckerLayer):
-            projected = matmul(z, np.asarray(own.input_root, np.float64))
-            return row_sum(projected * projected) * constant(
-                np.square(np.asarray(own.output_root, np.float64)).sum(axis=1)
-            )
+            scale = constant(np.square(np.asarray(own.output_root, np.float64)).sum(axis=1))
+            return _squared(matmul(z, np.asarray(own.input_root, np.float64))) * scale
         roots = np.asarray(own.root, np.float64).reshape(form.rows, form.cols, -1)
         return quadratic(z, roots @ roots.swapaxes(1, 2), f"unit_covariances_{layer}")
     raise NotExportableError(f"a model with covariance={structure.name!r} can't be exported: learn with another one")
@@ -266,8 +263,8 @@ def _by_layers(
         is_last = number == len(inputs) - 1
         slopes = [constant(np.eye(n)[k]) if is_last else jacobians[k][number] for k in range(n)]
         if isinstance(layer, KroneckerLayer):
-            seen = matmul(z, np.asarray(layer.input_root, np.float64))
-            root, scale = np.asarray(layer.output_root, np.float64), row_sum(seen * seen)
+            root = np.asarray(layer.output_root, np.float64)
+            scale = _squared(matmul(z, np.asarray(layer.input_root, np.float64)))
             # A constant row times a constant matrix is known beforehand.
             projected = [constant(own.value @ root) if own.op == "constant" else matmul(own, root) for own in slopes]
             own_terms = {(k, m): scale * _dot(projected[k], projected[m]) for k, m in pairs}
@@ -278,6 +275,11 @@ def _by_layers(
             own_terms = {(k, m): row_sum(projected[k] * projected[m]) for k, m in pairs}
         totals = {pair: totals[pair] + own_terms[pair] for pair in pairs}
     return totals
+
+
+def _squared(values: Expression) -> Expression:
+    """The squared length of a row."""
+    return row_sum(values * values)
 
 
 def _dot(left: Expression, right: Expression) -> Expression:

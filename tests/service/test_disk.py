@@ -84,14 +84,14 @@ def test_rows_wait_for_room(tmp_path: Path, stop: Callable[[Running, str], None]
         assert status(running, model.learn(LearnRequest(X, 2.0, id=f"row {fitted}"))) == 507
         assert running.ask(model.predict(PredictRequest(X))).mean is not None
         assert running.ask(model.file()) == before
-        assert not model.status()["writable"]
+        assert (model.status()["writable"], model.counters["writable"]) == (False, 0.0)
         assert "full" in model.status()["why_not_writable"] or "read-only" in model.status()["why_not_writable"]
         assert running.ask(running.model("class").learn(LearnRequest(X, "red"))).status == "learned"
         allow(running, "number")
         found = running.ask(model.learn(LearnRequest(X, 2.0, id=f"row {fitted}")))
         assert found.n_seen == 30 + 1 + fitted + 1
         assert running.ask(model.label(LabelRequest("kept", 3.0))).status == "learned"
-        assert model.status()["writable"]
+        assert (model.status()["writable"], model.counters["writable"]) == (True, 1.0)
         check_is_what_the_store_says(running, "number")
     assert check_state(tmp_path / "state") == []
 

@@ -55,6 +55,8 @@ def test_a_replica_knows_what_the_learner_has_learned_and_predicts_the_same(sett
         await until(lambda: any(one.published.version == model.published.version for one in replica.models()))
         twin = replica.model("speed")
         assert await twin.predict(PredictRequest(ROW)) == await model.predict(PredictRequest(ROW))
+        assert twin.counters["rows"] == model.counters["rows"]
+        assert "writable" not in twin.counters
         with pytest.raises(ProblemError, match="send this to the service that learns"):
             await twin.learn(LearnRequest(ROW, 1.0))
         with pytest.raises(ProblemError, match="send this to the service that learns"):

@@ -64,10 +64,10 @@ def gathered(running: Running, questions: list[Any]) -> list[Any]:
 def test_requests_at_the_same_time_share_few_transactions_and_are_learned_in_their_order(tmp_path: Path) -> None:
     with served(tmp_path / "state") as running:
         model = with_model(running)
-        before = model.counters["commits"]
+        before = model.durations["commit"].count
         answers = gathered(running, [model.learn(row(i)) for i in range(64)])
         assert [answer.n_seen for answer in answers] == list(range(4, 68))
-        assert model.counters["commits"] - before <= 8
+        assert model.durations["commit"].count - before <= 8
         plain = from_bytes(regressor())
         for i in range(64):
             plain.partial_fit([row(i).x], [row(i).y])

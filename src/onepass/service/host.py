@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from onepass.files.events import EventLog
+from onepass.service.counting import Counts, Durations, TimedReward
 from onepass.service.declared import model_content
 from onepass.service.errors import ProblemError
 from onepass.service.journal import Journal
@@ -24,7 +25,6 @@ from onepass.service.operations import (
     Operation,
     Predict,
     Promote,
-    Reward,
     Rollback,
     Shadow,
     Withdraw,
@@ -84,11 +84,9 @@ class HostedModel:
             self.journal.close()
             raise
         self.published: Published = Published(0, None)
-        self._learner = learner
+        self._learner, self._counts = learner, Counts()
         self._publish(learner)
-        self.predictor: Predictor = Predictor(self)
-        self.label_lag_sum: float = 0.0
-        self.labels: int = 0
+        self._predictor = Predictor(self)
         self._writer = Writer(
             self.journal, learner, self._publish, self._answer, self._keep_house, queue=settings.queue, begin=begin
         )
@@ -116,22 +114,24 @@ class HostedModel:
 
     @property
     def counters(self) -> dict[str, float]:
-        """Numbers for monitoring."""
-        scores = self._learner.scores
-        return {
-            "learned": float(self.published.model.n_seen),
-            "predicted": float(self.predictor.predicted),
-            "refused": float(self._learner.n_refused),
-            "pending": float(self.n_pending),
-            "waiting": float(len(self.journal.waiting)),
-            "labels": float(self.labels),
-            "label_lag_seconds_sum": self.label_lag_sum,
-            "commits": float(self._writer.commits),
-            "commit_seconds_sum": self._writer.commit_seconds,
-            "queue": float(self.queue_length),
-            "outlier_alarms": float(scores.outliers),
-            "change_alarms": float(scores.changes),
-        }
+        """Numbers for monitoring, those that there are for a model of this kind."""
+        model, found = self.published.model, self._counts.numbers(with_shadow=self._learner.candidate is not None)
+        if isinstance(model, BanditModel):
+            found["decisions_waiting"] = float(self.n_pending)
+        else:
+            found |= {"predictions_waiting": float(self.n_pending), "labels_waiting": float(len(self.journal.waiting))}
+        if not self._settings.follow:  # a replica never learns: that is nothing to be alarmed about
+            found |= {"queue": float(self.queue_length), "writable": float(self._is_writable)}
+        return {**found, "rows": float(model.n_seen)}
+
+    @property
+    def durations(self) -> dict[str, Durations]:
+        """How long things took."""
+        return {"label_lag": self._counts.label_lag, "commit": self._writer.commits}
+
+    @property
+    def _is_writable(self) -> bool:
+        return self._writer.failure is None and not self._settings.follow
 
     @property
     def n_pending(self) -> int:
@@ -151,7 +151,7 @@ class HostedModel:
             "waiting": len(self.journal.waiting),
             "created": learner.origin["time"],
             "first_version": learner.origin["version"],
-            "writable": self._writer.failure is None and not self._settings.follow,
+            "writable": self._is_writable,
             "why_not_writable": self._writer.failure,
             "shadow": None if candidate is None else {"kind": candidate.kind, "n_seen": candidate.n_seen},
             "schema": model.schema(),
@@ -196,15 +196,16 @@ class HostedModel:
 
     async def predict(self, request: PredictRequest) -> Prediction:
         """Predict a row; one with an id is kept until its label comes."""
-        if request.id is None:
-            return await self.predictor.predict(request)
-        found: Prediction = await self._ask(Predict(request))
+        asked = self._predictor.predict(request) if request.id is None else self._ask(Predict(request))
+        found: Prediction = await asked
+        self._counts.predicted += 1
         return found
 
     async def predict_rows(self, rows: Rows, level: float = 0.95) -> dict[str, Any]:
         """Columns of answers to a batch of rows, with the version of the model that gave them."""
         published = self.published
         found: dict[str, Any] = await asyncio.to_thread(_predict_rows, published, rows, level)
+        self._counts.predicted += len(rows)
         return found
 
     async def explain(self, request: ExplainRequest) -> Explained:
@@ -229,8 +230,7 @@ class HostedModel:
         since = self.journal.pending.get(request.id)
         found: Learned = await self._ask(Label(request))
         if since is not None:
-            self.labels += 1
-            self.label_lag_sum += max(time.time() - since, 0.0)
+            self._counts.label_lag.add(max(time.time() - since, 0.0))
         return found
 
     async def label_many(self, requests: list[LabelRequest]) -> list[Learned | ProblemError]:
@@ -270,7 +270,10 @@ class HostedModel:
 
     async def reward(self, request: RewardRequest) -> Learned:
         """Tell a bandit what came of a decision."""
-        found: Learned = await self._ask(Reward(request))
+        reward = TimedReward(request)
+        found: Learned = await self._ask(reward)
+        if reward.lag is not None:
+            self._counts.label_lag.add(reward.lag)
         return found
 
     # The model as a whole.
@@ -357,7 +360,8 @@ class HostedModel:
         return result
 
     def _answer(self, tickets: list[Ticket]) -> None:
-        """Called by the writer: hand all results of a group over at once."""
+        """Called by the writer: hand all results of a group over at once, and count what they have changed."""
+        self._counts.look(self._writer.learner)
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(_resolve, tickets)
 
@@ -365,6 +369,7 @@ class HostedModel:
         """Called by the writer: what predictions are made with from now on."""
         model = learner.champion.published() if isinstance(learner.champion, RowModel) else learner.champion
         self.published, self._learner = Published(learner.version, model), learner
+        self._counts.look(learner)
 
     def _keep_house(self) -> None:
         """Called by the writer: delete what has been kept for long enough."""

@@ -32,7 +32,6 @@ class Predictor:
         self._host = host
         self._waiting: list[tuple[PredictRequest, asyncio.Future[Prediction]]] = []
         self._seconds = 0.0  # that the last rows took
-        self.predicted: int = 0
 
     def predict(self, request: PredictRequest) -> "asyncio.Future[Prediction]":
         """Predict a row."""
@@ -62,7 +61,6 @@ class Predictor:
         except Exception as error:  # a bug or a problem of all: everybody has to hear of it
             found = [error] * len(requests)
         self._seconds = time.perf_counter() - begin
-        self.predicted += len(requests)
         return found
 
     def _resolve(

@@ -20,8 +20,6 @@ _ARMS = 100  # that are counted one by one: arms that are known by their feature
 class RewardScores:
     """Rewards and choices of one bandit; arms beyond the first hundred count for the curve alone."""
 
-    outliers = changes = 0  # alarms, of which a bandit raises none
-
     def __init__(self) -> None:
         self.curve: Curve = Curve(1)
         self._arms: dict[str, list[float]] = {}  # decisions, rewards, their sum, the sum of their squares
@@ -47,10 +45,18 @@ class RewardScores:
             before = self._arms.get(str(name), [0.0] * 4)
             self._arms[str(name)] = [old + new for old, new in zip(before, numbers, strict=True)]
 
+    @property
+    def n(self) -> int:
+        """Rewards."""
+        return int(self.curve.rows[-1]) if len(self.curve.rows) else 0
+
+    def sums(self) -> dict[str, float]:
+        """What has been added up so far, for those who count changes."""
+        return {"rewards": self.n, "reward": float(self.curve.sums.sum())}
+
     def report(self) -> dict[str, Any]:
         """Everything, for people and programs."""
-        rows, means = self.curve.rows, self.curve.means
-        n = int(rows[-1]) if len(rows) else 0
+        rows, means, n = self.curve.rows, self.curve.means, self.n
         return {
             "rows": n,
             "scores": {"reward": float(self.curve.sums.sum() / n)} if n else {},

@@ -106,6 +106,15 @@ class Scores:
         """Rows scored."""
         return int(self.curve.rows[-1]) if len(self.curve.rows) else 0
 
+    def sums(self) -> dict[str, float]:
+        """What has been added up so far, for those who count changes."""
+        found = dict(zip(self.names, self.curve.sums.sum(axis=0).tolist(), strict=True))
+        if self.names is _CLASSES:
+            own = {"log_loss": found["log_loss"], "correct": found["accuracy"]}
+        else:
+            own = {"log_loss": -found["log_likelihood"], "covered": found["coverage_95"]}
+        return {"scored": self.n, **own, "outlier_alarms": self.outliers, "change_alarms": self.changes}
+
     def total(self) -> dict[str, float]:
         """Scores over all rows."""
         if not self.n:

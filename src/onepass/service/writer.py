@@ -19,6 +19,7 @@ from errno import EAGAIN
 from typing import Any
 
 from onepass.files.events import Event, EventStoreError
+from onepass.service.counting import SECONDS, Durations
 from onepass.service.errors import ProblemError
 from onepass.service.journal import Journal
 from onepass.service.learner import Learner, Prepared
@@ -85,7 +86,7 @@ class Writer(threading.Thread):
         self._snapshot_at, self._learning = begin, 0.0
         self._copying = _Budget(_PUBLISHING)
         self._stale = False
-        self.commit_seconds, self.commits = 0.0, 0
+        self.commits = Durations(SECONDS)
         self.failure: str | None = None
         """Why nothing can be written at present."""
 
@@ -207,8 +208,7 @@ class Writer(threading.Thread):
             ahead = bool(self._events) and isinstance(self.learner.champion, BanditModel)
             self._is_sound = not ahead and self._nothing_written()
             raise
-        self.commit_seconds += time.perf_counter() - begin
-        self.commits += 1
+        self.commits.add(time.perf_counter() - begin)
         self.failure = None
         if self._events:
             self._learn()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from onepass.service.counting import Durations
 from onepass.service.errors import ProblemError
 from onepass.service.rows import Rows
 from onepass.service.wire import (
@@ -45,16 +46,22 @@ class ModelDouble:
             "learned": 3.0,
             "predicted": 5.0,
             "refused": 1.0,
-            "pending": 2.0,
-            "waiting": 0.0,
+            "scored": 20.0,
+            "covered": 18.0,
+            "log_loss": 30.0,
+            "log_loss_down": 2.0,
+            "shadow_scored": 10.0,
+            "predictions_waiting": 2.0,
+            "labels_waiting": 0.0,
             "queue": 7.0,
-            "labels": 4.0,
-            "label_lag_seconds_sum": 20.0,
-            "commits": 6.0,
-            "commit_seconds_sum": 0.5,
+            "writable": 1.0,
+            "rows": 103.0,
             "outlier_alarms": 1.0,
             "change_alarms": 0.0,
         }
+        self.durations = {"label_lag": Durations((10.0, 100.0)), "commit": Durations((0.1,))}
+        for seconds in (4.0, 16.0, 1000.0):
+            self.durations["label_lag"].add(seconds)
 
     def _note(self, asked: Any) -> None:
         self.asked.append(asked)

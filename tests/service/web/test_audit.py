@@ -11,6 +11,7 @@ import pytest
 from onepass.service.errors import ProblemError
 from onepass.service.web.audit import AuditLog
 from onepass.service.web.table import OPERATIONS
+from onepass.service.web.tokens import ScopeName
 from tests.service.web.conftest import Clock, Served
 
 
@@ -72,6 +73,42 @@ def test_sessions_and_refusals_are_noted(served: Served) -> None:
     )
     assert (nobody["action"], nobody["status"]) == ("not authenticated", 401)
     assert code not in (served.folder / "audit.jsonl").read_text()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "scope", "given", "expected"),
+    [
+        ("POST", "/v1/models/price/learn", "read", {"json": {"x": {}, "y": 1}}, ("learn", {"model": "price"})),
+        ("POST", "/v1/models/price/predict", "read", {"json": {"id": "a", "x": {}}}, ("predict", {"model": "price"})),
+        ("DELETE", "/v1/models/price", "learn", {}, ("delete model", {"model": "price"})),
+        ("GET", "/v1/models/price/file", "learn", {}, ("download model", {"model": "price"})),
+        ("GET", "/v1/tokens", "learn", {}, ("list tokens", {})),
+        ("DELETE", "/v1/tokens/admin", "read", {}, ("revoke token", {"token": "admin"})),
+    ],
+)
+def test_who_was_refused_for_a_small_scope_is_noted(
+    method: str, path: str, scope: ScopeName, given: dict[str, object], expected: tuple[str, object], served: Served
+) -> None:
+    assert served.ask(method, path, scope, **given).status_code == 403
+    (noted,) = served.audited()
+    del noted["time"]
+    action, about = expected
+    assert noted == {"who": scope, "action": action, "status": 403, "client": "127.0.0.1", **about}  # type: ignore[dict-item]
+
+
+def test_a_download_of_a_model_is_noted(served: Served) -> None:
+    assert served.ask("GET", "/v1/models/price/file").status_code == 200
+    (noted,) = served.audited()
+    assert (noted["who"], noted["action"], noted["model"], noted["status"]) == ("admin", "download model", "price", 200)
+
+
+def test_strangers_do_not_hide_the_refusals_of_others(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "audit.jsonl", Clock())
+    for _ in range(1000):
+        log.refused("not authenticated", 401, "1.2.3.4")
+    log.refused("learn", 403, "1.2.3.4", who="shop", model="price")
+    last = json.loads((tmp_path / "audit.jsonl").read_text().splitlines()[-1])
+    assert (last["who"], last.get("skipped", 0)) == ("shop", 0)
 
 
 def test_strangers_can_not_fill_the_disk(tmp_path: Path) -> None:

@@ -3,8 +3,7 @@
 import io
 import json
 import logging
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import cast
 
 import pytest
@@ -53,21 +52,27 @@ def test_people_get_a_sentence_and_no_control_characters() -> None:
     assert line.endswith(r"info: request path=/a\x1b[31m\nb")
 
 
-@pytest.mark.parametrize("log_requests", [False, True])
-def test_requests_are_logged_if_asked_for(tmp_path: Path, log_requests: bool) -> None:
+def logged(served: Served, paths: list[str], log_requests: bool = True) -> str:
+    """What is logged of requests to an application that logs them, or not."""
     stream = io.StringIO()
     set_up_logs(stream)
-    served = Served(tmp_path)
-    served.app = create_app(
-        cast(ServiceState, served.state),
-        served.security,
-        audit=tmp_path / "audit.jsonl",
-        max_body=1000,
-        log_requests=log_requests,
-    )
-    served.ask("GET", "/v1/models", "read")
-    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    state, audit = cast(ServiceState, served.state), served.folder / "audit.jsonl"
+    served.app = create_app(state, served.security, audit=audit, max_body=1000, log_requests=log_requests)
+    for path in paths:
+        served.ask("GET", path, "read")
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("log_requests", [False, True])
+def test_requests_are_logged_if_asked_for(served: Served, log_requests: bool) -> None:
+    text = logged(served, ["/v1/models"], log_requests)
+    lines = [json.loads(line) for line in text.splitlines()]
     assert len(lines) == log_requests
     if log_requests:
         assert (lines[0]["path"], lines[0]["status"], lines[0]["who"]) == ("/v1/models", 200, "read")
-        assert served.secrets["read"] not in stream.getvalue()
+        assert served.secrets["read"] not in text
+
+
+def test_who_asks_too_often_is_logged_by_name(make: Callable[..., Served]) -> None:
+    lines = [json.loads(line) for line in logged(make(rate_limit=1.0), ["/v1/models"] * 2).splitlines()]
+    assert [(line["status"], line["who"]) for line in lines] == [(200, "read"), (429, "read")]

@@ -6,6 +6,7 @@ What can't be written is logged instead: a full disk must not stop predictions, 
 import logging
 import os
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ from onepass.service.web.buckets import Bucket
 __all__ = ["AuditLog"]
 
 _log = logging.getLogger("onepass.service")
-_REFUSALS = 100.0  # written at once; then one per second, so that strangers can't fill the disk
+_REFUSALS = 100.0  # of somebody, written at once; then one per second, so that nobody can fill the disk
 
 
 class _Record(msgspec.Struct, omit_defaults=True):
@@ -27,16 +28,24 @@ class _Record(msgspec.Struct, omit_defaults=True):
     status: int
     model: str | None = None
     token: str | None = None
-    """Name of the token that was made or revoked."""
+    """Name of the token that was made or revoked, or was to be."""
     scope: str | None = None
     client: str | None = None
-    """Address of whoever was not let in."""
+    """Address of whoever was refused."""
     skipped: int = 0
-    """Refusals since the last one that was written."""
+    """Refusals of the same one since the last that was written."""
+
+
+class _Refusals:
+    """How many refusals of somebody may be written, and how many were not."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.bucket = Bucket(1.0, _REFUSALS, clock)
+        self.skipped = 0
 
 
 class AuditLog:
-    """Appends a line for everything that changes the service.
+    """Appends a line for everything that changes the service or takes a model out of it, and for who was refused.
 
     Examples
     --------
@@ -49,8 +58,7 @@ class AuditLog:
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._path = path
-        self._refusals = Bucket(1.0, _REFUSALS, clock)
-        self._skipped = 0
+        self._refusals: dict[str, _Refusals] = defaultdict(lambda: _Refusals(clock))
 
     def changed(
         self,
@@ -62,16 +70,27 @@ class AuditLog:
         token: str | None = None,
         scope: str | None = None,
     ) -> None:
-        """Note what somebody did to a model, or to a token and its scope, or was refused."""
+        """Note what somebody did, or tried to do, with a model, or with a token and its scope."""
         self._append(_Record(_now(), who, action, status, model, token, scope))
 
-    def refused(self, action: str, status: int, client: str | None) -> None:
-        """Note that somebody unknown was not let in; of many at once only some are written, and the others counted."""
-        if self._refusals.take():
-            self._skipped += 1
+    def refused(
+        self,
+        action: str,
+        status: int,
+        client: str | None,
+        *,
+        who: str = "unknown",
+        model: str | None = None,
+        token: str | None = None,
+        scope: str | None = None,
+    ) -> None:
+        """Note that somebody was not allowed to do something; of many at once only some are written, all counted."""
+        own = self._refusals[who]
+        if own.bucket.take():
+            own.skipped += 1
             return
-        self._append(_Record(_now(), "unknown", action, status, client=client, skipped=self._skipped))
-        self._skipped = 0
+        self._append(_Record(_now(), who, action, status, model, token, scope, client, own.skipped))
+        own.skipped = 0
 
     def _append(self, record: _Record) -> None:
         line = msgspec.json.encode(record) + b"\n"

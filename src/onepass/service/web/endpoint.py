@@ -21,7 +21,7 @@ from onepass.service.web.services import Services
 __all__ = ["Endpoint"]
 
 _NO_QUERY: Mapping[str, Any] = {}
-_STRANGER = Principal("anyone", "read")
+_STRANGER = Principal("unknown", "read")
 
 
 def _plain(value: Any) -> Any:
@@ -87,7 +87,7 @@ class Endpoint:
 
     def __init__(self, operations: Sequence[Operation], services: Services) -> None:
         self._services = services
-        self._route = operations[0].path
+        self._route = operations[0].address
         self._methods = {one.method: _Method(one, services) for one in operations}
         if "GET" in self._methods:
             self._methods["HEAD"] = self._methods["GET"]
@@ -103,7 +103,9 @@ class Endpoint:
 
 class _Method:
     def __init__(self, operation: Operation, services: Services) -> None:
-        self._scope_needed, self._action, self._status = operation.scope, operation.action, operation.status
+        self._scope_needed, self._status = operation.scope, operation.status
+        self._action, self._name = operation.action, operation.name.replace("_", " ")
+        self._named = "token" if operation.path.startswith("/v1/tokens") else "model"
         self._services = services
         self._forms = {form.accepts: _Asked(form, services.max_body) for form in operation.forms}
         self._only = self._forms.get(None)
@@ -111,38 +113,41 @@ class _Method:
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: Headers = dict(scope["headers"])
         principal = self._let_in(scope, headers)
-        if self._action is None:
-            await self._answer(scope, headers, principal, receive, send)
-            return
         status = 500
         try:
+            if self._scope_needed is not None:
+                principal.require(self._scope_needed)
             status = await self._answer(scope, headers, principal, receive, send)
         except ProblemError as problem:
             status = problem.status
             raise
         finally:
-            self._services.audit.changed(principal.name, self._action, status, **self._about(scope))
+            if status == 403:
+                self._refused(self._action or self._name, status, scope, principal)
+            elif self._action is not None:
+                self._services.audit.changed(principal.name, self._action, status, **self._about(scope))
+
+    def _refused(self, action: str, status: int, scope: Scope, who: Principal = _STRANGER) -> None:
+        client = scope.get("client")
+        about = {} if who is _STRANGER else self._about(scope)  # what strangers write in an address is not kept
+        self._services.audit.refused(action, status, client[0] if client else None, who=who.name, **about)
 
     def _about(self, scope: Scope) -> dict[str, str]:
-        """What an action was about: as its handler says, or the model of the address."""
+        """What an action was about: as its handler says, or the model or token of the address."""
         name = scope["path_params"].get("name")
-        about: dict[str, str] = scope.get("onepass.about", {} if name is None else {"model": name})
+        about: dict[str, str] = scope.get("onepass.about", {} if name is None else {self._named: name})
         return about
 
     def _let_in(self, scope: Scope, headers: Headers) -> Principal:
-        """Who asks, if they may; open operations don't ask."""
+        """Who asks, if we know them; open operations don't ask."""
         if self._scope_needed is None:
             return _STRANGER
         try:
-            principal = self._services.security.identify(scope, headers)
+            return self._services.security.identify(scope, headers)
         except ProblemError as problem:
             if problem.status != 429:
-                client = scope.get("client")
-                self._services.audit.refused(problem.title, problem.status, client[0] if client else None)
+                self._refused(problem.title, problem.status, scope)
             raise
-        scope["onepass.principal"] = principal.name
-        principal.require(self._scope_needed)
-        return principal
 
     async def _answer(self, scope: Scope, headers: Headers, principal: Principal, receive: Receive, send: Send) -> int:
         asked, body = self._only or self._asked(headers), None

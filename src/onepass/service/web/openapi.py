@@ -76,7 +76,7 @@ def openapi_document(operations: Sequence[Operation]) -> dict[str, Any]:
             components[kind.__name__]["properties"][field]["description"] = words
     paths: dict[str, dict[str, Any]] = {}
     for one in operations:
-        paths.setdefault(_path(one), {})[one.method.lower()] = _operation(one)
+        paths.setdefault(one.address, {})[one.method.lower()] = _operation(one)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -117,10 +117,6 @@ def _field_words(kind: type) -> dict[str, str]:
     }
 
 
-def _path(operation: Operation) -> str:
-    return re.sub(r"\{(\w+):\w+\}", r"{\1}", operation.path)
-
-
 def _operation(operation: Operation) -> dict[str, Any]:
     found: dict[str, Any] = {
         "operationId": operation.name,
@@ -141,7 +137,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
 
 
 def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
-    path = _path(operation)
+    path = operation.address
     return [
         {
             "name": found[1],

@@ -1,5 +1,6 @@
 """What an operation is: the words of the table from which both the routes and the OpenAPI document are made."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -114,3 +115,8 @@ class Operation:
     problems: tuple[int, ...] = ()
     action: str | None = None
     description: str = ""
+
+    @property
+    def address(self) -> str:
+        """The path as people write it."""
+        return re.sub(r"\{(\w+):\w+\}", r"{\1}", self.path)

@@ -3,117 +3,136 @@
 A registry per application, so that two services in one process don't mix.
 """
 
-import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
+from onepass import __version__
+from onepass.service.counting import SECONDS, Durations
+
 if TYPE_CHECKING:
-    from onepass.service.host import HostedModel
     from onepass.service.state import ServiceState
 
 __all__ = ["CONTENT_TYPE", "Metrics"]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.015, 0.03, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 
 class _Series(NamedTuple):
-    """Something that a model counts, and under which name."""
+    """What it is called here, what it is, and what a model calls it."""
 
     name: str
     words: str
     key: str
-    kind: type[CounterMetricFamily] | type[GaugeMetricFamily] = GaugeMetricFamily
 
 
-_COUNTED = (
-    _Series("onepass_learned_rows", "Rows that the model has learned.", "learned", CounterMetricFamily),
-    _Series("onepass_predicted_rows", "Rows predicted since the start.", "predicted", CounterMetricFamily),
-    _Series(
-        "onepass_refused_rows",
-        "Sound rows that could not be learned, e.g. by overflow.",
-        "refused",
-        CounterMetricFamily,
+_SINCE = "since this process has loaded the model"
+_SCORES = (
+    _Series("scored_rows", "Rows whose prediction was scored before they were learned, {}.", "scored"),
+    _Series("covered_rows", "Scored rows whose target was within its 95 % interval, {}.", "covered"),
+    _Series("correct_rows", "Scored rows whose most probable class was right, {}.", "correct"),
+    _Series("log_loss_sum_up", "How far the sum of the log-losses of scored rows has gone up, {}.", "log_loss"),
+    _Series("log_loss_sum_down", "How far the same sum has gone down: that of numbers can.", "log_loss_down"),
+)
+_COUNTERS = (
+    _Series("onepass_learned_rows", f"Rows, or rewards of bandits, learned {_SINCE}.", "learned"),
+    _Series("onepass_predicted_rows", f"Rows answered with a prediction {_SINCE}.", "predicted"),
+    _Series("onepass_refused_rows", f"Sound rows that could not be learned, e.g. by overflow, {_SINCE}.", "refused"),
+    *(_Series(f"onepass_{name}", words.format(_SINCE), key) for name, words, key in _SCORES),
+    *(
+        _Series(f"onepass_shadow_{name}", f"Of the candidate: {words.format(_SINCE)}", f"shadow_{key}")
+        for name, words, key in _SCORES
     ),
-    _Series("onepass_outlier_alarms", "Rows taken for outliers.", "outlier_alarms", CounterMetricFamily),
-    _Series("onepass_drift_alarms", "Times that the stream has changed.", "change_alarms", CounterMetricFamily),
-    _Series("onepass_pending", "Predictions that wait for their label.", "pending"),
-    _Series("onepass_waiting", "Labels that wait for their prediction.", "waiting"),
+    _Series("onepass_decisions", f"Decisions that a bandit has made {_SINCE}.", "decisions"),
+    _Series("onepass_rewards", f"Rewards that a bandit has learned {_SINCE}.", "rewards"),
+    _Series("onepass_reward_sum_up", f"How far the sum of the rewards has gone up {_SINCE}.", "reward"),
+    _Series("onepass_reward_sum_down", "How far the same sum has gone down, by rewards below 0.", "reward_down"),
+    _Series("onepass_outlier_alarms", f"Rows taken for outliers {_SINCE}.", "outlier_alarms"),
+    _Series("onepass_drift_alarms", f"Times that the stream has changed {_SINCE}.", "change_alarms"),
+)
+_GAUGES = (
+    _Series("onepass_model_rows", "Rows that the model has learned in its life; a rollback lowers it.", "rows"),
+    _Series("onepass_predictions_waiting", "Predictions that wait for their label.", "predictions_waiting"),
+    _Series("onepass_labels_waiting", "Labels that wait for their prediction.", "labels_waiting"),
+    _Series("onepass_decisions_waiting", "Decisions that wait for their reward.", "decisions_waiting"),
     _Series("onepass_queue_length", "Requests that wait to be learned.", "queue"),
+    _Series("onepass_writable", "1 if the model can learn, 0 if not, e.g. because the disk is full.", "writable"),
 )
-_SCORED = (
-    _Series("onepass_log_loss", "Mean negative log probability of targets before they were learned.", "log_loss"),
-    _Series("onepass_coverage_95", "Share of targets within their 95 % interval.", "coverage_95"),
+_HISTOGRAMS = (
+    _Series(
+        "onepass_label_lag_seconds",
+        "Seconds from a prediction to its label, or from a decision to its reward.",
+        "label_lag",
+    ),
+    _Series("onepass_commit_seconds", "Seconds of a transaction, until its events are on the disk.", "commit"),
 )
-_SUMMARIES = (
-    ("onepass_label_lag_seconds", "Seconds from a prediction to its label.", "labels", "label_lag_seconds_sum"),
-    ("onepass_fsync_seconds", "Seconds to bring events to the disk.", "commits", "commit_seconds_sum"),
-)
-"""Name, words, and what a model calls the count and the sum."""
 
 
-def _families(series: Iterable[_Series], models: Mapping[str, Mapping[str, float]]) -> Iterator[Metric]:
-    for one in series:
-        family = one.kind(one.name, one.words, labels=["model"])
-        for name, numbers in models.items():
-            value = numbers.get(one.key, math.nan)
-            if math.isfinite(value):
-                family.add_metric([name], value)
+def _numbers(
+    kind: type[CounterMetricFamily] | type[GaugeMetricFamily],
+    series: tuple[_Series, ...],
+    models: Mapping[str, Mapping[str, float]],
+) -> Iterator[Metric]:
+    for name, words, key in series:
+        family = kind(name, words, labels=["model"])
+        for model, numbers in models.items():
+            if key in numbers:
+                family.add_metric([model], numbers[key])
         yield family
 
 
-def _scores(model: "HostedModel") -> dict[str, float]:
-    found = dict(model.metrics().get("scores", {}))
-    if "log_likelihood" in found:  # of numbers; classes have their log-loss
-        found["log_loss"] = -found["log_likelihood"]
-    return found
+def _histogram(name: str, words: str, label: str, found: Mapping[str, Durations]) -> Metric:
+    family = HistogramMetricFamily(name, words, labels=[label])
+    for value, durations in found.items():
+        *buckets, (_, count) = durations.cumulative()
+        family.add_metric([value], [*((str(bound), n) for bound, n in buckets), ("+Inf", count)], durations.sum)
+    return family
 
 
-class _Models(Collector):
-    def __init__(self, state: "ServiceState") -> None:
-        self._state = state
-
-    def collect(self) -> Iterator[Metric]:
-        """Read all models once."""
-        counters = {model.name: model.counters for model in self._state.models()}
-        yield GaugeMetricFamily("onepass_ready", "Whether all models are ready.", float(self._state.is_ready))
-        yield from _families(_COUNTED, counters)
-        yield from _families(_SCORED, {model.name: _scores(model) for model in self._state.models()})
-        for name, words, count, total in _SUMMARIES:
-            summary = SummaryMetricFamily(name, words, labels=["model"])
-            for model, numbers in counters.items():
-                summary.add_metric([model], int(numbers.get(count, 0.0)), numbers.get(total, 0.0))
-            yield summary
-
-
-class Metrics:
+class Metrics(Collector):
     """Counts requests, and tells what the models count."""
 
     def __init__(self, state: "ServiceState") -> None:
+        self._state = state
+        self._requests: dict[tuple[str, str, str], int] = {}
+        self._seconds: dict[str, Durations] = {}
         self._registry = CollectorRegistry()
-        self._registry.register(_Models(state))
-        self._requests = Counter(
-            "onepass_requests", "Requests answered.", ["route", "method", "status"], registry=self._registry
-        )
-        self._seconds = Histogram(
-            "onepass_request_seconds", "Seconds until the answer.", ["route"], buckets=_SECONDS, registry=self._registry
-        )
-        self._counted: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        self._registry.register(self)
+        ProcessCollector(registry=self._registry)
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
         """Note an answered request; ``route`` and ``method`` must be of a few known ones."""
-        key = (route, method, status)
-        found = self._counted.get(key)
-        if found is None:
-            found = (self._requests.labels(route, method, str(status)), self._seconds.labels(route))
-            self._counted[key] = found
-        found[0].inc()
-        found[1].observe(seconds)
+        key = (route, method, str(status))
+        self._requests[key] = self._requests.get(key, 0) + 1
+        if route not in self._seconds:
+            self._seconds[route] = Durations(SECONDS)
+        self._seconds[route].add(seconds)
 
     def text(self) -> bytes:
         """Everything, as Prometheus reads it."""
         return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """Read everything once."""
+        models = self._state.models()
+        yield InfoMetricFamily("onepass_build", "Version of the service.", {"version": __version__})
+        yield GaugeMetricFamily("onepass_ready", "Whether all models are ready.", float(self._state.is_ready))
+        counters = {model.name: model.counters for model in models}
+        yield from _numbers(CounterMetricFamily, _COUNTERS, counters)
+        yield from _numbers(GaugeMetricFamily, _GAUGES, counters)
+        for name, words, key in _HISTOGRAMS:
+            yield _histogram(name, words, "model", {model.name: model.durations[key] for model in models})
+        requests = CounterMetricFamily("onepass_requests", "Requests answered.", labels=["route", "method", "status"])
+        for labels, count in self._requests.items():
+            requests.add_metric(labels, count)
+        yield requests
+        yield _histogram("onepass_request_seconds", "Seconds until the answer.", "route", self._seconds)

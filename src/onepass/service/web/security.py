@@ -84,8 +84,12 @@ class Security:
             raise ProblemError(421, "unknown host", words)
 
     def identify(self, scope: Scope, headers: Headers) -> Principal:
-        """Who asks; refused if that is nobody we know, a foreign page, or somebody who asks too often."""
+        """Who asks; refused if that is nobody we know, a foreign page, or somebody who asks too often.
+
+        The name is noted in the scope, also of somebody who asks too often: the log of requests tells it.
+        """
         principal = self._identify(scope, headers)
+        scope["onepass.principal"] = principal.name
         if self._rate_limit is not None:
             self._count(principal, self._rate_limit)
         return principal

@@ -254,6 +254,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "Get the model as a file that 'onepass.load' reads.",
         "admin",
         (Form(models.file, answers=BYTES, gives=None),),
+        action="download model",
         description="The file contains everything that was learned, with the names of columns and categories. It tells "
         "more than predictions do, so this needs the scope admin.",
     ),

@@ -1,0 +1,129 @@
+"""What is counted of one model for monitoring, from 0 when this process has loaded it.
+
+A counter must never go down, but what it is read from does: a rollback brings earlier scores back, and after a failure
+the model is made from its events again. So changes are added up here, and numbers of another object begin anew.
+"""
+
+import time
+from bisect import bisect_left
+from collections.abc import Mapping
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from onepass.service.operations import Desk, Reward
+from onepass.service.served import BanditModel
+
+if TYPE_CHECKING:
+    from onepass.service.learner import Learner
+    from onepass.service.wire import Learned
+
+__all__ = ["SECONDS", "Counts", "Durations", "TimedReward"]
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.015, 0.03, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+"""Bounds for what should not take long: a request, a transaction."""
+_HOUR, _DAY = 3600.0, 86400.0
+_LAG = (1.0, 10.0, 60.0, 600.0, _HOUR, 6 * _HOUR, _DAY, 3 * _DAY, 7 * _DAY, 14 * _DAY, 30 * _DAY, 90 * _DAY)
+_SIGNED = ("log_loss", "reward")  # sums that may also go down
+
+
+class Counts:
+    """Counters of one model.
+
+    Attributes
+    ----------
+    predicted : rows that were answered with a prediction
+    label_lag : from predictions to their labels, from decisions to their rewards
+    """
+
+    def __init__(self) -> None:
+        self.predicted = 0
+        self.label_lag = Durations(_LAG)
+        self._model, self._shadow = _Changes(), _Changes()
+
+    def look(self, learner: "Learner") -> None:
+        """Add what has changed since the last look; by the one who changes the learner, after each group."""
+        champion, scores, shadow = learner.champion, learner.scores, learner.candidate_scores
+        numbers = {"learned": champion.n_seen, "refused": learner.n_refused, **scores.sums()}
+        if isinstance(champion, BanditModel):
+            numbers["decisions"] = champion.model.n_decisions
+        self._model.look(scores, numbers)
+        if shadow is not None:
+            self._shadow.look(shadow, shadow.sums())
+
+    def numbers(self, *, with_shadow: bool) -> dict[str, float]:
+        """All counters by name; of a sum that may go down there are two, how far it has gone up and down."""
+        found = {"predicted": float(self.predicted), **self._model.numbers()}
+        if with_shadow:
+            found |= {f"shadow_{name}": value for name, value in self._shadow.numbers().items()}
+        return found
+
+
+class _Changes:
+    """How far numbers have gone up, and down, while they belonged to the same object."""
+
+    def __init__(self) -> None:
+        self._owner: object = None
+        self._last: Mapping[str, float] = {}
+        self._up: dict[str, float] = {}
+        self._down: dict[str, float] = {}
+
+    def look(self, owner: object, numbers: Mapping[str, float]) -> None:
+        last = self._last if owner is self._owner else numbers
+        for name, value in numbers.items():
+            change = value - last[name]
+            self._up[name] = self._up.get(name, 0.0) + max(change, 0.0)
+            self._down[name] = self._down.get(name, 0.0) + max(-change, 0.0)
+        self._owner, self._last = owner, numbers
+
+    def numbers(self) -> dict[str, float]:
+        down = dict(self._down)  # of another thread
+        return dict(self._up) | {f"{name}_down": down[name] for name in _SIGNED if name in down}
+
+
+class Durations:
+    """A histogram of seconds.
+
+    Parameters
+    ----------
+    bounds : upper bounds of its buckets, ascending
+
+    Examples
+    --------
+    >>> durations = Durations((1.0, 10.0))
+    >>> for seconds in (0.5, 1.0, 20.0):
+    ...     durations.add(seconds)
+    >>> durations.cumulative(), durations.sum
+    ([(1.0, 2), (10.0, 2), (inf, 3)], 21.5)
+    """
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds, self._counts = (*bounds, float("inf")), [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count a duration."""
+        self._counts[bisect_left(self._bounds, seconds)] += 1
+        self.sum += seconds
+
+    @property
+    def count(self) -> int:
+        """How many there were."""
+        return sum(self._counts)
+
+    def cumulative(self) -> list[tuple[float, int]]:
+        """Each bound, the last one infinite, and how many durations were no longer."""
+        return list(zip(self._bounds, accumulate(self._counts), strict=True))
+
+
+class TimedReward(Reward):
+    """A reward that notes how many seconds after its decision it came, if it is a new one."""
+
+    lag: float | None = None
+
+    def write(self, desk: Desk) -> "Learned":
+        """Learn the reward."""
+        before = desk.next_number()
+        answer = super().write(desk)
+        if desk.next_number() > before and (decision := desk.find("decision", answer.id)) is not None:
+            self.lag = max(time.time() - decision.time, 0.0)
+        return answer

@@ -5,6 +5,7 @@ from typing import Any
 
 from onepass.files.events import statements
 from onepass.files.events.database import Database
+from onepass.files.events.errors import damaged
 
 __all__ = ["LAST_POSSIBLE", "event_rows", "open_rows"]
 
@@ -19,7 +20,7 @@ def event_rows(
     values = {"stream": stream, "until": until, "limit": _ROWS_AT_ONCE}
     while rows := database.rows(statements.READ, {**values, "after": after}):
         for row in rows:
-            after = row[1]
+            after = _next(database, stream, after, row[1])
             yield after, row
 
 
@@ -27,5 +28,13 @@ def open_rows(database: Database, stream: str, kind: str, without: str) -> Itera
     """Keys and times of the events of a kind that have no counterpart of the kind ``without``."""
     values, after = {"stream": stream, "kind": kind, "without": without, "limit": _ROWS_AT_ONCE}, 0
     while rows := database.rows(statements.OPEN_KEYS, {**values, "after": after}):
-        for after, key, time in rows:  # noqa: B007 (the last one is where the next batch begins)
+        for number, key, time in rows:
+            after = _next(database, stream, after, number)
             yield key, time
+
+
+def _next(database: Database, stream: str, after: int, number: int) -> int:
+    """The number of a row, which is above that of the row before: a damaged index may give one again and again."""
+    if number <= after:
+        raise damaged(database.address, f"events of stream {stream!r} are out of order: {number} comes after {after}")
+    return number

@@ -155,17 +155,14 @@ class RollbackRequest(Struct, forbid_unknown_fields=True):
 
 
 class Declared(Struct, forbid_unknown_fields=True):
-    """Description of a new model; exactly one of ``rows``, ``columns`` and ``bandit`` is given.
+    """Description of a new model as it is decoded: exactly one of ``rows``, ``columns`` and ``bandit`` is given.
 
-    ``rows`` are some rows of the table, from which columns, scales and model are inferred as by ``onepass fit``.
+    That tells its form, by whose type in `onepass.service.description` it is checked.
     """
 
     rows: list[dict[str, Scalar]] | None = None
     columns: list[dict[str, Any]] | None = None
     bandit: dict[str, Any] | None = None
     target: Any = None
-    """Name of the target's column; with ``columns`` its description."""
     options: dict[str, Any] = {}
-    """Options of ``onepass fit``, with underscores: ``hidden``, ``outliers``, ``drift`` and others."""
     learn: bool = False
-    """Whether ``rows`` are also learned."""

@@ -30,6 +30,7 @@ from onepass.service.served.values import raise_first
 from onepass.service.wire import (
     DecideRequest,
     Decision,
+    Key,
     LabelRequest,
     Learned,
     LearnRequest,
@@ -153,7 +154,7 @@ def _check_kept(event: Event) -> None:
 class RowOperation(Operation):
     """A request with one row."""
 
-    def __init__(self, x: Any, key: str | None) -> None:
+    def __init__(self, x: Any, key: Key | None) -> None:
         self.x, self.key = x, key
         self.rows: RowNumbers | None = None
         self.y: FloatArray | None = None

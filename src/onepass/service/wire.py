@@ -13,6 +13,7 @@ __all__ = [
     "Explained",
     "Id",
     "Inputs",
+    "Key",
     "LabelRequest",
     "LearnRequest",
     "Learned",
@@ -26,6 +27,11 @@ __all__ = [
 Scalar = bool | int | float | str | None
 Inputs = dict[str, Scalar] | list[float | None]
 """A row: values by column name, or a list with the numbers of all features, in order."""
+
+Key = Annotated[
+    str | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)],
+    Meta(description="a text, or a whole number where the keys of the fleet are"),
+]
 
 Id = Annotated[
     str,
@@ -44,7 +50,7 @@ class PredictRequest(Struct, forbid_unknown_fields=True):
 
     x: Inputs
     id: Id | None = None
-    key: str | None = None
+    key: Key | None = None
     """For a fleet of perceptrons: the key whose perceptron answers."""
     level: Level = 0.95
     """Probability of the interval from ``lower`` to ``upper``."""
@@ -72,7 +78,7 @@ class LearnRequest(Struct, forbid_unknown_fields=True):
     x: Inputs
     y: Scalar
     id: Id | None = None
-    key: str | None = None
+    key: Key | None = None
 
 
 class LabelRequest(Struct, forbid_unknown_fields=True):
@@ -131,7 +137,7 @@ class ExplainRequest(Struct, forbid_unknown_fields=True):
     """A row whose prediction is to be explained."""
 
     x: Inputs
-    key: str | None = None
+    key: Key | None = None
 
 
 class Explained(Struct):

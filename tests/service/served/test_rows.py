@@ -235,6 +235,60 @@ def test_an_arrow_batch_is_read_as_its_rows_are(name: str) -> None:
     assert none is None
 
 
+@pytest.mark.parametrize("name", [*TABLES, "regressor of gaps"])
+def test_a_column_that_an_arrow_batch_lacks_is_missing_as_in_json(name: str) -> None:
+    model, requests = served(name), EXAMPLES[name].requests(np.random.default_rng(11), 20)
+    names = [column["name"] for column in model.schema()["columns"] if column["kind"] != "key"]
+    whole = table_of(model, requests)
+    for left in names if len(names) > 1 else []:
+        rows = [{name: value for name, value in row.items() if name != left} for row in whole.to_pylist()]
+        x = [{name: value for name, value in row.items() if name != "y"} for row in rows]
+        sent, bad = model.read(x, [None] * len(x))
+        assert not bad
+        found, _ = model.read_table(whole.drop_columns([left, "y"]), learn=False)
+        expected, columns = model.predict(sent, LEVEL), model.predict(found, LEVEL)
+        for label, values in columns.items():
+            assert list(values) == list(expected[label])
+        learned, y = model.read_table(whole.drop_columns([left]), learn=True)
+        np.testing.assert_array_equal(as_dense(learned.X), as_dense(sent.X))
+        assert y is not None
+
+
+BITS = ["perceptron of labels", "fleet of labels", "classifier", "network of labels"]
+
+
+@pytest.mark.parametrize("name", BITS)
+def test_true_and_false_are_other_words_for_the_labels_1_and_0(name: str) -> None:
+    model = served(name)
+    y, bad = model.read_targets([True, False, 1, 0])
+    assert not bad
+    assert y.tolist() == [1.0, 0.0, 1.0, 0.0]
+    row = EXAMPLES[name].request(np.random.default_rng(0))
+    batch = table_of(model, [row, row]).drop_columns(["y"])
+    _, found = model.read_table(batch.append_column("y", pa.array([True, False])), learn=True)
+    assert found is not None
+    assert found.tolist() == [1.0, 0.0]
+
+
+def test_a_described_target_of_0_and_1_takes_true_and_false_and_no_other_does() -> None:
+    def targets_of(labels: list[Any]) -> Any:
+        given = Declared(columns=[{"name": "km"}], target={"name": "y", "labels": labels})
+        return serve(from_bytes(declared_content(given))).read_targets([True])  # type: ignore[attr-defined]
+
+    assert targets_of([0, 1])[0].tolist() == [1.0]
+    assert targets_of([1, 0])[0].tolist() == [0.0]  # the place of the label
+    assert targets_of([0, 1, 2])[1][0].field == "y"
+    assert targets_of([1, 2])[1][0].field == "y"
+
+
+def test_keys_of_a_numbered_fleet_may_be_numbers() -> None:
+    model = served("fleet of numbered keys")
+    x: list[Any] = [[1.0, 2.0, 3.0]] * 3
+    found, bad = model.read(x, ["-2", -2, 0])
+    assert not bad
+    assert found.keys == (-2, -2, 0)
+
+
 SCALARS = (
     st.none()
     | st.booleans()
@@ -334,8 +388,10 @@ WRONG = [
     ("perceptron", {"x0": 1, "x2": 3}, None, "x.x1", "missing"),
     ("perceptron", {"x0": 1, "x1": True, "x2": 3}, None, "x.x1", "no number"),
     ("fleet", [1, 2, 3], None, "key", "missing"),
-    ("fleet of numbered keys", [1, 2, 3], "ann", "key", "whole numbers"),
-    ("fleet of numbered keys", [1, 2, 3], "9" * 30, "key", "whole numbers"),
+    ("fleet of numbered keys", [1, 2, 3], "ann", "key", "a whole number"),
+    ("fleet of numbered keys", [1, 2, 3], "9" * 30, "key", "a whole number"),
+    ("fleet of numbered keys", [1, 2, 3], None, "key", "missing"),
+    ("fleet", [1, 2, 3], 7, "key", 'must be a text, as the keys of this fleet are, such as "7"'),
 ]
 
 
@@ -371,16 +427,19 @@ def test_a_wrong_target_is_told_what_is_wrong(name: str, y: Any, words: str) -> 
 
 
 WRONG_TABLES = [
-    ("table", {"km": [1.0]}, "car", "is missing; there are"),
+    ("table", {"y": [1.0]}, "x", "none of the columns"),
+    ("table", {"km": [1.0]}, "y", "the target 'y' is missing; there are"),
+    ("table by key", {"km": [1.0], "y": [1.0]}, "shop", "the column 'shop' is missing; there are"),
+    ("regressor of gaps", {"y": [1.0]}, "x", "none of the columns"),
     ("perceptron", {"x0": [1.0], "x1": [1.0]}, "x2", "is missing; there are"),
     ("perceptron", {"x0": [1.0], "x1": ["a"], "x2": [1.0], "y": [1.0]}, "x1", "holds texts"),
     ("perceptron", {"x0": [1.0], "x1": [1.0], "x2": [1.0]}, "y", "the target 'y' is missing; there are"),
-    ("perceptron", {"x0": [1.0], "x1": [None], "x2": [1.0], "y": [1.0]}, "x1", "holds null"),
-    ("perceptron", {"x0": [1.0, 2.0], "x1": [1.0, None], "x2": [1, 2], "y": [1, 2]}, "rows[1].x.x1", "missing"),
-    ("perceptron", {"x0": [1.0], "x1": [1e80], "x2": [1.0], "y": [1.0]}, "rows[0].x.x1", "no number"),
-    ("perceptron", {"x0": [1.0], "x1": [1.0], "x2": [1.0], "y": ["a"]}, "rows[0].y", "no number"),
+    ("perceptron", {"x0": [1.0], "x1": [None], "x2": [1.0], "y": [1.0]}, "x.x1", "row 1: x1 is missing"),
+    ("perceptron", {"x0": [1.0, 2.0], "x1": [1.0, None], "x2": [1, 2], "y": [1, 2]}, "x.x1", "row 2: x1 is missing"),
+    ("perceptron", {"x0": [1.0], "x1": [1e80], "x2": [1.0], "y": [1.0]}, "x.x1", "row 1: .* no number"),
+    ("perceptron", {"x0": [1.0], "x1": [1.0], "x2": [1.0], "y": ["a"]}, "y", "row 1: .*no number"),
     ("fleet", {"x0": [1.0], "x1": [1.0], "x2": [1.0], "y": [1.0]}, "key", "is missing; there are"),
-    ("fleet", {"x0": [1.0], "x1": [1.0], "x2": [1.0], "y": [1.0], "key": [None]}, "rows[0].key", "missing"),
+    ("fleet", {"x0": [1.0], "x1": [1.0], "x2": [1.0], "y": [1.0], "key": [None]}, "key", "row 1: key is missing"),
 ]
 
 

@@ -19,9 +19,9 @@ from onepass.estimators import (
 from onepass.estimators.batch import PredictedRows
 from onepass.service.errors import ProblemError
 from onepass.service.served.base import Bad, RowNumbers
-from onepass.service.served.table import TableRows
-from onepass.service.served.values import check_columns, raise_first, refuse_keys
-from onepass.service.wire import Inputs, Scalar
+from onepass.service.served.table import TableRows, column_of
+from onepass.service.served.values import raise_first, refuse_keys
+from onepass.service.wire import Inputs, Key, Scalar
 from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.number import FARTHEST, Number
 from onepass.tables.columns.values import describe_type, is_numeric, plain
@@ -59,7 +59,7 @@ class EstimatorRows(TableRows):
         """Rows learned."""
         return int(self.model.n_seen_)
 
-    def read(self, rows: Sequence[Inputs], keys: Sequence[str | None]) -> tuple[RowNumbers, Bad]:
+    def read(self, rows: Sequence[Inputs], keys: Sequence[Key | None]) -> tuple[RowNumbers, Bad]:
         """Rows as numbers."""
         bad: Bad = {}
         refuse_keys(keys, bad)
@@ -85,18 +85,18 @@ class EstimatorRows(TableRows):
 
     def read_table(self, table: Any, *, learn: bool) -> tuple[RowNumbers, FloatArray | None]:
         """Rows of an Arrow batch, a column per number."""
-        check_columns(table, self._names)
+        self._check_table(table, [] if self._allows_missing else self._names)
         bad: Bad = {}
         X = np.empty((table.num_rows, len(self._names)))
         for place, name in enumerate(self._names):
-            X[:, place] = self._numbers_in(table.column(table.schema.get_field_index(name)), name, bad)
+            X[:, place] = self._numbers_in(column_of(table, name), name, bad)
         y = self._read_target_column(table, bad) if learn else None
         raise_first(bad)
         return RowNumbers(X), y
 
     def _numbers_in(self, column: Any, name: str, bad: Bad) -> FloatArray:
         column = plain(column)
-        if not is_numeric(column.type):
+        if not is_numeric(column.type) and not pa.types.is_null(column.type):
             words = f"column {name!r} holds {describe_type(column.type)} where numbers were expected"
             raise ProblemError(422, "bad value", words, field=name)
         values = np.asarray(pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False))

@@ -58,6 +58,11 @@ class Problem(msgspec.Struct):
     status: int
     detail: str
     field: str | None = None
+    """The part of the request that is to blame, such as `x.km` or `columns[0].std`; items of an array count from 0."""
+    line: int | None = None
+    """With JSON lines: the number of the line that is to blame, from 1."""
+    row: int | None = None
+    """With Arrow: the number of the row that is to blame, from 1."""
 
 
 def openapi_document(operations: Sequence[Operation]) -> dict[str, Any]:

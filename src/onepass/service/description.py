@@ -254,7 +254,7 @@ class TableOptions(ModelOptions, frozen=True):
 
 
 class Bandit(Struct, forbid_unknown_fields=True):
-    """Arguments of `onepass.ContextualBandit`."""
+    """Arguments of `onepass.decisions.ContextualBandit`."""
 
     arms: list[Name] | Annotated[dict[Name, list[AnyNumber]], Meta(min_length=1)]
     """Names of the arms, or features of each arm by its name, from which one model learns what arms have in common.

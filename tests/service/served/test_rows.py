@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -464,16 +465,12 @@ def test_a_number_is_a_number_however_the_table_writes_it() -> None:
 # The rest.
 
 
-def own_standardizes(own: Any) -> bool:
-    return bool(getattr(own, "standardize", True)) or own.missing == "mean"
-
-
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_explanations_are_those_of_the_model_of_the_table(name: str) -> None:
     model, requests = served(name), EXAMPLES[name].requests(np.random.default_rng(13), 1)
     rows = read(model, requests)
     own = from_bytes(content(name))
-    knows_columns = own.by is None and own.n_rows if isinstance(own, TabularModel) else not own_standardizes(own)
+    knows_columns = own.by is None and own.n_rows if isinstance(own, TabularModel) else name in ESTIMATORS
     if not knows_columns:
         with pytest.raises(ProblemError) as raised:
             model.explain(rows)
@@ -495,6 +492,49 @@ def test_explanations_are_those_of_the_model_of_the_table(name: str) -> None:
         np.testing.assert_allclose(found.total[0], best["mean"], rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("own", "labels"),
+    [(onepass.BayesianPerceptronRegressor(warm_up=50), False), (onepass.BayesianPerceptronClassifier(), True)],
+)
+def test_an_estimator_tells_what_its_numbers_do(own: Any, labels: bool) -> None:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(50, 3)) if labels else rng.normal([100.0, 0.0, -5.0], [20.0, 1.0, 0.1], size=(50, 3))
+    target = (X - X.mean(axis=0)) @ [0.5, 2.0, -30.0]
+    own = own.fit(X, target > 0.0 if labels else target + rng.normal(size=50))
+    model, x = serve(own), X[7]
+    assert isinstance(model, RowModel)
+    centre, scale = (np.zeros(3), np.ones(3)) if labels else (X.mean(axis=0), X.std(axis=0))
+    coef = np.ravel(own.coef_)
+    _, found = model.explain(model.read([x.tolist()], [None])[0])
+    np.testing.assert_allclose(found.add[0], coef * (x - centre), rtol=1e-9)
+    np.testing.assert_allclose(found.std[0], np.ravel(own.coef_std_) * np.abs(x - centre), rtol=1e-9)
+    np.testing.assert_allclose(found.baseline, coef @ centre + np.ravel(own.intercept_), rtol=1e-9)
+    (weights,) = model.weights().values()
+    by_name = {weight.feature: (weight.mean, weight.std) for weight in weights}
+    expected = zip(coef * scale, np.ravel(own.coef_std_) * scale, strict=True)
+    for k, pair in enumerate(expected):
+        np.testing.assert_allclose(by_name[f"x{k}"], pair, rtol=1e-9)
+
+
+def test_an_estimator_of_named_columns_is_asked_without_a_warning_and_keeps_its_names() -> None:
+    rng = np.random.default_rng(6)
+    frame = pd.DataFrame(rng.normal(size=(30, 2)), columns=["size", "age"])
+    own = onepass.BayesianPerceptronRegressor(warm_up=20).fit(frame, frame["size"])
+    model = serve(from_bytes(to_bytes(own)))
+    assert isinstance(model, RowModel)
+    rows, bad = model.read([{"size": 1.0, "age": 2.0}], [None])
+    assert not bad
+    asked = pd.DataFrame({"size": [1.0], "age": [2.0]})
+    assert model.predict(rows, LEVEL)["mean"] == own.predict(asked)
+    assert model.published().predict(rows, LEVEL)["mean"] == own.predict(asked)
+    assert model.explain(rows)[1].columns == ("size", "age")
+    model.learn(rows, np.array([1.0]))
+    own.partial_fit(asked, [1.0])
+    own.close_block()
+    model.close_block()
+    assert model.content() == to_bytes(own)
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_schema_weights_and_facts_can_be_told_of_every_model(name: str) -> None:
     model = served(name)
@@ -502,6 +542,8 @@ def test_schema_weights_and_facts_can_be_told_of_every_model(name: str) -> None:
     assert schema["columns"]
     assert ("labels" in schema["target"]) == bool(model.labels)
     assert model.facts()
+    knows_rows = name in ESTIMATORS or (model.kind == "table" and model.n_seen > 0 and "key" not in name)
+    assert bool(model.weights()) == knows_rows
     for weights in model.weights().values():
         assert weights
 

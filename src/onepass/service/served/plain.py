@@ -24,6 +24,7 @@ from onepass.service.served.estimator import EstimatorRows, table_of_numbers
 from onepass.service.served.values import check_columns, raise_first
 from onepass.service.wire import Inputs, Key
 from onepass.tables.columns.values import as_texts
+from onepass.tables.explanation import Explanation
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
 
 __all__ = ["FleetRows", "PlainRows"]
@@ -118,6 +119,7 @@ class PlainRows(EstimatorRows):
 
     kind = "plain"
     _allows_missing = False
+    _given_names = None
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -148,9 +150,18 @@ class PlainRows(EstimatorRows):
         predicted: PredictedRows = self._face.predict_then_learn_encoded(rows.X, y, **given)
         return predicted
 
-    @property
-    def _is_explained(self) -> bool:
-        return False  # who knows what an average row is
+    def explain(self, rows: RowNumbers) -> tuple[str, Explanation]:
+        """Nobody knows what an average row is."""
+        raise ProblemError(
+            409,
+            "not for this model",
+            f"a {type(self.model).__name__} can't explain its predictions, because nothing tells what an average row "
+            "is: serve an estimator or a model made by 'onepass fit'",
+        )
+
+    def weights(self) -> dict[str, list[Any]]:
+        """None: nobody knows the scale of the numbers."""
+        return {}
 
 
 class FleetRows(PlainRows):

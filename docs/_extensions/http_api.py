@@ -91,7 +91,8 @@ def _type(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         return " or ".join(f"`{value}`" for value in schema["enum"])
     if schema.get("type") == "array":
-        return f"list of {_type(schema.get('items', {}))}"
+        items = schema.get("items") or next(iter(schema.get("prefixItems", [])), {})
+        return f"list of {_type(items)}"
     return str(schema.get("type") or "any")
 
 

@@ -1,6 +1,8 @@
 """The OpenAPI document: valid, complete, and true of what the service does."""
 
 import re
+from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import jsonschema_rs
@@ -167,3 +169,10 @@ def test_the_reference_page_needs_no_other_server_and_no_inline_script(served: S
     assert all(
         re.fullmatch(r"<script [^>]*src=[^>]*></script>", one) for one in re.findall(r"<script.*?</script>", page.text)
     )
+
+
+def test_the_page_of_the_site_lists_the_types_and_examples_of_descriptions() -> None:
+    found = run_path(str(Path(__file__).parents[3] / "docs" / "_extensions" / "http_api.py"))["page"](DOCUMENT)
+    for part in ("### CategoryColumn", "### TableOptions", "| `reward_range` | list of number, optional |"):
+        assert part in found
+    assert 'example (bandit): `{"bandit": {"arms": ["red", "blue"], "n_features": 2}}`' in found

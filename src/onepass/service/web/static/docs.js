@@ -21,7 +21,7 @@ function typeWords(api, schema) {
   if (schema.$ref) return schema.$ref.split("/").pop();
   if (schema.anyOf) return [...new Set(schema.anyOf.map((one) => typeWords(api, one)))].join(" or ");
   if (schema.enum) return schema.enum.map((one) => JSON.stringify(one)).join(" or ");
-  if (schema.type === "array") return `list of ${typeWords(api, schema.items)}`;
+  if (schema.type === "array") return `list of ${typeWords(api, schema.items || schema.prefixItems?.[0])}`;
   if (schema.type === "object" && schema.additionalProperties)
     return `values by name: ${typeWords(api, schema.additionalProperties)}`;
   return schema.type === "null" ? "null" : schema.type;

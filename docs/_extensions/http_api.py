@@ -1,5 +1,6 @@
 """The page of HTTP requests, from the OpenAPI document that a service itself serves."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,8 @@ def _operation(title: str, operation: dict[str, Any]) -> Iterator[str]:
     bodies = operation.get("requestBody", {}).get("content", {})
     for kind, media in bodies.items():
         yield f"- body `{kind}`: {_type(media.get('schema', {}))}"
+        for name, one in media.get("examples", {}).items():
+            yield f"  - example ({name}): `{json.dumps(one['value'])}`"
     for status, response in operation["responses"].items():
         if status < "4":
             kinds = (
@@ -88,7 +91,8 @@ def _type(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         return " or ".join(f"`{value}`" for value in schema["enum"])
     if schema.get("type") == "array":
-        return f"list of {_type(schema.get('items', {}))}"
+        items = schema.get("items") or next(iter(schema.get("prefixItems", [])), {})
+        return f"list of {_type(items)}"
     return str(schema.get("type") or "any")
 
 

@@ -188,6 +188,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"columns": [{"name": "km"}], "target": NUMBER, "options": {"ignore": ["a"]}}, "options.ignore"),
     ({"columns": [{"name": "km"}], "target": NUMBER, "options": {"by": "km"}}, "options.by"),
     ({"columns": [{"name": "km"}], "target": NUMBER, "options": {"by": "price"}}, "options.by"),
+    ({"columns": [{"name": "km"}], "target": NUMBER, "learn": True}, "learn"),
+    ({"bandit": {"arms": ["a"], "n_features": 2}, "target": "price"}, "target"),
+    ({"bandit": {"arms": ["a"], "n_features": 2}, "options": {"seed": 1}}, "options"),
+    ({"bandit": {"arms": {}, "n_features": 2}}, "bandit.arms"),
+    ({"bandit": {"arms": [], "n_features": 2, "hidden": [3]}}, "bandit"),
     ({"columns": [{"name": "km"}], "target": NUMBER, "options": {"by": "s", "drift": 0.1}}, "options.by"),
     ({"columns": [{"name": "km"}], "target": NUMBER, "options": {"prior_scale": -1}}, "options.prior_scale"),
     ({"bandit": {}}, "bandit.arms"),
@@ -209,6 +214,42 @@ def test_what_is_wrong_with_a_description_is_named(description: dict[str, Any], 
     assert raised.value.status == 422
     assert raised.value.field == field
     assert "tmp" not in raised.value.detail
+
+
+SAID: list[tuple[dict[str, Any], str]] = [
+    ({"columns": [{"name": "km", "size": 1}]}, "there is no field 'size'; there are kind, name, mean, std, missing"),
+    (
+        {"columns": [{"name": "car", "kind": "category", "values": ["a"], "mean": 1}]},
+        "there is no field 'mean'; there are kind, name, values",
+    ),
+    ({"columns": [{"name": "km", "std": 0}]}, "std must be a number above 0"),
+    ({"columns": [{"name": "t", "kind": "hashed", "buckets": 0}]}, "buckets must be a whole number from 1 to 1048576"),
+    ({"columns": [{"name": "sold", "kind": "date", "mean": "May"}]}, "mean must be a date and time such as"),
+    ({"target": {"name": "y", "labels": ["a"]}}, "labels must be an array of at least 2 values"),
+    ({"columns": [{"name": "c", "kind": "category", "values": []}]}, "values must be an array of at least 1 value"),
+    ({"options": {"hidden": "many"}}, 'such as [50, 50], or as a text, such as "50,50"'),
+    ({"options": {"noise": 0}}, "noise must be a number above 0 or learn"),
+    ({"options": {"by": "km"}}, "'km' is one of columns: the column with the keys of a fleet is given by its name"),
+    ({"options": {"by": "km"}}, "leave it out of columns"),
+    ({"learn": True}, "there are no rows to learn"),
+]
+
+
+@pytest.mark.parametrize(("part", "words"), SAID, ids=lambda given: str(given)[:80])
+def test_what_is_wrong_with_a_description_is_told_in_plain_words(part: dict[str, Any], words: str) -> None:
+    problem = content_or_problem(**{"columns": [{"name": "km"}], "target": NUMBER, **part})
+    assert isinstance(problem, ProblemError)
+    assert words in problem.detail
+    assert "expected" not in problem.detail.lower()
+
+
+def test_options_may_be_written_as_on_the_command_line() -> None:
+    written = {"hidden": "4, 3", "ignore": "sold, new", "noise": "learn", "covariance": "auto"}
+    listed = {"hidden": [4, 3], "ignore": ["sold", "new"]}
+    found, expected = (made(rows=rows(), target="price", options=options) for options in (written, listed))
+    assert to_bytes(found) == to_bytes(expected)
+    assert found.estimator.hidden_layer_sizes == (4, 3)
+    assert made(rows=rows(), target="price", options={"hidden": 4}).estimator.hidden_layer_sizes == (4,)
 
 
 def content_or_problem(**given: Any) -> bytes | ProblemError:

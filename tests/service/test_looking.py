@@ -43,6 +43,33 @@ def run(folder: Path, action: Callable[[ServiceState], Awaitable[Any]]) -> Any:
     return asyncio.run(done())
 
 
+def test_a_bandit_without_arms_says_so(tmp_path: Path) -> None:
+    async def look(state: ServiceState) -> Any:
+        model, _ = await state.create("offer", Declared(bandit={"arms": [], "n_features": 1}))
+        with pytest.raises(ProblemError) as refused:
+            await model.arms(ArmsRequest([1.0]))
+        return model.status()["schema"], model.weights()["facts"], refused.value
+
+    schema, facts, refused = run(tmp_path / "state", look)
+    assert "no arms yet" in schema["note"]
+    assert facts["arms"] == "none yet"
+    assert refused.status == 409
+    assert "no arms yet: add one" in refused.detail
+
+
+def test_what_a_kind_of_model_can_t_do_is_told_in_a_sentence(tmp_path: Path) -> None:
+    async def ask(state: ServiceState) -> list[str]:
+        bandit, _ = await state.create("offer", _BANDIT)
+        asked = (bandit.learn(LearnRequest([1.0], 1.0)), bandit.predict(PredictRequest([1.0])))
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        return [one.detail for one in found if isinstance(one, ProblemError)]
+
+    assert run(tmp_path, ask) == [
+        "a model of kind 'bandit' can't be used for rows with targets",
+        "a model of kind 'bandit' can't be used for predictions",
+    ]
+
+
 def test_rewards_of_each_arm_are_counted_and_survive_an_end_and_a_crash(tmp_path: Path) -> None:
     rewards: dict[str, list[float]] = {"red": [], "blue": []}
     decisions = {"red": 0, "blue": 0}

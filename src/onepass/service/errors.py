@@ -14,9 +14,10 @@ class ProblemError(Exception):
     status : of the HTTP answer
     title : the kind of problem, the same words for all of its kind
     detail : what was given, what is allowed, what to do; one sentence or two
-    field : the part of the request that is to blame, such as ``x.km`` or ``rows[3].y``
+    field : the part of the request that is to blame, such as ``x.km``
     retry_after : seconds after which the same request may succeed
     more : further members of the answer
+    place : which of many is to blame, as what they are called and a number from 1, such as ``("line", 3)``
 
     Examples
     --------
@@ -33,16 +34,36 @@ class ProblemError(Exception):
         field: str | None = None,
         retry_after: float | None = None,
         more: Mapping[str, Any] | None = None,
+        place: tuple[str, int] | None = None,
     ) -> None:
-        super().__init__(f"{title}: {detail}")
+        self._words = detail
+        self.place = place
         self.status = status
         self.title = title
-        self.detail = detail
         self.field = field
         self.retry_after = retry_after
         self.more: dict[str, Any] = dict(more or {})
+        super().__init__(f"{title}: {self.detail}")
+
+    @property
+    def detail(self) -> str:
+        """What was given, what is allowed, what to do, and in which of many."""
+        return self._words if self.place is None else f"{self.place[0]} {self.place[1]}: {self._words}"
+
+    def at(self, what: str, number: int) -> "ProblemError":
+        """The same problem of one of many, such as ``at("line", 3)``."""
+        return ProblemError(
+            self.status,
+            self.title,
+            self._words,
+            field=self.field,
+            retry_after=self.retry_after,
+            more=self.more,
+            place=(what, number),
+        )
 
     def body(self) -> dict[str, Any]:
         """The members of the answer's body."""
         own = {"title": self.title, "status": self.status, "detail": self.detail}
-        return own | ({} if self.field is None else {"field": self.field}) | self.more
+        field = {} if self.field is None else {"field": self.field}
+        return own | field | dict([] if self.place is None else [self.place]) | self.more

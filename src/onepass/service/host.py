@@ -393,7 +393,7 @@ def _resolve(tickets: list[Ticket]) -> None:
 def _predict_rows(published: Published, rows: Rows, level: float) -> dict[str, Any]:
     model = published.model
     if not isinstance(model, RowModel):
-        raise not_for(model.kind, "predict")
+        raise not_for(model.kind, "predictions")
     if not len(rows):
         raise ProblemError(422, "bad value", "there are no rows")
     if rows.records is None:
@@ -407,7 +407,7 @@ def _predict_rows(published: Published, rows: Rows, level: float) -> dict[str, A
 def _explain(published: Published, request: ExplainRequest) -> Explained:
     model = published.model
     if not isinstance(model, RowModel):
-        raise not_for(model.kind, "explain")
+        raise not_for(model.kind, "explaining predictions")
     rows, bad = model.read([request.x], [request.key])
     if bad:
         raise bad[0]

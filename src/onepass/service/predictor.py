@@ -80,7 +80,7 @@ class Predictor:
 def _predicted(requests: list[PredictRequest], published: Published) -> list[Prediction | Exception]:
     model, version = published.model, published.version
     if not isinstance(model, RowModel):
-        raise not_for(model.kind, "predict")
+        raise not_for(model.kind, "predictions")
     rows, bad = model.read([request.x for request in requests], [request.key for request in requests])
     found: list[Prediction | Exception] = [bad.get(i, _UNANSWERED) for i in range(len(requests))]
     for level in {request.level for request in requests}:

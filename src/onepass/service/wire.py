@@ -15,6 +15,7 @@ __all__ = [
     "Explained",
     "Id",
     "Inputs",
+    "Key",
     "LabelRequest",
     "LearnRequest",
     "Learned",
@@ -28,6 +29,11 @@ __all__ = [
 Scalar = bool | int | float | str | None
 Inputs = dict[str, Scalar] | list[float | None]
 """A row: values by column name, or a list with the numbers of all features, in order."""
+
+Key = Annotated[
+    str | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)],
+    Meta(description="a text, or a whole number where the keys of the fleet are"),
+]
 
 Id = Annotated[
     str,
@@ -47,7 +53,7 @@ class PredictRequest(Struct, forbid_unknown_fields=True):
 
     x: Inputs
     id: Id | None = None
-    key: str | None = None
+    key: Key | None = None
     """For a fleet of perceptrons: the key whose perceptron answers."""
     level: Level = 0.95
     """Probability of the interval from ``lower`` to ``upper``."""
@@ -75,7 +81,7 @@ class LearnRequest(Struct, forbid_unknown_fields=True):
     x: Inputs
     y: Scalar
     id: Id | None = None
-    key: str | None = None
+    key: Key | None = None
 
 
 class LabelRequest(Struct, forbid_unknown_fields=True):
@@ -154,7 +160,7 @@ class ExplainRequest(Struct, forbid_unknown_fields=True):
     """A row whose prediction is to be explained."""
 
     x: Inputs
-    key: str | None = None
+    key: Key | None = None
 
 
 class Explained(Struct):
@@ -178,17 +184,14 @@ class RollbackRequest(Struct, forbid_unknown_fields=True):
 
 
 class Declared(Struct, forbid_unknown_fields=True):
-    """Description of a new model; exactly one of ``rows``, ``columns`` and ``bandit`` is given.
+    """Description of a new model as it is decoded: exactly one of ``rows``, ``columns`` and ``bandit`` is given.
 
-    ``rows`` are some rows of the table, from which columns, scales and model are inferred as by ``onepass fit``.
+    That tells its form, by whose type in `onepass.service.description` it is checked.
     """
 
     rows: list[dict[str, Scalar]] | None = None
     columns: list[dict[str, Any]] | None = None
     bandit: dict[str, Any] | None = None
     target: Any = None
-    """Name of the target's column; with ``columns`` its description."""
     options: dict[str, Any] = {}
-    """Options of ``onepass fit``, with underscores: ``hidden``, ``outliers``, ``drift`` and others."""
     learn: bool = False
-    """Whether ``rows`` are also learned."""

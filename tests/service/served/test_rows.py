@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -235,6 +236,60 @@ def test_an_arrow_batch_is_read_as_its_rows_are(name: str) -> None:
     assert none is None
 
 
+@pytest.mark.parametrize("name", [*TABLES, "regressor of gaps"])
+def test_a_column_that_an_arrow_batch_lacks_is_missing_as_in_json(name: str) -> None:
+    model, requests = served(name), EXAMPLES[name].requests(np.random.default_rng(11), 20)
+    names = [column["name"] for column in model.schema()["columns"] if column["kind"] != "key"]
+    whole = table_of(model, requests)
+    for left in names if len(names) > 1 else []:
+        rows = [{name: value for name, value in row.items() if name != left} for row in whole.to_pylist()]
+        x = [{name: value for name, value in row.items() if name != "y"} for row in rows]
+        sent, bad = model.read(x, [None] * len(x))
+        assert not bad
+        found, _ = model.read_table(whole.drop_columns([left, "y"]), learn=False)
+        expected, columns = model.predict(sent, LEVEL), model.predict(found, LEVEL)
+        for label, values in columns.items():
+            assert list(values) == list(expected[label])
+        learned, y = model.read_table(whole.drop_columns([left]), learn=True)
+        np.testing.assert_array_equal(as_dense(learned.X), as_dense(sent.X))
+        assert y is not None
+
+
+BITS = ["perceptron of labels", "fleet of labels", "classifier", "network of labels"]
+
+
+@pytest.mark.parametrize("name", BITS)
+def test_true_and_false_are_other_words_for_the_labels_1_and_0(name: str) -> None:
+    model = served(name)
+    y, bad = model.read_targets([True, False, 1, 0])
+    assert not bad
+    assert y.tolist() == [1.0, 0.0, 1.0, 0.0]
+    row = EXAMPLES[name].request(np.random.default_rng(0))
+    batch = table_of(model, [row, row]).drop_columns(["y"])
+    _, found = model.read_table(batch.append_column("y", pa.array([True, False])), learn=True)
+    assert found is not None
+    assert found.tolist() == [1.0, 0.0]
+
+
+def test_a_described_target_of_0_and_1_takes_true_and_false_and_no_other_does() -> None:
+    def targets_of(labels: list[Any]) -> Any:
+        given = Declared(columns=[{"name": "km"}], target={"name": "y", "labels": labels})
+        return serve(from_bytes(declared_content(given))).read_targets([True])  # type: ignore[attr-defined]
+
+    assert targets_of([0, 1])[0].tolist() == [1.0]
+    assert targets_of([1, 0])[0].tolist() == [0.0]  # the place of the label
+    assert targets_of([0, 1, 2])[1][0].field == "y"
+    assert targets_of([1, 2])[1][0].field == "y"
+
+
+def test_keys_of_a_numbered_fleet_may_be_numbers() -> None:
+    model = served("fleet of numbered keys")
+    x: list[Any] = [[1.0, 2.0, 3.0]] * 3
+    found, bad = model.read(x, ["-2", -2, 0])
+    assert not bad
+    assert found.keys == (-2, -2, 0)
+
+
 SCALARS = (
     st.none()
     | st.booleans()
@@ -334,8 +389,10 @@ WRONG = [
     ("perceptron", {"x0": 1, "x2": 3}, None, "x.x1", "missing"),
     ("perceptron", {"x0": 1, "x1": True, "x2": 3}, None, "x.x1", "no number"),
     ("fleet", [1, 2, 3], None, "key", "missing"),
-    ("fleet of numbered keys", [1, 2, 3], "ann", "key", "whole number"),
-    ("fleet of numbered keys", [1, 2, 3], "9" * 30, "key", "whole number"),
+    ("fleet of numbered keys", [1, 2, 3], "ann", "key", "a whole number"),
+    ("fleet of numbered keys", [1, 2, 3], "9" * 30, "key", "a whole number"),
+    ("fleet of numbered keys", [1, 2, 3], None, "key", "missing"),
+    ("fleet", [1, 2, 3], 7, "key", 'must be a text, as the keys of this fleet are, such as "7"'),
 ]
 
 
@@ -371,16 +428,19 @@ def test_a_wrong_target_is_told_what_is_wrong(name: str, y: Any, words: str) -> 
 
 
 WRONG_TABLES = [
-    ("table", {"km": [1.0]}, "car", "is missing; there are"),
+    ("table", {"y": [1.0]}, "x", "none of the columns"),
+    ("table", {"km": [1.0]}, "y", "the target 'y' is missing; there are"),
+    ("table by key", {"km": [1.0], "y": [1.0]}, "shop", "the column 'shop' is missing; there are"),
+    ("regressor of gaps", {"y": [1.0]}, "x", "none of the columns"),
     ("perceptron", {"x0": [1.0], "x1": [1.0]}, "x2", "is missing; there are"),
     ("perceptron", {"x0": [1.0], "x1": ["a"], "x2": [1.0], "y": [1.0]}, "x1", "holds texts"),
     ("perceptron", {"x0": [1.0], "x1": [1.0], "x2": [1.0]}, "y", "the target 'y' is missing; there are"),
-    ("perceptron", {"x0": [1.0], "x1": [None], "x2": [1.0], "y": [1.0]}, "x1", "holds null"),
-    ("perceptron", {"x0": [1.0, 2.0], "x1": [1.0, None], "x2": [1, 2], "y": [1, 2]}, "rows[1].x.x1", "missing"),
-    ("perceptron", {"x0": [1.0], "x1": [1e80], "x2": [1.0], "y": [1.0]}, "rows[0].x.x1", "no number"),
-    ("perceptron", {"x0": [1.0], "x1": [1.0], "x2": [1.0], "y": ["a"]}, "rows[0].y", "no number"),
+    ("perceptron", {"x0": [1.0], "x1": [None], "x2": [1.0], "y": [1.0]}, "x.x1", "row 1: x1 is missing"),
+    ("perceptron", {"x0": [1.0, 2.0], "x1": [1.0, None], "x2": [1, 2], "y": [1, 2]}, "x.x1", "row 2: x1 is missing"),
+    ("perceptron", {"x0": [1.0], "x1": [1e80], "x2": [1.0], "y": [1.0]}, "x.x1", "row 1: .* no number"),
+    ("perceptron", {"x0": [1.0], "x1": [1.0], "x2": [1.0], "y": ["a"]}, "y", "row 1: .*no number"),
     ("fleet", {"x0": [1.0], "x1": [1.0], "x2": [1.0], "y": [1.0]}, "key", "is missing; there are"),
-    ("fleet", {"x0": [1.0], "x1": [1.0], "x2": [1.0], "y": [1.0], "key": [None]}, "rows[0].key", "missing"),
+    ("fleet", {"x0": [1.0], "x1": [1.0], "x2": [1.0], "y": [1.0], "key": [None]}, "key", "row 1: key is missing"),
 ]
 
 
@@ -405,16 +465,12 @@ def test_a_number_is_a_number_however_the_table_writes_it() -> None:
 # The rest.
 
 
-def own_standardizes(own: Any) -> bool:
-    return bool(getattr(own, "standardize", True)) or own.missing == "mean"
-
-
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_explanations_are_those_of_the_model_of_the_table(name: str) -> None:
     model, requests = served(name), EXAMPLES[name].requests(np.random.default_rng(13), 1)
     rows = read(model, requests)
     own = from_bytes(content(name))
-    knows_columns = own.by is None and own.n_rows if isinstance(own, TabularModel) else not own_standardizes(own)
+    knows_columns = own.by is None and own.n_rows if isinstance(own, TabularModel) else name in ESTIMATORS
     if not knows_columns:
         with pytest.raises(ProblemError) as raised:
             model.explain(rows)
@@ -436,6 +492,49 @@ def test_explanations_are_those_of_the_model_of_the_table(name: str) -> None:
         np.testing.assert_allclose(found.total[0], best["mean"], rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("own", "labels"),
+    [(onepass.BayesianPerceptronRegressor(warm_up=50), False), (onepass.BayesianPerceptronClassifier(), True)],
+)
+def test_an_estimator_tells_what_its_numbers_do(own: Any, labels: bool) -> None:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(50, 3)) if labels else rng.normal([100.0, 0.0, -5.0], [20.0, 1.0, 0.1], size=(50, 3))
+    target = (X - X.mean(axis=0)) @ [0.5, 2.0, -30.0]
+    own = own.fit(X, target > 0.0 if labels else target + rng.normal(size=50))
+    model, x = serve(own), X[7]
+    assert isinstance(model, RowModel)
+    centre, scale = (np.zeros(3), np.ones(3)) if labels else (X.mean(axis=0), X.std(axis=0))
+    coef = np.ravel(own.coef_)
+    _, found = model.explain(model.read([x.tolist()], [None])[0])
+    np.testing.assert_allclose(found.add[0], coef * (x - centre), rtol=1e-9)
+    np.testing.assert_allclose(found.std[0], np.ravel(own.coef_std_) * np.abs(x - centre), rtol=1e-9)
+    np.testing.assert_allclose(found.baseline, coef @ centre + np.ravel(own.intercept_), rtol=1e-9)
+    (weights,) = model.weights().values()
+    by_name = {weight.feature: (weight.mean, weight.std) for weight in weights}
+    expected = zip(coef * scale, np.ravel(own.coef_std_) * scale, strict=True)
+    for k, pair in enumerate(expected):
+        np.testing.assert_allclose(by_name[f"x{k}"], pair, rtol=1e-9)
+
+
+def test_an_estimator_of_named_columns_is_asked_without_a_warning_and_keeps_its_names() -> None:
+    rng = np.random.default_rng(6)
+    frame = pd.DataFrame(rng.normal(size=(30, 2)), columns=["size", "age"])
+    own = onepass.BayesianPerceptronRegressor(warm_up=20).fit(frame, frame["size"])
+    model = serve(from_bytes(to_bytes(own)))
+    assert isinstance(model, RowModel)
+    rows, bad = model.read([{"size": 1.0, "age": 2.0}], [None])
+    assert not bad
+    asked = pd.DataFrame({"size": [1.0], "age": [2.0]})
+    assert model.predict(rows, LEVEL)["mean"] == own.predict(asked)
+    assert model.published().predict(rows, LEVEL)["mean"] == own.predict(asked)
+    assert model.explain(rows)[1].columns == ("size", "age")
+    model.learn(rows, np.array([1.0]))
+    own.partial_fit(asked, [1.0])
+    own.close_block()
+    model.close_block()
+    assert model.content() == to_bytes(own)
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_schema_weights_and_facts_can_be_told_of_every_model(name: str) -> None:
     model = served(name)
@@ -443,6 +542,8 @@ def test_schema_weights_and_facts_can_be_told_of_every_model(name: str) -> None:
     assert schema["columns"]
     assert ("labels" in schema["target"]) == bool(model.labels)
     assert model.facts()
+    knows_rows = name in ESTIMATORS or (model.kind == "table" and model.n_seen > 0 and "key" not in name)
+    assert bool(model.weights()) == knows_rows
     for weights in model.weights().values():
         assert weights
 

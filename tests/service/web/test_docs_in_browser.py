@@ -51,3 +51,5 @@ def test_the_page_shows_every_operation(address: str, tmp_path: Path) -> None:
         assert f'id="{one.name}"' in page
         assert one.summary in page
     assert "can't be loaded" not in page
+    for part in ("TableFromColumns", "CategoryColumn", "Example: fleet"):
+        assert part in page

@@ -1,6 +1,8 @@
 """The OpenAPI document: valid, complete, and true of what the service does."""
 
 import re
+from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import jsonschema_rs
@@ -9,11 +11,15 @@ import pytest
 from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 from starlette.routing import Route
 
+from onepass.service import description
+from onepass.service.declared import declared_content
+from onepass.service.errors import ProblemError
 from onepass.service.web.bodies import JSON, LINES
 from onepass.service.web.endpoint import Endpoint
 from onepass.service.web.openapi import openapi_document
 from onepass.service.web.operations import Form, Operation
 from onepass.service.web.table import OPERATIONS
+from onepass.service.wire import Declared
 from tests.service.web.conftest import Served
 
 DOCUMENT = openapi_document(OPERATIONS)
@@ -47,7 +53,7 @@ def test_names_of_operations_are_unique() -> None:
 
 
 def resolvable(schema: Any) -> Any:
-    return {"$ref": schema.get("$ref"), "components": DOCUMENT["components"]} if "$ref" in schema else schema
+    return {**schema, "components": DOCUMENT["components"]}
 
 
 @pytest.mark.parametrize(("operation", "form"), FORMS, ids=lambda one: getattr(one, "name", ""))
@@ -57,13 +63,66 @@ def test_examples_fit_their_schemas(operation: Operation, form: Form) -> None:
     body = found.get("requestBody", {"content": {}})["content"].get(form.accepts)
     answer = found["responses"][str(operation.status)].get("content", {}).get(str(form.answers).partition(";")[0])
     for media, kind in ((body, form.accepts), (answer, form.answers)):
-        if media is None or "example" not in media:
+        if media is None:
             continue
-        example, schema = media["example"], media["schema"]
-        if kind == LINES:
-            (example,) = [msgspec.json.decode(line) for line in example.splitlines()]
-            schema = schema["contentSchema"]
-        jsonschema_rs.validator_for(resolvable(schema)).validate(example)
+        schema = media["schema"]
+        for example in [media["example"]] if "example" in media else [one["value"] for one in many(media)]:
+            if kind == LINES:
+                (example,) = [msgspec.json.decode(line) for line in example.splitlines()]
+                schema = schema["contentSchema"]
+            jsonschema_rs.validator_for(resolvable(schema)).validate(example)
+
+
+def many(media: Any) -> Any:
+    return media.get("examples", {}).values()
+
+
+DESCRIPTIONS = [
+    one["value"] for one in many(DOCUMENT["paths"]["/v1/models/{name}"]["put"]["requestBody"]["content"][JSON])
+]
+DESCRIBED = jsonschema_rs.validator_for(
+    resolvable(DOCUMENT["paths"]["/v1/models/{name}"]["put"]["requestBody"]["content"][JSON]["schema"])
+)
+
+
+@pytest.mark.parametrize("given", DESCRIPTIONS, ids=lambda one: str(one)[:60])
+def test_the_examples_of_descriptions_make_models(given: Any) -> None:
+    assert declared_content(Declared(**given))
+
+
+@pytest.mark.parametrize(
+    ("part", "wrong"),
+    [
+        ("columns", [{"name": "km", "size": 1}]),
+        ("columns", [{"name": "km", "kind": "colour"}]),
+        ("columns", [{"name": "km", "std": 0}]),
+        ("columns", [{"name": "car", "kind": "category"}]),
+        ("target", {"name": "y", "labels": ["a"]}),
+        ("options", {"hiden": 5}),
+        ("bandit", {"arms": ["a"]}),
+        ("learn", True),
+    ],
+)
+def test_the_schema_of_a_description_tells_what_its_parts_may_hold(part: str, wrong: Any) -> None:
+    sound = next(one for one in DESCRIPTIONS if ("bandit" if part == "bandit" else "columns") in one)
+    assert DESCRIBED.is_valid(sound)
+    assert not DESCRIBED.is_valid({**sound, part: wrong})
+    with pytest.raises(ProblemError):
+        declared_content(Declared(**{**sound, part: wrong}))
+
+
+def test_every_field_of_a_description_is_explained() -> None:
+    types = [DOCUMENT["components"]["schemas"][kind.__name__] for kind in description.FORMS.values()]
+    met = []
+    while types:
+        one = types.pop()
+        met.append(one["title"])
+        assert one["description"]
+        for name, field in one["properties"].items():
+            inside = re.findall(r"schemas/(\w+)", str(field))
+            assert inside or name == "kind" or field["description"], (one["title"], name)
+            types += [DOCUMENT["components"]["schemas"][kind] for kind in inside]
+    assert {"DateColumn", "ClassTarget", "TableOptions", "Bandit"} <= set(met)
 
 
 @pytest.mark.parametrize(("operation", "form"), FORMS, ids=lambda one: getattr(one, "name", ""))
@@ -110,3 +169,10 @@ def test_the_reference_page_needs_no_other_server_and_no_inline_script(served: S
     assert all(
         re.fullmatch(r"<script [^>]*src=[^>]*></script>", one) for one in re.findall(r"<script.*?</script>", page.text)
     )
+
+
+def test_the_page_of_the_site_lists_the_types_and_examples_of_descriptions() -> None:
+    found = run_path(str(Path(__file__).parents[3] / "docs" / "_extensions" / "http_api.py"))["page"](DOCUMENT)
+    for part in ("### CategoryColumn", "### TableOptions", "| `reward_range` | list of number, optional |"):
+        assert part in found
+    assert 'example (bandit): `{"bandit": {"arms": ["red", "blue"], "n_features": 2}}`' in found

@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from onepass.service.errors import ProblemError
+from onepass.service.served.values import raise_first
 from onepass.service.web.bodies import ARROW, BYTES, LINES
 from onepass.service.wire import ArmsRequest, DecideRequest, Declared, LearnRequest, PredictRequest
 from tests.service.web.conftest import Served
@@ -71,14 +73,36 @@ def test_an_arrow_stream_is_answered_by_an_arrow_stream(served: Served) -> None:
 
 
 def test_batches_are_learned_as_one_event_with_a_name(served: Served) -> None:
-    lines = json.dumps({"x": X, "y": 1}) + "\n" + json.dumps({"x": X, "y": None, "id": "b", "key": "k"}) + "\n"
+    lines = json.dumps({"x": X, "y": 1}) + "\n" + json.dumps({"x": X, "y": None, "key": "k"}) + "\n"
     done = served.ask("POST", "/v1/models/price/learn?id=monday", content=lines, headers={"Content-Type": LINES})
     assert done.json() == {"id": "monday", "status": "learned", "version": 4, "n_seen": 5}
     done = served.ask("POST", "/v1/models/price/learn", content=stream(km=[1.0]), headers={"Content-Type": ARROW})
     assert done.json()["id"] == "made"
     (lines_seen, name), (table_seen, no_name) = served.model.asked
-    assert lines_seen.records == [{"x": X, "y": 1}, {"x": X, "y": None, "id": "b", "key": "k"}]
+    assert lines_seen.records == [{"x": X, "y": 1}, {"x": X, "y": None, "key": "k"}]
     assert (name, no_name, table_seen.table.num_rows) == ("monday", None, 1)
+
+
+def test_a_bad_row_among_lines_is_named_by_its_line(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(rows: Any, id: str | None = None) -> Any:
+        raise_first({1: ProblemError(422, "bad value", "km is 'far', no number", field="x.km")})
+
+    monkeypatch.setattr(served.model, "learn_rows", refuse)
+    line = json.dumps({"x": X, "y": 1})
+    given: dict[str, Any] = {"content": f"{line}\n\n{line}\n", "headers": {"Content-Type": LINES}}
+    found = served.ask("POST", "/v1/models/price/learn", **given).json()
+    assert (found["detail"], found["field"], found["line"]) == ("line 3: km is 'far', no number", "x.km", 3)
+    assert "row" not in found
+    given = {"content": stream(km=[1.0]), "headers": {"Content-Type": ARROW}}
+    found = served.ask("POST", "/v1/models/price/learn", **given).json()
+    assert (found["detail"], found["field"], found["row"]) == ("row 2: km is 'far', no number", "x.km", 2)
+
+
+def test_a_row_of_a_batch_can_t_have_an_id_of_its_own(served: Served) -> None:
+    lines = json.dumps({"x": X, "y": 1}) + "\n" + json.dumps({"x": X, "y": 1, "id": "b"})
+    found = served.ask("POST", "/v1/models/price/learn", content=lines, headers={"Content-Type": LINES}).json()
+    assert (found["status"], found["field"], found["line"]) == (422, "id", 2)
+    assert served.model.asked == []
 
 
 def test_labels_decisions_rewards_and_explanations_arrive(served: Served) -> None:
@@ -97,7 +121,7 @@ def test_lines_of_labels_have_an_answer_each(served: Served) -> None:
     lines = '{"id": "a", "y": 1}\n{"id": "b", "y": 2}'
     answer = served.ask("POST", "/v1/models/price/label", content=lines, headers={"Content-Type": LINES})
     first, second = map(json.loads, answer.text.splitlines())
-    assert first == {"title": "too late", "status": 409, "detail": "it has expired"}
+    assert first == {"title": "too late", "status": 409, "detail": "line 1: it has expired", "line": 1}
     assert second["id"] == "b"
 
 

@@ -32,6 +32,7 @@ class Decide(Operation):
             made = Pending.of(change_of(event))
             names = [arm.name for arm in made.arms]
             return Decision(made.id, names[0], names, made.propensity or 0.0, event.number)
+        bandit.check_context(asked.context)
         try:
             number = desk.next_number()
             choice = bandit.model.choose(asked.context, asked.n, arms=asked.arms, id=asked.id)
@@ -40,12 +41,10 @@ class Decide(Operation):
         return Decision(choice.id, choice.arm, list(choice.arms), choice.propensity, number)
 
     def _field(self, bandit: BanditModel) -> str:
-        """What is to blame if the bandit can't choose."""
-        if len(self.request.context) != bandit.model.n_features:
-            return "context"
+        """What is to blame if the bandit can't choose in a context of the right length."""
         there = set(bandit.model.arms) - set(bandit.model.paused)
         asked = there if self.request.arms is None else there & set(self.request.arms)
-        return "n" if 0 < len(asked) < self.request.n else "arms"
+        return "arms" if not asked or len(asked) >= self.request.n else "n"
 
 
 class Reward(Operation):

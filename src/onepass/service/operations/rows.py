@@ -15,7 +15,7 @@ from onepass.service.rows import Rows
 from onepass.service.served import RowModel, RowNumbers
 from onepass.service.served.base import answers, not_for
 from onepass.service.served.values import raise_first
-from onepass.service.wire import LabelRequest, Learned, LearnRequest, Prediction, PredictRequest
+from onepass.service.wire import Key, LabelRequest, Learned, LearnRequest, Prediction, PredictRequest
 
 __all__ = ["Label", "Learn", "LearnRows", "Predict", "prepare"]
 
@@ -23,7 +23,7 @@ __all__ = ["Label", "Learn", "LearnRows", "Predict", "prepare"]
 class RowOperation(Operation):
     """A request with one row."""
 
-    def __init__(self, x: Any, key: str | None) -> None:
+    def __init__(self, x: Any, key: Key | None) -> None:
         self.x, self.key = x, key
         self.rows: RowNumbers | None = None
         self.y: FloatArray | None = None
@@ -125,14 +125,6 @@ class LearnRows(Operation):
             assert y is not None
         else:
             records = self.rows.records
-            named = next((i for i, one in enumerate(records) if one.get("id") is not None), None)
-            if named is not None:
-                raise ProblemError(
-                    422,
-                    "bad value",
-                    "rows of a batch can't have ids: they are one request; give its id as the parameter ?id=",
-                    field=f"rows[{named}].id",
-                )
             numbers, bad = model.read([one["x"] for one in records], [one.get("key") for one in records])
             y, bad_targets = model.read_targets([one.get("y") for one in records])
             raise_first({**bad_targets, **bad})

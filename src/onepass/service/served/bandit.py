@@ -14,6 +14,7 @@ from onepass.tables.columns.wording import listed
 __all__ = ["CHANGES", "BanditModel"]
 
 _REWARDS = {"bernoulli": "0 or 1", "gaussian": "numbers", "poisson": "counts", "negative_binomial": "counts"}
+_NO_ARMS = "this bandit has no arms yet: add one, before which it can't decide"
 
 CHANGES = frozenset({"decision", "reward", "learn", "expiry", "arm"})
 """Kinds of events that are changes of a bandit."""
@@ -44,7 +45,8 @@ class BanditModel(Served):
         """The length of a context, the arms, and what rewards are."""
         params = self.model.get_params()
         low, high = params["reward_range"]
-        return {
+        note = {} if self.model.arms else {"note": _NO_ARMS}
+        return note | {
             "context": {"kind": "numbers", "length": self.model.n_features},
             "arms": list(self.model.arms),
             "paused": list(self.model.paused),
@@ -57,7 +59,7 @@ class BanditModel(Served):
         model, schema = self.model, self.schema()
         paused = f", of which {listed(schema['paused'], 8)} rest" if schema["paused"] else ""
         return {
-            "arms": f"{listed(schema['arms'], 8)}{paused}",
+            "arms": f"{listed(schema['arms'], 8)}{paused}" or "none yet",
             "context": f"{model.n_features} numbers",
             "rewards": _REWARDS[schema["reward"]["kind"]],
             "policy": schema["policy"],
@@ -68,6 +70,9 @@ class BanditModel(Served):
 
     def beliefs(self, context: list[float]) -> list[dict[str, Any]]:
         """What is expected of each arm in a context, how sure that is, and how probably it would be chosen."""
+        if not self.model.arms:
+            raise ProblemError(409, "no arms", _NO_ARMS)
+        self.check_context(context)
         try:
             scores, chances = self.model.predict(context), self.model.propensities(context)
         except (ValueError, TypeError) as error:
@@ -77,6 +82,13 @@ class BanditModel(Served):
             {"arm": name, "mean": mean, "std": std, "propensity": chance}
             for name, (mean, std, chance) in zip(self.model.arms, numbers, strict=True)
         ]
+
+    def check_context(self, context: list[float]) -> None:
+        """Refuse a context of another length than the bandit's."""
+        n = self.model.n_features
+        if len(context) != n:
+            words = f"context must have {n} number{'' if n == 1 else 's'}, got {len(context)}"
+            raise ProblemError(422, "bad value", words, field="context")
 
     def keep_in(
         self, append: Callable[[str, str, dict[str, Any], bytes], object], next_number: Callable[[], int]

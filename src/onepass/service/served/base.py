@@ -13,7 +13,7 @@ from onepass.estimators.batch import PredictedRows
 from onepass.evaluation.metrics import ClassPredictions, NumberPredictions, Task
 from onepass.files.checkpoint import to_bytes
 from onepass.service.errors import ProblemError
-from onepass.service.wire import Inputs, Scalar
+from onepass.service.wire import Inputs, Key, Scalar
 
 __all__ = ["RowModel", "RowNumbers", "Served", "not_for"]
 
@@ -25,7 +25,7 @@ class RowNumbers(NamedTuple):
     """Rows as a model takes them."""
 
     X: Any  # (n, d), dense or sparse
-    keys: tuple[str, ...] | None = None  # of a fleet
+    keys: tuple[Any, ...] | None = None  # of a fleet
     weights: FloatArray | None = None  # of rows that are learned
 
     def at(self, places: Any) -> "RowNumbers":
@@ -49,7 +49,7 @@ class RowNumbers(NamedTuple):
 
 def not_for(kind: str, what: str) -> ProblemError:
     """The answer to a request that this kind of model does not know."""
-    return ProblemError(409, "not for this model", f"{what} is not for a model of kind {kind!r}")
+    return ProblemError(409, "not for this model", f"a model of kind {kind!r} can't be used for {what}")
 
 
 class Served(ABC):
@@ -87,7 +87,7 @@ class RowModel(Served):
     labels: tuple[str, ...] = ()
 
     @abstractmethod
-    def read(self, rows: Sequence[Inputs], keys: Sequence[str | None]) -> tuple[RowNumbers, Bad]:
+    def read(self, rows: Sequence[Inputs], keys: Sequence[Key | None]) -> tuple[RowNumbers, Bad]:
         """Rows of single requests as numbers, and what is wrong with some, of which the numbers mean nothing."""
 
     @abstractmethod
@@ -124,7 +124,7 @@ class RowModel(Served):
 
     def explain(self, rows: RowNumbers) -> tuple[str, Any]:
         """What is explained in words, and the `onepass.tables.explanation.Explanation`."""
-        raise not_for(self.kind, "explain")
+        raise not_for(self.kind, "explaining predictions")
 
     def weights(self) -> dict[str, list[Any]]:
         """What each feature does, for the target or each class, the largest first; none where that can't be said."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from typing import Any, Self
 
 import numpy as np
@@ -17,15 +17,16 @@ from onepass.estimators import (
     BayesianPerceptronRegressor,
 )
 from onepass.estimators.batch import PredictedRows
+from onepass.files.checkpoint import to_bytes
 from onepass.service.errors import ProblemError
 from onepass.service.served.base import Bad, RowNumbers
-from onepass.service.served.table import TableRows
-from onepass.service.served.values import check_columns, raise_first, refuse_keys
-from onepass.service.wire import Inputs, Scalar
+from onepass.service.served.table import TableRows, column_of
+from onepass.service.served.values import raise_first, refuse_keys
+from onepass.service.wire import Inputs, Key, Scalar
 from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.number import FARTHEST, Number
 from onepass.tables.columns.values import describe_type, is_numeric, plain
-from onepass.tables.explanation import Explanation
+from onepass.tables.explanation import Explanation, explain
 from onepass.tables.model import TabularModel
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
 
@@ -45,9 +46,11 @@ class EstimatorRows(TableRows):
     kind = "estimator"
 
     def __init__(self, estimator: Any) -> None:
-        self.model = estimator
+        # Rows come as plain numbers, of which scikit-learn would warn where it knows names: these are kept beside.
+        self.model = copy(estimator)
+        self._given_names = self.model.__dict__.pop("feature_names_in_", None)
         self._allows_missing = getattr(estimator, "missing", "error") == "mean"
-        self._begin(_table_of(estimator))
+        self._begin(_table_of(self.model, self._given_names))
 
     @classmethod
     def accepts(cls, model: Any) -> bool:
@@ -59,7 +62,7 @@ class EstimatorRows(TableRows):
         """Rows learned."""
         return int(self.model.n_seen_)
 
-    def read(self, rows: Sequence[Inputs], keys: Sequence[str | None]) -> tuple[RowNumbers, Bad]:
+    def read(self, rows: Sequence[Inputs], keys: Sequence[Key | None]) -> tuple[RowNumbers, Bad]:
         """Rows as numbers."""
         bad: Bad = {}
         refuse_keys(keys, bad)
@@ -85,18 +88,18 @@ class EstimatorRows(TableRows):
 
     def read_table(self, table: Any, *, learn: bool) -> tuple[RowNumbers, FloatArray | None]:
         """Rows of an Arrow batch, a column per number."""
-        check_columns(table, self._names)
+        self._check_table(table, [] if self._allows_missing else self._names)
         bad: Bad = {}
         X = np.empty((table.num_rows, len(self._names)))
         for place, name in enumerate(self._names):
-            X[:, place] = self._numbers_in(table.column(table.schema.get_field_index(name)), name, bad)
+            X[:, place] = self._numbers_in(column_of(table, name), name, bad)
         y = self._read_target_column(table, bad) if learn else None
         raise_first(bad)
         return RowNumbers(X), y
 
     def _numbers_in(self, column: Any, name: str, bad: Bad) -> FloatArray:
         column = plain(column)
-        if not is_numeric(column.type):
+        if not is_numeric(column.type) and not pa.types.is_null(column.type):
             words = f"column {name!r} holds {describe_type(column.type)} where numbers were expected"
             raise ProblemError(422, "bad value", words, field=name)
         values = np.asarray(pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False))
@@ -110,33 +113,87 @@ class EstimatorRows(TableRows):
         self._table.n_rows = self.n_seen
         return predicted
 
-    @property
-    def _is_explained(self) -> bool:
-        """Whether zeros are an average row: an estimator that takes numbers as they are expects them scaled."""
-        return not self.model.standardize and not self._allows_missing
-
     def explain(self, rows: RowNumbers) -> tuple[str, Explanation]:
-        """What each number adds to the prediction of an average row."""
-        if not self._is_explained:
-            raise ProblemError(
-                409,
-                "not for this model",
-                f"a {type(self.model).__name__} can't explain its predictions: serve a model made by 'onepass fit', "
-                "which knows its columns",
-            )
-        return super().explain(rows)
+        """What each number adds to the prediction of an average row.
+
+        Average numbers are the means that the estimator scales by; zeros, if it expects numbers that are scaled.
+        """
+        scaled = _Scaled(self.model)
+        return self._unit(rows), explain(self._around(scaled), scaled.rows(rows.X))
 
     def weights(self) -> dict[str, list[Any]]:
-        """What each number does, where that can be said."""
-        return super().weights() if self._is_explained else {}
+        """What each number does: the change that one standard deviation brings, or 1 where numbers are not scaled."""
+        return self._around(_Scaled(self.model)).weights()
+
+    def _around(self, estimator: Any) -> TabularModel:
+        return table_of_numbers(estimator, self._names, self._table.target)
 
     def facts(self) -> dict[str, str]:
         """What the model is, in words."""
         return {"model": repr(self.model), "rows learned": f"{self.n_seen:,}"}
 
+    def content(self) -> bytes:
+        """The estimator as a file, with the names that it was given."""
+        return to_bytes(self._named_model())
+
     def published(self) -> Self:
         """A copy that nobody changes."""
-        return type(self)(deepcopy(self.model))
+        return type(self)(deepcopy(self._named_model()))
+
+    def _named_model(self) -> Any:
+        if self._given_names is None:
+            return self.model
+        named = copy(self.model)
+        named.feature_names_in_ = self._given_names
+        return named
+
+
+class _Scaled:
+    """An estimator that is asked with numbers in standard deviations from their means, as it scales them itself.
+
+    So a row of zeros is an average row, which explanations and weights of tables are about.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self._estimator, self._scaling = estimator, estimator._input_scaling
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._estimator, name)
+
+    def rows(self, X: FloatArray) -> FloatArray:
+        """Rows as it is asked with them; what is missing has the mean of its column so far."""
+        scaled: FloatArray = self._scaling(X)
+        moments = self._estimator._columns
+        return scaled if moments is None else moments.filled(scaled)[0]
+
+    def predict(self, X: FloatArray) -> Any:
+        return self._estimator.predict(self._own(X))
+
+    def predict_proba(self, X: FloatArray) -> Any:
+        return self._estimator.predict_proba(self._own(X))
+
+    def sample_y(self, X: FloatArray, n_samples: int, random_state: int) -> Any:
+        return self._estimator.sample_y(self._own(X), n_samples, random_state=random_state)
+
+    def linear_belief(self) -> tuple[FloatArray, FloatArray]:
+        """Mean and covariance of intercept and weights, for the target in its own units."""
+        mean, cov = self._estimator.linear_belief()
+        targets = self._estimator._target_scaling
+        mean = mean * targets.scale[0]
+        mean[0] += targets.centre[0]
+        return mean, cov * targets.scale[0] ** 2
+
+    @property
+    def coef_(self) -> Any:
+        return self._estimator.coef_ * self._scaling.scale
+
+    @property
+    def coef_cov_(self) -> Any:
+        cov, scale = self._estimator.coef_cov_, self._scaling.scale
+        return cov * (np.outer(scale, scale) if cov.shape == (len(scale), len(scale)) else scale**2)
+
+    def _own(self, X: FloatArray) -> FloatArray:
+        return np.asarray(X * self._scaling.scale + self._scaling.centre)
 
 
 def table_of_numbers(estimator: Any, names: Sequence[str], target: Target) -> TabularModel:
@@ -144,7 +201,7 @@ def table_of_numbers(estimator: Any, names: Sequence[str], target: Target) -> Ta
     return TabularModel.around(estimator, Encoding(tuple(Number(name, 0.0, 1.0, False) for name in names), {}), target)
 
 
-def _table_of(estimator: Any) -> TabularModel:
+def _table_of(estimator: Any, names: Any) -> TabularModel:
     """An estimator as the model of a table."""
     if getattr(estimator, "_categories", None) is not None:
         raise ProblemError(
@@ -152,7 +209,7 @@ def _table_of(estimator: Any) -> TabularModel:
             "not a model to serve",
             "an estimator with categorical columns can't be served: make the model with 'onepass fit' instead",
         )
-    names = getattr(estimator, "feature_names_in_", [f"x{i}" for i in range(estimator.n_features_in_)])
+    names = [f"x{i}" for i in range(estimator.n_features_in_)] if names is None else names
     return table_of_numbers(estimator, [str(name) for name in names], _target_of(estimator))
 
 

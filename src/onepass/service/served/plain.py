@@ -22,8 +22,9 @@ from onepass.service.errors import ProblemError
 from onepass.service.served.base import Bad, RowNumbers
 from onepass.service.served.estimator import EstimatorRows, table_of_numbers
 from onepass.service.served.values import check_columns, raise_first
-from onepass.service.wire import Inputs
+from onepass.service.wire import Inputs, Key
 from onepass.tables.columns.values import as_texts
+from onepass.tables.explanation import Explanation
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
 
 __all__ = ["FleetRows", "PlainRows"]
@@ -118,6 +119,7 @@ class PlainRows(EstimatorRows):
 
     kind = "plain"
     _allows_missing = False
+    _given_names = None
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -148,9 +150,18 @@ class PlainRows(EstimatorRows):
         predicted: PredictedRows = self._face.predict_then_learn_encoded(rows.X, y, **given)
         return predicted
 
-    @property
-    def _is_explained(self) -> bool:
-        return False  # who knows what an average row is
+    def explain(self, rows: RowNumbers) -> tuple[str, Explanation]:
+        """Nobody knows what an average row is."""
+        raise ProblemError(
+            409,
+            "not for this model",
+            f"a {type(self.model).__name__} can't explain its predictions, because nothing tells what an average row "
+            "is: serve an estimator or a model made by 'onepass fit'",
+        )
+
+    def weights(self) -> dict[str, list[Any]]:
+        """None: nobody knows the scale of the numbers."""
+        return {}
 
 
 class FleetRows(PlainRows):
@@ -180,23 +191,27 @@ class FleetRows(PlainRows):
         """Columns and target, and what keys are."""
         return {**super().schema(), "key": {"kind": "whole number" if self._number_keys else "text"}}
 
-    def read(self, rows: Sequence[Inputs], keys: Sequence[str | None]) -> tuple[RowNumbers, Bad]:
+    def read(self, rows: Sequence[Inputs], keys: Sequence[Key | None]) -> tuple[RowNumbers, Bad]:
         """Rows as numbers, with their keys."""
         bad: Bad = {}
         found = self._read_keys(keys, bad)
         return RowNumbers(self._read_numbers(rows, bad), found), bad
 
-    def _read_keys(self, keys: Sequence[str | None], bad: Bad) -> tuple[Any, ...]:
+    def _read_keys(self, keys: Sequence[Key | None], bad: Bad) -> tuple[Any, ...]:
         return tuple(self._key(key, i, bad) for i, key in enumerate(keys))
 
-    def _key(self, key: str | None, i: int, bad: Bad) -> Any:
-        words = "key is missing: it says which perceptron of the fleet is meant"
-        if key is not None and not self._number_keys:
-            return key
-        if key is not None:
-            if key.removeprefix("-").isdecimal() and key.isascii() and abs(int(key[:20])) < 2**63:
-                return int(key)
-            words = f"key must be a whole number, as the keys of this fleet are, got {key[:40]!r}"
+    def _key(self, key: Key | None, i: int, bad: Bad) -> Any:
+        if key is None:
+            words = "key is missing: it says which perceptron of the fleet is meant"
+        elif not self._number_keys:
+            if isinstance(key, str):
+                return key
+            words = f'key must be a text, as the keys of this fleet are, such as "{key}", got {key}'
+        else:
+            text = str(key)
+            if len(text) <= 20 and text.isascii() and text.removeprefix("-").isdecimal() and abs(int(text)) < 2**63:
+                return int(text)
+            words = f"key must be a whole number, as the keys of this fleet are, got {text[:40]!r}"
         bad.setdefault(i, ProblemError(422, "bad value", words, field="key"))
         return 0 if self._number_keys else ""
 

@@ -14,7 +14,7 @@ from onepass.evaluation.prequential import own_predictions, task_of
 from onepass.service.errors import ProblemError
 from onepass.service.served.base import Bad, RowModel, RowNumbers
 from onepass.service.served.values import check_columns, numbers_of, raise_first, refuse_keys, texts_of
-from onepass.service.wire import Inputs, Scalar
+from onepass.service.wire import Inputs, Key, Scalar
 from onepass.tables.columns.boolean import Boolean
 from onepass.tables.columns.category import Category
 from onepass.tables.columns.errors import SchemaError
@@ -27,7 +27,7 @@ from onepass.tables.model import TabularModel
 from onepass.tables.rows import Rows
 from onepass.tables.targets import ClassTarget, CountTarget, LogTarget, NumberTarget
 
-__all__ = ["TableRows"]
+__all__ = ["TableRows", "column_of"]
 
 
 class TableRows(RowModel):
@@ -71,7 +71,7 @@ class TableRows(RowModel):
 
     # Reading.
 
-    def read(self, rows: Sequence[Inputs], keys: Sequence[str | None]) -> tuple[RowNumbers, Bad]:
+    def read(self, rows: Sequence[Inputs], keys: Sequence[Key | None]) -> tuple[RowNumbers, Bad]:
         """Rows as numbers; a column that is left out is missing, and a weight that is left out is 1."""
         bad: Bad = {}
         refuse_keys(keys, bad, self._table.by)
@@ -127,10 +127,10 @@ class TableRows(RowModel):
         table = self._table
         encoded = table.encoding.encode(batch)
         reasons = dict(encoded.bad)
-        keys = None if table.by is None else read_keys(_column(batch, table.by), table.by, reasons)
+        keys = None if table.by is None else read_keys(column_of(batch, table.by), table.by, reasons)
         weights = None
         if table.weight is not None and learn and table.weight in batch.schema.names:
-            weights = read_weights(_column(batch, table.weight), table.weight, reasons)
+            weights = read_weights(column_of(batch, table.weight), table.weight, reasons)
             for i in np.flatnonzero(weights == 0.0).tolist():
                 reasons.setdefault(i, f"{table.weight} is 0, a row that does not count: leave it out")
         return RowNumbers(encoded.X, keys, weights), reasons
@@ -144,6 +144,11 @@ class TableRows(RowModel):
         named = [name for name in self._known if said.startswith(f"{name} is ")]
         return f"x.{max(named, key=len)}" if named else "x"
 
+    @property
+    def _has_bits(self) -> bool:
+        """Whether the labels are 0 and 1, for which false and true are other words."""
+        return set(self.labels) == {"0", "1"}
+
     def read_targets(self, targets: Sequence[Scalar]) -> tuple[FloatArray, Bad]:
         """Targets as the estimator learns them."""
         target = self._table.target
@@ -152,16 +157,16 @@ class TableRows(RowModel):
             written = NumberFormat(missing_words=target.missing_words) if target.numeric else None
         else:
             written = target.written
-        values = list(targets)
+        values = [int(one) if isinstance(one, bool) else one for one in targets] if self._has_bits else list(targets)
         array = texts_of(values) if written is None else numbers_of(values, target.name, written, reasons)
         y = target.encode(array, reasons)
         return y, {i: ProblemError(422, "bad value", reason, field="y") for i, reason in reasons.items()}
 
     def read_table(self, table: Any, *, learn: bool) -> tuple[RowNumbers, FloatArray | None]:
-        """Rows of an Arrow batch; the column of the target has its name, or is ``y``."""
-        check_columns(table, [name for name in self._known if name != self._table.weight])
+        """Rows of an Arrow batch; a column that is left out is missing. The target has its own name, or is ``y``."""
+        self._check_table(table, [] if self._table.by is None else [self._table.by])
         try:
-            rows, reasons = self._encode(table, learn=learn)
+            rows, reasons = self._encode(_with_columns(table, self._names), learn=learn)
         except SchemaError as error:
             raise ProblemError(422, "bad value", str(error), field="rows") from None
         bad = self._problems(reasons)
@@ -169,13 +174,24 @@ class TableRows(RowModel):
         raise_first(bad)
         return rows, y
 
+    def _check_table(self, table: Any, needed: Sequence[str]) -> None:
+        """Refuse a batch without a column that is needed, with one twice, or with none that the model knows."""
+        there = [name for name in self._known if name in table.schema.names]
+        if not there:
+            words = f"none of the columns {listed(list(self._known), 8)} is there"
+            raise ProblemError(422, "missing column", words, field="x")
+        check_columns(table, [*needed, *there])
+
     def _read_target_column(self, table: Any, bad: Bad) -> FloatArray:
         target = self._table.target
         reasons: dict[int, str] = {}
         name = target.name if target.name in table.schema.names else "y"
         check_columns(table, [name if name in table.schema.names else target.name], "target")
         try:
-            y = target.encode(table.column(table.schema.get_field_index(name)), reasons)
+            column = table.column(table.schema.get_field_index(name))
+            if pa.types.is_boolean(column.type) and self._has_bits:
+                column = column.cast(pa.int8())
+            y = target.encode(column, reasons)
         except SchemaError as error:
             raise ProblemError(422, "bad value", str(error), field="rows") from None
         for i, reason in reasons.items():
@@ -241,7 +257,15 @@ class TableRows(RowModel):
         return type(self)(twin)
 
 
-def _column(batch: Any, name: str) -> Any:
+def _with_columns(batch: Any, names: Sequence[str]) -> Any:
+    """A batch that has all columns: one that was left out is missing in all rows."""
+    absent = [name for name in names if name not in batch.schema.names]
+    arrays = [*batch.columns, *(pa.nulls(batch.num_rows) for _ in absent)]
+    return pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, *absent]) if absent else batch
+
+
+def column_of(batch: Any, name: str) -> Any:
+    """A column of a batch, which is missing in all rows if it is not there."""
     place = batch.schema.get_field_index(name)
     return batch.column(place) if place >= 0 else pa.nulls(batch.num_rows)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from onepass.service.errors import ProblemError
 from onepass.service.served.base import Bad
-from onepass.service.wire import Scalar
+from onepass.service.wire import Key, Scalar
 from onepass.tables.columns.number_format import NumberFormat
 from onepass.tables.columns.values import parse_numbers
 from onepass.tables.columns.wording import listed, number_text
@@ -70,7 +70,7 @@ def _text(value: Scalar) -> str | None:
     return str(value) if isinstance(value, int) else number_text(value)
 
 
-def refuse_keys(keys: Sequence[str | None], bad: Bad, by: str | None = None) -> None:
+def refuse_keys(keys: Sequence[Key | None], bad: Bad, by: str | None = None) -> None:
     """Note rows that name a key where there is no fleet; ``by`` is the column that has a table's keys."""
     for i, key in enumerate(keys):
         if key is not None:
@@ -95,7 +95,4 @@ def raise_first(bad: Bad) -> None:
     """Refuse rows of which some are bad, by the first of these."""
     if bad:
         first = min(bad)
-        problem = bad[first]
-        raise ProblemError(
-            problem.status, problem.title, f"row {first}: {problem.detail}", field=f"rows[{first}].{problem.field}"
-        )
+        raise bad[first].at("row", first + 1)

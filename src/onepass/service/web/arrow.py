@@ -53,7 +53,7 @@ def read_batch(body: bytes, limit: int) -> Any:
         reason = str(error).partition("\n")[0]
         raise ProblemError(400, "not an Arrow stream", f"the body can't be read as an Arrow stream: {reason}") from None
     if batch.num_rows == 0:
-        raise ProblemError(422, "no rows", "at least one row is needed", field="rows")
+        raise ProblemError(422, "no rows", "at least one row is needed")
     return batch
 
 

@@ -5,7 +5,8 @@ JSON that can't be parsed is 400, JSON that does not fit its type 422. Decoders 
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -14,7 +15,18 @@ from starlette.types import Receive
 from onepass.service.errors import ProblemError
 from onepass.service.wording import in_words
 
-__all__ = ["ARROW", "BYTES", "JSON", "LINES", "from_text", "json_decoder", "lines_decoder", "media_type", "read_body"]
+__all__ = [
+    "ARROW",
+    "BYTES",
+    "JSON",
+    "LINES",
+    "Lines",
+    "from_text",
+    "json_decoder",
+    "lines_decoder",
+    "media_type",
+    "read_body",
+]
 
 JSON = "application/json"
 LINES = "application/x-ndjson"
@@ -23,6 +35,7 @@ BYTES = "application/octet-stream"
 
 _PATIENCE = 60.0  # seconds for a body that does not come at once
 _PLACE = re.compile(r"\(byte (\d+)\)$")
+_PLACE_OF_LINE = re.compile(r"( - at `(?:key in )?\$)\[(\d+)\]")
 _ROWS = {"x", "y"}  # a field of what may come many at once
 
 
@@ -99,20 +112,41 @@ def json_decoder(kind: Any) -> Callable[[bytes], Any]:
     return decoded
 
 
-def lines_decoder(kind: Any) -> Callable[[bytes], list[Any]]:
-    """A function from JSON lines to a list of values; fields are named such as ``rows[2].x``, from 0."""
+class Lines(list[Any]):
+    """Values of JSON lines, which know the lines that they came in."""
+
+    def __init__(self, values: Iterable[Any], body: bytes) -> None:
+        super().__init__(values)
+        self._body = body
+
+    def refused(self, problem: ProblemError, place: int) -> ProblemError:
+        """A problem with the value at a place, which names its line; lines are counted from 1, empty ones too."""
+        return problem.at("line", self._numbers[place] if place < len(self._numbers) else place + 1)
+
+    @cached_property
+    def _numbers(self) -> list[int]:
+        return _filled_lines(self._body)
+
+
+def lines_decoder(kind: Any) -> Callable[[bytes], Lines]:
+    """A function from JSON lines to a list of values."""
     decode = msgspec.json.Decoder(kind).decode_lines
 
-    def decoded(body: bytes) -> list[Any]:
+    def decoded(body: bytes) -> Lines:
         try:
             rows = decode(body)
         except (ValueError, RecursionError) as error:
             raise _line_refusal(error, body, kind) from None
         if not rows:
-            raise ProblemError(422, "no rows", "at least one row is needed", field="rows")
-        return rows
+            raise ProblemError(422, "no rows", "at least one row is needed")
+        return Lines(rows, body)
 
     return decoded
+
+
+def _filled_lines(body: bytes) -> list[int]:
+    """Numbers of the lines with values, of which each is taken to have a line of its own."""
+    return [number for number, line in enumerate(body.split(b"\n"), 1) if line.strip()]
 
 
 def from_text(value: str, kind: Any, field: str) -> Any:
@@ -133,14 +167,15 @@ def from_text(value: str, kind: Any, field: str) -> Any:
 def _line_refusal(error: Exception, body: bytes, kind: Any) -> ProblemError:
     """A problem with lines; what is no JSON is looked for again, because only the line itself tells where it ends."""
     if isinstance(error, msgspec.ValidationError):
-        return _unfit(error, list[kind], "rows")
+        found = _PLACE_OF_LINE.search(str(error))
+        problem = _unfit(msgspec.ValidationError(_PLACE_OF_LINE.sub(r"\1", str(error))), kind, "")
+        return problem if found is None else Lines((), body).refused(problem, int(found[2]))
     for number, line in enumerate(body.split(b"\n"), 1):
         try:
             if line.strip():
                 msgspec.json.decode(line)
         except (ValueError, RecursionError) as found:
-            problem = _refusal(found, line, kind)
-            return ProblemError(problem.status, problem.title, f"line {number}: {problem.detail}")
+            return _refusal(found, line, kind).at("line", number)
     return _refusal(error, body, kind)
 
 

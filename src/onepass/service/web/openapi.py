@@ -4,7 +4,7 @@ import ast
 import inspect
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -57,6 +57,11 @@ class Problem(msgspec.Struct):
     status: int
     detail: str
     field: str | None = None
+    """The part of the request that is to blame, such as `x.km` or `columns[0].std`; items of an array count from 0."""
+    line: int | None = None
+    """With JSON lines: the number of the line that is to blame, from 1."""
+    row: int | None = None
+    """With Arrow: the number of the row that is to blame, from 1."""
 
 
 def openapi_document(operations: Sequence[Operation]) -> dict[str, Any]:
@@ -68,12 +73,11 @@ def openapi_document(operations: Sequence[Operation]) -> dict[str, Any]:
     >>> openapi_document(OPERATIONS)["openapi"]
     '3.1.0'
     """
-    kinds = [kind for one in operations for form in one.forms for kind in (form.takes, form.gives)]
+    kinds = [kind for one in operations for form in one.forms for kind in (*_shown(form), form.gives)]
     named = [Problem, *dict.fromkeys(kind for kind in kinds if isinstance(kind, type))]
     _, components = msgspec.json.schema_components(named, ref_template=_REFERENCE)
-    for kind in named:
-        for field, words in _field_words(kind).items():
-            components[kind.__name__]["properties"][field]["description"] = words
+    for kind in dict.fromkeys(struct for one in named for struct in _structs(msgspec.inspect.type_info(one))):
+        _complete(components[kind.__name__], kind)
     paths: dict[str, dict[str, Any]] = {}
     for one in operations:
         paths.setdefault(one.address, {})[one.method.lower()] = _operation(one)
@@ -100,10 +104,37 @@ def openapi_document(operations: Sequence[Operation]) -> dict[str, Any]:
     }
 
 
+def _shown(form: Form) -> tuple[Any, ...]:
+    """The types of a body as the document shows them."""
+    return form.forms_of_body or (form.takes,)
+
+
+def _structs(info: Any) -> Iterator[type]:
+    """The structs in a type."""
+    if isinstance(info, msgspec.inspect.StructType):
+        yield info.cls
+    inner = [field.type for field in getattr(info, "fields", ())] + list(getattr(info, "types", ()))
+    inner += [getattr(info, name) for name in ("type", "item_type", "value_type") if hasattr(info, name)]
+    for one in inner:
+        yield from _structs(one)
+
+
+def _complete(schema: dict[str, Any], kind: type) -> None:
+    """Add what msgspec does not know about a struct."""
+    for owner in reversed(kind.__mro__):
+        if issubclass(owner, msgspec.Struct) and owner is not msgspec.Struct:
+            for field, words in _field_words(owner).items():
+                schema["properties"][field]["description"] = words
+    if getattr(kind, "kind_is_optional", False):
+        schema["required"].remove("kind")
+    for one in schema["properties"].values():
+        for union in (one, one.get("items")):
+            if isinstance(union, dict):
+                union.pop("discriminator", None)  # by a kind that may not be there
+
+
 def _field_words(kind: type) -> dict[str, str]:
     """What the strings below the fields of a type say, which only its source knows."""
-    if not issubclass(kind, msgspec.Struct):
-        return {}
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(definition, ast.ClassDef)
     return {
@@ -128,7 +159,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
     found["description"] = "\n\n".join(word for word in words if word)
     if parameters := [*_path_parameters(operation), *_query_parameters(operation.forms)]:
         found["parameters"] = parameters
-    bodies = {form.accepts: _media(form.accepts, form.takes, form.example) for form in operation.forms if form.accepts}
+    bodies = {form.accepts: _body(form) for form in operation.forms if form.accepts}
     if bodies:
         found["requestBody"] = {"required": True, "content": bodies}
     if operation.scope is None:
@@ -193,6 +224,15 @@ def _statuses(operation: Operation) -> set[int]:
         found |= {404, 409, 410, 503, 507}
     if any(form.accepts for form in operation.forms):
         found |= {400, 408, 413, 415, 422}
+    return found
+
+
+def _body(form: Form) -> dict[str, Any]:
+    found = _media(form.accepts, form.takes, UNSET if form.examples else form.example)
+    if form.forms_of_body:
+        found["schema"] = {"anyOf": [_schema(kind) for kind in form.forms_of_body]}
+    if form.examples:
+        found["examples"] = {name: {"value": value} for name, value in form.examples.items()}
     return found
 
 

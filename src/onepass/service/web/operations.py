@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET
@@ -74,6 +74,8 @@ class Form:
     gives : type of the answer, or of one of its lines; None for Arrow and for bytes
     query : parameters after the question mark
     example, example_answer : for the document
+    forms_of_body : types that the document shows where ``takes`` is checked more closely later
+    examples : further ones, by what they show
     """
 
     handler: Handler
@@ -84,6 +86,8 @@ class Form:
     query: tuple[Parameter, ...] = ()
     example: Any = UNSET
     example_answer: Any = UNSET
+    forms_of_body: tuple[Any, ...] = ()
+    examples: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

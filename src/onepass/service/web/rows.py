@@ -1,11 +1,13 @@
 """Operations on rows: predict, learn, label, decide, compare arms, reward, explain; alone or many at once."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from onepass.service.errors import ProblemError
 from onepass.service.rows import Rows
 from onepass.service.served import RowModel
+from onepass.service.web.bodies import Lines
 from onepass.service.web.operations import Call
 from onepass.service.wire import LearnRequest, Prediction, PredictRequest
 
@@ -34,10 +36,10 @@ async def predict(call: Call) -> Prediction:
 
 async def predict_lines(call: Call) -> list[Any]:
     """A line for each line: a prediction, or what is wrong with that row."""
-    requests: list[PredictRequest] = call.body
+    requests: Lines = call.body
     if any(one.id is not None for one in requests):
         call.principal.require("learn")
-    return await asyncio.gather(*(_or_problem(call, one) for one in requests))
+    return _answers(requests, await asyncio.gather(*(_or_problem(call, one) for one in requests)))
 
 
 async def _or_problem(call: Call, request: PredictRequest) -> Prediction | ProblemError:
@@ -45,6 +47,11 @@ async def _or_problem(call: Call, request: PredictRequest) -> Prediction | Probl
         return await call.model.predict(request)
     except ProblemError as problem:
         return problem
+
+
+def _answers(lines: Lines, found: Sequence[Any]) -> list[Any]:
+    """An answer for each line; a problem names its line."""
+    return [lines.refused(one, i) if isinstance(one, ProblemError) else one for i, one in enumerate(found)]
 
 
 async def predict_arrow(call: Call) -> dict[str, Any]:
@@ -59,8 +66,18 @@ async def learn(call: Call) -> Any:
 
 async def learn_lines(call: Call) -> Any:
     """Many rows, all or none."""
-    requests: list[LearnRequest] = call.body
-    return await call.model.learn_rows(Rows(records=[_record(one) for one in requests]), call.query.get("id"))
+    lines: Lines = call.body
+    records = [_record(one) for one in lines]
+    named = next((i for i, one in enumerate(lines) if one.id is not None), None)
+    if named is not None:
+        words = "rows of a batch can't have ids: they are one request; give its id as the parameter ?id="
+        raise lines.refused(ProblemError(422, "bad value", words, field="id"), named)
+    try:
+        return await call.model.learn_rows(Rows(records=records), call.query.get("id"))
+    except ProblemError as problem:
+        if problem.place is None:
+            raise
+        raise lines.refused(problem, problem.place[1] - 1) from None
 
 
 async def learn_arrow(call: Call) -> Any:
@@ -78,8 +95,6 @@ def _batch(call: Call) -> Rows:
 
 def _record(request: LearnRequest) -> dict[str, Any]:
     record: dict[str, Any] = {"x": request.x, "y": request.y}
-    if request.id is not None:
-        record["id"] = request.id
     if request.key is not None:
         record["key"] = request.key
     return record
@@ -92,7 +107,7 @@ async def label(call: Call) -> Any:
 
 async def label_lines(call: Call) -> list[Any]:
     """A line for each line: what became of the label, or what is wrong with it."""
-    return await call.model.label_many(call.body)
+    return _answers(call.body, await call.model.label_many(call.body))
 
 
 async def decide(call: Call) -> Any:

@@ -4,9 +4,10 @@ Routes and the OpenAPI document are both made from this table, so they can't dis
 handler beside the others and give it a line here. The most frequent ones come first, because routes are tried in order.
 """
 
+from dataclasses import replace
 from typing import Any
 
-from onepass.service import wire
+from onepass.service import description, wire
 from onepass.service.web import access, models, probes, rows
 from onepass.service.web.bodies import ARROW, BYTES, JSON, LINES
 from onepass.service.web.operations import Form, Operation, Parameter
@@ -21,6 +22,16 @@ _LEARNED = {"id": "sale-1", "status": "learned", "version": 8, "n_seen": 8}
 _STATUS = {"name": "price", "kind": "table", "n_seen": 8, "version": 8, "pending": 0, "waiting": 0}
 _ROWS = [{"km": 48000, "age": 3, "brand": "vw", "price": 15900}, {"km": 9000, "age": 1, "brand": "bmw", "price": 31000}]
 _DECLARED = {"rows": _ROWS, "target": "price", "learn": True}
+_KM = {"name": "km", "mean": 60000, "std": 40000}
+_BRAND = {"name": "brand", "kind": "category", "values": ["vw", "bmw"]}
+_PRICE = {"name": "price", "mean": 20000, "std": 8000}
+_DESCRIPTIONS = {
+    "table from rows": _DECLARED,
+    "table from columns": {"columns": [_KM, _BRAND], "target": _PRICE, "options": {"outliers": 0.02}},
+    "classes": {"columns": [_KM, _BRAND], "target": {"name": "sold", "labels": ["no", "yes"]}},
+    "fleet": {"columns": [_KM], "target": _PRICE, "options": {"by": "shop"}},
+    "bandit": {"bandit": {"arms": ["red", "blue"], "n_features": 2}},
+}
 
 _LEVEL = Parameter("level", wire.Level, "Probability of the intervals; 0.95 if not given.")
 _BATCH_ID = Parameter("id", wire.Id, "Id of the batch: if it is sent again with the same id, it is not learned again.")
@@ -32,6 +43,14 @@ def _json(handler: Any, takes: Any, gives: Any, example: Any, answer: Any) -> Fo
 
 def _lines(handler: Any, takes: Any, gives: Any, example: Any, answer: Any, *query: Parameter) -> Form:
     return Form(handler, LINES, takes, LINES, gives, query, [example], [answer])
+
+
+def _described(handler: Any, answer: Any) -> Form:
+    """A form that takes a description of a model."""
+    forms = tuple(description.FORMS.values())
+    return replace(
+        _json(handler, wire.Declared, dict[str, Any], _DECLARED, answer), forms_of_body=forms, examples=_DESCRIPTIONS
+    )
 
 
 def _get(handler: Any, answer: Any) -> Form:
@@ -229,12 +248,13 @@ OPERATIONS: tuple[Operation, ...] = (
         "Make a model, described by JSON or uploaded as a file.",
         "admin",
         (
-            _json(models.create, wire.Declared, dict[str, Any], _DECLARED, _STATUS),
+            _described(models.create, _STATUS),
             Form(models.create, BYTES, None, JSON, example_answer=_STATUS),
         ),
         status=201,
         action="create model",
-        description="The status is 201 if the model was made, 200 if the same model existed before. The name has up to "
+        description="A description has one of three forms: some rows of a table, its columns, or a bandit. The status "
+        "is 201 if the model was made, 200 if the same model existed before. The name has up to "
         "64 letters, digits, '_', '.' and '-'. An uploaded file is checked before it is used; loading it runs no code.",
     ),
     Operation(
@@ -309,7 +329,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "Let a candidate model learn the same rows, to compare it with the model.",
         "admin",
         (
-            _json(models.set_shadow, wire.Declared, dict[str, Any], _DECLARED, {"version": 9}),
+            _described(models.set_shadow, {"version": 9}),
             Form(models.set_shadow, BYTES, None, JSON, example_answer={"version": 9}),
         ),
         action="set shadow",

@@ -21,7 +21,7 @@ function typeWords(api, schema) {
   if (schema.$ref) return schema.$ref.split("/").pop();
   if (schema.anyOf) return [...new Set(schema.anyOf.map((one) => typeWords(api, one)))].join(" or ");
   if (schema.enum) return schema.enum.map((one) => JSON.stringify(one)).join(" or ");
-  if (schema.type === "array") return `list of ${typeWords(api, schema.items)}`;
+  if (schema.type === "array") return `list of ${typeWords(api, schema.items || schema.prefixItems?.[0])}`;
   if (schema.type === "object" && schema.additionalProperties)
     return `values by name: ${typeWords(api, schema.additionalProperties)}`;
   return schema.type === "null" ? "null" : schema.type;
@@ -47,6 +47,43 @@ function fields(api, schema) {
   return table(["field", "type", "meaning"], rows);
 }
 
+function named(api, schema) {
+  // A type under its name, for what has no other heading.
+  const found = resolve(api, schema);
+  return [
+    element("h5", {}, typeWords(api, schema)),
+    element("p", { class: "words" }, ...prose(found.description || "")),
+    fields(api, schema) || "",
+  ];
+}
+
+function example(name, value) {
+  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  return element("pre", { tabindex: "0", "aria-label": `Example of ${name}` }, text);
+}
+
+function inner(api, schema, seen) {
+  // Names of the types inside a type, which its fields only name.
+  const text = JSON.stringify(resolve(api, schema) || {});
+  for (const [, name] of text.matchAll(/#\/components\/schemas\/(\w+)/g)) {
+    if (seen.has(name)) continue;
+    seen.add(name);
+    inner(api, api.components.schemas[name], seen);
+  }
+  return seen;
+}
+
+function partsOf(api, body) {
+  // What a body is made of, below its own fields.
+  const forms = Object.values(body?.content || {}).flatMap((one) => one.schema?.anyOf || [one.schema]);
+  const shown = new Set(forms.map((form) => form?.$ref?.split("/").pop()));
+  const found = new Set(forms.flatMap((form) => [...inner(api, form, new Set())]));
+  const left = [...found].filter((name) => !shown.has(name));
+  if (!left.length) return [];
+  const types = left.flatMap((name) => named(api, { $ref: `#/components/schemas/${name}` }));
+  return [element("details", {}, element("summary", {}, "Types of the fields"), ...types)];
+}
+
 function content(api, words, media) {
   const parts = [];
   const seen = new Set();
@@ -54,15 +91,17 @@ function content(api, words, media) {
     parts.push(element("h4", {}, `${words}: `, element("code", {}, type)));
     const schema = one.schema?.contentSchema || one.schema;
     if (one.schema?.description) parts.push(element("p", { class: "words" }, one.schema.description));
-    const shown = seen.has(schema?.$ref) ? element("p", { class: "words" }, "With the same fields.") : fields(api, schema);
-    if (shown) parts.push(shown);
-    seen.add(schema?.$ref);
-    if (one.example !== undefined) {
-      const text = typeof one.example === "string" ? one.example : JSON.stringify(one.example, null, 2);
-      parts.push(element("pre", { tabindex: "0", "aria-label": `Example of ${words.toLowerCase()}` }, text));
+    for (const form of schema?.anyOf || [schema]) {
+      if (schema?.anyOf) parts.push(...named(api, form));
+      else if (seen.has(form?.$ref)) parts.push(element("p", { class: "words" }, "With the same fields."));
+      else parts.push(fields(api, form) || "");
+      seen.add(form?.$ref);
     }
+    if (one.example !== undefined) parts.push(example(words.toLowerCase(), one.example));
+    for (const [name, { value }] of Object.entries(one.examples || {}))
+      parts.push(element("p", { class: "words" }, `Example: ${name}`), example(name, value));
   }
-  return parts;
+  return parts.filter((part) => part !== "");
 }
 
 function parameters(found) {
@@ -83,6 +122,7 @@ function operation(api, path, method, one) {
     ...(one.description || "").split("\n\n").map((text) => element("p", {}, ...prose(text))),
     ...parameters(one.parameters),
     ...content(api, "Request", one.requestBody?.content),
+    ...partsOf(api, one.requestBody),
     ...content(api, `Answer ${done.map(([code]) => code).join(" or ")}`, done[0][1].content),
     element(
       "details",

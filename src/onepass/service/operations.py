@@ -95,6 +95,8 @@ class Operation(ABC):
     alone: ClassVar[bool] = False
     """Whether no other may share its group: what others are prepared for would not be the model any more."""
     problem: ProblemError | None = None
+    undone: str = "nothing was learned"
+    """What is told of it if its events can't be stored."""
     note: Mapping[str, Any] = MappingProxyType({})
     """What its events keep beside what they are about."""
 
@@ -170,6 +172,8 @@ class RowOperation(Operation):
 
 class Predict(RowOperation):
     """Predict a row and keep it until its label comes."""
+
+    undone = "the prediction was not stored"
 
     def __init__(self, request: PredictRequest) -> None:
         super().__init__(request.x, request.key)
@@ -332,6 +336,8 @@ class Label(Operation):
 class Decide(Operation):
     """Let a bandit choose."""
 
+    undone = "nothing was decided"
+
     def __init__(self, request: DecideRequest) -> None:
         self.request = request
         self.note = {"request": digest(request.context, request.n, request.arms)}
@@ -381,6 +387,8 @@ class Reward(Operation):
 class Withdraw(Operation):
     """Have a bandit stop waiting for the reward of a decision, and delete its context."""
 
+    undone = "nothing was deleted"
+
     def __init__(self, id: str) -> None:
         self.id = id
 
@@ -404,6 +412,7 @@ class Rollback(Operation):
     """Go back to an earlier version; what was learned since is no longer part of the model."""
 
     alone = True
+    undone = "the model was not rolled back"
 
     def __init__(self, version: int) -> None:
         self.version = version
@@ -427,6 +436,7 @@ class Shadow(Operation):
     """Let a candidate learn the same stream."""
 
     alone = True
+    undone = "the candidate was not added"
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -449,6 +459,7 @@ class DropShadow(Operation):
     """End the shadow of a candidate."""
 
     alone = True
+    undone = "the candidate was not removed"
 
     def write(self, desk: Desk) -> None:
         """Write that it ended."""
@@ -460,6 +471,7 @@ class Promote(Operation):
     """Let the candidate answer from now on."""
 
     alone = True
+    undone = "the candidate was not promoted"
 
     def write(self, desk: Desk) -> dict[str, Any]:
         """Write that it does."""
@@ -473,8 +485,8 @@ class Call(Operation):
 
     alone = True
 
-    def __init__(self, action: Callable[[], Any]) -> None:
-        self.action = action
+    def __init__(self, action: Callable[[], Any], undone: str = "nothing was done") -> None:
+        self.action, self.undone = action, undone
 
     def write(self, desk: Desk) -> Any:
         """Never called: see `onepass.service.writer`."""

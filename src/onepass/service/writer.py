@@ -169,10 +169,10 @@ class Writer(threading.Thread):
             else:
                 self._write(tickets)
         except ProblemError as problem:
-            self._refuse(tickets, problem)
+            self._refuse(tickets, lambda operation: problem)
         except EventStoreError as error:
-            self.failure = str(error.strerror)
-            self._refuse(tickets, storing_problem(error))
+            self.failure, reason = str(error.strerror), error
+            self._refuse(tickets, lambda operation: storing_problem(reason, operation.undone))
         except Exception:  # whatever it is: the thread must go on
             if len(tickets) > 1:  # one request is to blame: the others must not suffer
                 for ticket in tickets:
@@ -180,12 +180,12 @@ class Writer(threading.Thread):
                     self._carry_out([ticket])
                 return
             _log.exception("a request to %s failed", self.journal.name)
-            self._refuse(tickets, ProblemError(500, "internal error", "the request failed, and nothing was learned"))
+            self._refuse(tickets, _failed)
 
-    def _refuse(self, tickets: list[Ticket], problem: ProblemError) -> None:
+    def _refuse(self, tickets: list[Ticket], problem: Callable[[Operation], ProblemError]) -> None:
         """Nothing of the group was written: tell everybody, and go back to what the store says if need be."""
         for ticket in tickets:
-            ticket.operation.problem = problem
+            ticket.operation.problem = problem(ticket.operation)
         self._try_to_restore()
 
     def _write(self, tickets: list[Ticket]) -> None:
@@ -357,11 +357,15 @@ class _Budget:
         self._last, self._cost = time.monotonic(), time.thread_time() - self._begin
 
 
-def storing_problem(error: EventStoreError) -> ProblemError:
-    """What a request is told that can't be stored."""
+def storing_problem(error: EventStoreError, undone: str) -> ProblemError:
+    """What a request is told that can't be stored, beginning with what was not done."""
     busy = error.errno == EAGAIN
     status, title = (503, "busy") if busy else (507, "can't be stored")
-    return ProblemError(status, title, f"nothing was learned: {error.strerror}", retry_after=5.0)
+    return ProblemError(status, title, f"{undone}: {error.strerror}", retry_after=5.0)
+
+
+def _failed(operation: Operation) -> ProblemError:
+    return ProblemError(500, "internal error", f"the request failed, and {operation.undone}")
 
 
 def _deleted(name: str) -> ProblemError:

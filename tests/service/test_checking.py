@@ -105,7 +105,7 @@ def test_a_store_that_changes_while_it_is_copied_is_not_checked(
 
 
 def test_what_was_replayed_is_told(tmp_path: Path) -> None:
-    folder, told = taught(tmp_path / "state"), []
+    folder, told = taught(tmp_path / "state"), list[str]()
     assert check_state(folder, told.append) == []
     assert told == [
         "The model 'bandit' is right: its events were replayed from its beginning, up to event 1.",

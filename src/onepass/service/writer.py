@@ -169,10 +169,10 @@ class Writer(threading.Thread):
             else:
                 self._write(tickets)
         except ProblemError as problem:
-            self._refuse(tickets, lambda operation: problem)
+            self._refuse(dict.fromkeys(tickets, problem))
         except EventStoreError as error:
-            self.failure, reason = str(error.strerror), error
-            self._refuse(tickets, lambda operation: storing_problem(reason, operation.undone))
+            self.failure = str(error.strerror)
+            self._refuse({ticket: storing_problem(error, ticket.operation.undone) for ticket in tickets})
         except Exception:  # whatever it is: the thread must go on
             if len(tickets) > 1:  # one request is to blame: the others must not suffer
                 for ticket in tickets:
@@ -180,12 +180,12 @@ class Writer(threading.Thread):
                     self._carry_out([ticket])
                 return
             _log.exception("a request to %s failed", self.journal.name)
-            self._refuse(tickets, _failed)
+            self._refuse({ticket: _failed(ticket.operation.undone) for ticket in tickets})
 
-    def _refuse(self, tickets: list[Ticket], problem: Callable[[Operation], ProblemError]) -> None:
+    def _refuse(self, problems: dict[Ticket, ProblemError]) -> None:
         """Nothing of the group was written: tell everybody, and go back to what the store says if need be."""
-        for ticket in tickets:
-            ticket.operation.problem = problem(ticket.operation)
+        for ticket, problem in problems.items():
+            ticket.operation.problem = problem
         self._try_to_restore()
 
     def _write(self, tickets: list[Ticket]) -> None:
@@ -364,8 +364,8 @@ def storing_problem(error: EventStoreError, undone: str) -> ProblemError:
     return ProblemError(status, title, f"{undone}: {error.strerror}", retry_after=5.0)
 
 
-def _failed(operation: Operation) -> ProblemError:
-    return ProblemError(500, "internal error", f"the request failed, and {operation.undone}")
+def _failed(undone: str) -> ProblemError:
+    return ProblemError(500, "internal error", f"the request failed, and {undone}")
 
 
 def _deleted(name: str) -> ProblemError:

@@ -169,9 +169,9 @@ def serve(
     """Serve the models in DIR over HTTP: they predict, learn, wait for labels that come later, and explain.
 
     DIR may be empty or not exist yet. The address is printed and, if there is no token with the scope admin yet, a
-    new one, which is not shown again. A link to a web page for watching the models is printed too; it signs in one browser once.
-    Every event that the service has acknowledged is on the disk. SIGTERM and Ctrl-C stop the service once it has
-    finished the requests in its queue.
+    new one, which is not shown again. A link to a web page for watching the models is printed too; it signs in one
+    browser once. Every event that the service has acknowledged is on the disk. SIGTERM and Ctrl-C stop the service once
+    it has finished the requests in its queue.
     """
     if data is None and check is None:
         raise click.UsageError("--data DIR is needed: the folder in which the service keeps its models and events.")

@@ -14,8 +14,17 @@ _COMMAND = [sys.executable, "-c", "from onepass.cli.main import main; main()"]
 
 
 @pytest.fixture(autouse=True)
-def service(request: pytest.FixtureRequest, doctest_namespace: dict[str, Any], tmp_path: Path) -> Iterator[None]:
-    """Address and token of a service with the model of the page's first lines, for that page alone."""
+def service(
+    request: pytest.FixtureRequest,
+    doctest_namespace: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[None]:
+    """Address and token of a service with the model of the page's first lines, for that page alone.
+
+    What the page has done by other means than Python is done here: the requests of curl at the beginning, and the
+    export at the end.
+    """
     if request.path.name != "service.md":
         yield
         return
@@ -31,8 +40,33 @@ def service(request: pytest.FixtureRequest, doctest_namespace: dict[str, Any], t
             doctest_namespace[name] = value.strip()
             if "page" in doctest_namespace:
                 break
+        _label_trip_17(doctest_namespace["address"], doctest_namespace["token"])
+        _export_when_read(tmp_path, monkeypatch)
         yield
         process.terminate()
+
+
+def _label_trip_17(address: str, token: str) -> None:
+    from onepass.client import Client  # here, because other pages don't need what it needs
+
+    with Client(address, token) as client:
+        price = client.model("price")
+        price.predict({"km": 12.5, "car": "van", "rain": False}, id="trip 17")
+        assert price.label("trip 17", 33.5) == ("trip 17", "learned", 3, 501)  # as the page has it
+
+
+def _export_when_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the command of the page before its result is read."""
+    import pandas as pd
+
+    real = pd.read_parquet
+
+    def exported(path: str) -> Any:
+        subprocess.run([*_COMMAND, "serve", "--data", "state", "--export", path], check=True, capture_output=True)
+        return real(path)
+
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(pd, "read_parquet", exported)
 
 
 def _write_trips(path: Path) -> None:

@@ -195,10 +195,28 @@ def test_a_model_is_saved_taken_back_compared_and_deleted(real: Client) -> None:
     short.set_shadow({"rows": ROWS[:20], "target": "price", "learn": True})
     assert short.promote() == short.status()["version"]
     assert short.status()["n_seen"] == 20
+    short.predict({"km": 1, "car": "b"}, id="late")
+    for pairs in ({"late": 3.0}, pd.Series({"late": 3.0})):  # the second time: the same answer
+        assert [one.status for one in short.label_many(pairs)] == ["learned"]
     (refused,) = short.label_many([("a/b 1", "x")])
     assert isinstance(refused, ServiceError)
     real.delete("short")
     assert "short" not in {one["name"] for one in real.models()}
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:8080", "service", "ftp://service", "http://", "http://a:b:c", ""])
+def test_an_address_that_is_none_is_refused_at_once(address: str) -> None:
+    with pytest.raises(
+        ValueError, match=r"address must be an http or https address such as 'http://127\.0\.0\.1:8080'"
+    ):
+        Client(address)
+
+
+def test_what_can_not_succeed_is_not_sent_again(told: Callable[..., tuple[Client, Answers, list[float]]]) -> None:
+    client, script, pauses = told(httpx.LocalProtocolError("Illegal header value"), httpx.Response(200, json={}))
+    with pytest.raises(ServiceError, match=r"not reached: .*Illegal header value"):
+        client.models()
+    assert (len(script.requests), pauses) == (1, [])
 
 
 def test_tokens_are_made_listed_and_revoked(told: Callable[..., tuple[Client, Answers, list[float]]]) -> None:

@@ -89,6 +89,13 @@ def test_a_life(tmp_path: Path) -> None:
         assert second.process.wait(timeout=60) == 0
 
 
+def test_there_is_always_a_token_with_the_scope_admin(run: Run, tmp_path: Path) -> None:
+    assert run("serve", "--data", tmp_path, "--new-token", "admin:learn").code == 0
+    with serving("--data", tmp_path) as first:
+        found = first.ask("GET", "/v1/tokens", first.facts["token"]).json()["tokens"]
+    assert {one["name"]: one["scope"] for one in found} == {"admin": "learn", "admin-2": "admin"}
+
+
 def test_a_folder_has_one_service(run: Run, tmp_path: Path) -> None:
     with locked(tmp_path / "service"):
         done = run("serve", "--data", tmp_path, "--port", 0)
@@ -177,11 +184,29 @@ def test_a_folder_is_checked(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problems: list[str], code: int
 ) -> None:
     checking = ModuleType("onepass.service.checking")
-    vars(checking)["check_state"] = lambda path: problems if path == tmp_path else ["another folder"]
+    vars(checking)["check_state"] = lambda path, tell: problems if path == tmp_path else ["another folder"]
     monkeypatch.setitem(sys.modules, checking.__name__, checking)
     done = run("serve", "--check", tmp_path)
     assert done.code == code
     assert done.out.splitlines() == (problems or [f"{tmp_path} has no damage."])
+
+
+def test_a_check_tells_what_was_checked_also_of_a_file(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checking = ModuleType("onepass.service.checking")
+    vars(checking)["check_state"] = lambda path, tell: tell("The model 'price' is right.") or []
+    monkeypatch.setitem(sys.modules, checking.__name__, checking)
+    file = tmp_path / "backup.sqlite"
+    file.write_bytes(b"")
+    assert run("serve", "--check", file).out == f"The model 'price' is right.\n{file} has no damage.\n"
+
+
+def test_events_are_exported_to_parquet_only(run: Run, tmp_path: Path) -> None:
+    done = run("serve", "--data", tmp_path, "--export", tmp_path / "events.csv")
+    assert done.code == 2
+    assert "the name must end in .parquet, got" in done.err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_events_are_exported(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

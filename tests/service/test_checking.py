@@ -1,5 +1,10 @@
 """The check of a state folder: it finds what is wrong, says it in one sentence, and changes nothing."""
 
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +51,94 @@ def test_a_sound_folder_is_left_as_it_is(tmp_path: Path) -> None:
     before = contents(folder)
     assert check_state(folder) == []
     assert contents(folder) == before
+
+
+@contextmanager
+def nothing_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fail if a file in a folder is opened for writing; root may write to a read-only folder, so modes don't tell."""
+    real = os.open
+
+    def guarded(path: Any, flags: int, *rest: Any, **named: Any) -> int:
+        assert Path(path).parent != folder or flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) == 0, path
+        return real(path, flags, *rest, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", guarded)
+        yield
+
+
+def test_nothing_is_written_not_even_a_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = taught(tmp_path / "state")
+    for path in (*folder.iterdir(), folder):
+        path.chmod(0o555)
+    try:
+        with nothing_written(folder, monkeypatch):
+            assert check_state(folder) == []
+    finally:
+        folder.chmod(0o755)
+
+
+def test_a_backup_is_a_file_of_any_name(tmp_path: Path) -> None:
+    folder, backup = taught(tmp_path / "state"), tmp_path / "backup.sqlite"
+    with closing(sqlite3.connect(folder / EVENTS)) as source, closing(sqlite3.connect(backup)) as target:
+        source.backup(target)
+    told: list[str] = []
+    assert check_state(backup, told.append) == []
+    assert [words.partition(" is right")[0] for words in told] == ["The model 'bandit'", "The model 'm'"]
+    backup.write_bytes(b"something else" * 100)
+    (problem,) = check_state(backup)
+    assert problem.startswith("The event store can't be read")
+
+
+def test_a_store_that_changes_while_it_is_copied_is_not_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, real = taught(tmp_path / "state"), shutil.copyfile
+
+    def slowly(source: Path, target: Path) -> None:
+        real(source, target)
+        os.utime(source, ns=(0, 0))
+
+    monkeypatch.setattr(shutil, "copyfile", slowly)
+    (problem,) = check_state(folder)
+    assert "has changed while it was copied" in problem
+
+
+def test_what_was_replayed_is_told(tmp_path: Path) -> None:
+    folder, told = taught(tmp_path / "state"), list[str]()
+    assert check_state(folder, told.append) == []
+    assert told == [
+        "The model 'bandit' is right: its events were replayed from its beginning, up to event 1.",
+        "The model 'm' is right: its events were replayed from its beginning, up to event 6.",
+    ]
+    with served(folder) as running:
+        running.ask(running.model("m").forget("row 2"))  # saves a snapshot, at event 6
+        learn(running, 5, 8)
+    assert check_state(folder, told.append) == []
+    assert told[-1] == (
+        "The model 'm' is right: its events were replayed from the snapshot after event 6 on, because the content of "
+        "earlier events was deleted on request, up to event 9."
+    )
+    with served(folder) as running:
+        running.call("m", lambda model: model.journal.prune(model._writer.learner, float("inf")))
+        learn(running, 8, 9)
+    assert check_state(folder, told.append) == []
+    assert told[-1] == (
+        "The model 'm' is right: its events were replayed from the snapshot after event 9 on, because the events up to "
+        "9 were deleted for their age, up to event 10."
+    )
+
+
+def test_events_after_what_was_deleted_are_compared_with_the_later_snapshot(tmp_path: Path) -> None:
+    folder = taught(tmp_path / "state")
+    with served(folder) as running:
+        running.ask(running.model("m").forget("row 2"))
+        learn(running, 5, 8)
+    with EventStore(folder / EVENTS) as store:
+        learner, _ = Journal(store, "m").recover()
+        learner.champion.model.partial_fit([[1.0, 1.0]], [9.0])
+        Journal(store, "m").save(learner)
+    assert check_state(folder) == ["The model 'm' differs from what its events give: its snapshot is wrong."]
 
 
 def test_a_folder_in_use_or_without_events(tmp_path: Path) -> None:

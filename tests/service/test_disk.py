@@ -4,6 +4,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,14 @@ import pytest
 
 from onepass.service.checking import check_state, replayed
 from onepass.service.errors import ProblemError
-from onepass.service.wire import DecideRequest, LabelRequest, LearnRequest, PredictRequest, RewardRequest
+from onepass.service.wire import (
+    DecideRequest,
+    LabelRequest,
+    LearnRequest,
+    PredictRequest,
+    RewardRequest,
+    RollbackRequest,
+)
 from tests.service.running import Running, four_models, opened, served
 
 X: dict[str, Any] = {"a": 1.0, "b": -0.5}
@@ -192,6 +200,76 @@ def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
         assert found.n_seen == 30 + 1 + fitted + 1
         check_is_what_the_store_says(running, "number")
     assert check_state(tmp_path / "state") == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs limits of POSIX")
+def test_a_service_that_starts_on_a_full_disk_predicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a process leaves behind that was killed on a full disk: its files are there, and none can grow.
+
+    SQLite makes ``-shm`` anew, in the room of the old one: 32 kB.
+    """
+    import resource
+
+    with served(tmp_path / "state") as running:
+        begin(running)
+        shutil.copytree(tmp_path / "state", tmp_path / "copy")
+
+    def no_room(handle: int, content: bytes) -> int:
+        raise OSError(ENOSPC, "No space left on device")
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**15, hard))
+    try:
+        monkeypatch.setattr(os, "write", no_room)
+        with served(tmp_path / "copy") as running:
+            model = running.model("number")
+            assert running.ask(model.predict(PredictRequest(X))).mean is not None
+            assert status(running, model.learn(LearnRequest(X, 2.0, id="row"))) == 507
+    finally:
+        monkeypatch.undo()
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert check_state(tmp_path / "copy") == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs limits of POSIX")
+def test_a_start_without_room_for_the_index_of_the_log_says_what_is_full(tmp_path: Path) -> None:
+    import resource
+
+    with served(tmp_path / "state") as running:
+        begin(running)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        with pytest.raises(OSError, match="the disk is full: SQLite needs 32 kB") as caught:
+            Running(tmp_path / "state")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert caught.value.filename == str(tmp_path / "state" / "events.sqlite")
+
+
+def test_what_was_not_done_is_told(tmp_path: Path) -> None:
+    def detail(question: Any) -> str:
+        with pytest.raises(ProblemError) as caught:
+            running.ask(question)
+        return caught.value.detail.partition(":")[0]
+
+    with served(tmp_path / "state") as running:
+        begin(running)
+        model, bandit = running.model("number"), running.model("bandit")
+        running.ask(running.model("class").set_shadow(four_models()["class"]))
+        for name in ("number", "bandit", "class"):
+            refuse(running, name)
+        assert detail(model.learn(LearnRequest(X, 2.0))) == "nothing was learned"
+        assert detail(model.predict(PredictRequest(X, id="a"))) == "the prediction was not stored"
+        assert detail(model.snapshot()) == "no snapshot was saved"
+        assert detail(model.rollback(RollbackRequest(1))) == "the model was not rolled back"
+        assert detail(model.forget("first")) == "nothing was deleted"
+        assert detail(model.set_shadow(four_models()["number"])) == "the candidate was not added"
+        assert detail(running.model("class").promote()) == "the candidate was not promoted"
+        assert detail(running.model("class").drop_shadow()) == "the candidate was not removed"
+        assert detail(bandit.decide(DecideRequest([1.0, 2.0]))) == "nothing was decided"
+        assert detail(bandit.forget("first")) == "nothing was deleted"
+        assert detail(running.state.delete("number")) == "the model was not deleted"
 
 
 def test_housekeeping_on_a_full_disk_does_not_end_the_writer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

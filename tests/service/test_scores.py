@@ -88,16 +88,17 @@ def test_scores_without_rows_say_nothing_and_come_back() -> None:
     assert json.dumps(scores.report())
 
 
-def test_recent_scores_are_those_of_the_last_tenth_at_least() -> None:
+@pytest.mark.parametrize(("n", "least", "most"), [(1, 1, 1), (40, 40, 40), (200, 48, 60), (900, 90, 120)])
+def test_recent_scores_are_those_of_the_last_tenth_and_of_48_rows_at_least(n: int, least: int, most: int) -> None:
     model, scores = served("perceptron"), Scores("numbers")
     errors = []
-    for request in EXAMPLES["perceptron"].requests(np.random.default_rng(0), 200):
+    for request in EXAMPLES["perceptron"].requests(np.random.default_rng(0), n):
         y, _ = model.read_targets([request["y"]])
         rows = model.scored(y, model.learn(read(model, [request]), y))
         scores.update(rows)
         errors.append(float(abs(rows.y - rows.mean)[0]))  # type: ignore[union-attr]
     recent = scores.recent()
-    assert 20 <= recent["rows"] <= 40
+    assert least <= recent["rows"] <= most
     assert recent["mae"] == pytest.approx(np.mean(errors[-int(recent["rows"]) :]))
 
 

@@ -41,6 +41,7 @@ def _new_token(value: Any) -> tuple[str, str]:
         "onepass serve --data ./state --model price=price.onepass --port 9000",
         "onepass serve --data ./state --new-token shop:learn",
         "onepass serve --check ./state",
+        "onepass serve --check backup.sqlite",
         "onepass serve --data ./state --export events.parquet",
     ),
 )
@@ -145,15 +146,16 @@ def _new_token(value: Any) -> tuple[str, str]:
 )
 @click.option(
     "--check",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Check the folder of a service for damage, and end; the exit code is 1 if anything is wrong.",
+    type=click.Path(exists=True, path_type=Path),
+    metavar="DIR|FILE",
+    help="Check the folder of a service, or a backup of its events.sqlite, for damage, and end; nothing is written. "
+    "The exit code is 1 if anything is wrong.",
 )
 @click.option(
     "--export",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE.parquet",
-    help="Write all events in --data to a Parquet file, and end.",
+    help="Write all events in --data to a Parquet file, whose name must end in .parquet, and end.",
 )
 @config_option
 def serve(
@@ -166,10 +168,10 @@ def serve(
 ) -> None:
     """Serve the models in DIR over HTTP: they predict, learn, wait for labels that come later, and explain.
 
-    DIR may be empty or not exist yet. The address is printed and, at the first start, a token with the scope admin,
-    which is not shown again. A link to a web page for watching the models is printed too; it signs in one browser once.
-    Every event that the service has acknowledged is on the disk. SIGTERM and Ctrl-C stop the service once it has
-    finished the requests in its queue.
+    DIR may be empty or not exist yet. The address is printed and, if there is no token with the scope admin yet, a
+    new one, which is not shown again. A link to a web page for watching the models is printed too; it signs in one
+    browser once. Every event that the service has acknowledged is on the disk. SIGTERM and Ctrl-C stop the service once
+    it has finished the requests in its queue.
     """
     if data is None and check is None:
         raise click.UsageError("--data DIR is needed: the folder in which the service keeps its models and events.")
@@ -251,19 +253,21 @@ def _print_new_token(data: Path, name: str, scope: Any) -> None:
     click.echo(f"token: {new_token(data, name, scope)}")
 
 
-def _check(folder: Path) -> None:
+def _check(path: Path) -> None:
     from onepass.service.checking import check_state
 
-    problems = check_state(folder)
+    problems = check_state(path, click.echo)
     for problem in problems:
         click.echo(problem)
     if problems:
         click.get_current_context().exit(1)
-    click.echo(f"{folder} has no damage.")
+    click.echo(f"{path} has no damage.")
 
 
 def _export(data: Path, file: Path) -> None:
     from onepass.service.export import export_events
 
+    if file.suffix.lower() != ".parquet":
+        raise click.UsageError(f"--export writes Parquet, so the name must end in .parquet, got {str(file)!r}.")
     export_events(data, file)
     click.echo(f"events: {file}")

@@ -14,7 +14,7 @@ until ``timeout`` has passed.
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote
@@ -32,6 +32,7 @@ __all__ = ["Client", "Decision", "Learned", "Model", "Prediction", "ServiceError
 _ARROW = "application/vnd.apache.arrow.stream"
 _LINES = "application/x-ndjson"
 _AGAIN = {429, 503}  # nothing was changed, and later it may work
+_IN_VAIN = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)  # e.g. a token that no header can hold
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # seconds between two attempts
 
 
@@ -96,9 +97,16 @@ class Client:
     address : address of the service, such as ``"http://127.0.0.1:8080"``
     token : token of the service; None if it runs with ``--no-auth``
     timeout : seconds to keep trying while the service can't be reached or is busy
+
+    Examples
+    --------
+    >>> Client("127.0.0.1:8080")
+    Traceback (most recent call last):
+    ValueError: address must be an http or https address such as 'http://127.0.0.1:8080', got '127.0.0.1:8080'
     """
 
     def __init__(self, address: str, token: str | None = None, *, timeout: float = 30.0) -> None:
+        _check_address(address)
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._http = httpx.Client(base_url=address, headers=headers, timeout=timeout)
         self._timeout = timeout
@@ -173,7 +181,7 @@ class Client:
             try:
                 answer = self._http.request(method, path, content=content or None, headers=headers)
             except httpx.TransportError as error:
-                if time.monotonic() + pause > deadline:
+                if isinstance(error, _IN_VAIN) or time.monotonic() + pause > deadline:
                     raise ServiceError(0, "not reached", f"{self._http.base_url}: {error}") from None
             else:
                 if answer.status_code not in _AGAIN or time.monotonic() + pause > deadline:
@@ -272,14 +280,15 @@ class Model:
         """Give the target of an earlier prediction."""
         return Learned(**self._post("label", {"id": id, "y": y}))
 
-    def label_many(self, pairs: Iterable[tuple[str, Any]]) -> list[Learned | ServiceError]:
+    def label_many(self, pairs: Any) -> list[Learned | ServiceError]:
         """Give the targets of many predictions; returns, for each, whether it was learned or why it was refused.
 
         Parameters
         ----------
-        pairs : ids of predictions, each with its target
+        pairs : ids of predictions, each with its target: a mapping, a pandas Series with the ids as its index, or pairs
         """
-        content = json_lines({"id": id, "y": y} for id, y in pairs)
+        items = pairs.items() if hasattr(pairs, "items") else pairs
+        content = json_lines({"id": id, "y": y} for id, y in items)
         answer = self._client._send("POST", f"{self._path}/label", content, _LINES)
         told = [json.loads(line) for line in answer.text.splitlines()]
         return [_problem(line) if "title" in line else Learned(**line) for line in told]
@@ -350,6 +359,16 @@ class Model:
 
     def _post(self, what: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         return self._client._json("POST", f"{self._path}/{what}", body)  # type: ignore[no-any-return]
+
+
+def _check_address(address: str) -> None:
+    try:
+        url = httpx.URL(address)
+        is_web = url.scheme in ("http", "https") and bool(url.host)
+    except httpx.InvalidURL:
+        is_web = False
+    if not is_web:
+        raise ValueError(f"address must be an http or https address such as 'http://127.0.0.1:8080', got {address!r}")
 
 
 def _path(name: str) -> str:

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from errno import EACCES, EAGAIN, EDEADLK, ENOLCK, ENOSYS, ENOTSUP, EWOULDBLOCK
 from pathlib import Path
 
-__all__ = ["LockedError", "lock_path", "locked", "try_lock"]
+__all__ = ["LockedError", "check_unlocked", "lock_path", "locked", "try_lock"]
 
 _TAKEN = {EACCES, EAGAIN, EDEADLK, EWOULDBLOCK}
 _NO_LOCKS = {ENOLCK, ENOSYS, ENOTSUP}
@@ -57,7 +57,7 @@ def locked(path: Path, wait: float = 0.0) -> Iterator[None]:
     beside, until = lock_path(path), time.monotonic() + wait
     while (handle := _attempt(beside)) is None:
         if time.monotonic() >= until:
-            raise LockedError(f"{path} is being written by {_holder(beside)}")
+            raise _taken(path)
         time.sleep(_PAUSE)
     try:
         yield
@@ -68,6 +68,35 @@ def locked(path: Path, wait: float = 0.0) -> Iterator[None]:
         if os.name == "nt":
             with suppress(OSError):
                 beside.unlink()
+
+
+def check_unlocked(path: Path) -> None:
+    """Raise if somebody holds the lock of a file; writes nothing, so the folder may be read-only.
+
+    Raises
+    ------
+    LockedError
+        If somebody holds the lock.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "model"
+    >>> check_unlocked(path)
+    >>> with locked(path):
+    ...     check_unlocked(path)
+    Traceback (most recent call last):
+    onepass.files.lock.LockedError: ...model is being written by process ...
+    """
+    try:
+        handle = os.open(lock_path(path), os.O_RDONLY)
+    except FileNotFoundError:
+        return
+    try:
+        if not try_lock(handle):
+            raise _taken(path)
+    finally:
+        os.close(handle)
 
 
 def try_lock(handle: int) -> bool:
@@ -86,8 +115,9 @@ def _attempt(beside: Path) -> int | None:
     handle = os.open(beside, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         if try_lock(handle) and _is_there(beside, handle):
-            os.ftruncate(handle, 0)
-            os.write(handle, _words_of_holder())
+            with suppress(OSError):  # a full disk: the lock holds, and only the message to others says less
+                os.ftruncate(handle, 0)
+                os.write(handle, _words_of_holder())
             return handle
     except BaseException:
         os.close(handle)
@@ -107,6 +137,10 @@ def _is_there(beside: Path, handle: int) -> bool:
 def _words_of_holder() -> bytes:
     since = time.strftime("%Y-%m-%d %H:%M:%S")
     return json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}).encode()
+
+
+def _taken(path: Path) -> LockedError:
+    return LockedError(f"{path} is being written by {_holder(lock_path(path))}")
 
 
 def _holder(beside: Path) -> str:

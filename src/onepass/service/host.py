@@ -285,7 +285,7 @@ class HostedModel:
             self.journal.save(self._writer.learner, pinned=True)
             return {"version": self._writer.learner.version}
 
-        found: dict[str, Any] = await self._ask(Call(save))
+        found: dict[str, Any] = await self._ask(Call(save, "no snapshot was saved"))
         return found
 
     async def rollback(self, request: RollbackRequest) -> dict[str, Any]:
@@ -318,7 +318,8 @@ class HostedModel:
         """Delete what was kept under an id; the model keeps what it has learned from it."""
         if isinstance(self.published.model, BanditModel):
             await self._ask(Withdraw(id))
-        found: int = await self._ask(Call(lambda: self.journal.forget(id, self._writer.learner)))
+        forget = Call(lambda: self.journal.forget(id, self._writer.learner), "nothing was deleted")
+        found: int = await self._ask(forget)
         return found
 
     async def file(self) -> bytes:
@@ -328,7 +329,7 @@ class HostedModel:
 
     async def delete(self) -> None:
         """Delete the model and all its events."""
-        await self._ask(Call(self._writer.delete))
+        await self._ask(Call(self._writer.delete, "the model was not deleted"))
         await self.stop()
 
     async def stop(self) -> None:

@@ -36,6 +36,7 @@ _CLASSES = ("log_loss", "accuracy", "brier", "confidence")
 _OF_NUMBERS = (LogLikelihood, RootMeanSquaredError, MeanAbsoluteError, Coverage95, PredictedStd)
 _OF_CLASSES = (LogLoss, Accuracy, BrierScore)
 _BINS = 20
+_FEWEST = 48  # rows that recent scores are of, where there are so many: fewer say little
 _ALARMS = 100  # that are kept
 _SURE, _CALM = 0.5, 0.1  # probability from which on an alarm is raised, and below which a change is over
 
@@ -122,11 +123,14 @@ class Scores:
         return self._named(self.curve.sums.sum(axis=0) / self.n)
 
     def recent(self) -> dict[str, float]:
-        """Scores over the last of the segments that make up at least a tenth of the rows."""
+        """Scores over the last of the segments that make up at least a tenth of the rows, and 48 of them if there are.
+
+        The curves of the page (page/static/js/scores.js) have the same window.
+        """
         if not self.n:
             return {}
         ends = self.curve.rows
-        first = int(np.searchsorted(ends, 0.9 * ends[-1]))
+        first = int(np.searchsorted(ends, min(0.9 * ends[-1], ends[-1] - _FEWEST), side="right"))
         before = int(ends[first - 1]) if first else 0
         return {
             "rows": float(ends[-1] - before),

@@ -192,7 +192,7 @@ class ServiceState:
             return self.model(name), True
 
     def _write_new(self, name: str, request: str, content: bytes) -> None:
-        with _stored(), open_store(self.settings) as store:
+        with _stored("the model was not created"), open_store(self.settings) as store:
             journal = Journal(store, name)
             number = store.last(journal.stream) + 1
             journal.append("create", own_key("create", number), {"request": request}, content)
@@ -215,13 +215,13 @@ class ServiceState:
                 self._models.pop(name, None)
 
     def _delete_broken(self, name: str) -> None:
-        with _stored(), open_store(self.settings) as store:
+        with _stored("the model was not deleted"), open_store(self.settings) as store:
             Journal(store, name).delete()
 
 
 @contextmanager
-def _stored() -> Iterator[None]:
+def _stored(undone: str) -> Iterator[None]:
     try:
         yield
     except EventStoreError as error:
-        raise storing_problem(error) from None
+        raise storing_problem(error, undone) from None

@@ -171,10 +171,10 @@ class Writer(threading.Thread):
             else:
                 self._write(tickets)
         except ProblemError as problem:
-            self._refuse(tickets, problem)
+            self._refuse(dict.fromkeys(tickets, problem))
         except EventStoreError as error:
             self.failure = str(error.strerror)
-            self._refuse(tickets, storing_problem(error))
+            self._refuse({ticket: storing_problem(error, ticket.operation.undone) for ticket in tickets})
         except Exception:  # whatever it is: the thread must go on
             if len(tickets) > 1:  # one request is to blame: the others must not suffer
                 for ticket in tickets:
@@ -182,11 +182,11 @@ class Writer(threading.Thread):
                     self._carry_out([ticket])
                 return
             _log.exception("a request to %s failed", self.journal.name)
-            self._refuse(tickets, ProblemError(500, "internal error", "the request failed, and nothing was learned"))
+            self._refuse({ticket: _failed(ticket.operation.undone) for ticket in tickets})
 
-    def _refuse(self, tickets: list[Ticket], problem: ProblemError) -> None:
+    def _refuse(self, problems: dict[Ticket, ProblemError]) -> None:
         """Nothing of the group was written: tell everybody, and go back to what the store says if need be."""
-        for ticket in tickets:
+        for ticket, problem in problems.items():
             ticket.operation.problem = problem
         self._try_to_restore()
 
@@ -359,11 +359,15 @@ class _Budget:
         self._last, self._cost = time.monotonic(), time.thread_time() - self._begin
 
 
-def storing_problem(error: EventStoreError) -> ProblemError:
-    """What a request is told that can't be stored."""
+def storing_problem(error: EventStoreError, undone: str) -> ProblemError:
+    """What a request is told that can't be stored, beginning with what was not done."""
     busy = error.errno == EAGAIN
     status, title = (503, "busy") if busy else (507, "can't be stored")
-    return ProblemError(status, title, f"nothing was learned: {error.strerror}", retry_after=5.0)
+    return ProblemError(status, title, f"{undone}: {error.strerror}", retry_after=5.0)
+
+
+def _failed(undone: str) -> ProblemError:
+    return ProblemError(500, "internal error", f"the request failed, and {undone}")
 
 
 def _deleted(name: str) -> ProblemError:

@@ -48,6 +48,11 @@ class Page:
         field = self.driver.find_element(By.XPATH, f"//*[@id=//label[normalize-space()='{label}']/@for]")
         field.send_keys(value)
 
+    @property
+    def said(self) -> str:
+        """What is said of a prediction to those who don't look."""
+        return str(self.driver.find_element(By.CSS_SELECTOR, "[role=status].unseen").get_attribute("textContent"))
+
     def tile(self, name: str) -> str:
         script = "return [...document.querySelectorAll('.tiles > div')].find(d => d.innerText.startsWith(arguments[0]))"
         tile: Any = self.driver.execute_script(f"{script}?.querySelector('dd').firstChild.textContent", name)
@@ -139,8 +144,7 @@ def test_a_prediction_comes_as_one_types_and_is_explained(page: Page) -> None:
     adds = [float(step.replace(",", "").replace("\u2212", "-")) for step in steps]
     assert adds == pytest.approx([one["add"] for one in why["columns"]], rel=0.02, abs=1.0)
     assert [row.text.split()[0] for row in rows[1:-1]] == [one["column"] for one in why["columns"]]
-    said = page.driver.find_element(By.CSS_SELECTOR, "[role=status].unseen").get_attribute("textContent")
-    assert f"price {round(truth['mean']):,}" in str(said)
+    assert f"price {round(truth['mean']):,}" in page.said
 
 
 def test_the_truth_of_a_row_can_be_learned_and_what_that_changed_is_shown(page: Page) -> None:
@@ -155,6 +159,91 @@ def test_the_truth_of_a_row_can_be_learned_and_what_that_changed_is_shown(page: 
     page.click("Learn it")
     page.sees("Learned, as version", "Before:")
     assert page.service.ask("GET", "price")["n_seen"] == before + 1
+
+
+@pytest.fixture
+def young(page: Page) -> Iterator[str]:
+    """A model that has scored one row, with a date and a category of two words."""
+    rows = [
+        {"day": f"2030-01-{1 + i % 28:02d}", "queue": ("batch", "interactive")[i % 2], "s": 2.0 * i} for i in range(60)
+    ]
+    page.service.ask("PUT", "young", json={"rows": rows, "target": "s", "learn": True})
+    page.service.ask("POST", "young/learn", json={"x": {"day": "2030-02-03", "queue": "batch"}, "y": 50.0})
+    yield "young"
+    page.service.ask("DELETE", "young")
+
+
+def test_a_score_says_of_how_many_rows_it_is_and_a_verdict_waits_for_enough(page: Page, young: str) -> None:
+    page.open()
+    page.sees("over 1 row\n", "61 rows learned")
+    page.open(f"models/{young}")
+    page.sees("in their 95 % interval. Only 1 row so far; a verdict needs 30.")
+    assert "as it should be." not in page.text
+    marks = page.driver.execute_script(_X_MARKS)
+    assert marks == ["0", "1"]
+    x = {"day": "2030-02-04", "queue": "batch"}
+    page.service.learn(young, [{**x, "s": 50.0 + i} for i in range(29)], "s")
+    page.waits(lambda: "a verdict needs" not in page.text, "the verdict")
+    marks = page.driver.execute_script(_X_MARKS)
+    assert all(float(mark).is_integer() for mark in marks)
+
+
+def test_the_recent_scores_of_a_tile_are_where_the_curve_ends(page: Page) -> None:
+    page.open("models/price")
+    page.sees("Learning curve", "recent ")
+    tile = "return [...document.querySelectorAll('.tiles > div')].find(d => d.innerText.startsWith('mean error'))"
+    recent = page.driver.execute_script(f"{tile}.querySelector('small').innerText").removeprefix("recent ")
+    plot = page.driver.find_element(By.CSS_SELECTOR, ".plot")
+    plot.send_keys(Keys.END)
+    page.waits(lambda: f"recent rows, this model\n{recent}" in page.text, f"{recent} at the end of the curve")
+
+
+def test_a_row_that_can_not_be_read_has_no_prediction(page: Page, young: str) -> None:
+    page.open(f"models/{young}/try")
+    page.sees("A row")
+    page.fill("day", "2030-02-03")
+    page.sees("this row")
+    page.fill("day", " or so")
+    page.sees("There is no prediction for this row", "There is no prediction to explain.")
+    assert "this row\n" not in page.text
+    assert page.said == ""
+    assert all("422" in error for error in console_errors(page.driver))
+
+
+def test_what_is_said_follows_what_was_learned(page: Page) -> None:
+    page.open("models/price/try")
+    page.sees("A row")
+    page.fill("km", "30000")
+    page.sees("this row")
+    before = page.said
+    page.fill("true price", "1500000")
+    page.click("Learn it")
+    page.sees("Learned, as version", "Before:")
+    mean = page.service.ask("POST", "price/predict", json={"x": {"km": 30000}})["mean"]
+    page.waits(lambda: page.said.startswith(f"price {round(mean):,}"), f"{mean} is said after {before}")
+    page.service.ask("POST", "price/learn", json={"x": {"km": 30000}, "y": -1500000})
+    page.waits(lambda: page.said == "", "old numbers are not said")
+
+
+def test_other_pages_lead_back_to_the_models(page: Page) -> None:
+    for path in ("playground", "docs"):
+        page.driver.get(f"{page.service.address}/{path}")
+        page.click("Models")
+        page.sees("predicts price, a number, from 3 columns")
+    icons = page.driver.execute_script("return [...document.querySelectorAll('link[rel=icon]')].map(l => l.href)")
+    assert icons == [f"{page.service.address}/look/icon.svg"]
+
+
+def test_names_break_between_their_words(page: Page, young: str) -> None:
+    emulate(page.driver, 390, 800)
+    page.open(f"models/{young}")
+    page.sees("queue=interactive")
+    lines = """return [...document.querySelectorAll('.bars tbody th')].flatMap((th) => [...th.childNodes]
+      .filter((node) => node.nodeType === 3 && th.textContent.startsWith('queue')).map((node) => {
+        const range = document.createRange(); range.selectNodeContents(node);
+        return [node.textContent, range.getClientRects().length]; }))"""
+    words = dict(page.driver.execute_script(lines))
+    assert words == {"queue=": 1, "batch": 1, "interactive": 1, "(other)": 1}
 
 
 def test_classes_are_predicted_with_their_probabilities(page: Page) -> None:
@@ -264,6 +353,10 @@ def test_an_empty_service_says_how_to_make_the_first_model_and_its_absence_is_to
             assert "does not answer" not in page.text
 
 
+_X_MARKS = """
+return [...document.querySelector('#curve-title').closest('section').querySelectorAll('.axis text')]
+  .filter((text) => text.getAttribute('y') > 255).map((text) => text.textContent)
+"""
 _FAINT = """
 const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
 function channels(color) {

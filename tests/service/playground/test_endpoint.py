@@ -126,6 +126,12 @@ def test_only_its_own_page_may_use_the_socket(client: TestClient, headers: dict[
         pass
 
 
+def test_the_page_leads_to_others_where_there_are_some(client: TestClient) -> None:
+    assert 'href="./">Models' not in client.get("/playground").text
+    with TestClient(Starlette(routes=routes()), base_url="http://127.0.0.1") as service:
+        assert 'href="./">Models' in service.get("/playground").text
+
+
 def test_the_page_comes_with_a_strict_policy_and_its_files_are_there(client: TestClient) -> None:
     page = client.get("/playground")
     assert page.headers["content-security-policy"].startswith("default-src 'self';")

@@ -122,7 +122,7 @@ def test_a_token_that_can_not_be_written_is_not_in_force(tmp_path: Path) -> None
     with pytest.raises(ProblemError) as refused:
         tokens.create("shop", "learn")
     assert refused.value.status == 507
-    assert len(tokens) == 0
+    assert tokens.all() == []
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ __all__ = ["ChangeArm", "Decide", "Expire", "Reward", "Withdraw"]
 class Decide(Operation):
     """Let a bandit choose."""
 
+    undone = "nothing was decided"
+
     def __init__(self, request: DecideRequest) -> None:
         self.request = request
         self.note = {"request": digest(request.context, request.n, request.arms)}
@@ -86,6 +88,8 @@ class Reward(Operation):
 class Withdraw(Operation):
     """Have a bandit stop waiting for the reward of a decision, and delete its context."""
 
+    undone = "nothing was deleted"
+
     def __init__(self, id: str) -> None:
         self.id = id
 
@@ -112,6 +116,8 @@ class Expire(Operation):
 
 class ChangeArm(Operation):
     """Add, remove, pause or resume an arm."""
+
+    undone = "the arm was not changed"
 
     def __init__(self, request: ArmRequest) -> None:
         self.request = request

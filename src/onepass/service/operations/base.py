@@ -62,6 +62,8 @@ class Operation(ABC):
     alone: ClassVar[bool] = False
     """Whether no other may share its group: what others are prepared for would not be the model any more."""
     problem: ProblemError | None = None
+    undone: str = "nothing was learned"
+    """What is told of it if its events can't be stored."""
     note: Mapping[str, Any] = MappingProxyType({})
     """What its event keeps beside what it is about."""
     event_key: str | None = None

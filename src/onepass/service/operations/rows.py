@@ -41,6 +41,8 @@ class RowOperation(Operation):
 class Predict(RowOperation):
     """Predict a row and keep it until its label comes."""
 
+    undone = "the prediction was not stored"
+
     def __init__(self, request: PredictRequest) -> None:
         super().__init__(request.x, request.key)
         assert request.id is not None

@@ -18,6 +18,7 @@ class Rollback(Operation):
     """Go back to an earlier version; what was learned since is no longer part of the model."""
 
     alone = True
+    undone = "the model was not rolled back"
 
     def __init__(self, version: int) -> None:
         self.version = version
@@ -41,6 +42,7 @@ class Shadow(Operation):
     """Let a candidate learn the same stream."""
 
     alone = True
+    undone = "the candidate was not added"
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -63,6 +65,7 @@ class DropShadow(Operation):
     """End the shadow of a candidate."""
 
     alone = True
+    undone = "the candidate was not removed"
 
     def write(self, desk: Desk) -> None:
         """Write that it ended."""
@@ -74,6 +77,7 @@ class Promote(Operation):
     """Let the candidate answer from now on."""
 
     alone = True
+    undone = "the candidate was not promoted"
 
     def write(self, desk: Desk) -> dict[str, Any]:
         """Write that it does."""
@@ -87,8 +91,9 @@ class Call(Operation):
 
     alone = True
 
-    def __init__(self, action: Callable[[], Any]) -> None:
+    def __init__(self, action: Callable[[], Any], undone: str = "nothing was done") -> None:
         self.action = action
+        self.undone = undone
 
     def write(self, desk: Desk) -> Any:
         """Never called: see `onepass.service.writer`."""

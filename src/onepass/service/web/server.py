@@ -143,8 +143,8 @@ async def _serve(
 
 def _security(settings: ServiceSettings, listening: Listening, port: int, announce: Announce) -> Security:
     tokens = Tokens(settings.data / _TOKENS) if listening.needs_token else None
-    if tokens is not None and not len(tokens):
-        announce("token", tokens.create("admin", "admin"))
+    if tokens is not None and not tokens.has_admin:
+        announce("token", tokens.create(tokens.free_name("admin"), "admin"))
     is_known = is_loopback(listening.host) or bool(listening.allow_hosts)
     hosts = LOOPBACK_HOSTS | {listening.host.lower(), *listening.allow_hosts} if is_known else None
     return Security(tokens, hosts=hosts, rate_limit=settings.rate_limit, cookie=f"onepass_session_{port}")

@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 from datetime import UTC, datetime
+from itertools import chain, count
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -83,8 +84,15 @@ class Tokens:
             raise ValueError(words) from None
         self._tokens = {token.name: token for token in content.tokens}
 
-    def __len__(self) -> int:
-        return len(self._tokens)
+    @property
+    def has_admin(self) -> bool:
+        """Whether there is a token that may do everything."""
+        return _any_admin(self._tokens)
+
+    def free_name(self, name: str) -> str:
+        """A name that no token has: this one, or this one with a number."""
+        numbered = (f"{name}-{number}" for number in count(2))
+        return next(one for one in chain([name], numbered) if one not in self._tokens)
 
     def all(self) -> list[Token]:
         """The tokens, by name."""
@@ -113,7 +121,7 @@ class Tokens:
         if name not in self._tokens:
             raise ProblemError(404, "no such token", f"there is no token {name!r}")
         left = {key: token for key, token in self._tokens.items() if key != name}
-        if not any(token.scope == "admin" for token in left.values()):
+        if not _any_admin(left):
             words = f"{name!r} is the last token with the scope admin; make another one first"
             raise ProblemError(409, "last admin token", words)
         self._write(left)
@@ -135,6 +143,10 @@ class Tokens:
         except OSError as error:
             raise ProblemError(507, "can't write", f"tokens can't be written: {error.strerror}") from None
         self._tokens = tokens  # what is in force is what is on the disk
+
+
+def _any_admin(tokens: dict[str, Token]) -> bool:
+    return any(token.scope == "admin" for token in tokens.values())
 
 
 def _hashed(secret: bytes) -> str:

@@ -7,8 +7,12 @@ from onepass.files.events.errors import DAMAGED, NOTHING_WRITTEN, EventStoreErro
 
 __all__ = ["in_plain_words"]
 
-# Keys are SQLite's primary result codes.
+# Keys are SQLite's primary result codes; an extended one comes first.
 _WORDS = {
+    sqlite3.SQLITE_IOERR_SHMSIZE: (
+        ENOSPC,
+        "the disk is full: SQLite needs 32 kB beside the file, also for reading; make room",
+    ),
     sqlite3.SQLITE_FULL: (ENOSPC, "the disk is full" + NOTHING_WRITTEN),
     sqlite3.SQLITE_READONLY: (
         EROFS,
@@ -34,5 +38,6 @@ def in_plain_words(error: Exception, path: str) -> EventStoreError:
     if code is None:
         too_large = isinstance(error, OverflowError | sqlite3.DataError)
         code = sqlite3.SQLITE_TOOBIG if too_large else sqlite3.SQLITE_CORRUPT
-    number, words = _WORDS.get(code & 0xFF, (EIO, f"SQLite reports {str(error)!r}"))
+    unknown = (EIO, f"SQLite reports {str(error)!r}")
+    number, words = _WORDS.get(code) or _WORDS.get(code & 0xFF, unknown)
     return EventStoreError(number, words, path)

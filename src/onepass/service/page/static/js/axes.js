@@ -2,9 +2,9 @@
 
 import { number } from "./dom.js";
 
-/** Round numbers within a range, about as many as asked for. */
-export function ticks([low, high], wanted) {
-  const rough = (high - low) / Math.max(wanted, 1);
+/** Round numbers within a range, about as many as asked for; only whole ones for what is counted. */
+export function ticks([low, high], wanted, whole = false) {
+  const rough = Math.max((high - low) / Math.max(wanted, 1), whole ? 1 : 0);
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((candidate) => candidate >= rough * (1 - 1e-9));
   const found = [];

@@ -27,12 +27,15 @@ export function barTable(rows, { heads, caption, low, high, zero = true }) {
     h("colgroup", {}, h("col", { class: "name" }), h("col"), h("col", { class: "value" })),
     h("thead", { class: "unseen" }, h("tr", {}, h("th", { scope: "col" }, heads[0]), h("td"), h("th", { scope: "col" }, heads[1]))),
     h("tbody", {}, rows.map((row) => h("tr", { class: row.strong ? "strong" : null },
-      h("th", { scope: "row" }, row.name, row.note ? h("small", {}, row.note) : null),
+      h("th", { scope: "row" }, breakable(row.name), row.note ? h("small", {}, row.note) : null),
       h("td", { class: "drawn", "aria-hidden": "true" }, drawn(row, px, zero)),
       h("td", { class: "number" }, row.words),
     ))),
   );
 }
+
+/** A name such as queue=batch, which a narrow column breaks after its signs and not inside its words. */
+const breakable = (name) => String(name).split(/(?<=[=_./:-])/).flatMap((part, i) => (i ? [h("wbr"), part] : [part]));
 
 function drawn(row, px, zero) {
   const [from, to] = [px(row.from ?? 0), px(row.to)];

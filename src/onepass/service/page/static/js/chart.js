@@ -8,8 +8,8 @@ const MARGIN = { left: 52, right: 14, top: 10, bottom: 26 };
 
 export class Chart {
   /**
-   * options: label (what it is, for those who don't see it), x and y ({ label, words(value), low, high }), height, and
-   * square for a chart as wide as it is high.
+   * options: label (what it is, for those who don't see it), x and y ({ label, words(value), low, high, whole: whether
+   * it counts something }), height, and square for a chart as wide as it is high.
    */
   constructor(options) {
     this.options = { height: 240, ...options };
@@ -93,7 +93,7 @@ export class Chart {
       lines.push(svg("line", { x1: inner.left, x2: inner.right, y1: at, y2: at }));
       lines.push(svg("text", { x: inner.left - 8, y: at + 4, "text-anchor": "end" }, (y.tick ?? tickWords)(value)));
     }
-    for (const value of ticks(xRange, (inner.right - inner.left) / 90)) {
+    for (const value of ticks(xRange, (inner.right - inner.left) / 90, x.whole)) {
       const at = this.px(value);
       const anchor = at > inner.right - 12 ? "end" : at < inner.left + 8 ? "start" : "middle";
       lines.push(svg("text", { x: at, y: inner.bottom + 18, "text-anchor": anchor }, (x.tick ?? tickWords)(value)));

@@ -3,9 +3,9 @@
 import { usual } from "./axes.js";
 import { Chart } from "./chart.js";
 import { count, h, percent, plural } from "./dom.js";
-import { byChance, curve, score, scoresOf, sinceShadow } from "./scores.js";
+import { byChance, curve, judged, score, scoresOf, sinceShadow } from "./scores.js";
 
-const ROWS = { label: "rows learned", words: count, low: 0 };
+const ROWS = { label: "rows learned", words: count, low: 0, whole: true };
 const share = (value) => percent(value, 1);
 const wholePercent = (value) => percent(value);
 
@@ -129,8 +129,8 @@ export class Coverage {
     });
     const off = total - 0.95;
     const chance = byChance(0.95, report.rows);
-    const verdict = Math.abs(off) <= chance ? "as it should be" : off < 0 ? "less than it should be: the model is too sure" : "more than it should be: the model is not sure enough";
-    this.words.textContent = `${share(total)} of the targets were in their 95 % interval, ${verdict}.`;
+    const verdict = Math.abs(off) <= chance ? "That is as it should be." : off < 0 ? "That is less than it should be: the model is too sure." : "That is more than it should be: the model is not sure enough.";
+    this.words.textContent = `${share(total)} of the targets were in their 95 % interval. ${judged(report.rows, verdict)}`;
   }
 }
 
@@ -173,10 +173,10 @@ function places({ rows, share: shares }, n) {
   const tails = shares[0] + shares.at(-1);
   const middle = sum(5, 15);
   const lean = sum(10, 20) - 0.5;
-  const verdict = tails > 2 * each + 2 * chance ? "The bars at both ends are higher: the model is sometimes too sure."
+  const verdict = judged(n, tails > 2 * each + 2 * chance ? "The bars at both ends are higher: the model is sometimes too sure."
     : middle > 0.5 + byChance(0.5, n) ? "The bars in the middle are higher: the model is not sure enough."
     : Math.abs(lean) > byChance(0.5, n) ? `The bars on the ${lean > 0 ? "right are higher: predictions are too low on average" : "left are higher: predictions are too high on average"}.`
-    : "They are, up to chance.";
+    : "They are, up to chance.");
   return [{
     series: [{ name: "rows", kind: "bars", color: "blue", xs: centres, ys: shares }],
     band: { xs: [0, 1], low: [Math.max(0, each - chance), Math.max(0, each - chance)], high: [each + chance, each + chance], name: "by chance" },
@@ -193,8 +193,8 @@ function reliability({ rows, predicted, observed }, n) {
   const of = (values) => there.map((i) => values[i]);
   const most = Math.max(...rows);
   const off = there.reduce((sum, i) => sum + (rows[i] / n) * (predicted[i] - observed[i]), 0);
-  const verdict = Math.abs(off) <= byChance(0.5, n) ? "They do, up to chance."
-    : off > 0 ? "On average they lie below it: the model is too sure." : "On average they lie above it: the model is not sure enough.";
+  const verdict = judged(n, Math.abs(off) <= byChance(0.5, n) ? "They do, up to chance."
+    : off > 0 ? "On average they lie below it: the model is too sure." : "On average they lie above it: the model is not sure enough.");
   return [{
     series: [{ name: "rows with this probability", kind: "dots", color: "blue", xs: of(predicted), ys: of(observed),
       sizes: there.map((i) => 3 + 6 * Math.sqrt(rows[i] / most)), errors: there.map((i) => byChance((observed[i] * rows[i] + 1) / (rows[i] + 2), rows[i])) }],

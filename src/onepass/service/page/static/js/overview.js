@@ -82,7 +82,7 @@ function cardContent(status, report) {
       h("span", { class: "tag" }, KINDS[status.kind] ?? status.kind)),
     h("p", { class: "muted" }, purpose(status)),
     h("div", { class: "row between end" },
-      h("p", { class: "big" }, best?.value === null || !best ? "–" : best.words(best.value), h("small", {}, best?.value === null || !best ? "no scores yet" : best.title)),
+      h("p", { class: "big" }, best?.value === null || !best ? "–" : best.words(best.value), h("small", {}, best?.value === null || !best ? "no scores yet" : `${best.title} over ${plural(report.rows, report.arms ? "decision" : "row")}`)),
       report ? spark(report, best) : null),
     h("ul", { class: "facts" },
       h("li", {}, `${plural(status.n_seen, status.kind === "bandit" ? "reward" : "row")} learned`),

@@ -1,9 +1,10 @@
 // What the scores of a model mean, and how they are cut into curves that can be read.
 
-import { number, percent } from "./dom.js";
+import { number, percent, plural } from "./dom.js";
 
 const POINTS = 100; // of a curve
 const FEWEST = 48; // rows that a mean is of
+const ENOUGH = 30; // rows for a verdict
 const SQUARED = new Set(["rmse"]);
 
 /** Scores that can be shown over the rows, by what is predicted; the first ones are compared with what was expected. */
@@ -41,8 +42,8 @@ export function score(scores, name) {
 /**
  * A score over the rows: at some rows (ends) its mean over the last ones (means; so many, sizes) and over all (totals).
  *
- * The last ones are a tenth of all rows (of another report, with which it is compared), as in the recent scores: single
- * rows say little.
+ * The last ones are a tenth of all rows (of another report, with which it is compared), and 48 if there are so many: as
+ * in the recent scores of the service.
  */
 export function curve(report, name, of = report) {
   const found = values(report, name) ?? [];
@@ -87,6 +88,9 @@ export function headline(report) {
   const name = scores === CLASSES ? "accuracy" : Object.keys(scores)[0];
   return { name, ...scores[name], value: score(report.scores, name) };
 }
+
+/** A verdict about some rows; it waits until there are enough of them. */
+export const judged = (n, verdict) => (n < ENOUGH ? `Only ${plural(n, "row")} so far; a verdict needs ${ENOUGH}.` : verdict);
 
 /** Half of the width in which a share of n rows lies by chance, in 95 of 100 cases. */
 export const byChance = (share, n) => 1.96 * Math.sqrt((share * (1 - share)) / Math.max(n, 1));

@@ -73,6 +73,7 @@ export class TryRow {
     if (!Object.keys(row.x).length) row.x = Object.fromEntries(this.fields.slice(0, 1).map((one) => [one.name, null]));
     this.turn = (this.turn ?? 0) + 1;
     const turn = this.turn;
+    this.aloud ||= aloud; // also if a later one, which is silent, overtakes this one
     try {
       const [found, why] = await Promise.all([
         post(modelPath(this.status.name, "predict"), row),
@@ -81,11 +82,22 @@ export class TryRow {
       if (turn !== this.turn) return; // something else was typed meanwhile
       this.found = found;
       this.result.replaceChildren(drawPrediction(found, this.status.schema.target, before));
-      if (aloud) this.said.textContent = predictionWords(found, this.status.schema.target);
+      this.said.textContent = this.aloud ? predictionWords(found, this.status.schema.target) : ""; // never old numbers
+      this.aloud = false;
       this.why.replaceChildren(...(why instanceof Error ? [h("p", { class: "muted" }, why.message)] : drawExplanation(why)));
     } catch (problem) {
+      if (turn !== this.turn) return;
+      this.#withdraw();
       this.#complain(problem);
     }
+  }
+
+  /** Show no prediction: the one before was for another row. */
+  #withdraw() {
+    this.found = null;
+    this.said.textContent = "";
+    this.result.replaceChildren(h("p", { class: "muted" }, "There is no prediction for this row: see what is wrong with it."));
+    this.why.replaceChildren(h("p", { class: "muted" }, "There is no prediction to explain."));
   }
 
   async #learn() {

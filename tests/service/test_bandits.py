@@ -9,7 +9,7 @@ import pytest
 from onepass.decisions import ContextualBandit
 from onepass.files.checkpoint import to_bytes
 from onepass.service.errors import ProblemError
-from onepass.service.wire import ArmRequest, DecideRequest, Decision, ExpireRequest, RewardRequest
+from onepass.service.wire import ArmRequest, ArmsRequest, DecideRequest, Decision, ExpireRequest, RewardRequest
 from tests.service.running import Running, four_models, outcome, served
 
 CONTEXT = [0.8414709848078965, -0.9092974268256817]  # bytes that occur nowhere else
@@ -142,4 +142,8 @@ def test_arms_may_have_whole_numbers_as_names(tmp_path: Path) -> None:
         assert bandit.status()["schema"]["arms"] == [9, 12]
         decision = running.ask(bandit.decide(DecideRequest([1.0], id="a", arms=[9])))
         assert decision.arm == 9
+        running.ask(bandit.change_arm(ArmRequest(15, "add")))
+        running.ask(bandit.change_arm(ArmRequest(9, "pause")))
+        assert bandit.weights()["facts"]["arms"] == "9, 12, 15, of which 9 rest"
+        running.ask(bandit.arms(ArmsRequest([1.0])))
         assert running.ask(bandit.reward(RewardRequest("a", 1.0, arm=9))).n_seen == 1

@@ -57,9 +57,10 @@ class BanditModel(Served):
     def facts(self) -> dict[str, str]:
         """What the bandit is and has learned, in words."""
         model, schema = self.model, self.schema()
-        paused = f", of which {listed(schema['paused'], 8)} rest" if schema["paused"] else ""
+        arms, resting = (listed([str(name) for name in names], 8) for names in (model.arms, model.paused))
+        paused = f", of which {resting} rest" if resting else ""
         return {
-            "arms": f"{listed(schema['arms'], 8)}{paused}" or "none yet",
+            "arms": f"{arms}{paused}" or "none yet",
             "context": f"{model.n_features} numbers",
             "rewards": _REWARDS[schema["reward"]["kind"]],
             "policy": schema["policy"],

@@ -314,7 +314,7 @@ def test_arguments_are_refused_by_name_before_anything_is_learned(client: Any) -
     prior, fleet = BayesianPerceptron(D), PerceptronFleet(2)
     with pytest.raises(ValueError, match="'y' is the target, and can't be one of the features"):
         distributed.fit(prior, table, "y", features=["a", "b", "y"], client=client)
-    with pytest.raises(TypeError, match="features must be a list of names, got the text 'abc'"):
+    with pytest.raises(TypeError, match="features must be a list of names, got the string 'abc'"):
         distributed.fit(prior, table, "y", features="abc", client=client)
     with pytest.raises(TypeError, match="fleet must be a PerceptronFleet, got BayesianPerceptron"):
         distributed.fit_fleet(prior, table, "shop", "y", client=client)  # type: ignore[arg-type]

@@ -44,6 +44,15 @@ async def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
     raise AssertionError("it did not happen in time")
 
 
+async def recovers(settings: ServiceSettings, content: bytes) -> None:
+    """A new process has the same model."""
+    again = ServiceState(settings)
+    await again.start()
+    await until(lambda: again.is_ready)
+    assert await again.model("speed").file() == content
+    await again.stop()
+
+
 def test_a_replica_knows_what_the_learner_has_learned_and_predicts_the_same(settings: ServiceSettings) -> None:
     async def run() -> None:
         learner, replica = ServiceState(settings), ServiceState(followed(settings))
@@ -99,11 +108,7 @@ def test_nothing_is_lost_when_the_database_is_killed(server: PostgresServer, set
         assert (await model.label(LabelRequest("a", 3.0))).n_seen == 3
         content = await model.file()
         await state.stop()
-        again = ServiceState(settings)
-        await again.start()
-        await until(lambda: again.is_ready)
-        assert await again.model("speed").file() == content
-        await again.stop()
+        await recovers(settings, content)
 
     asyncio.run(run())
 
@@ -136,10 +141,6 @@ def test_a_learner_that_lost_its_lock_to_another_writes_nothing_until_it_knows_w
         assert (await model.learn(LearnRequest(ROW, 2.0, id="b2"))).n_seen == 2  # the answer that it had got
         content = await model.file()
         await first.stop()
-        again = ServiceState(settings)
-        await again.start()
-        await until(lambda: again.is_ready)
-        assert await again.model("speed").file() == content
-        await again.stop()
+        await recovers(settings, content)
 
     asyncio.run(run())

@@ -322,6 +322,15 @@ def test_a_point_is_of_the_class_that_is_chosen(page: Page) -> None:
     )
 
 
+def test_what_is_under_the_pointer_is_what_is_drawn(page: Page) -> None:
+    page.open("scene=curve&points=")
+    page.click_plot(0.1, 0.1)
+    after = float(page.status.rsplit("±", 1)[1].rstrip("."))
+    wait_until(
+        lambda: abs(float(page.find(".readout").text.rsplit("±", 1)[1]) - after) < 0.02, "the words to follow", 10
+    )
+
+
 def test_an_outlier_is_crossed_out(page: Page) -> None:
     page.open("scene=outliers")
     page.press("Add an outlier")

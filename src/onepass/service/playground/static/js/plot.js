@@ -35,6 +35,7 @@ export class Plot {
     this.element.append(this.svg);
     parent.append(this.element);
     this.draw = () => {};
+    this.reread = () => {};
     this.resizing = new ResizeObserver(() => this.#resize());
     this.resizing.observe(this.element);
     this.#resize();
@@ -94,16 +95,22 @@ export class Plot {
     box.className = "readout";
     box.hidden = true;
     this.element.append(box);
-    this.svg.addEventListener("pointermove", (event) => {
-      const place = event.pointerType === "touch" ? null : this.place(event);
+    let place = null;
+    this.reread = () => {
       box.hidden = !place;
       if (place) box.textContent = read(...place);
-    });
-    this.svg.addEventListener("pointerleave", () => (box.hidden = true));
+    };
+    const move = (to) => {
+      place = to;
+      this.reread();
+    };
+    this.svg.addEventListener("pointermove", (event) => move(event.pointerType === "touch" ? null : this.place(event)));
+    this.svg.addEventListener("pointerleave", () => move(null));
   }
 
   clear() {
     this.marks.replaceChildren();
+    this.reread(); // what is under the pointer is about to be drawn anew
   }
 
   remove() {

@@ -118,18 +118,20 @@ no better than the mean.
 
 ## Intervals that hold too little
 
-On {_too_narrow(results)}, fewer than {100.0 * _NARROW:.0f} % of the targets lie inside our 95 % intervals. All of them are series
-whose last fifth is predicted without learning any of it, and which move on meanwhile. A model without drift believes
-that the relation it has learned stays as it is, so it is as sure of the time to come as of the past, and wrong. Two
-remedies, tried by hand on water-flow (of the others they have not been measured):
+Fewer than {100.0 * _NARROW:.0f} % of the targets lie inside our 95 % intervals on these tables:
+{_too_narrow(results)}.
+
+All of them are series whose last fifth is predicted without learning any of it, and which move on meanwhile. A model
+without drift believes that the relation it has learned stays as it is, so it is as sure of the time to come as of the
+past, and wrong. Two remedies, tried by hand on water-flow (on the others they have not been measured):
 
 - `--drift auto` expects the weights to change. The network that the command chose holds 94.9 % with it instead of
-  79.5 %; the perceptron that it chooses when `--drift auto` is given alone holds 100 %, too much rather than too little.
+  79.5 %; the perceptron that it chooses when `--drift auto` is given alone holds 100 %, more than it should.
 - Learn rows as they come, as `onepass learn` and a service do: predicted row by row, as `onepass evaluate` does, 94.1 %
   lie inside at the defaults.
 
-`--drift auto` is not the default, since most tables are no series. [Check calibration](../how-to/calibration.md) says how to find
-out whether a table needs one of them.
+`--drift auto` is not the default, since most tables are no series. [Check calibration](../how-to/calibration.md) says
+how to find out whether a table needs one of them.
 
 ## Classes
 

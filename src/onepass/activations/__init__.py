@@ -85,6 +85,7 @@ def activation_text(activation: Activation) -> str:
 
     Examples
     --------
+    >>> from onepass.activations import activation_text, as_activation
     >>> activation_text(as_activation("linear"))
     "'linear'"
     """

@@ -170,7 +170,7 @@ def test_files_per_key_and_weights_are_for_one_process(run: Run, file: Path) -> 
 
 
 def test_that_river_is_missing_is_told(run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "river", None)  # type: ignore[arg-type]  # as if it were not installed
+    monkeypatch.setitem(sys.modules, "river", None)  # as if it were not installed
     done = run("evaluate", file, "--compare", "--model-kind", "perceptron", "--target", "sales")
     assert "--compare: models of River are left out, which is not installed: pip install 'onepass[river]'" in done.err
     assert "scikit-learn" in done.out

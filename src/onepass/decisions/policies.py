@@ -169,6 +169,15 @@ class EpsilonGreedy(Greedy):
     ----------
     epsilon : float
         Probability of a random choice, in [0, 1].
+
+    Examples
+    --------
+    >>> from onepass.decisions import ContextualBandit, EpsilonGreedy
+    >>> bandit = ContextualBandit(["red", "green"], n_features=1, policy=EpsilonGreedy(epsilon=0.1), seed=0)
+    >>> bandit.reward(bandit.choose([0.5]).id, 1.0)
+    True
+    >>> round(bandit.choose([0.5]).propensity, 2)  # of the arm that was rewarded: 0.9, and half of 0.1
+    0.95
     """
 
     name: ClassVar[str] = "epsilon_greedy"

@@ -1,12 +1,14 @@
 """How Sphinx builds the site: `make docs` writes it to build/site, and needs no network."""
 
 import sys
+import tomllib
 from pathlib import Path
 
 from onepass import __version__
 
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 
+_about = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 project = "onepass"
 author = "the onepass developers"
 copyright = author
@@ -72,8 +74,11 @@ html_show_sphinx = False
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#0b5394", "color-brand-content": "#0b5394"},
     "dark_css_variables": {"color-brand-primary": "#7fb8ea", "color-brand-content": "#7fb8ea"},
+    "footer_icons": [
+        {"name": name, "url": _about["urls"][name], "html": name, "class": ""} for name in ("Source", "Issues")
+    ],
 }
-pygments_style, pygments_dark_style = "friendly", "native"
+pygments_style, pygments_dark_style = "default", "native"  # no colour has a contrast below 4.5:1
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 suppress_warnings = ["config.cache"]

@@ -1,6 +1,6 @@
 """The pages of the documentation are run as tests; that of the service has a service to talk to."""
 
-import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,13 +25,15 @@ def service(
     What the page has done by other means than Python is done here: the requests of curl at the beginning, and the
     export at the end.
     """
+    if request.path.name == "python.md":  # its table, as downloaded
+        monkeypatch.chdir(Path(__file__).parent / "tutorials" / "tables")
     if request.path.name != "service.md":
         yield
         return
-    _write_trips(tmp_path / "trips.csv")
-    files = {"--target": "price", "--model": "price.onepass", "--model-kind": "perceptron"}
-    options = [word for pair in files.items() for word in pair]
-    subprocess.run([*_COMMAND, "fit", "trips.csv", *options, "--quiet"], cwd=tmp_path, check=True)
+    shutil.copy(request.path.parent / "tables" / "trips.csv", tmp_path)
+    fit = ["fit", "trips.csv", "--target", "price", "--model", "price.onepass", "--quiet"]
+    fitted = subprocess.run([*_COMMAND, *fit], cwd=tmp_path, check=False)
+    assert fitted.returncode == 3, "two lines are damaged"
     serve = ["serve", "--data", "state", "--model", "price=price.onepass", "--port", "0"]
     with subprocess.Popen([*_COMMAND, *serve], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -51,8 +53,8 @@ def _label_trip_17(address: str, token: str) -> None:
 
     with Client(address, token) as client:
         price = client.model("price")
-        price.predict({"km": 12.5, "car": "van", "rain": False}, id="trip 17")
-        assert price.label("trip 17", 33.5) == ("trip 17", "learned", 3, 501)  # as the page has it
+        price.predict({"km": 12.5, "car": "van", "vip": False}, id="trip 17")
+        assert price.label("trip 17", 33.5) == ("trip 17", "learned", 3, 4999)  # as the page has it
 
 
 def _export_when_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,14 +69,3 @@ def _export_when_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.chdir(folder)
     monkeypatch.setattr(pd, "read_parquet", exported)
-
-
-def _write_trips(path: Path) -> None:
-    dice = random.Random(1)
-    extra = {"compact": 0.0, "van": 6.0, "limousine": 15.0}
-    lines = ["km,car,rain,price"]
-    for _ in range(500):
-        km, car, rain = dice.uniform(1, 30), dice.choice(sorted(extra)), dice.random() < 0.2
-        price = 4.0 + 1.8 * km + extra[car] + 3.0 * rain + dice.gauss(0, 2)
-        lines.append(f"{km:.1f},{car},{str(rain).lower()},{price:.2f}")
-    path.write_text("\n".join(lines) + "\n")

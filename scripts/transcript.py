@@ -3,8 +3,8 @@
     python scripts/transcript.py          # run them and write the pages
     python scripts/transcript.py --check  # run them and fail if a page differs
 
-Times and rates depend on the machine, so they are replaced by 0.0 s; numbers are cut after six decimals, since further
-ones may differ between machines.
+The tables that readers need to repeat a session are written beside its page. Times and rates depend on the machine and
+are left out; numbers are cut after six decimals, since further ones may differ between machines.
 """
 
 import contextlib
@@ -22,6 +22,7 @@ import numpy as np
 from onepass.cli.main import main as onepass
 
 DOCS = Path(__file__).parents[1] / "docs"
+TABLES = DOCS / "tutorials" / "tables"
 _BEGIN, _END = "<!-- transcript -->\n", "<!-- end of transcript -->\n"
 _TABLES = (
     "head -3 trips.csv",
@@ -57,7 +58,7 @@ SESSIONS = {
 """The commands of each session, by the page on which it stands."""
 
 
-def write_trips(path: Path, n: int, seed: int) -> None:
+def _trips(n: int, seed: int) -> list[str]:
     """Rides and their price."""
     rng = np.random.default_rng(seed)
     lines = ["km,car,day,vip,wait,price"]
@@ -67,10 +68,10 @@ def write_trips(path: Path, n: int, seed: int) -> None:
         wait = "" if rng.random() < 0.1 else f"{rng.exponential(5.0):.1f}"
         price = 3.0 + 1.8 * km + {"bike": -2.0, "sedan": 0.0, "van": 5.0}[str(car)] + 4.0 * vip + rng.normal(0.0, 2.0)
         lines.append(f"{km:.2f},{car},{day},{str(bool(vip)).lower()},{wait},{price:.2f}")
-    path.write_text("\n".join(lines) + "\n")
+    return lines
 
 
-def write_sensor(path: Path, n: int, seed: int) -> None:
+def _sensor(n: int, seed: int) -> list[str]:
     """A level that two readings predict, with three spikes and a jump."""
     rng = np.random.default_rng(seed)
     lines = ["flow,temperature,level"]
@@ -79,7 +80,16 @@ def write_sensor(path: Path, n: int, seed: int) -> None:
         level = 3.0 * flow - 0.5 * temperature + (12.0 if i >= 2 * n // 3 else 0.0) + rng.normal(0.0, 0.5)
         level += 1000.0 if i in (n // 10, n // 2, 9 * n // 10) else 0.0
         lines.append(f"{flow:.2f},{temperature:.1f},{level:.2f}")
-    path.write_text("\n".join(lines) + "\n")
+    return lines
+
+
+def tables() -> dict[str, str]:
+    """What the files of the first session contain, by name."""
+    trips = _trips(5000, 0)
+    trips[700], trips[1300] = trips[700].replace(trips[700].split(",")[0], "far", 1), "oops"
+    new = [line.rpartition(",")[0] for line in _trips(3, 2)]  # their price is not known yet
+    found = {"trips.csv": trips, "tonight.csv": _trips(1000, 1), "new.csv": new, "sensor.csv": _sensor(3000, 3)}
+    return {name: "\n".join(lines) + "\n" for name, lines in found.items()}
 
 
 def write_visits() -> None:
@@ -96,13 +106,9 @@ def transcripts() -> dict[Path, str]:
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         try:
-            for name, n, seed in (("trips.csv", 5000, 0), ("tonight.csv", 1000, 1), ("new.csv", 3, 2)):
-                write_trips(Path(name), n, seed)
-            write_sensor(Path("sensor.csv"), 3000, 3)
+            for name, text in tables().items():
+                Path(name).write_text(text)
             write_visits()
-            lines = Path("trips.csv").read_text().splitlines()
-            lines[700], lines[1300] = lines[700].replace(lines[700].split(",")[0], "far", 1), "oops"
-            Path("trips.csv").write_text("\n".join(lines) + "\n")
             return {page: "\n".join(_lines(commands)) for page, commands in SESSIONS.items()}
         finally:
             os.chdir(before)
@@ -152,7 +158,7 @@ def _run(arguments: list[str]) -> tuple[str, int]:
             onepass(arguments)
         except SystemExit as end:
             code = end.code
-    text = re.sub(r" in [\d.,]+ s \([\d,]+ rows/s\)", " in 0.0 s", _cut(shown.getvalue()))
+    text = re.sub(r" in [\d.,]+ s \([\d,]+ rows/s\)", "", _cut(shown.getvalue()))
     return re.sub(r"(?m)^[\d,]+ rows, .* left\n", "", text), int(str(code or 0))
 
 
@@ -164,14 +170,16 @@ def with_session(page: Path, shown: str) -> str:
 
 
 def main() -> None:
-    """Write or check the pages."""
+    """Write or check the pages and tables."""
     found = {page: with_session(page, shown) for page, shown in transcripts().items()}
-    changed = [page for page, text in found.items() if text != page.read_text(encoding="utf-8")]
+    found |= {TABLES / name: text for name, text in tables().items()}
+    changed = [path for path, text in found.items() if not path.exists() or text != path.read_text(encoding="utf-8")]
     if "--check" in sys.argv[1:]:
-        names = ", ".join(page.name for page in changed)
+        names = ", ".join(path.name for path in changed)
         sys.exit(f"out of date: {names}; run {sys.argv[0]}" if changed else 0)
-    for page in changed:
-        page.write_text(found[page], encoding="utf-8")
+    TABLES.mkdir(exist_ok=True)
+    for path in changed:
+        path.write_text(found[path], encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The site without building it: no page is an orphan, no link is broken, and every public name is documented."""
 
+import doctest
 import re
 from collections.abc import Iterator
 from importlib import import_module
@@ -102,3 +103,28 @@ def test_every_public_name_has_an_entry(name: str) -> None:
     page = (DOCS / "reference" / "api" / f"{name}.rst").read_text(encoding="utf-8")
     entries = set(re.findall(r"^(?:   |\.\. py:data:: )(?:\w+\.)?(\w+)$", page, re.MULTILINE))
     assert entries == set(import_module(name).__all__)
+
+
+def own_docs(name: str) -> Iterator[tuple[str, str]]:
+    """The docstrings of a module's public names and of their public members."""
+    module = import_module(name)
+    for entry in module.__all__:
+        found = getattr(module, entry)
+        if isinstance(found, type) or callable(found):
+            yield entry, found.__doc__ or ""
+        for member in vars(found) if isinstance(found, type) else ():
+            if not member.startswith("_"):
+                yield f"{entry}.{member}", getattr(found, member).__doc__ or ""
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_of_public_names_run_as_pasted(name: str) -> None:
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    broken = []
+    for entry, text in own_docs(name):
+        examples = doctest.DocTestParser().get_examples(text)
+        said: list[str] = []
+        case = doctest.DocTest(examples, {}, entry, None, 0, text)  # with nothing imported
+        doctest.DocTestRunner(verbose=False, optionflags=flags).run(case, out=said.append)
+        broken += said
+    assert broken == [], "".join(broken)

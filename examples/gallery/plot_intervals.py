@@ -1,6 +1,6 @@
 """
-Intervals that are right everywhere
-===================================
+Intervals where the noise grows
+===============================
 
 A network learns a sine whose noise grows from left to right, once with a single noise for all inputs and once with a
 noise that depends on the input (``heteroscedastic``). 95 % of new targets should lie inside the 95 % interval, on the

@@ -6,7 +6,7 @@ install and not which import failed.
 
 from importlib.util import find_spec
 
-__all__ = ["PACKAGES", "MissingExtraError", "require"]
+__all__ = ["PACKAGES", "MissingExtraError", "is_installed", "require"]
 
 PACKAGES = {
     "cli": ("click", "pyarrow", "rich"),
@@ -41,11 +41,12 @@ def require(extra: str, what: str, *packages: str) -> None:
     >>> require("cli", "the command 'onepass'")
     """
     for package in packages or PACKAGES[extra]:
-        if not _is_installed(package):
+        if not is_installed(package):
             raise MissingExtraError(f"{what} needs {package}: pip install 'onepass[{extra}]'", name=package)
 
 
-def _is_installed(package: str) -> bool:
+def is_installed(package: str) -> bool:
+    """Whether a package can be imported, found out without importing it."""
     try:
         return find_spec(package) is not None
     except (ImportError, ValueError):  # blocked by an import hook; a module in sys.modules without a spec

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,14 @@ def test_files_per_key_and_weights_are_for_one_process(run: Run, file: Path) -> 
         done = run("fit", file, "--target", "sales", option, "store", "--executor", "dask")
         assert done.code == 2
         assert f"{option} can't be used with --executor dask" in done.err
+
+
+def test_that_river_is_missing_is_told(run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "river", None)  # as if it were not installed
+    done = run("evaluate", file, "--compare", "--model-kind", "perceptron", "--target", "sales")
+    assert "--compare: models of River are left out, which is not installed: pip install 'onepass[river]'" in done.err
+    assert "scikit-learn" in done.out
+    assert "River" not in done.out
 
 
 def test_what_baselines_are_not_given_is_told(run: Run, file: Path) -> None:

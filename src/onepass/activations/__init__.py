@@ -64,6 +64,14 @@ def as_activation(given: Any, moments: str = "exact") -> Activation:
     """Look an activation up by name, or take an object that follows the protocol.
 
     ``moments="paper"`` gives the sigmoid and tanh the paper's approximations; all others are exact either way.
+
+    Examples
+    --------
+    >>> from onepass.activations import as_activation
+    >>> as_activation("sigmoid")
+    Sigmoid()
+    >>> as_activation("relu")([-1.0, 2.0])
+    array([0., 2.])
     """
     one_of(moments, ("exact", "paper"), "moments")
     if isinstance(given, type):
@@ -85,6 +93,7 @@ def activation_text(activation: Activation) -> str:
 
     Examples
     --------
+    >>> from onepass.activations import activation_text, as_activation
     >>> activation_text(as_activation("linear"))
     "'linear'"
     """

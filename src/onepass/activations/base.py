@@ -22,6 +22,13 @@ class Moments(NamedTuple):
     """Mean and variance of ``f(a)``, and the expected slope ``E[f'(a)]``, for a Gaussian ``a``.
 
     By Stein's lemma the slope times the variance of ``a`` is the covariance of ``a`` and ``f(a)``.
+
+    Examples
+    --------
+    >>> from onepass import max_linear
+    >>> found = max_linear(0.0, 1.0).moments(0.0, 1.0)  # of a ReLU
+    >>> print(f"{found.mean:.4f} {found.var:.4f} {found.slope:.4f}")
+    0.3989 0.3408 0.5000
     """
 
     mean: FloatArray
@@ -35,6 +42,21 @@ class Activation(Protocol):
 
     ``moments`` must broadcast its arguments, return ``(f(mean), 0, f'(mean))`` at ``var = 0``, and never return a
     negative variance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onepass import Activation, Moments
+    >>> class Square:
+    ...     def __call__(self, a):
+    ...         return np.asarray(a) ** 2
+    ...     def moments(self, mean, var):
+    ...         mean, var = np.broadcast_arrays(mean, var)
+    ...         return Moments(mean**2 + var, 2 * var**2 + 4 * mean**2 * var, 2 * mean)
+    >>> isinstance(Square(), Activation)
+    True
+    >>> print(Square().moments(1.0, 0.5).mean)
+    1.5
     """
 
     def __call__(self, a: ArrayLike, /) -> FloatArray:
@@ -67,7 +89,8 @@ class Rescaled(ClosedForm):
     --------
     The paper prints ``tanh(a) = 2 s(a) + 1``; what holds is ``2 s(2a) - 1``.
 
-    >>> from onepass.activations import Sigmoid
+    >>> import numpy as np
+    >>> from onepass.activations import Rescaled, Sigmoid
     >>> tanh = Rescaled(Sigmoid(), inner=2.0, outer=2.0, offset=-1.0)
     >>> bool(np.isclose(tanh(0.7), np.tanh(0.7)))
     True
@@ -94,7 +117,7 @@ class Narrowed(ClosedForm):
 
     Examples
     --------
-    >>> from onepass.activations import PiecewiseLinear
+    >>> from onepass.activations import Narrowed, PiecewiseLinear
     >>> relu = PiecewiseLinear([0, 1], [0])
     >>> bool(Narrowed(relu, 0.25).moments(1.0, 4.0).mean == relu.moments(1.0, 1.0).mean)
     True

@@ -26,6 +26,7 @@ class Exponential(ClosedForm):
 
     Examples
     --------
+    >>> from onepass.activations import Exponential
     >>> print(f"{Exponential().moments(0.0, 2.0).mean:.4f}")
     2.7183
     """

@@ -39,6 +39,7 @@ class PiecewiseLinear(ClosedForm):
 
     Examples
     --------
+    >>> from onepass import PiecewiseLinear
     >>> hard_tanh = PiecewiseLinear(slopes=[0, 1, 0], knots=[-1, 1])
     >>> hard_tanh([-3.0, 0.5, 3.0])
     array([-1. ,  0.5,  1. ])
@@ -95,6 +96,7 @@ def max_linear(alpha: float, beta: float) -> PiecewiseLinear:
 
     Examples
     --------
+    >>> from onepass import max_linear
     >>> relu = max_linear(0.0, 1.0)
     >>> relu([-2.0, 2.0])
     array([0., 2.])

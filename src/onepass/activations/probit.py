@@ -24,6 +24,7 @@ class Probit(ClosedForm):
 
     Examples
     --------
+    >>> from onepass.activations import Probit
     >>> float(Probit().moments(0.0, 1e9).mean)
     0.5
     """

@@ -27,6 +27,8 @@ class Quadrature:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from onepass import Quadrature
     >>> swish = Quadrature(lambda a: a / (1 + np.exp(-a)))
     >>> print(f"{swish.moments(0.5, 0.1).mean:.4f}")
     0.3329

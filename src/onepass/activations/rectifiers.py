@@ -19,6 +19,7 @@ class Gelu(ClosedForm):
 
     Examples
     --------
+    >>> from onepass.activations import Gelu
     >>> print(f"{Gelu().moments(0.0, 1.0).mean:.4f}")
     0.2821
     """
@@ -37,6 +38,7 @@ class Softplus(ClosedForm):
 
     Examples
     --------
+    >>> from onepass.activations import Softplus
     >>> print(f"{Softplus().moments(0.0, 1.0).mean:.4f}")
     0.8061
     """

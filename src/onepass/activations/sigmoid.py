@@ -23,6 +23,7 @@ class Sigmoid(ClosedForm):
 
     Examples
     --------
+    >>> from onepass.activations import Sigmoid
     >>> mean, var, slope = Sigmoid().moments(0.0, 1.0)
     >>> print(f"{mean:.3f} {var:.3f} {slope:.3f}")
     0.500 0.043 0.207
@@ -48,6 +49,7 @@ class PaperSigmoid(ClosedForm):
 
     Examples
     --------
+    >>> from onepass.activations import PaperSigmoid
     >>> mean, var, slope = PaperSigmoid().moments(0.0, 1.0)
     >>> print(f"{mean:.3f} {var:.3f} {slope:.3f}")
     0.500 0.038 0.212

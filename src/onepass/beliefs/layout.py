@@ -55,6 +55,7 @@ class Conv2D:
 
     Examples
     --------
+    >>> from onepass import Conv2D
     >>> Conv2D(16, 5, stride=3).output_shape((28, 28))
     (8, 8, 16)
     """

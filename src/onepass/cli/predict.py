@@ -71,9 +71,10 @@ def predict(
     """Predict the target of every row, with its uncertainty.
 
     For numbers the output columns are mean, std, lower and upper; a new target lies between lower and upper with
-    probability --level. For classes they are label and a probability p_... for each class. There is one output row for
-    each input row, in the same order. A row that can't be predicted is left empty, counted and, with --rejects, written
-    to a file. A line that can't be read as a row, such as one with too few fields, has no output row.
+    probability --level. For classes they are label, the most probable class, and a probability for each class, such as
+    p_no and p_yes for the classes no and yes. There is one output row for each input row, in the same order. A row that
+    can't be predicted is left empty, counted and, with --rejects, written to a file. A line that can't be read as a
+    row, such as one with too few fields, has no output row.
 
     With --explain every prediction is split into parts: the baseline, which is the prediction for an average row, plus
     what each column adds. The sum is the mean in the units of the target; for counts it is the log rate, for two

@@ -100,6 +100,7 @@ class Client:
 
     Examples
     --------
+    >>> from onepass.client import Client
     >>> Client("127.0.0.1:8080")
     Traceback (most recent call last):
     ValueError: address must be an http or https address such as 'http://127.0.0.1:8080', got '127.0.0.1:8080'

@@ -114,6 +114,7 @@ class ContextualBandit:
 
     Examples
     --------
+    >>> from onepass.decisions import ContextualBandit
     >>> bandit = ContextualBandit(["red", "green", "blue"], n_features=2, seed=0)
     >>> choice = bandit.choose([0.5, -1.0])
     >>> choice.arm in ("red", "green", "blue"), choice.propensities.round(2)

@@ -45,6 +45,7 @@ def open_bandit(store: EventLog, name: str, make: Callable[[], ContextualBandit]
     Examples
     --------
     >>> import os, tempfile
+    >>> from onepass.decisions import ContextualBandit, open_bandit
     >>> from onepass.files.events import EventStore
     >>> path = os.path.join(tempfile.mkdtemp(), "decisions.sqlite")
     >>> with EventStore(path) as store:

@@ -31,7 +31,7 @@ class DecisionLog:
 
     Examples
     --------
-    >>> from onepass.decisions import ContextualBandit
+    >>> from onepass.decisions import ContextualBandit, DecisionLog
     >>> bandit = ContextualBandit(["red", "green"], n_features=2, seed=1)
     >>> bandit.log = DecisionLog()  # from now on every rewarded decision is written down
     >>> for reward in (1.0, 0.0, 1.0):
@@ -168,6 +168,7 @@ class DecisionLog:
         Examples
         --------
         >>> import pyarrow as pa
+        >>> from onepass.decisions import DecisionLog
         >>> clicks = {"age": [0.2, -1.1], "item_id": ["a", "b"], "click": [0, 1], "propensity_score": [0.5, 0.25]}
         >>> names = dict(contexts=["age"], action="item_id", reward="click", pscore="propensity_score")
         >>> log = DecisionLog.read(pa.table(clicks), **names)
@@ -184,6 +185,7 @@ class DecisionLog:
 
         Examples
         --------
+        >>> from onepass.decisions import DecisionLog
         >>> feedback = {"context": [[0.2], [-1.1]], "action": [1, 0], "reward": [0, 1], "pscore": [0.5, 0.25]}
         >>> DecisionLog.from_bandit_feedback({**feedback, "position": None, "n_rounds": 2, "n_actions": 2})
         DecisionLog(2 decisions)

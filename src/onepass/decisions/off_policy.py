@@ -44,6 +44,7 @@ class Estimate:
 
         Examples
         --------
+        >>> from onepass.decisions import Estimate
         >>> low, high = Estimate(0.5, 0.1).interval()
         >>> round(low, 3), round(high, 3)
         (0.304, 0.696)
@@ -156,7 +157,7 @@ def evaluate(
     Examples
     --------
     >>> import numpy as np
-    >>> from onepass.decisions import ContextualBandit, DecisionLog
+    >>> from onepass.decisions import ContextualBandit, DecisionLog, evaluate
     >>> rng = np.random.default_rng(0)
     >>> bandit = ContextualBandit(["red", "green"], n_features=1, policy="thompson", seed=0)
     >>> bandit.log = DecisionLog()

@@ -75,6 +75,13 @@ class Thompson(Policy):
     scale : float
         Multiplies the standard deviations of the scores. 1 is what theory requires for the worst case; on the tasks on
         which the default was chosen, less exploration earned more.
+
+    Examples
+    --------
+    >>> from onepass.decisions import ContextualBandit, Thompson
+    >>> bandit = ContextualBandit(["red", "green"], n_features=1, policy=Thompson(scale=1.0), seed=0)
+    >>> bandit.choose([0.5]).propensity  # nothing is known of either arm
+    0.5
     """
 
     name: ClassVar[str] = "thompson"
@@ -121,6 +128,15 @@ class UCB(_ByIndex):
     ----------
     level : float
         Which quantile, in (0, 1); 0.84 is one standard deviation above the mean.
+
+    Examples
+    --------
+    >>> from onepass.decisions import UCB, ContextualBandit
+    >>> bandit = ContextualBandit(["red", "green"], n_features=1, policy=UCB(level=0.9), seed=0)
+    >>> first = bandit.choose([0.5])
+    >>> _ = bandit.reward(first.id, 0.0)
+    >>> bandit.choose([0.5]).arm != first.arm  # the other one may be better
+    True
     """
 
     name: ClassVar[str] = "ucb"
@@ -153,6 +169,15 @@ class EpsilonGreedy(Greedy):
     ----------
     epsilon : float
         Probability of a random choice, in [0, 1].
+
+    Examples
+    --------
+    >>> from onepass.decisions import ContextualBandit, EpsilonGreedy
+    >>> bandit = ContextualBandit(["red", "green"], n_features=1, policy=EpsilonGreedy(epsilon=0.1), seed=0)
+    >>> bandit.reward(bandit.choose([0.5]).id, 1.0)
+    True
+    >>> round(bandit.choose([0.5]).propensity, 2)  # of the arm that was rewarded: 0.9, and half of 0.1
+    0.95
     """
 
     name: ClassVar[str] = "epsilon_greedy"

@@ -358,6 +358,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
+    >>> from onepass import BayesianPerceptronClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = BayesianPerceptronClassifier(standardize=True).fit(X[:400], y[:400])
     >>> print(f"{model.score(X[400:], y[400:]):.2f}")

@@ -236,6 +236,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_moons
+    >>> from onepass import BayesianMLPClassifier
     >>> X, y = make_moons(500, noise=0.2, random_state=0)
     >>> model = BayesianMLPClassifier(hidden_layer_sizes=(20,)).fit(X[:400], y[:400])
     >>> bool(model.score(X[400:], y[400:]) > 0.9)
@@ -243,8 +244,8 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
 
     Images, as a table of their pixels:
 
-    >>> from onepass import Conv2D
     >>> from sklearn.datasets import load_digits
+    >>> from onepass import Conv2D
     >>> X, y = load_digits(return_X_y=True)
     >>> model = BayesianMLPClassifier((Conv2D(8, 3),), image_shape=(8, 8)).fit(X[:1000], y[:1000])
     >>> model.covariance_, bool(model.score(X[1000:], y[1000:]) > 0.9)
@@ -386,6 +387,7 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
     Examples
     --------
     >>> import numpy as np
+    >>> from onepass import BayesianMLPRegressor
     >>> X = np.random.default_rng(0).uniform(-3, 3, size=(500, 1))
     >>> model = BayesianMLPRegressor(hidden_layer_sizes=(20,)).fit(X, np.sin(X[:, 0]))
     >>> bool(model.score(X, np.sin(X[:, 0])) > 0.9)

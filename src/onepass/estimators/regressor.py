@@ -357,6 +357,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
+    >>> from onepass import BayesianPerceptronRegressor
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = BayesianPerceptronRegressor(standardize=True).fit(X[:300], y[:300])
     >>> print(f"{model.score(X[300:], y[300:]):.2f}")

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from onepass._extras import is_installed
 from onepass._typing import FloatArray
 from onepass.estimators.batch import PredictedRows
 from onepass.evaluation.baselines import TunedBaseline, installed_baselines
@@ -144,10 +145,12 @@ class Trial:
         return scores | {one.name: scores.total.get() for one, scores in self.baselines}
 
     def comparison_notes(self) -> list[str]:
-        """What the baselines are not told of the rows, in words."""
+        """Which baselines are missing, and what the others are not told of the rows, in words."""
         if not self.baselines:
             return []
         notes, weight, by = [], self.model.weight, self.model.by
+        if not is_installed("river"):
+            notes.append("models of River are left out, which is not installed: pip install 'onepass[river]'")
         unweighted = [one.name for one, _ in self.baselines if not one.takes_weights]
         if weight is not None and unweighted:
             notes.append(f"rows count once, whatever their {weight}, for {' and '.join(unweighted)}: no weights there")

@@ -19,6 +19,7 @@ def program_of(model: Any) -> Program:
     Examples
     --------
     >>> from onepass import BayesianPerceptron
+    >>> from onepass.export import program_of
     >>> program = program_of(BayesianPerceptron(2, "linear", noise=0.1))
     >>> program.x.width, program.mean.width, program.origin
     (2, 1, 'A BayesianPerceptron that has seen 0 rows')
@@ -51,6 +52,7 @@ def to_numpy(model: Any) -> str:
     Examples
     --------
     >>> from onepass import BayesianPerceptron
+    >>> from onepass.export import to_numpy
     >>> text = to_numpy(BayesianPerceptron(1, "linear", noise=0.25).learn([[1.0], [2.0]], [1.0, 2.0]))
     >>> module = {}
     >>> exec(text, module)
@@ -64,14 +66,32 @@ def to_numpy(model: Any) -> str:
 
 
 def to_c(model: Any, name: str) -> str:
-    """The text of a C99 header whose names begin with ``name``."""
+    """The text of a C99 header whose names begin with ``name``.
+
+    Examples
+    --------
+    >>> from onepass import BayesianPerceptron
+    >>> from onepass.export import to_c
+    >>> text = to_c(BayesianPerceptron(1).learn([[1.0], [-1.0]], [1, 0]), "sign")
+    >>> "sign_predict" in text
+    True
+    """
     from onepass.export.c_header import c_source
 
     return c_source(program_of(model), name)
 
 
 def to_onnx(model: Any, dtype: str = "float64") -> bytes:
-    """The content of an ONNX file, for numbers of 64 bits, or of 32 with ``dtype="float32"``."""
+    """The content of an ONNX file, for numbers of 64 bits, or of 32 with ``dtype="float32"``.
+
+    Examples
+    --------
+    >>> from onepass import BayesianPerceptron
+    >>> from onepass.export import to_onnx
+    >>> content = to_onnx(BayesianPerceptron(1).learn([[1.0], [-1.0]], [1, 0]))  # to write to a file
+    >>> type(content)
+    <class 'bytes'>
+    """
     from onepass.export.onnx_model import onnx_bytes
 
     return onnx_bytes(program_of(model), dtype)

@@ -54,9 +54,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     Examples
     --------
-    >>> import tempfile, onepass
+    >>> import os, tempfile, onepass
     >>> model = onepass.BayesianPerceptron(n_features=1).learn([[1.0], [-1.0]], [1, 0])
-    >>> path = Path(tempfile.mkdtemp()) / "model.safetensors"
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
     >>> onepass.save(model, path)
     >>> onepass.load(path).n_seen
     2
@@ -72,6 +72,14 @@ def load(path: str | os.PathLike[str]) -> Any:
     CheckpointError
         If the file is truncated, corrupted, not a model file, from a newer version of the library, or contains numbers
         that no model can have.
+
+    Examples
+    --------
+    >>> import os, tempfile, onepass
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
+    >>> onepass.save(onepass.BayesianPerceptron(n_features=1).learn([[1.0], [-1.0]], [1, 0]), path)
+    >>> onepass.load(path).learn([2.0], 1).n_seen
+    3
     """
     return _loaded(path, _decoded)
 

@@ -52,6 +52,8 @@ class Likelihood:
     --------
     Readings whose noise has the variance 1, with the moment match around a linear output:
 
+    >>> import numpy as np
+    >>> from onepass.likelihoods import Likelihood, MomentMatch
     >>> class Reading(Likelihood):
     ...     def noise_var(self, output):
     ...         return np.ones_like(output.var)

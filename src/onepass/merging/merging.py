@@ -66,6 +66,7 @@ def merge(prior: Any, models: Iterable[Any]) -> Any:
     Examples
     --------
     >>> import copy, onepass
+    >>> import numpy as np
     >>> prior = onepass.BayesianPerceptron(1, "linear", noise=0.1)
     >>> X, y = np.array([[1.0], [2.0], [3.0], [4.0]]), np.array([1.1, 1.9, 3.2, 3.9])
     >>> parts = [copy.deepcopy(prior).learn(X[rows], y[rows]) for rows in (slice(0, 2), slice(2, 4))]

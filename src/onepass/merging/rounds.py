@@ -33,6 +33,7 @@ class Rounds:
     Examples
     --------
     >>> import numpy as np, onepass
+    >>> from onepass.merging import Rounds
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(3000, 2))
     >>> y = (X @ [2.0, -1.0] + rng.logistic(size=3000) > 0).astype(float)

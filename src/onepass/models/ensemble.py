@@ -216,6 +216,8 @@ class BayesianCommittee(Ensemble):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from onepass import BayesianCommittee
     >>> X = np.linspace(-2, 2, 100)[:, None]
     >>> committee = BayesianCommittee(1, (10,), members=3).learn(X, np.abs(X[:, 0]))
     >>> bool(committee.weights.sum().round(12) == 1.0), committee.n_seen

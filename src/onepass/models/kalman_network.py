@@ -38,6 +38,8 @@ class KalmanNetwork(BayesianNetwork):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from onepass.kbnn import KalmanNetwork
     >>> X = np.linspace(-1, 1, 50)[:, None]
     >>> network = KalmanNetwork(1, (10,)).learn(X, np.abs(X[:, 0]))
     >>> network.predict(X).mean.shape

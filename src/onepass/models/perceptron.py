@@ -65,7 +65,16 @@ _CHUNK = 4096  # rows predicted at a time, which bounds the memory that takes
 
 
 class Prediction(NamedTuple):
-    """The predictive distribution: numbers for one row, arrays ``(n,)`` for many."""
+    """The predictive distribution: numbers for one row, arrays ``(n,)`` for many.
+
+    Examples
+    --------
+    >>> from onepass import BayesianPerceptron
+    >>> model = BayesianPerceptron(1, "linear", noise=0.25).learn([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0])
+    >>> found = model.predict([3.0])
+    >>> print(f"{found.mean:.2f}; the weights leave {found.var:.2f}, the noise {found.noise_var:.2f}")
+    6.70; the weights leave 0.51, the noise 0.25
+    """
 
     mean: Any
     """``mu_y``, the expected output; for labels the probability of a 1."""
@@ -201,6 +210,7 @@ class BayesianPerceptron(DriftChoice):
 
     Examples
     --------
+    >>> from onepass import BayesianPerceptron
     >>> bp = BayesianPerceptron(n_features=1, activation="relu", noise=0.01)
     >>> bp = bp.learn([[1.0], [2.0], [3.0]], [2.1, 3.9, 6.0])
     >>> prediction = bp.predict([2.5])

@@ -4,8 +4,7 @@ They get the same rows, encoded and scaled. What they leave to the user, the ste
 stream itself: see `onepass.evaluation.baselines.tuned`.
 """
 
-from importlib.util import find_spec
-
+from onepass._extras import is_installed
 from onepass.evaluation.baselines.scikit_learn import mlp, sgd
 from onepass.evaluation.baselines.tuned import Candidate, TunedBaseline
 
@@ -25,7 +24,7 @@ def installed_baselines(n_classes: int, hidden: tuple[int, ...] = ()) -> list[Tu
     found = [sgd(n_classes)]
     if hidden:
         found.append(mlp(n_classes, hidden))
-    if find_spec("river") is not None:
+    if is_installed("river"):
         from onepass.evaluation.baselines.river import linear, tree
 
         found += [linear(n_classes), tree(n_classes)]

@@ -32,6 +32,7 @@ def open_event_log(
     Examples
     --------
     >>> import os, tempfile
+    >>> from onepass.files.events import open_event_log
     >>> with open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite")) as log:
     ...     log.append("price", "label", "order 17", {"y": 0.1}).number
     1

@@ -64,6 +64,7 @@ def fit(
     --------
     >>> import dask.array as da, numpy as np, onepass
     >>> from distributed import Client
+    >>> from onepass.distributed import fit
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(2000, 3))
     >>> y = X @ [1.0, -2.0, 0.5] + rng.normal(size=2000)

@@ -46,6 +46,19 @@ def fit_fleet(
         As for `fit`.
     parts : int, optional
         Number of parts that the keys are divided into; by default one per thread of the cluster.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd, pandas as pd
+    >>> from distributed import Client
+    >>> from onepass import PerceptronFleet
+    >>> from onepass.distributed import fit_fleet
+    >>> rows = pd.DataFrame({"shop": ["a", "b", "a"], "rain": [0.0, 1.0, 1.0], "sold": [3.0, 5.0, 4.0]})
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
+    ...     data = dd.from_pandas(rows, npartitions=2)
+    ...     fleet = fit_fleet(PerceptronFleet(1, "linear", noise=1.0), data, "shop", "sold", client=client)
+    >>> fleet.n_seen
+    3
     """
     if not isinstance(fleet, PerceptronFleet):
         raise TypeError(f"fleet must be a PerceptronFleet, got {type(fleet).__name__}")

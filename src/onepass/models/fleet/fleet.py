@@ -75,6 +75,7 @@ class PerceptronFleet:
 
     Examples
     --------
+    >>> from onepass import PerceptronFleet
     >>> fleet = PerceptronFleet(1, "linear", noise=0.1)
     >>> fleet = fleet.learn(["ann", "bob", "ann"], [[1.0], [1.0], [2.0]], [1.0, -1.0, 2.0])
     >>> fleet.predict(["ann", "bob", "new"], [[3.0], [3.0], [3.0]]).mean.round(1)
@@ -175,6 +176,7 @@ class PerceptronFleet:
 
         Examples
         --------
+        >>> from onepass import PerceptronFleet
         >>> fleet = PerceptronFleet(1, "linear", noise=0.1).learn(["ann"], [[1.0]], [1.0])
         >>> fleet.belief("ann")[0].round(2), fleet.belief("new")[0]
         (array([0.48, 0.48]), array([0., 0.]))
@@ -229,6 +231,8 @@ class PerceptronFleet:
 
         Examples
         --------
+        >>> import numpy as np
+        >>> from onepass import PerceptronFleet
         >>> rng = np.random.default_rng(0)
         >>> weights = rng.normal([5.0, -3.0], 0.5, size=(200, 2))
         >>> keys, X = rng.integers(200, size=4000), rng.normal(size=(4000, 2))
@@ -259,6 +263,8 @@ class PerceptronFleet:
 
         Examples
         --------
+        >>> import numpy as np
+        >>> from onepass import PerceptronFleet
         >>> rng = np.random.default_rng(0)
         >>> weights = rng.normal([5.0, -3.0], 0.5, size=(200, 2))
         >>> keys, X = rng.integers(200, size=1000), rng.normal(size=(1000, 2))
@@ -336,6 +342,7 @@ class PerceptronFleet:
 
         Examples
         --------
+        >>> from onepass import PerceptronFleet
         >>> fleet = PerceptronFleet(1, "linear", noise=0.1).learn(["ann"], [[1.0]], [1.0])
         >>> low, high = fleet.interval(["ann", "new"], [[1.0], [1.0]])
         >>> low.round(1), high.round(1)
@@ -363,6 +370,7 @@ class PerceptronFleet:
 
         Examples
         --------
+        >>> from onepass import PerceptronFleet
         >>> fleet = PerceptronFleet(1, "linear", noise=0.1, outliers=0.05)
         >>> fleet = fleet.learn(["ann"] * 20, [[1.0], [2.0]] * 10, [1.0, 2.0] * 10)
         >>> fleet.outlier_probability(["ann", "ann"], [[1.0], [1.0]], [1.1, 40.0]).round(2)
@@ -407,6 +415,7 @@ class PerceptronFleet:
 
         Examples
         --------
+        >>> from onepass import PerceptronFleet
         >>> fleet = PerceptronFleet(1, "linear", noise=0.1).learn(["ann", "bob"], [[1.0], [1.0]], [1.0, -1.0])
         >>> before = fleet.predict(["ann", "bob"], [[1.0], [1.0]]).var
         >>> after = fleet.drift(["ann"], 0.5).predict(["ann", "bob"], [[1.0], [1.0]]).var

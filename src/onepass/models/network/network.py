@@ -172,6 +172,8 @@ class BayesianNetwork(DriftChoice):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from onepass import BayesianNetwork
     >>> X = np.linspace(-2, 2, 200)[:, None]
     >>> net = BayesianNetwork(1, hidden=(20,)).learn(X[::-1], np.sin(2 * X[::-1, 0]), passes=3)
     >>> bool(abs(net.predict([0.5]).mean - np.sin(1.0)) < 0.1)
@@ -179,8 +181,8 @@ class BayesianNetwork(DriftChoice):
 
     Ten classes of images of 8 x 8 pixels, scaled to about 1, with one convolution:
 
-    >>> from onepass import Conv2D
     >>> from sklearn.datasets import load_digits
+    >>> from onepass import Conv2D
     >>> digits = load_digits()
     >>> images = (digits.images - 5.0) / 6.0
     >>> net = BayesianNetwork((8, 8), (Conv2D(8, 3),), n_outputs=10, observation="categorical")
@@ -350,6 +352,8 @@ class BayesianNetwork(DriftChoice):
 
         Examples
         --------
+        >>> import numpy as np
+        >>> from onepass import BayesianNetwork
         >>> rng = np.random.default_rng(0)
         >>> X = rng.normal(size=(100, 2))
         >>> net = BayesianNetwork(2, (10,), n_outputs=3, observation="bernoulli").learn(X, X[:, [0, 1, 0]] > 0.0)
@@ -376,6 +380,8 @@ class BayesianNetwork(DriftChoice):
 
         Examples
         --------
+        >>> import numpy as np
+        >>> from onepass import BayesianNetwork
         >>> net = BayesianNetwork(2, (), covariance="full", noise=0.01)
         >>> net = net.learn(np.eye(2).repeat(50, axis=0), np.repeat([3.0, -1.0], 50))
         >>> net.input_jacobian([0.5, 0.5]).shape
@@ -549,6 +555,8 @@ class BayesianNetwork(DriftChoice):
 
         Examples
         --------
+        >>> import numpy as np
+        >>> from onepass import BayesianNetwork
         >>> net = BayesianNetwork(1, (5,), 2).learn([[1.0], [2.0]], [[1.0, 0.0], [2.0, 0.0]])
         >>> more = net.with_outputs(3).learn([1.5], [np.nan, np.nan, -1.0])
         >>> net.predict([1.5]).mean.shape, more.predict([1.5]).mean.shape
@@ -582,6 +590,7 @@ class BayesianNetwork(DriftChoice):
 
         Examples
         --------
+        >>> from onepass import BayesianNetwork
         >>> net = BayesianNetwork(1, (5,)).learn([[1.0], [2.0]], [1.0, 2.0])
         >>> more = net.with_inputs(2)
         >>> bool(abs(net.predict([1.5]).mean - more.predict([1.5, 0.0]).mean) < 1e-12)

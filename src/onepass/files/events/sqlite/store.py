@@ -39,6 +39,7 @@ class EventStore(EventLog):
     Examples
     --------
     >>> import os, tempfile
+    >>> from onepass.files.events import EventStore
     >>> path = os.path.join(tempfile.mkdtemp(), "events.sqlite")
     >>> with EventStore(path, clock=lambda: 0.0) as store:
     ...     event = store.append("price", "label", "order 17", {"y": 0.1})

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 
@@ -102,3 +103,13 @@ def test_every_public_name_has_an_entry(name: str) -> None:
     page = (DOCS / "reference" / "api" / f"{name}.rst").read_text(encoding="utf-8")
     entries = set(re.findall(r"^(?:   |\.\. py:data:: )(?:\w+\.)?(\w+)$", page, re.MULTILINE))
     assert entries == set(import_module(name).__all__)
+
+
+def test_signs_in_the_help_of_commands_are_no_markup() -> None:
+    names = run_path(str(DOCS / "_extensions" / "click_help.py"))
+    lines = ["addresses such as https://... or s3://... and a*b, but https://example.org", ".. code-block:: console"]
+    names["_escape"](None, None, lines)
+    assert lines == [
+        r"addresses such as https\://... or s3\://... and a\*b, but https://example.org",
+        ".. code-block:: console",
+    ]

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import onepass
+import onepass.decisions
 
 
 def test_every_public_name_loads() -> None:

@@ -6,7 +6,6 @@ Each command ends with its examples, which `onepass.cli.options.Command` keeps a
 import re
 from typing import Any
 
-
 # The last is the colon of https://..., which is no address to go to.
 _MARKUP = re.compile(r"[*_`|\\]|:(?=//\.\.\.)")
 

@@ -7,12 +7,14 @@ from pathlib import Path
 import numpy as np
 
 import onepass
+import onepass.decisions
 
 
 def test_every_public_name_loads() -> None:
     for name in onepass.__all__:
         assert getattr(onepass, name) is not None
     assert dir(onepass) == sorted(onepass.__all__)
+    assert dir(onepass.decisions) == sorted(onepass.decisions.__all__)
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:

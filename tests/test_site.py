@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 
@@ -128,3 +129,13 @@ def test_examples_of_public_names_run_as_pasted(name: str) -> None:
         doctest.DocTestRunner(verbose=False, optionflags=flags).run(case, out=said.append)
         broken += said
     assert broken == [], "".join(broken)
+
+
+def test_signs_in_the_help_of_commands_are_no_markup() -> None:
+    names = run_path(str(DOCS / "_extensions" / "click_help.py"))
+    lines = ["addresses such as https://... or s3://... and a*b, but https://example.org", ".. code-block:: console"]
+    names["_escape"](None, None, lines)
+    assert lines == [
+        r"addresses such as https\://... or s3\://... and a\*b, but https://example.org",
+        ".. code-block:: console",
+    ]

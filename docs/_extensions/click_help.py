@@ -6,9 +6,12 @@ Each command ends with its examples, which `onepass.cli.options.Command` keeps a
 import re
 from typing import Any
 
+# The last is the colon of https://..., which is no address to go to.
+_MARKUP = re.compile(r"[*_`|\\]|:(?=//\.\.\.)")
+
 
 def _escape(app: Any, context: Any, lines: list[str]) -> None:
-    lines[:] = [line if re.match(r"\s*(\.\.|:)", line) else re.sub(r"([*_`|\\])", r"\\\1", line) for line in lines]
+    lines[:] = [line if re.match(r"\s*(\.\.|:)", line) else _MARKUP.sub(r"\\\g<0>", line) for line in lines]
 
 
 def _examples(app: Any, context: Any, lines: list[str]) -> None:

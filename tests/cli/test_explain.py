@@ -66,7 +66,7 @@ def test_a_terminal_shows_a_few_lines_per_row(model: Path, tmp_path: Path) -> No
 def test_classes_are_explained_in_log_odds(run: Run, tmp_path: Path) -> None:
     from onepass.cli.explained_rows import explained_rows
     from onepass.cli.paths import load_model
-    from onepass.cli.predict import _predicted
+    from onepass.tables.prediction import predict_batch
     from onepass.tables.readers.registry import open_source
 
     file = write_csv(tmp_path / "clicks.csv", clicks(400))
@@ -74,6 +74,6 @@ def test_classes_are_explained_in_log_odds(run: Run, tmp_path: Path) -> None:
         assert run("fit", file, "--target", target, "--model", tmp_path / "m", "-q").code == 0
         model = load_model(tmp_path / "m")
         (batch,) = open_source(str(file)).head(3)
-        shown = list(explained_rows(model, "a", batch, _predicted(model, batch, 0.9, (), True)[0]))
+        shown = list(explained_rows(model, "a", batch, predict_batch(model, batch, 0.9, explained=True)[0]))
         assert shown[0].startswith("a, line 2: label ")
         assert words in shown[1]

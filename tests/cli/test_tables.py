@@ -459,7 +459,8 @@ def test_show_says_what_the_model_is(run: Run, data: Path) -> None:
     assert done.code == 0, done
     for text in ("rows learned:  3,000", "noise now:", "column km:", "covariance:", "last run:      trips.csv"):
         assert text in done.out
-    weights = [line for line in done.out.splitlines() if line.startswith("weight")]
+    assert "\nweights:       how price changes for one standard deviation more of a number, or " in done.out
+    weights = [line for line in done.out.splitlines() if line.startswith("weight ")]
     assert len(weights) == 3
     assert weights[0].startswith("weight km: ")
     mean, std = weights[0].split()[2], weights[0].split()[4]

@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,11 +10,6 @@ from onepass.cli.console import Console, counted
 from onepass.cli.left_out import tell_left_out
 from onepass.cli.rejects import NO_LIMIT, RejectOptions, Rejects
 from onepass.tables.readers.options import ReadOptions
-
-if TYPE_CHECKING:
-    from onepass.tables.columns.values import Bad
-    from onepass.tables.model import TabularModel
-    from onepass.tables.readers.batches import RowBatch
 
 __all__ = ["predict"]
 
@@ -91,6 +85,7 @@ def predict(
 
         from onepass.cli.explained_rows import explained_rows
         from onepass.tables.explanation import Explanation
+        from onepass.tables.prediction import predict_batch
         from onepass.tables.readers.batches import row_blocks
         from onepass.tables.readers.errors import StreamError
         from onepass.tables.readers.paths import STDIN, expand
@@ -133,7 +128,7 @@ def predict(
                     if not len(batch):
                         log.add(source.name, rejects_of(batch, {}))
                         continue
-                    predicted, bad = _predicted(known, batch, level, keep, explain)
+                    predicted, bad = predict_batch(known, batch, level, keep, explained=explain)
                     log.add(source.name, rejects_of(batch, bad))
                     if reads_along:
                         click.echo("\n".join(explained_rows(known, source.name, batch, predicted)))
@@ -154,27 +149,3 @@ def predict(
             *([f"predictions: {out}"] if out is not None else []),
         )
         return REJECTED if log.count else 0
-
-
-def _predicted(
-    model: "TabularModel", batch: "RowBatch", level: float, keep: tuple[str, ...], explained: bool
-) -> "tuple[Any, Bad]":
-    """A record batch of predictions, and the rows that are empty in it."""
-    import numpy as np
-    import pyarrow as pa
-
-    from onepass.tables.explanation import explain
-
-    encoded = model.encode(batch)
-    gone = np.zeros(len(batch), dtype=bool)
-    gone[list(encoded.bad)] = True
-    columns: dict[str, Any] = {}
-    for name in keep:
-        column = batch.column(name)
-        columns[name] = pa.nulls(len(batch), pa.string()) if column is None else column
-    found = model.predictions(encoded.X, level, encoded.keys)
-    if explained:
-        found |= explain(model, encoded.X, encoded.keys).table()
-    for name, values in found.items():
-        columns[name] = pa.array(values, mask=gone)
-    return pa.RecordBatch.from_pydict(columns), encoded.bad

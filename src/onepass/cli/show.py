@@ -60,7 +60,7 @@ def show(model: Path, weights: int, old: Path | None, html: Path | None, as_json
 
     with Console(as_json=as_json) as console, user_errors():
         from onepass.tables.progress import load_progress
-        from onepass.tables.weights import unit_of_weights
+        from onepass.tables.weights import meaning_of_weights, unit_of_weights
 
         check_distinct_paths([model], html=html)
         if html is not None:
@@ -80,6 +80,8 @@ def show(model: Path, weights: int, old: Path | None, html: Path | None, as_json
         for name, words in known.choices():
             console.fact(name, words)
         unit = unit_of_weights(known).removeprefix("the ")
+        if weights:
+            console.fact("weights", meaning_of_weights(known), "fact")
         for key, found in known.weights().items() if weights else ():
             for weight in found[:weights]:
                 words = f"{weight.mean:+.4g} ± {weight.std:.2g} ({key if known.labels else unit})"

@@ -104,16 +104,14 @@ def table_of(rows: Any, names: Callable[[], Sequence[str]] | None) -> Any:
     rows : a data frame, an Arrow table, mappings, or lists of values
     names : tells the columns of such lists; None if those can't be sent
     """
-    import pyarrow as pa
+    from onepass.tables.frames import arrow_table, from_records
 
-    if hasattr(rows, "iloc") and hasattr(rows, "columns"):
-        return pa.Table.from_pandas(rows, preserve_index=False)
-    if hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__"):
-        return pa.table(rows)
     if isinstance(rows, list | tuple) and rows and all(map(_is_named, rows)):
-        return _from_records([plain(row, f"row {i}") for i, row in enumerate(rows)])
+        return from_records([plain(row, f"row {i}") for i, row in enumerate(rows)])
+    if (table := arrow_table(rows)) is not None:
+        return table
     if names is not None and isinstance(rows, _LISTS) and len(rows) and all(isinstance(row, _LISTS) for row in rows):
-        return _from_records(_by_name(rows, names()))
+        return from_records(_by_name(rows, names()))
     forms = "a data frame, an Arrow table, a list of mappings from columns to values, or " + (
         "a list of (x, y) pairs" if names is None else "a list of lists with the values of all columns"
     )
@@ -131,20 +129,6 @@ def _by_name(rows: Any, names: Sequence[str]) -> list[dict[str, Any]]:
                 f"row {i} has {len(row)} values, but the model has {len(names)} columns: {', '.join(names)}"
             )
     return [plain(dict(zip(names, row, strict=True)), f"row {i}") for i, row in enumerate(rows)]
-
-
-def _from_records(records: Sequence[Mapping[str, Any]]) -> Any:
-    import pyarrow as pa
-
-    columns = {}
-    for name in dict.fromkeys(name for record in records for name in record):
-        try:
-            columns[name] = pa.array([record.get(name) for record in records])
-        except pa.ArrowException as error:
-            raise TypeError(
-                f"{name} must have values of one kind, only numbers, only strings or only booleans: {error}"
-            ) from None
-    return pa.table(columns)
 
 
 def arrow_stream(table: Any) -> bytes:

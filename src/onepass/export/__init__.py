@@ -3,7 +3,7 @@
 A model is first turned into a `programs.Program`: a graph of a few operations (`expressions`) from the numbers of a row
 to a mean and a standard deviation. `formulas` and `classes` have the moments of activations and classes, `predictions`
 those of perceptrons and networks; `models` and `tables` add scaling and encoding. `numpy_module`, `c_header` and
-`onnx_model` write a program to a file, and know nothing of models.
+`onnx_model` write a program to a file, and know nothing of models; `raw_values` has what a module reads texts with.
 """
 
 from typing import Any

@@ -7,7 +7,8 @@ import numpy as np
 
 from onepass.export.expressions import Expression, Function
 from onepass.export.printing import Printer, functions_of
-from onepass.export.programs import Program
+from onepass.export.programs import Input, Program
+from onepass.export.raw_values import reader_imports, reader_source
 
 __all__ = ["numpy_source"]
 
@@ -154,16 +155,17 @@ def numpy_source(program: Program) -> str:
         texts = [f"wide(x, {limits.text(one)})" for one in program.limits]
         doc = '    """Limits of an interval; quantile is that of the standard normal."""'
         blocks.append("\n".join(["def limits(x, quantile):", doc, *limits.lines, f"    return {', '.join(texts)}"]))
-    parts = [_docstring(program), _imports(program), _columns(program), _HELPERS, *blocks]
+    parts = [_docstring(program), _imports(program), _columns(program), *reader_source(program.inputs), _HELPERS]
     uses = "\n".join(blocks)
-    if tables.lines:
-        parts.insert(4, "\n".join(tables.lines))
-    if "outer(" in uses:
-        parts.insert(4, _OUTER)
-    if "erfc(" in uses:
-        parts.insert(4, _ERFC)
     if any("packed(" in line for line in tables.lines):
-        parts.insert(4, _PACKED)
+        parts.append(_PACKED)
+    if "erfc(" in uses:
+        parts.append(_ERFC)
+    if "outer(" in uses:
+        parts.append(_OUTER)
+    if tables.lines:
+        parts.append("\n".join(tables.lines))
+    parts += blocks
     return "\n\n\n".join([*parts, *_front(program)]) + "\n"
 
 
@@ -197,7 +199,7 @@ def _docstring(program: Program) -> str:
         lines.append(f"predict(rows) gives the mean and {program.std_words}.")
     if program.limits is None:
         lines.append("It has no predict_interval: that of this model has no closed form.")
-    lines += ["", "The numbers of a row, in their order (a row may also be a dictionary by these names):", ""]
+    lines += ["", "Rows are dictionaries of raw values by these names, or arrays of numbers in this order:", ""]
     lines += [
         f"{k:4}  {one.name.encode('ascii', 'replace').decode()}{_meaning(one)}" for k, one in enumerate(program.inputs)
     ]
@@ -205,69 +207,42 @@ def _docstring(program: Program) -> str:
     return "\n".join(lines).replace("\\", "/") + '\n"""'
 
 
-def _meaning(one: Any) -> str:
+def _meaning(one: Input) -> str:
     if one.kind == "category":
-        return ": a category, as its text or its place in COLUMNS; any other is one more"
-    return {
-        "boolean": ": true or false",
-        "hashed": ": a text, or the number of its bucket",
-        "date": ": a date, as text in ISO 8601 or as days since 1970 in UTC",
-    }.get(one.kind, "")
+        return ": a category; in an array its place in COLUMNS, any other is one more"
+    in_array = {
+        "boolean": "true or false; in an array 1 or 0",
+        "hashed": "a category; in an array the number of its bucket",
+        "date": "a date{}; in an array days since 1970 in UTC",
+        "number": "a number{}; in an array itself" if one.written else "",
+    }[one.kind].format(one.written.get("words", " as in ISO 8601"))
+    return f": {in_array}" if in_array else ""
 
 
 def _imports(program: Program) -> str:
-    kinds = {one.kind for one in program.inputs}
-    lines = ["import base64"]
-    lines += ["import hashlib"] if "hashed" in kinds else []
-    lines += ["import math"]
-    lines += ["from datetime import date, datetime, timezone"] if "date" in kinds else []
-    lines += ["from statistics import NormalDist"] if program.limits is not None else []
-    return "\n".join([*lines, "", "import numpy as np"])
+    lines = {"import base64", "import math", *reader_imports(program.inputs)}
+    lines |= {"from statistics import NormalDist"} if program.limits is not None else set()
+    return "\n".join([*sorted(lines, key=lambda line: (line.startswith("from"), line)), "", "import numpy as np"])
 
 
 def _columns(program: Program) -> str:
     entries = []
     for one in program.inputs:
-        more: dict[str, Any] = {"kind": one.kind}
+        more: dict[str, Any] = {"kind": one.reader}
         more |= {"levels": list(one.levels)} if one.levels else {}
         more |= {"buckets": one.buckets} if one.buckets else {}
         more |= {"missing": list(one.missing_words)} if one.missing_words else {}
+        more |= one.written
         entries.append(f"    {one.name!r}: {more!r},")
     text = "\n".join(["COLUMNS = {", *entries, "}"])
     return text + (f"\nCLASSES = {list(program.classes)!r}" if program.classes else "")
 
 
-_HELPERS = '''def code(column, value):
-    """A value of a column as a number; NaN where it is missing."""
-    about = COLUMNS[column]
-    kind = about["kind"]
-    missing = ["", *about.get("missing", [])]
-    if value is None or (isinstance(value, str) and kind != "category" and value.strip() in missing):
-        return math.nan
-    if kind == "category":
-        if isinstance(value, (float, np.floating)) and math.isnan(value):
-            return math.nan
-        text = str(int(value)) if isinstance(value, (float, np.floating)) and value == int(value) else str(value)
-        return float(about["levels"].index(text)) if text in about["levels"] else -1.0
-    if kind == "boolean" and isinstance(value, str):
-        word = value.strip().lower()
-        if word not in ("true", "t", "yes", "y", "1", "false", "f", "no", "n", "0"):
-            raise ValueError(f"{column} is {value!r}, neither true nor false")
-        return float(word in ("true", "t", "yes", "y", "1"))
-    if kind == "hashed" and isinstance(value, str):
-        digest = hashlib.blake2b(value.encode(), digest_size=8, person=b"onepass").digest()
-        return float(int.from_bytes(digest, "little") % about["buckets"])
-    if kind == "date" and not isinstance(value, (int, float, np.number)):
-        moment = value if isinstance(value, date) else datetime.fromisoformat(value.strip())
-        moment = moment if isinstance(moment, datetime) else datetime(moment.year, moment.month, moment.day)
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-        return (moment - datetime(1970, 1, 1, tzinfo=timezone.utc)).total_seconds() / 86400.0
-    return float(value)
-
-
-def encode(rows):
+_HELPERS = '''def encode(rows):
     """Rows as numbers, one per column: from an array of them, or from dictionaries."""
     if len(rows) and isinstance(rows[0], dict):
+        if any(COLUMNS.keys().isdisjoint(row) for row in rows):
+            raise ValueError(f"a row has none of the columns {', '.join(COLUMNS)}")
         rows = [[code(name, row.get(name)) for name in COLUMNS] for row in rows]
     x = np.asarray(rows, dtype=np.float64)
     if x.ndim != 2 or x.shape[1] != len(COLUMNS):

@@ -1,5 +1,6 @@
 """What is exported of a model: the inputs, the computations, and the outputs."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,14 @@ class Input:
     levels: tuple[str, ...] = ()  # of a category, whose number is the place of its value among these
     buckets: int = 0  # of a hashed one, whose number is that of the bucket
     missing_words: tuple[str, ...] = ()  # texts that stand for a missing value, NaN
+    written: Mapping[str, str] = field(default_factory=dict)
+    """How texts of it are written, if not as programs write them: a ``pattern`` of Python's ``re`` that they match, the
+    same in ``words``, and for numbers the ``decimal`` sign and the ``unit``."""
+
+    @property
+    def reader(self) -> str:
+        """What its raw values are read as."""
+        return f"written {self.kind}" if self.written else self.kind
 
 
 @dataclass(frozen=True)

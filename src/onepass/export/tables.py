@@ -4,6 +4,7 @@ A category is given as its position among the known ones, a date as days since 1
 columns, which are hashed word by word, can't be exported.
 """
 
+import re
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -37,11 +38,14 @@ from onepass.tables.columns.category import Category, Hashed
 from onepass.tables.columns.date import _YEAR, Date
 from onepass.tables.columns.encoding import Column
 from onepass.tables.columns.number import Number
+from onepass.tables.columns.number_format import NumberFormat
 from onepass.tables.contest import Contest
 from onepass.tables.model import TabularModel
 from onepass.tables.targets import _LARGEST_LOG, ClassTarget, LogTarget, NumberTarget
 
 __all__ = ["table_program"]
+
+_SPACES = r" \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # of Unicode, all that separate
 
 
 def table_program(model: TabularModel, origin: str) -> Program:
@@ -79,7 +83,25 @@ def _input(column: Column) -> Input:
         getattr(column, "missing_words", ()) or getattr(getattr(column, "written", None), "missing_words", ())
     )
     levels = column.levels if isinstance(column, Category) else ()
-    return Input(column.name, column.kind, levels, column.buckets if isinstance(column, Hashed) else 0, words)
+    buckets = column.buckets if isinstance(column, Hashed) else 0
+    return Input(column.name, column.kind, levels, buckets, words, _written(column))
+
+
+def _written(column: Column) -> dict[str, str]:
+    """How texts are written, where that is not the plain way."""
+    if not isinstance(column, Number | Date) or column.written.is_plain:
+        return {}
+    own = replace(column.written, unsure=False)
+    found = {"pattern": _in_python(own.regex), "words": own.words()}
+    return found | {"decimal": own.decimal, "unit": own.unit} if isinstance(own, NumberFormat) else found
+
+
+def _in_python(regex: str) -> str:
+    """A regular expression of Arrow as Python's ``re`` has it, for ASCII."""
+    classes = {r"\s+": r"[ \t\n\f\r]+", r"\s": r" \t\n\f\r", r"\p{Z}": _SPACES}
+    for name, signs in classes.items():
+        regex = regex.replace(name, signs)
+    return re.sub(r"\\x\{(\w{4})\}", r"\\u\1", regex)
 
 
 # Columns.

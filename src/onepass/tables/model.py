@@ -24,6 +24,7 @@ from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.roles import read_keys, read_weights
 from onepass.tables.contest import Contest, estimator_class
 from onepass.tables.ledger import Ledger
+from onepass.tables.prediction import predict_rows
 from onepass.tables.readers.batches import RowBatch
 from onepass.tables.row_cost import LONGEST_ROW, RowCost
 from onepass.tables.rows import Rows, rejects_of
@@ -245,6 +246,30 @@ class TabularModel:
         if self.labels:
             return ("label", *(f"p_{label}" for label in self.labels))
         return ("mean", "std", "lower", "upper")
+
+    def predict(self, rows: Any, *, level: float = 0.95) -> Any:
+        """Predict rows of a table; returns an Arrow table of what ``onepass predict`` writes.
+
+        For numbers its columns are ``mean``, ``std``, ``lower`` and ``upper``; for classes ``label`` and a probability
+        ``p_...`` for each class. A row that can't be predicted is empty, and a warning says why.
+
+        Parameters
+        ----------
+        rows : a data frame of pandas or polars, an Arrow table, or a list of mappings from columns to values
+            Values may be raw texts, as in the files that were learned. Other columns than the model's are ignored.
+        level : float, default=0.95
+            Probability with which a new target lies between ``lower`` and ``upper``.
+
+        Examples
+        --------
+        >>> from onepass.tables.columns.inference import infer
+        >>> trips = [{"km": 1.0, "car": "van"}, {"km": 3.0, "car": "bike"}]
+        >>> encoding = infer(pa.RecordBatch.from_pylist(trips), [])
+        >>> model = TabularModel(encoding, NumberTarget("price", 20.0, 10.0)).start()  # or: onepass.load("a.onepass")
+        >>> model.predict([{"km": 2.5, "car": "van"}]).column_names
+        ['mean', 'std', 'lower', 'upper']
+        """
+        return predict_rows(self, rows, level)
 
     def predictions(self, X: FloatArray, level: float, keys: Sequence[str] | None = None) -> dict[str, Any]:
         """Columns of a table of predictions for encoded rows, in their order; ``keys`` in a model per key."""

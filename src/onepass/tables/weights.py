@@ -16,10 +16,16 @@ from onepass.tables.targets import CountTarget, LogTarget, NumberTarget
 if TYPE_CHECKING:
     from onepass.tables.model import TabularModel
 
-__all__ = ["Weight", "feature_weights", "unit_of_weights"]
+__all__ = ["Weight", "feature_weights", "meaning_of_weights", "unit_of_weights"]
 
 _DRAWS = 400  # functions that stand for a network's belief
 _MOST_DRAWN = 200  # features that it is worth drawing them for
+_CHANGES = {
+    "number": "one standard deviation more of a number",
+    "boolean": "true in place of false",
+    "category": "a category in place of the average",
+    "text": "a word in a text of average length",
+}
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,13 @@ def unit_of_weights(model: "TabularModel") -> str:
     if isinstance(model.target, CountTarget):
         return f"the log rate of {model.target.name}"
     return f"the logarithm of {model.target.name}" if isinstance(model.target, LogTarget) else model.target.name
+
+
+def meaning_of_weights(model: "TabularModel") -> str:
+    """What a weight says, in words for the kinds of columns that the model has."""
+    kinds = {column.kind.replace("hashed", "category") for column in model.encoding.columns}
+    changes = [words for kind, words in _CHANGES.items() if kind in kinds]
+    return f"how {unit_of_weights(model)} changes" + (f" for {', or '.join(changes)}" if changes else "")
 
 
 def _coefficients(model: "TabularModel") -> tuple[FloatArray, FloatArray]:

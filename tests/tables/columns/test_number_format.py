@@ -155,3 +155,10 @@ def test_a_hostile_format_is_refused(change: dict[str, Any]) -> None:
         NumberFormat.from_state(state)
     with pytest.raises(ValueError, match="missing_words must be texts"):
         NumberFormat.from_state({"missing_words": "NA"})
+
+
+def test_a_word_for_missing_that_is_a_number_is_missing_wherever_it_stands() -> None:
+    written = NumberFormat(missing_words=("-999",))
+    values = as_numbers(pa.array([*["1"] * 150, "-999", " -999 "]), "n", {}, written)
+    assert values[0] == 1.0
+    assert np.isnan(values[150:]).all()

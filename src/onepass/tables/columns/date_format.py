@@ -97,6 +97,11 @@ class DateFormat:
                 setting="date_format",
             )
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether dates are written as in ISO 8601."""
+        return not self.pattern
+
     def words(self) -> str:
         """Say how dates are written, unless they are as in ISO 8601."""
         if not self.pattern:
@@ -111,7 +116,7 @@ class DateFormat:
 
     def days(self, texts: Any) -> FloatArray:
         """Days since 1970, in UTC, of texts without surrounding space; NaN for those that are no date."""
-        found = pc.extract_regex(texts, pattern=self._regex)
+        found = pc.extract_regex(texts, pattern=self.regex)
         good = found.is_valid().to_numpy(zero_copy_only=False)
         texts_of = {name: pc.struct_field(found, name) for name in self._parts}
         parts = {name: _whole(part, name) for name, part in texts_of.items() if name not in "aAzp"}
@@ -127,7 +132,8 @@ class DateFormat:
         return re.findall("%(.)", self.pattern)
 
     @cached_property
-    def _regex(self) -> str:
+    def regex(self) -> str:
+        """Regular expression of texts, without surrounding space, with a group for each part of the date."""
         # Without a sign in between only a fixed number of digits tells parts from each other.
         runs_on = re.search("%.%.", self.pattern) is not None
         whole = ""
@@ -178,7 +184,7 @@ def formats_of(text: str) -> list[DateFormat]:
         seconds = ("" if found["s"] is None else ":%S") + ("" if found["f"] is None else ".%f")
         half = "" if found["p"] is None else " %p" if found["p"][0].isspace() else "%p"
         time = f"{gap}{'%I' if half else '%H'}:%M{seconds}{half}"
-    return [DateFormat(date + time) for date in _DATES if re.match(DateFormat(date)._regex, text)]
+    return [DateFormat(date + time) for date in _DATES if re.match(DateFormat(date).regex, text)]
 
 
 def _whole(part: Any, name: str) -> Any:

@@ -93,10 +93,11 @@ class NumberFormat:
 
     def reads(self, texts: Any) -> Any:
         """Which texts, without surrounding space, are numbers so written; an Arrow array of booleans."""
-        return pc.match_substring_regex(texts, pattern=self._pattern)
+        return pc.match_substring_regex(texts, pattern=self.regex)
 
     @cached_property
-    def _pattern(self) -> str:
+    def regex(self) -> str:
+        """Regular expression of texts, without surrounding space, that are numbers so written."""
         if self.is_plain:
             return r"^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$|^[-+]?(?i:nan|inf|infinity)$"
         point, comma = (r"\.", ",") if self.decimal == "." else (",", r"\.")

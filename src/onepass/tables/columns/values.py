@@ -4,6 +4,7 @@ Readers give texts or typed values, depending on the file format. What can't be 
 noted in a `Bad`, with the reason.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -62,8 +63,10 @@ def parse_numbers(array: Any, name: str, bad: Bad, written: NumberFormat = PLAIN
 
 def _parse_plain(array: Any, name: str, bad: Bad, written: NumberFormat) -> FloatArray:
     """Try the quickest way first: nothing but numbers, then numbers and words for missing ones."""
-    # Arrow takes long to find that it can't, so a column that begins with a word is not even tried.
-    if not has_words(array[:_GLANCE], written.missing_words):
+    # Arrow takes long to find that it can't, so a column that begins with a word is not even tried; and it would take
+    # a word such as -999 for the number that it looks like.
+    words = written.missing_words
+    if not has_words(array[:_GLANCE], words) and not any(map(_is_number, words)):
         try:
             return np.asarray(pc.cast(array, pa.float64()).to_numpy(zero_copy_only=False))
         except pa.ArrowInvalid:
@@ -95,6 +98,13 @@ def _number_of(text: str) -> float:
     if "_" in text:  # a number in Python's source only
         raise ValueError(text)
     return float(text)
+
+
+def _is_number(word: str) -> bool:
+    try:
+        return math.isfinite(_number_of(word))
+    except ValueError:
+        return False
 
 
 def _no_number(text: str) -> str:

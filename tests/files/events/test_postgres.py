@@ -208,7 +208,8 @@ def test_closing_ends_the_waiting_of_other_threads(place: PostgresPlace) -> None
         store.close()
         with pytest.raises(EventStoreError, match="closed"):
             waiting.result(5)
-    assert place.execute("SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'") == [(0,)]
+    listening = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
+    wait_until(lambda: place.execute(listening) == [(0,)], "the server to notice that nobody listens")
 
 
 # Other processes

@@ -88,11 +88,11 @@ def write_trips(folder: Path) -> None:
     dice = random.Random(1)
     extra = {"compact": 0.0, "van": 6.0, "limousine": 15.0}
     for name, n in (("trips.csv", 500), ("tonight.csv", 50), ("new.csv", 5)):
-        lines = ["km,car,rain,price"]
+        lines = ["km,car,vip,price"]
         for _ in range(n):
-            km, car, rain = dice.uniform(1, 30), dice.choice(sorted(extra)), dice.random() < 0.2
-            price = 4.0 + 1.8 * km + extra[car] + 3.0 * rain + dice.gauss(0, 2)
-            lines.append(f"{km:.1f},{car},{str(rain).lower()},{price:.2f}")
+            km, car, vip = dice.uniform(1, 30), dice.choice(sorted(extra)), dice.random() < 0.2
+            price = 4.0 + 1.8 * km + extra[car] + 3.0 * vip + dice.gauss(0, 2)
+            lines.append(f"{km:.1f},{car},{str(vip).lower()},{price:.2f}")
         (folder / name).write_text("\n".join(lines) + "\n")
 
 

@@ -325,7 +325,7 @@ def test_a_point_is_of_the_class_that_is_chosen(page: Page) -> None:
 def test_an_outlier_is_crossed_out(page: Page) -> None:
     page.open("scene=outliers")
     page.press("Add an outlier")
-    assert page.status.endswith("The robust model does not believe 1 point.")
+    assert page.status.endswith("The robust model does not trust 1 point.")
     assert len(page.all(".plot .doubt")) == 1
 
 

@@ -334,8 +334,8 @@ WRONG = [
     ("perceptron", {"x0": 1, "x2": 3}, None, "x.x1", "missing"),
     ("perceptron", {"x0": 1, "x1": True, "x2": 3}, None, "x.x1", "no number"),
     ("fleet", [1, 2, 3], None, "key", "missing"),
-    ("fleet of numbered keys", [1, 2, 3], "ann", "key", "whole numbers"),
-    ("fleet of numbered keys", [1, 2, 3], "9" * 30, "key", "whole numbers"),
+    ("fleet of numbered keys", [1, 2, 3], "ann", "key", "must be a whole number"),
+    ("fleet of numbered keys", [1, 2, 3], "9" * 30, "key", "must be a whole number"),
 ]
 
 

@@ -84,7 +84,7 @@ def test_what_is_wrong_is_told_in_words() -> None:
         (predict, b'{"x": {"a": [1]}}', "a value of x must be true, false, a whole number, a number, a text or null"),
         (predict, b'{"x": {}, "level": 95}', "level must be a number between 0 and 1, such as 0.95"),
         (predict, b'{"x": {}, "id": "a\\n"}', "id must be a text of 1 to 200 characters without control"),
-        (predict, b'[{"x": {}}]', "many go as JSON lines (application/x-ndjson)"),
+        (predict, b'[{"x": {}}]', "send many rows as JSON lines (application/x-ndjson)"),
         (predict, b"\x10\0\0\0\0\0\0\0{}", "the content type of a model file is application/octet-stream"),
         (json_decoder(TokenRequest), b'{"name": "a", "scope": "all"}', "scope must be admin, learn or read, got 'all'"),
         (json_decoder(TokenRequest), b'{"name": "a b", "scope": "read"}', "name must be up to 64 letters"),

@@ -96,7 +96,7 @@ def test_scopes_and_refusals_are_documented(path: str, method: str, operation: A
 
 def test_meanings_of_fields_come_from_the_types() -> None:
     level = DOCUMENT["components"]["schemas"]["PredictRequest"]["properties"]["level"]
-    assert level["description"] == "Of the interval from `lower` to `upper`."
+    assert level["description"] == "Probability of the interval from `lower` to `upper`."
 
 
 def test_the_reference_page_needs_no_other_server_and_no_inline_script(served: Served) -> None:

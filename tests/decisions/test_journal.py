@@ -172,7 +172,7 @@ def test_what_could_not_be_learned_then_is_not_learned_again(
             wrong()
     assert store.last("one") == n  # what is refused is not written
     assert bandit.reward(choices[1].id, 0.5)
-    with pytest.raises(ValueError, match="chose 'a', not 'b'"):
+    with pytest.raises(ValueError, match="chose, 'a', got 'b'"):
         bandit.reward(choices[1].id, 0.5, "b")
     assert not bandit.reward(choices[1].id, 0.5)
     assert to_bytes(open_bandit(store, "one")) == to_bytes(bandit)

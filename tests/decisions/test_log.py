@@ -215,7 +215,7 @@ def test_what_is_no_log_is_told(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="strings and integers"):
         mixed.to_table()
     mixed.append(LoggedDecision("0", 0.0, np.zeros(2), "a", 0, 0, 0.5, 1.0))
-    with pytest.raises(ValueError, match="one length, got 2 after 1"):
+    with pytest.raises(ValueError, match="the same length, got 2 after 1"):
         mixed.to_table()
 
 

@@ -227,7 +227,7 @@ def test_mean_is_a_copy() -> None:
         (
             {"update": "adf", "observation": "gaussian"},
             ValueError,
-            "no closed form.*Use update='kalman'.*kalman.*bernoulli",
+            "no closed form.*Use update='kalman'.*bernoulli",
         ),
         ({"update": "adf", "moments": "paper"}, ValueError, "no closed form.*moments='exact'"),
         ({"noise": "some"}, ValueError, "noise.*or 'learn', got 'some'"),

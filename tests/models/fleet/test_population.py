@@ -67,7 +67,7 @@ def test_a_prior_must_suit_the_fleet() -> None:
         fleet.prior = BayesianPerceptron(2, "linear", noise="learn")
     with pytest.raises(ValueError, match="prior has activation="):
         fleet.prior = BayesianPerceptron(D, "relu", noise="learn")
-    with pytest.raises(ValueError, match="full covariance"):
+    with pytest.raises(ValueError, match="covariance='full'"):
         fleet.prior = BayesianPerceptron(D, "linear", noise="learn", covariance="diagonal")
 
 

@@ -251,7 +251,7 @@ class _Ledger(RuleBasedStateMachine):
         context = np.random.default_rng(seed).normal(size=2)
         self.clock += 1
         if n > len(there):
-            with pytest.raises(ValueError, match="n must be at most|no arm can be chosen"):
+            with pytest.raises(ValueError, match=r"n must be at most|no arm can be chosen"):
                 self.bandit.choose(context, n, time=float(self.clock))
             return
         choice = self.bandit.choose(context, n, time=float(self.clock))

@@ -4,20 +4,17 @@ A counter must never go down, but what it is read from does: a rollback brings e
 the model is made from its events again. So changes are added up here, and numbers of another object begin anew.
 """
 
-import time
 from bisect import bisect_left
 from collections.abc import Mapping
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from onepass.service.operations import Desk, Reward
 from onepass.service.served import BanditModel
 
 if TYPE_CHECKING:
     from onepass.service.learner import Learner
-    from onepass.service.wire import Learned
 
-__all__ = ["SECONDS", "Counts", "Durations", "TimedReward"]
+__all__ = ["SECONDS", "Counts", "Durations"]
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.015, 0.03, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 """Bounds for what should not take long: a request, a transaction."""
@@ -113,17 +110,3 @@ class Durations:
     def cumulative(self) -> list[tuple[float, int]]:
         """Each bound, the last one infinite, and how many durations were no longer."""
         return list(zip(self._bounds, accumulate(self._counts), strict=True))
-
-
-class TimedReward(Reward):
-    """A reward that notes how many seconds after its decision it came, if it is a new one."""
-
-    lag: float | None = None
-
-    def write(self, desk: Desk) -> "Learned":
-        """Learn the reward."""
-        before = desk.next_number()
-        answer = super().write(desk)
-        if desk.next_number() > before and (decision := desk.find("decision", answer.id)) is not None:
-            self.lag = max(time.time() - decision.time, 0.0)
-        return answer

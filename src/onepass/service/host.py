@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from onepass.files.events import EventLog
-from onepass.service.counting import Counts, Durations, TimedReward
+from onepass.service.counting import Counts, Durations
 from onepass.service.declared import model_content
 from onepass.service.errors import ProblemError
 from onepass.service.journal import Journal
@@ -25,6 +25,7 @@ from onepass.service.operations import (
     Operation,
     Predict,
     Promote,
+    Reward,
     Rollback,
     Shadow,
     Withdraw,
@@ -270,7 +271,7 @@ class HostedModel:
 
     async def reward(self, request: RewardRequest) -> Learned:
         """Tell a bandit what came of a decision."""
-        reward = TimedReward(request)
+        reward = Reward(request)
         found: Learned = await self._ask(reward)
         if reward.lag is not None:
             self._counts.label_lag.add(reward.lag)
@@ -379,7 +380,8 @@ class HostedModel:
         now = time.time()
         if not self.journal.expire(now - self._settings.keep_pending):  # else there may be more
             self._next_look = time.monotonic() + _HOUSEKEEPING
-        if isinstance(self._writer.learner.champion, BanditModel):
+        champion = self._writer.learner.champion
+        if isinstance(champion, BanditModel) and champion.n_pending:
             self._writer.submit(Ticket(Expire(self._settings.keep_pending), float("inf"), None))
         if self._settings.keep_events is not None:
             self.journal.prune(self._writer.learner, now - self._settings.keep_events)

@@ -1,5 +1,6 @@
 """Decisions of bandits, their rewards, and arms that come and go."""
 
+import time
 from typing import Any
 
 from onepass.decisions.choice import Pending
@@ -52,6 +53,9 @@ class Decide(Operation):
 class Reward(Operation):
     """Tell a bandit what came of a decision."""
 
+    lag: float | None = None
+    """Seconds from the decision to its reward, if the reward is a new one."""
+
     def __init__(self, request: RewardRequest) -> None:
         self.request = request
 
@@ -82,6 +86,7 @@ class Reward(Operation):
             raise ProblemError(410, "decision expired", words, field="id") from None
         except ValueError as error:
             raise ProblemError(422, "bad value", str(error), field="reward") from None
+        self.lag = max(time.time() - decision.time, 0.0)
         return answer
 
 

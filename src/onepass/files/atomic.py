@@ -20,8 +20,14 @@ _TOKEN = 6  # random bytes in the name of a draft
 _PIECE = 2**24  # bytes written at once, between which Ctrl-C is heard
 
 
-def write_atomically(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes, *, mode: int = 0o666) -> None:
     """Write a file, replacing an old one in a single step; on return it is on the disk.
+
+    Parameters
+    ----------
+    path : of the file
+    content : all of it
+    mode : permissions of the file, from which the umask takes away
 
     Examples
     --------
@@ -31,7 +37,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     >>> [(file.name, file.read_bytes()) for file in folder.iterdir()]
     [('note.txt', b'complete')]
     """
-    with atomic_file(path) as file:
+    with atomic_file(path, mode=mode) as file:
         write_in_pieces(file, content)
 
 
@@ -43,10 +49,15 @@ def write_in_pieces(file: BinaryIO, content: bytes) -> None:
 
 
 @contextmanager
-def atomic_file(path: Path) -> Iterator[BinaryIO]:
+def atomic_file(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
     """Open a file to be written piece by piece; it appears under its name when the block ends without an error.
 
     After an error, or Ctrl-C, the old file of that name is unchanged and no temporary file is left.
+
+    Parameters
+    ----------
+    path : of the file
+    mode : permissions of the file, from which the umask takes away; unlike with tempfile, others may read a report
 
     Examples
     --------
@@ -65,8 +76,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         raise FileNotFoundError(ENOENT, f"the folder {str(path.parent)!r} does not exist", str(path))
     draft = path.with_name(f".{path.name}.{token_hex(_TOKEN)}.part")
     try:
-        # Unlike tempfile, "x" gives the file the permissions of the umask: a report is meant to be read by others.
-        with draft.open("xb") as file:
+        with open(draft, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             try_lock(file.fileno())  # by which `clear_drafts` sees that somebody still writes it
             yield file
             file.flush()

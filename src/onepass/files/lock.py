@@ -23,7 +23,16 @@ _FAR = 2**30  # Windows locks bytes, and nobody else can read those; who holds t
 
 
 class LockedError(ValueError):
-    """Somebody else holds the lock; the message says who, as far as that is known."""
+    """Somebody else holds the lock; the message says who, as far as that is known.
+
+    Attributes
+    ----------
+    holds : who holds which lock, in words that name the file of the lock, not the one that it protects
+    """
+
+    def __init__(self, words: str, holds: str | None = None) -> None:
+        super().__init__(words)
+        self.holds = holds or words
 
 
 def lock_path(path: Path) -> Path:
@@ -140,7 +149,8 @@ def _words_of_holder() -> bytes:
 
 
 def _taken(path: Path) -> LockedError:
-    return LockedError(f"{path} is being written by {_holder(lock_path(path))}")
+    holder = _holder(lock_path(path))
+    return LockedError(f"{path} is being written by {holder}", f"{lock_path(path)} is held by {holder}")
 
 
 def _holder(beside: Path) -> str:

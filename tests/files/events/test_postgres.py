@@ -20,13 +20,15 @@ from onepass.files.events.postgres.database import PostgresDatabase
 from onepass.files.events.postgres.words import in_plain_words
 from onepass.files.lock import LockedError
 from tests.helpers.events import PostgresPlace, fill, numbers, undone
-from tests.helpers.postgres_server import PostgresServer
+from tests.helpers.postgres_server import OwnPostgresServer, PostgresServer
 from tests.helpers.waiting import wait_until
+
+LISTENING = "FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'"
 
 
 @pytest.fixture
-def place(server: PostgresServer) -> PostgresPlace:
-    found = PostgresPlace(server)
+def place(postgres: PostgresServer) -> PostgresPlace:
+    found = PostgresPlace(postgres)
     found.clear()
     return found
 
@@ -62,7 +64,7 @@ def appended_in_spite_of_all(store: EventLog, key: str, until: float) -> Event:
 
 
 def test_a_killed_server_loses_nothing_acknowledged_and_has_nothing_twice(
-    server: PostgresServer, place: PostgresPlace
+    server: OwnPostgresServer, place: PostgresPlace
 ) -> None:
     acknowledged: dict[str, Event] = {}
     stores = {name: open_event_log(place.target) for name in "abc"}
@@ -124,7 +126,7 @@ def test_a_connection_that_was_lost_meanwhile_is_made_again(place: PostgresPlace
         assert connection_of(store).execute("SHOW synchronous_commit").fetchone() == ("off",)
 
 
-def test_a_server_that_is_away(server: PostgresServer, place: PostgresPlace) -> None:
+def test_a_server_that_is_away(server: OwnPostgresServer, place: PostgresPlace) -> None:
     with open_event_log(place.target) as store:
         fill(store, 2)
         server.kill()
@@ -192,7 +194,7 @@ def test_waiting_goes_on_when_its_connection_is_lost(place: PostgresPlace) -> No
     with open_event_log(place.target) as store, ThreadPoolExecutor() as pool:
         waiting = pool.submit(store.wait, "s", 0, 15)
         time.sleep(0.1)
-        place.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
+        place.execute(f"SELECT pg_terminate_backend(pid) {LISTENING}")
         time.sleep(0.1)
         assert not waiting.done()
         with open_event_log(place.target) as other:
@@ -208,8 +210,9 @@ def test_closing_ends_the_waiting_of_other_threads(place: PostgresPlace) -> None
         store.close()
         with pytest.raises(EventStoreError, match="closed"):
             waiting.result(5)
-    listening = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
-    wait_until(lambda: place.execute(listening) == [(0,)], "the server to notice that nobody listens")
+    wait_until(
+        lambda: place.execute(f"SELECT count(*) {LISTENING}") == [(0,)], "the server to notice that nobody listens"
+    )
 
 
 # Other processes
@@ -289,7 +292,7 @@ def user(place: PostgresPlace, name: str, options: str = "") -> AbstractContextM
     return existing(place, f"ROLE {name} LOGIN {options}", f"DROP OWNED BY {name}", f"DROP ROLE {name}")
 
 
-def test_a_wrong_password_is_refused_and_never_shown(server: PostgresServer, place: PostgresPlace) -> None:
+def test_a_wrong_password_is_refused_and_never_shown(server: OwnPostgresServer, place: PostgresPlace) -> None:
     with user(place, "locked", "PASSWORD 'right'"):
         place.execute("GRANT CREATE ON DATABASE postgres TO locked")
         for password in (":SECRET", ""):
@@ -304,12 +307,12 @@ def test_a_wrong_password_is_refused_and_never_shown(server: PostgresServer, pla
         place.clear()
 
 
-def test_an_address_that_is_none(server: PostgresServer) -> None:
+def test_an_address_that_is_none(postgres: PostgresServer) -> None:
     with pytest.raises(EventStoreError, match="the address must look like postgresql://") as caught:
         open_event_log("postgresql://me:SEC%ZZRET@host/name")
     assert "SEC" not in str(caught.value)
     with pytest.raises(EventStoreError, match='database "nowhere" does not exist') as caught:
-        open_event_log(server.address(database="nowhere"))
+        open_event_log(postgres.address(database="nowhere"))
     assert caught.value.errno == errno.ENOENT
     with pytest.raises(EventStoreError, match="the server can't be used") as caught:
         open_event_log("postgresql://127.0.0.1:1/name")
@@ -330,7 +333,7 @@ def test_the_schema_of_another_program_is_refused_and_left_as_it_is(place: Postg
         open_event_log(place.target)
 
 
-def test_users_without_rights(server: PostgresServer, place: PostgresPlace) -> None:
+def test_users_without_rights(server: OwnPostgresServer, place: PostgresPlace) -> None:
     with user(place, "guest"):
         with pytest.raises(EventStoreError, match="the user has no right to do this") as caught:
             open_event_log(server.address("guest"))
@@ -356,7 +359,7 @@ def test_a_read_only_server(place: PostgresPlace) -> None:
         assert caught.value.errno == errno.EROFS
 
 
-def test_a_database_in_another_encoding(server: PostgresServer, place: PostgresPlace) -> None:
+def test_a_database_in_another_encoding(server: OwnPostgresServer, place: PostgresPlace) -> None:
     with (
         database(place, "latin", "ENCODING 'LATIN1'"),
         pytest.raises(EventStoreError, match="the database is in LATIN1"),
@@ -364,7 +367,7 @@ def test_a_database_in_another_encoding(server: PostgresServer, place: PostgresP
         open_event_log(server.address(database="latin"))
 
 
-def test_the_language_of_a_database_does_not_matter(server: PostgresServer, place: PostgresPlace) -> None:
+def test_the_language_of_a_database_does_not_matter(server: OwnPostgresServer, place: PostgresPlace) -> None:
     with database(place, "english", "LOCALE_PROVIDER icu ICU_LOCALE 'en'"):
         ((first,),) = server.execute("SELECT min(x) FROM (VALUES ('B'), ('a')) AS names (x)", "english")
         assert first == "a"  # by the alphabet
@@ -387,8 +390,8 @@ def test_what_is_too_large_is_refused_in_words(place: PostgresPlace) -> None:
     ("error", "number", "words"),
     [
         (psycopg.errors.DiskFull(), errno.ENOSPC, "disk is full; nothing was written"),
-        (psycopg.errors.DataCorrupted(), errno.EIO, "damaged; restore it from a backup"),
-        (psycopg.errors.UniqueViolation(), errno.EIO, "damaged"),
+        (psycopg.errors.DataCorrupted(), errno.EBADMSG, "damaged; restore it from a backup"),
+        (psycopg.errors.UniqueViolation(), errno.EBADMSG, "damaged"),
         (psycopg.errors.QueryCanceled(), errno.EAGAIN, "told to stop; nothing was written"),
         (psycopg.errors.UndefinedTable("no such\ntable"), errno.EIO, "PostgreSQL reports 'no such'"),
     ],
@@ -409,6 +412,7 @@ def test_durability_is_that_of_commits(place: PostgresPlace, durability: str, gi
         assert connection_of(store).execute("SHOW synchronous_commit").fetchone() == (used,)
 
 
+@pytest.mark.usefixtures("server")
 def test_a_server_that_never_waits_for_its_disk_is_no_durable_one(place: PostgresPlace) -> None:
     place.execute("ALTER SYSTEM SET fsync = off")
     try:
@@ -440,4 +444,4 @@ except ImportError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "an event store in PostgreSQL needs psycopg: pip install 'onepass[postgres]'\n"
+    assert done.stdout == "an event store in PostgreSQL needs psycopg: pip install 'onepass-learn[postgres]'\n"

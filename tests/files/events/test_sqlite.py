@@ -282,7 +282,7 @@ def test_what_is_gone_from_the_end_is_counted_and_the_way_out_is_named(tmp_path:
         assert store.forget("s", "0") == 1  # would come back with the lost end
     for end in ("", "-wal"):
         Path(store.path + end).write_bytes(early[end])
-    words = r"2 transactions that were acknowledged are gone .* opens once e-tail is deleted"
+    words = r"2 transactions that were acknowledged are gone .*; if you have just restored a backup, delete e-tail: "
     for _ in range(2):  # the first refusal makes nothing worse
         with pytest.raises(EventStoreError, match=words):
             EventStore(tmp_path / "e")
@@ -291,10 +291,40 @@ def test_what_is_gone_from_the_end_is_counted_and_the_way_out_is_named(tmp_path:
         assert numbers(older) == [1, 2]
 
 
-def test_a_deleted_store_can_begin_anew(tmp_path: Path) -> None:
+def test_a_store_that_is_gone_is_not_taken_for_a_new_one(tmp_path: Path) -> None:
+    with EventStore(tmp_path / "e") as store:
+        fill(store, 2)
+    kept = (tmp_path / "e").read_bytes()
+    (tmp_path / "e").unlink()
+    words = "the file is missing, and it had events, as can be seen from e-tail; put it back; or move e-tail away and"
+    for _ in range(2):  # the first refusal makes nothing worse
+        with pytest.raises(EventStoreError, match=words) as caught:
+            EventStore(tmp_path / "e")
+        assert caught.value.errno == errno.ENOENT
+        assert not (tmp_path / "e").exists()
+    (tmp_path / "e").write_bytes(kept)
+    with EventStore(tmp_path / "e") as store:
+        assert numbers(store) == [1, 2]
+    for name in ("e", "e-tail"):
+        (tmp_path / name).unlink()
+    with EventStore(tmp_path / "e") as store:  # on purpose
+        assert numbers(store) == []
+
+
+def test_a_log_without_its_file_is_not_thrown_away(tmp_path: Path) -> None:
+    with EventStore(tmp_path / "e", durability="relaxed") as store:
+        fill(store, 2)
+        log = (tmp_path / "e-wal").read_bytes()
+    (tmp_path / "e").unlink()
+    (tmp_path / "e-wal").write_bytes(log)
+    with pytest.raises(EventStoreError, match="as can be seen from e-wal"):
+        EventStore(tmp_path / "e")
+    assert (tmp_path / "e-wal").read_bytes() == log
+
+
+def test_a_store_that_never_had_events_may_go(tmp_path: Path) -> None:
     for _ in range(2):
-        with EventStore(tmp_path / "e") as store:
-            fill(store, 2)
+        EventStore(tmp_path / "e").close()
         (tmp_path / "e").unlink()
 
 

@@ -18,8 +18,18 @@ event and every snapshot has a checksum, verified whenever it is read.
 
 from onepass.files.events.errors import ConflictError, EventStoreError
 from onepass.files.events.log import EventLog
-from onepass.files.events.opening import open_event_log
-from onepass.files.events.records import Event, Snapshot
+from onepass.files.events.opening import is_address, open_event_log
+from onepass.files.events.records import Event, Remains, Snapshot
 from onepass.files.events.sqlite import EventStore
 
-__all__ = ["ConflictError", "Event", "EventLog", "EventStore", "EventStoreError", "Snapshot", "open_event_log"]
+__all__ = [
+    "ConflictError",
+    "Event",
+    "EventLog",
+    "EventStore",
+    "EventStoreError",
+    "Remains",
+    "Snapshot",
+    "is_address",
+    "open_event_log",
+]

@@ -46,7 +46,7 @@ class Database(ABC):
         """Run a statement that gives one whole number."""
         ((number,),) = self.rows(statement, values)
         if not isinstance(number, int):
-            raise damaged(self.address, "a number of an event is no number")
+            raise damaged(self.address, "the number of an event is not a number")
         return number
 
     def last(self, stream: str) -> int:
@@ -57,7 +57,7 @@ class Database(ABC):
         """Names of all streams, sorted."""
         names = [name for (name,) in self.rows(self._names_of_streams)]
         if not all(isinstance(name, str) for name in names):
-            raise damaged(self.address, "the name of a stream is no text")
+            raise damaged(self.address, "the name of a stream is not text")
         return names
 
     @contextmanager

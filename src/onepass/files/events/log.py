@@ -3,7 +3,7 @@
 import time as clocks
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
-from errno import EINVAL
+from errno import ENODATA
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,7 +13,18 @@ from onepass.files.events.checking import problems
 from onepass.files.events.database import Database
 from onepass.files.events.errors import ConflictError, EventStoreError, damaged
 from onepass.files.events.reading import LAST_POSSIBLE, event_rows, open_rows
-from onepass.files.events.records import Event, Snapshot, as_blob, as_name, as_time, checksum, decoded, encoded
+from onepass.files.events.records import (
+    Event,
+    Remains,
+    Snapshot,
+    as_blob,
+    as_name,
+    as_time,
+    checksum,
+    decoded,
+    encoded,
+    remains_of,
+)
 
 __all__ = ["EventLog"]
 
@@ -189,7 +200,7 @@ class EventLog:
         end = LAST_POSSIBLE if until is None else as_seed(until, "until")
         if after < min(pruned, end):
             raise EventStoreError(
-                EINVAL,
+                ENODATA,
                 f"events 1 to {pruned} of stream {stream!r} were pruned; begin with a later snapshot",
                 self.address,
             )
@@ -456,6 +467,62 @@ class EventLog:
             self._database.rows(statements.SET_PRUNED, row)
             self._database.erased()
         return number - pruned
+
+    def remains(self, stream: str, after: int) -> Iterator[Remains]:
+        """What is left of the events with numbers above ``after``, in their order, also of damaged and missing ones.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from onepass.files.events import open_event_log
+        >>> store = open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
+        >>> for key in "ab":
+        ...     _ = store.append("price", "label", key, {"y": 0.1})
+        >>> [(one.number, one.condition, one.key, one.payload) for one in store.remains("price", after=1)]
+        [(2, 'whole', 'b', {'y': 0.1})]
+        >>> store.close()
+        """
+        stream, after = as_name(stream, "stream"), as_seed(after, "after")
+        last = self._database.last(stream)
+        for number, row in event_rows(self._database, stream, after):
+            yield from (Remains(missing, "missing") for missing in range(after + 1, number))
+            yield remains_of(row)
+            after = number
+        yield from (Remains(missing, "missing") for missing in range(after + 1, last + 1))
+
+    def give_up(self, stream: str, after: int) -> None:
+        """Replace all events with numbers above ``after`` by empty ones of the kind ``lost``, whatever is left of them.
+
+        It is meant for a stream that can't be rebuilt beyond ``after`` because an event is damaged or missing: then it
+        can go on. Snapshots after that event, and damaged ones, are deleted. Numbers are not used again, but the keys
+        are free. `remains` gives what is replaced: keep it first.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from onepass.files.events import open_event_log
+        >>> store = open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
+        >>> for key in "abc":
+        ...     _ = store.append("price", "label", key, {"y": 0.1})
+        >>> store.give_up("price", after=1)
+        >>> [(event.number, event.kind, event.forgotten) for event in store.events("price")]
+        [(1, 'label', False), (2, 'lost', True), (3, 'lost', True)]
+        >>> store.append("price", "label", "b", {"y": 0.2}).number
+        4
+        >>> store.close()
+        """
+        stream, after = as_name(stream, "stream"), as_seed(after, "after")
+        moment = as_time(self._clock())
+        with self._database.transaction():
+            self._database.take_turn(stream)
+            last, pruned = self._database.last(stream), self._database.number(statements.PRUNED, {"stream": stream})
+            self._database.rows(statements.DELETE_AFTER, {"stream": stream, "number": after})
+            for number in range(max(after, pruned) + 1, last + 1):
+                event = Event(number, stream, "lost", f"lost\n{number}", {}, b"", moment)
+                row = {**event._asdict(), "payload": None, "blob": None, "checksum": _checksum(event, None, None)}
+                self._database.rows(statements.INSERT, row)
+            snapshots.delete_unusable(self._database, stream, after)
+            self._database.erased()
 
     def check(self) -> list[str]:
         """Read everything, and return what is wrong, one sentence each; an empty list if nothing is.

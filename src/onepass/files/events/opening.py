@@ -3,11 +3,24 @@
 import os
 import time as clocks
 from collections.abc import Callable
+from typing import TypeGuard
 
 from onepass.files.events.log import EventLog
 from onepass.files.events.sqlite import EventStore
 
-__all__ = ["open_event_log"]
+__all__ = ["is_address", "open_event_log"]
+
+
+def is_address(target: object) -> TypeGuard[str]:
+    """Whether events are kept by a server, and not in a file.
+
+    Examples
+    --------
+    >>> from onepass.files.events import is_address
+    >>> is_address("postgresql://host/name"), is_address("events.sqlite")
+    (True, False)
+    """
+    return isinstance(target, str) and target.startswith(("postgresql://", "postgres://"))
 
 
 def open_event_log(
@@ -23,7 +36,7 @@ def open_event_log(
     ----------
     target : path of a file, which is created if there is none, or the address of a database on a server, such as
         ``postgresql://user@host:5432/name``, in which the schema ``onepass`` is created if there is none. That needs
-        ``pip install 'onepass[postgres]'``.
+        ``pip install 'onepass-learn[postgres]'``.
     durability : "full": what has been appended survives a power cut. "relaxed": faster; a power cut may lose the last
         transactions, whole ones and never one from the middle
     timeout : seconds to wait while another process writes, and for the server
@@ -37,7 +50,7 @@ def open_event_log(
     ...     log.append("price", "label", "order 17", {"y": 0.1}).number
     1
     """
-    if isinstance(target, str) and target.startswith(("postgresql://", "postgres://")):
+    if is_address(target):
         from onepass.files.events.postgres import PostgresEventStore  # a package that not everybody has
 
         return PostgresEventStore(target, durability=durability, timeout=timeout, clock=clock)

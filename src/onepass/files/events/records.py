@@ -6,7 +6,18 @@ from hashlib import blake2b
 from math import isfinite
 from typing import Any, NamedTuple
 
-__all__ = ["Event", "Snapshot", "as_blob", "as_name", "as_time", "checksum", "decoded", "encoded"]
+__all__ = [
+    "Event",
+    "Remains",
+    "Snapshot",
+    "as_blob",
+    "as_name",
+    "as_time",
+    "checksum",
+    "decoded",
+    "encoded",
+    "remains_of",
+]
 
 
 _JSON = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":"))
@@ -35,6 +46,25 @@ class Event(NamedTuple):
     time: float
     forgotten: bool = False
     erased: bool = False
+
+
+class Remains(NamedTuple):
+    """What is left of an event, whatever has happened to it.
+
+    Attributes
+    ----------
+    number : its place in the stream
+    condition : "whole", "changed" (not what was written), "deleted" (on request), or "missing"
+    kind, key, time, payload, blob : as they are found, of any type if changed; None if missing or deleted
+    """
+
+    number: int
+    condition: str
+    kind: Any = None
+    key: Any = None
+    time: Any = None
+    payload: Any = None
+    blob: Any = None
 
 
 class Snapshot(NamedTuple):
@@ -119,6 +149,17 @@ def decoded(row: tuple[Any, ...]) -> Event | None:
     if payload is None:
         return Event(number, stream, kind, key, {}, b"", time, forgotten=True, erased=True)
     return Event(number, stream, kind, key, json.loads(payload), blob or b"", time, erased=blob is None)
+
+
+def remains_of(row: tuple[Any, ...]) -> Remains:
+    """What a row of the table says, also one that is not what was written."""
+    _, number, kind, key, time, payload, blob, _ = row
+    event = decoded(row)
+    if event is None:
+        return Remains(number, "changed", kind, key, time, payload, blob)
+    if event.forgotten:
+        return Remains(number, "deleted", kind, key, time)
+    return Remains(number, "whole", kind, key, time, event.payload, blob)
 
 
 def checksum(name: tuple[Any, ...], payload: str | None, blob: bytes | None) -> bytes:

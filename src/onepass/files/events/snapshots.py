@@ -9,7 +9,7 @@ from onepass.files.events.errors import damaged
 from onepass.files.events.reading import LAST_POSSIBLE
 from onepass.files.events.records import Snapshot, checksum
 
-__all__ = ["delete", "save", "snapshots", "sound_snapshot"]
+__all__ = ["delete", "delete_unusable", "save", "snapshots", "sound_snapshot"]
 
 _KEPT = 3  # a damaged one leaves two to fall back on
 
@@ -66,6 +66,13 @@ def delete(database: Database, stream: str, after: int) -> bool:
         database.rows(statements.DELETE_SNAPSHOT, {"stream": stream, "after": after})
         database.erased()
     return True
+
+
+def delete_unusable(database: Database, stream: str, after: int) -> None:
+    """Delete the snapshots that are damaged or that include events above a number."""
+    for number, snapshot in list(snapshots(database, stream)):
+        if snapshot is None or number > after:
+            database.rows(statements.DELETE_SNAPSHOT, {"stream": stream, "after": number})
 
 
 def snapshots(database: Database, stream: str, until: int = LAST_POSSIBLE) -> Iterator[tuple[int, Snapshot | None]]:

@@ -52,6 +52,7 @@ OPEN_KEYS = """SELECT number, key, time FROM events AS waiting
 INSERT = "INSERT INTO events VALUES (:stream, :number, :kind, :key, :time, :payload, :blob, :checksum)"
 ERASE = """UPDATE events SET payload = :payload, blob = NULL, checksum = :checksum
     WHERE stream = :stream AND number = :number"""
+DELETE_AFTER = "DELETE FROM events WHERE stream = :stream AND number > :number"
 DELETE_UP_TO = "DELETE FROM events WHERE stream = :stream AND number <= :number"
 
 PRUNED = "SELECT coalesce((SELECT number FROM pruned WHERE stream = :stream), 0)"

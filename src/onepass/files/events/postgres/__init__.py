@@ -7,7 +7,7 @@ require("postgres", "an event store in PostgreSQL")
 try:
     import psycopg as psycopg
 except ImportError as error:  # installed, but without the library of PostgreSQL that it calls
-    raise MissingExtraError(f"{error}; pip install 'onepass[postgres]' installs it") from None
+    raise MissingExtraError(f"{error}; pip install 'onepass-learn[postgres]' installs it") from None
 
 from onepass.files.events.postgres.store import PostgresEventStore
 

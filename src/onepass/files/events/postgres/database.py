@@ -10,7 +10,7 @@ import re
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from errno import EAGAIN, EINVAL, ENOTSUP
+from errno import EAGAIN, EINVAL, ENOENT, ENOTSUP
 from functools import lru_cache
 from math import ceil
 from typing import Any
@@ -36,10 +36,10 @@ _WATCHED = {"keepalives_idle": 20, "keepalives_interval": 10, "keepalives_count"
 class PostgresDatabase(Database):
     """One connection to the server, and one more that listens."""
 
-    def __init__(self, address: str, durability: str, timeout: float) -> None:
+    def __init__(self, address: str, durability: str, timeout: float, *, read_only: bool) -> None:
         self._options, shown = _parsed(address)
         super().__init__(shown)
-        self._durability, self._timeout = durability, timeout
+        self._durability, self._timeout, self._read_only = durability, timeout, read_only
         self._connection: Connection | None = None
         self._open = True
         self._writers: set[str] = set()  # names under which this store is the only writer
@@ -196,6 +196,8 @@ class PostgresDatabase(Database):
         elif commits == "off":  # all other values wait for the server's disk, and some for more
             commits = "on"
         connection.execute(_with_percent_signs(schema.SET_DURABILITY), {"value": commits})
+        if self._read_only:
+            connection.execute(schema.SET_READ_ONLY.encode())
 
     def _listening(self) -> Connection:
         connection = self._connect()
@@ -209,6 +211,8 @@ class PostgresDatabase(Database):
     def _create_tables(self) -> None:
         if not self._is_new():
             return
+        if self._read_only:
+            raise EventStoreError(ENOENT, "there is no event store in this database", self.address)
         with self.transaction():
             self.rows(schema.LOCK, {"lock": schema.lock_number("creation", "")})
             if self._is_new():  # another process may have been faster

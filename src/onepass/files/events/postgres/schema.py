@@ -25,6 +25,8 @@ SETTINGS = """SELECT current_setting('server_encoding'), current_setting('fsync'
     set_config('tcp_keepalives_interval', '10', false), set_config('tcp_keepalives_count', '3', false)"""
 SET_DURABILITY = "SELECT set_config('synchronous_commit', :value, false)"
 
+SET_READ_ONLY = "SET default_transaction_read_only = on"
+
 LOCK = "SELECT pg_advisory_xact_lock(CAST(:lock AS BIGINT))"
 LOCK_WRITER = "SELECT pg_try_advisory_lock(CAST(:lock AS BIGINT))"
 UNLOCK_WRITER = "SELECT pg_advisory_unlock(CAST(:lock AS BIGINT))"

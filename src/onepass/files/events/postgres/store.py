@@ -22,6 +22,7 @@ class PostgresEventStore(EventLog):
         server may lose the last transactions, whole ones and never one from the middle
     timeout : seconds to wait for the server, and while others write to the same stream
     clock : gives the time of events for which the caller gives none
+    read_only : whether the server refuses every change; then the tables must be there
 
     Raises
     ------
@@ -49,6 +50,8 @@ class PostgresEventStore(EventLog):
         durability: str = "full",
         timeout: float = 10.0,
         clock: Callable[[], float] = clocks.time,
+        read_only: bool = False,
     ) -> None:
         one_of(durability, DURABILITIES, "durability")
-        super().__init__(PostgresDatabase(address, durability, as_positive(timeout, "timeout")), clock)
+        seconds = as_positive(timeout, "timeout")
+        super().__init__(PostgresDatabase(address, durability, seconds, read_only=read_only), clock)

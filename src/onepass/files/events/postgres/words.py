@@ -1,6 +1,6 @@
 """What PostgreSQL's errors mean for the caller."""
 
-from errno import EACCES, EAGAIN, ECONNREFUSED, ECONNRESET, EFBIG, EIO, ENOENT, ENOSPC, EROFS
+from errno import EACCES, EAGAIN, EBADMSG, ECONNREFUSED, ECONNRESET, EFBIG, EIO, ENOENT, ENOSPC, EROFS
 
 import psycopg
 
@@ -17,8 +17,8 @@ _WORDS = {
     "40P01": (EAGAIN, "another process changed the same streams in another order" + NOTHING_WRITTEN),
     "57014": (EAGAIN, "the server took too long or was told to stop" + NOTHING_WRITTEN),
     "54": (EFBIG, "a name or the content is larger than PostgreSQL can store" + NOTHING_WRITTEN),
-    "XX": (EIO, DAMAGED),
-    "23": (EIO, DAMAGED),  # a number that an index has lost is there after all
+    "XX": (EBADMSG, DAMAGED),
+    "23": (EBADMSG, DAMAGED),  # a number that an index has lost is there after all
 }
 _NO_CONNECTION = {  # the server says in words alone why it refuses one
     "password authentication failed": EACCES,
@@ -38,7 +38,7 @@ def in_plain_words(error: psycopg.Error, address: str) -> EventStoreError:
 
 def lost(address: str) -> EventStoreError:
     """The error for a connection that ended; nobody can tell whether a last COMMIT has reached the server."""
-    words = "the connection to the server was lost; nothing was acknowledged: append the same events again"
+    words = "the connection to the server was lost; nothing was acknowledged: try the same again later"
     return EventStoreError(ECONNRESET, words, address)
 
 

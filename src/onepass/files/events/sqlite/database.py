@@ -11,16 +11,16 @@ import stat
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
-from errno import EAGAIN, EINVAL, EISDIR, ENOENT, ENOTSUP, ESTALE
+from errno import EAGAIN, EINVAL, EIO, EISDIR, ENOENT, ENOTSUP, ESTALE
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from onepass.files.events.database import NO_VALUES, Database
-from onepass.files.events.errors import EventStoreError, check_version, damaged
+from onepass.files.events.errors import DAMAGED, EventStoreError, check_version, damaged
 from onepass.files.events.records import checksum
 from onepass.files.events.sqlite import schema
-from onepass.files.events.sqlite.tail import Tail, acknowledged, tail_path
+from onepass.files.events.sqlite.tail import Tail, acknowledged, tail_path, why_lost
 from onepass.files.events.sqlite.words import in_plain_words
 from onepass.files.events.statements import VERSION
 from onepass.files.lock import locked
@@ -45,8 +45,7 @@ class SQLiteDatabase(Database):
         self._change = 0  # number of the last transaction that changed something
         self._touched: set[str] = set()  # streams that this transaction may change
         _check_path(Path(self.address))
-        if not os.path.exists(self.address):  # what is noted there belongs to a file that was deleted
-            tail_path(self.address).unlink(missing_ok=True)
+        _check_not_lost(self.address)
         try:
             self._connection: sqlite3.Connection | None = sqlite3.connect(
                 self.address, timeout=timeout, isolation_level=None, check_same_thread=False
@@ -169,10 +168,11 @@ class SQLiteDatabase(Database):
         finally:
             self._opened().rollback()
         if lost > 0:
-            raise damaged(
+            raise EventStoreError(
+                EIO,
+                f"{lost} transactions that were acknowledged are gone from the end: {DAMAGED}; if you have just "
+                f"restored a backup, delete {tail_path(self.address).name}",
                 self.address,
-                f"{lost} transactions that were acknowledged are gone from the end (an older backup opens once "
-                f"{tail_path(self.address).name} is deleted)",
             )
         self._use_log(timeout)
         for setting in (
@@ -233,6 +233,15 @@ class SQLiteDatabase(Database):
 def _end(stream: str, last: int) -> dict[str, Any]:
     """The note about the end of a stream."""
     return {"stream": stream, "last": last, "checksum": checksum((stream, last), None, None)}
+
+
+def _check_not_lost(path: str) -> None:
+    """Raise if the file is gone that other files belong to: a store that was lost must not look like a new one."""
+    words = why_lost(path)
+    if words is not None and not os.path.exists(
+        path
+    ):  # in this order: another process that creates a store begins with this file
+        raise EventStoreError(ENOENT, words, path)
 
 
 def _check_path(path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from onepass.files.events.errors import EventStoreError
 
-__all__ = ["Tail", "acknowledged", "tail_path"]
+__all__ = ["Tail", "acknowledged", "tail_path", "why_lost"]
 
 _NUMBER = struct.Struct(">Q8s")  # a count and its checksum
 _PLACES = 64  # each count has one of its own, so that processes never write the same, and the highest counts
@@ -35,6 +35,34 @@ def acknowledged(path: str) -> int:
         raise _unusable(path, error) from error
     whole = content[: len(content) // _NUMBER.size * _NUMBER.size]
     return max((number for number, digest in _NUMBER.iter_unpack(whole) if digest == _digest(number)), default=0)
+
+
+def _remains(path: str) -> list[Path]:
+    """The files next to a database that show that something was written to it, whether or not it is still there."""
+    found = [tail_path(path)] if acknowledged(path) else []
+    log = Path(f"{path}-wal")
+    with suppress(FileNotFoundError):  # the last process that closes the file deletes its log
+        found += [log] if log.stat().st_size else []
+    return found
+
+
+def why_lost(path: str, note: Path | None = None) -> str | None:
+    """What to do about a database that is gone while other files are left, in words; None if none is left.
+
+    Parameters
+    ----------
+    path : of the database
+    note : a file that says that there was a database, and may stay when it is restored
+    """
+    old = [one.name for one in _remains(path)]
+    left = [*old, *([] if note is None else [note.name])]
+    if not left:
+        return None
+    first, names = f"move {' and '.join(old)} away and " if old else "", " and ".join(left)
+    return (
+        f"the file is missing, and it had events, as can be seen from {names}; put it back; or {first}copy a backup "
+        f"there; or, to start without events, move {names} away"
+    )
 
 
 class Tail:

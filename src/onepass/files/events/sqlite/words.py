@@ -1,7 +1,7 @@
 """What SQLite's errors mean for the caller."""
 
 import sqlite3
-from errno import EACCES, EAGAIN, EFBIG, EIO, ENOSPC, EROFS
+from errno import EACCES, EAGAIN, EBADMSG, EFBIG, EIO, ENOSPC, EROFS
 
 from onepass.files.events.errors import DAMAGED, NOTHING_WRITTEN, EventStoreError
 
@@ -11,7 +11,7 @@ __all__ = ["in_plain_words"]
 _WORDS = {
     sqlite3.SQLITE_IOERR_SHMSIZE: (
         ENOSPC,
-        "the disk is full: SQLite needs 32 kB beside the file, also for reading; make room",
+        "the disk is full: SQLite needs 32 kB next to the file, also for reading; make room",
     ),
     sqlite3.SQLITE_FULL: (ENOSPC, "the disk is full" + NOTHING_WRITTEN),
     sqlite3.SQLITE_READONLY: (
@@ -23,11 +23,11 @@ _WORDS = {
     sqlite3.SQLITE_CANTOPEN: (EACCES, "the file can't be opened: it and its folder must be readable and writable"),
     sqlite3.SQLITE_PERM: (EACCES, "the file can't be opened: it and its folder must be readable and writable"),
     sqlite3.SQLITE_TOOBIG: (EFBIG, "the content is larger than SQLite can store" + NOTHING_WRITTEN),
-    sqlite3.SQLITE_NOTADB: (EIO, "the file is not an event store, or its beginning is damaged"),
-    sqlite3.SQLITE_CORRUPT: (EIO, DAMAGED),
-    sqlite3.SQLITE_CONSTRAINT: (EIO, DAMAGED),  # a number that an index has lost is there after all
+    sqlite3.SQLITE_NOTADB: (EBADMSG, "the file is not an event store, or its beginning is damaged"),
+    sqlite3.SQLITE_CORRUPT: (EBADMSG, DAMAGED),
+    sqlite3.SQLITE_CONSTRAINT: (EBADMSG, DAMAGED),  # a number that an index has lost is there after all
     # After a failed fsync nobody can tell what has reached the disk; keys make it safe to append again.
-    sqlite3.SQLITE_IOERR: (EIO, "the disk reports an error; nothing was acknowledged: append the same events again"),
+    sqlite3.SQLITE_IOERR: (EIO, "the disk reports an error; nothing was acknowledged: try the same again later"),
 }
 
 

@@ -102,10 +102,32 @@ def test_a_decision_and_a_reward_may_be_repeated(run: Run, file: Path) -> None:
     assert run("reward", file, "a", 1) == Done(0, "already known: the same reward came before\n", "")
     assert decided(run, file)["means"] == belief
     assert decided(run, file, "--id", "a")["arm"] == first["arm"]  # when it waits no longer, too
-    for context, more in (("1,1", ()), ("0.5,-1", ("-n", 2))):
+    for context, more, words in (
+        ("1,1", (), "in another context, 0.5, -1;"),
+        ("0.5,-1", ("-n", 2), "of 1 arm, not of 2;"),
+        ("0.5,-1", ("--arms", "red,blue"), "among other arms;"),
+    ):
         done = run("decide", file, "--context", context, "--id", "a", *more)
         assert done.code == 1
-        assert "the id 'a' belongs to another decision" in done.err
+        assert f"the id 'a' belongs to another decision, {words}" in done.err
+
+
+def test_a_decision_among_some_arms_may_be_repeated_however_their_names_are_given(
+    piped: Any, run: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "numbers.bandit"
+    with EventStore(path) as store:
+        open_bandit(store, "bandit", lambda: ContextualBandit([6, 7, 8], 2))
+    first = decided(run, path, "--id", "a", "--arms", "6,7")
+    line = {"id": "a", "context": [0.5, -1], "arms": [6, 7]}
+    (again,) = piped([line], "decide", path).events
+    assert (again["arm"], again["again"]) == (first["arm"], True)
+    run("bandit", "remove-arm", path, "6")
+    assert decided(run, path, "--id", "a", "--arms", "7,6")["again"]  # in any order
+    for other in ([6, 8], [6], None):
+        done = piped([{**line, "arms": other}], "decide", path)
+        assert done.code == 3
+        assert "the id 'a' belongs to another decision" in done.events[0]["error"]
 
 
 def test_an_id_that_is_a_number_takes_no_number_away(run: Run, file: Path) -> None:

@@ -63,4 +63,4 @@ def test_without_the_extra_it_says_what_to_install(missing: str) -> None:
     code = f"import sys; sys.modules[{missing!r}] = None; from onepass.cli.main import main; main(['playground'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr == f"onepass: 'onepass playground' needs {missing}: pip install 'onepass[serve]'.\n"
+    assert done.stderr == f"onepass: 'onepass playground' needs {missing}: pip install 'onepass-learn[serve]'.\n"

@@ -49,18 +49,30 @@ def test_a_table_that_is_misread_makes_no_model(run: Run, tmp_path: Path) -> Non
 
 def test_the_message_has_what_helps_against_the_commonest_reasons() -> None:
     log = Rejects(RejectOptions())
-    commas = tuple(Reject(i, f"km is '{i},5', no number") for i in range(50))
+    commas = tuple(Reject(i, f"km is '{i},5', not a number") for i in range(50))
     bytes_lost = tuple(Reject(i, NOT_IN_ENCODING) for i in range(30))
     log.add("a.csv", commas + bytes_lost + (Reject(99, "has 3 fields where the first line has 8"),) * 40)
     log.add("b.csv", (Reject(1, "is odd"),))
     with pytest.raises(TooManyRejectsError) as caught:
         log.judge(200, 1.0)
     text = caught.value.message
-    assert "50 like this: km is '0,5', no number (a.csv, line 0)" in text
+    assert "50 like this: km is '0,5', not a number (a.csv, line 0)" in text
     assert text.index("50 like") < text.index("40 like") < text.index("30 like")
     assert "odd" not in text
     for option in ("--decimal ,", "--encoding NAME", "--delimiter CHAR", "--rejects FILE", "--max-rejects 100%"):
         assert option in text
+
+
+@pytest.mark.parametrize(("bad", "is_shown"), [(2, False), (90, True)])
+def test_another_delimiter_is_suggested_only_if_most_lines_were_rejected(
+    run: Run, tmp_path: Path, bad: int, is_shown: bool
+) -> None:
+    file = write_csv(tmp_path / "a.csv", ROWS[: 100 - bad])
+    file.write_text(file.read_text() + "oops\n" * bad)
+    done = run("fit", file, "--model", tmp_path / "m", "--target", "price", "--max-rejects", "100%")
+    assert done.code == 3
+    assert "has 1 field where the first line has 3" in done.err
+    assert ("--delimiter" in done.err) == is_shown
 
 
 def test_an_interrupted_run_is_judged_by_all_its_rows(tmp_path: Path) -> None:
@@ -207,3 +219,44 @@ def test_output_that_is_closed_or_full_is_no_traceback(
             with pytest.raises(SystemExit, match="1"):
                 main([str(argument) for argument in arguments])
         assert words in capfd.readouterr().err
+
+
+def test_a_row_with_an_absurd_target_is_rejected_with_its_text(run: Run, tmp_path: Path) -> None:
+    rows = [dict(row) for row in ROWS]
+    known, new = write_csv(tmp_path / "known.csv", rows[:500]), tmp_path / "new.csv"
+    rows[700]["price"] = 1e12
+    write_csv(new, rows[500:])
+    model, log = tmp_path / "m", tmp_path / "rejects.csv"
+    assert run("fit", known, "--model", model, *FIT).code == 0
+    done = run("learn", model, new, "--out", tmp_path / "kept", "--rejects", log)
+    assert done.code == 3
+    assert onepass.load(tmp_path / "kept").n_rows == 999
+    header, line = log.read_text().splitlines()
+    assert header == "file,line,reason,text"
+    assert 'new.csv,202,"the target price is 1000000000000, ' in line
+    assert "standard deviations from the predicted" in line
+    assert "at most 10,000 are accepted" in line
+    assert "1000000000000" in line.split("accepted")[1]  # the row, to be corrected and learned
+    done = run("learn", model, new, "--out", tmp_path / "all", "--max-deviations", "inf")
+    assert done.code == 0
+    assert onepass.load(tmp_path / "all").n_rows == 1000
+    usual = run("learn", model, new, "--out", tmp_path / "few", "--max-deviations", "1", "--max-rejects", "100%")
+    assert usual.code == 3
+
+
+def test_a_run_without_absurd_targets_learns_the_same_with_and_without_a_limit(run: Run, tmp_path: Path) -> None:
+    known, new = write_csv(tmp_path / "known.csv", ROWS[:500]), write_csv(tmp_path / "new.csv", ROWS[500:])
+    model = tmp_path / "m"
+    run("fit", known, "--model", model, *FIT)
+    files = []
+    for limit in ("10000", "inf"):
+        assert run("learn", model, new, "--out", tmp_path / limit, "--max-deviations", limit).code == 0
+        files.append(onepass.load(tmp_path / limit).predict(ROWS[:20]))
+    assert files[0].equals(files[1])
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "nan", "many"])
+def test_deviations_that_are_no_number_above_zero_are_refused(run: Run, tmp_path: Path, given: str) -> None:
+    done = run("learn", tmp_path / "m", tmp_path / "a.csv", "--max-deviations", given)
+    assert done.code == 2
+    assert f"{given!r} is not a number above 0 such as 10000, or inf" in done.err

@@ -1,68 +1,45 @@
 """``onepass serve``: what it prints, what it refuses, and a whole life of the process."""
 
+import hashlib
 import json
 import os
 import re
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
+from datetime import datetime
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import httpx
 import pytest
 
+from onepass.files.events import EventStore
 from onepass.files.lock import locked
+from onepass.service.journal import Journal, own_key
+from onepass.service.settings import ServiceSettings
+from onepass.service.state import open_store
+from onepass.service.web.audit import verify_audit
 from onepass.service.web.tokens import Tokens
 from tests.cli.conftest import Run
-
-
-class Process:
-    """A service in a process of its own, and what it has printed."""
-
-    def __init__(self, *arguments: object) -> None:
-        command = [sys.executable, "-m", "onepass", "serve", "--port", "0", *map(str, arguments)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.facts: dict[str, str] = {}
-        assert self.process.stdout is not None
-        while "page" not in self.facts and (line := self.process.stdout.readline()):
-            name, _, words = line.strip().partition(": ")
-            self.facts[name] = words
-
-    def ask(self, method: str, path: str, token: str | None = None, **given: Any) -> httpx.Response:
-        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        return httpx.request(method, self.facts["address"] + path, headers=headers, timeout=30, **given)
-
-    def end(self) -> tuple[int, str]:
-        """The exit code after a polite request, and the log."""
-        self.process.send_signal(signal.SIGTERM)
-        _, log = self.process.communicate(timeout=60)
-        return self.process.returncode, log
-
-
-@contextmanager
-def serving(*arguments: object) -> Iterator[Process]:
-    found = Process(*arguments)
-    try:
-        yield found
-    finally:
-        if found.process.poll() is None:
-            found.process.kill()
-        found.process.communicate()
+from tests.helpers.service_process import serving
+from tests.service.running import regressor, served
 
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGTERM ends a process at once there")
 def test_a_life(tmp_path: Path) -> None:
     data = tmp_path / "state"
     with serving("--data", data) as first:
-        token = first.facts["token"]
-        assert list(first.facts) == ["token", "address", "page"]
-        page, _, code = first.facts["page"].partition("/#login=")
+        token = first.secret("token")
+        assert list(first.facts) == ["token file", "address", "page file"]
+        page, _, code = first.secret("page").partition("/#login=")
+        assert token not in first.printed
+        assert code not in first.printed
         assert page == first.facts["address"]
         assert first.ask("GET", "/readyz").status_code == 200
         assert first.ask("GET", "/v1/models").status_code == 401
@@ -75,12 +52,17 @@ def test_a_life(tmp_path: Path) -> None:
         assert first.ask("POST", "/v1/session", json={"code": code}).status_code == 201
         code_of_end, log = first.end()
         assert code_of_end == 0
-        messages = [json.loads(line)["message"] for line in log.splitlines()]
-        assert messages == ["started", "stopped; all acknowledged events are saved"]
+        started, stopped = map(json.loads, log.splitlines())
+        assert [started["message"], stopped["message"]] == ["started", "stopped; all acknowledged events are saved"]
+        lines = [json.loads(line) for line in (data / "audit.jsonl").read_text().splitlines()]
+        assert (lines[0]["who"], lines[0]["action"]) == ("service start", "create token")
+        assert started["audit"] == lines[1]["previous"]
+        assert stopped["audit"] == verify_audit(data).head
         assert token not in log
         assert code not in log
     with serving("--data", data) as second:
-        assert list(second.facts) == ["address", "page"]
+        assert list(second.facts) == ["address", "page file"]
+        assert second.secret("page").startswith(second.facts["address"])
         deadline = time.monotonic() + 30
         while second.ask("GET", "/readyz").status_code == 503 and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -89,10 +71,160 @@ def test_a_life(tmp_path: Path) -> None:
         assert second.process.wait(timeout=60) == 0
 
 
+def modes(folder: Path) -> dict[str, int]:
+    return {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*")}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes are of POSIX")
+def test_other_users_can_read_nothing_whatever_umask_and_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir()
+    folder.chmod(0o777)
+    with EventStore(folder / "events.sqlite"):  # of an earlier service
+        pass
+    for name in ("events.sqlite", "events.sqlite-tail", "mine.txt"):
+        (folder / name).touch()
+        (folder / name).chmod(0o644)
+    with serving("--data", folder, umask=0) as first:
+        token = first.secret("token")
+        rows = [{"km": 1000.0 * i, "price": 100.0 - i} for i in range(20)]
+        assert first.ask("PUT", "/v1/models/price", token, json={"rows": rows, "target": "price"}).status_code == 201
+        assert first.ask("POST", "/v1/models/price/snapshot", token).status_code == 200
+        found = modes(folder)
+        code, log = first.end()
+    found |= modes(folder)  # with what is written at the end
+    assert code == 0
+    assert found.pop("mine.txt") == 0o644
+    assert set(found) >= {
+        *("events.sqlite", "events.sqlite-wal", "events.sqlite-shm", "events.sqlite-tail", "tokens.json"),
+        *("last-used.json", "audit.jsonl", "admin-token", "login-link", "service.lock"),
+    }
+    assert {name: mode for name, mode in found.items() if mode != 0o600} == {}
+    messages = [one["message"] for one in map(json.loads, log.splitlines()) if one["level"] == "warning"]
+    assert messages == [
+        f"{folder}/events.sqlite had mode 0644, so other users could read it; it has 0600 now",
+        f"{folder}/events.sqlite-tail had mode 0644, so other users could read it; it has 0600 now",
+        f"other users can write to {folder} (mode 0777), and replace its files: chmod it to 0700",
+    ]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes are of POSIX")
+def test_a_folder_that_the_command_makes_is_for_one_user(run: Run, tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        assert run("serve", "--data", tmp_path / "a" / "b", "--new-token", "shop:learn").code == 0
+    finally:
+        assert os.umask(before) == 0
+    assert modes(tmp_path) == {"a": 0o700, "b": 0o700, "tokens.json": 0o600, "audit.jsonl": 0o600}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such terminals")
+def test_secrets_are_printed_at_a_terminal(tmp_path: Path) -> None:
+    import pty
+
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "onepass", "serve", "--port", "0", "--data", str(tmp_path / "state")]
+    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL) as process, os.fdopen(ours) as printed:
+        os.close(theirs)
+        facts = dict(printed.readline().strip().split(": ", 1) for _ in range(3))
+        process.kill()
+    assert list(facts) == ["token", "address", "page"]
+    assert facts["token"].startswith("onepass_")
+    assert facts["page"].startswith(f"{facts['address']}/#login=")
+    assert not {"admin-token", "login-link"} & set(os.listdir(tmp_path / "state"))
+
+
+def test_a_secret_that_can_not_be_written_is_told_in_a_sentence(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "admin-token").mkdir()
+    done = run("serve", "--data", tmp_path, "--port", 0)
+    assert done.code == 1
+    assert "onepass_" not in done.out + done.err
+    assert "the token can't be written to" in done.err
+    assert "make another one with --new-token NAME:admin" in done.err
+
+
+def test_without_tokens_the_page_is_no_secret(tmp_path: Path) -> None:
+    with serving("--data", tmp_path, "--no-auth") as first:
+        assert first.facts["page"] == f"{first.facts['address']}/"
+        assert list(first.facts) == ["address", "page"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGTERM ends a process at once there")
+def test_a_token_for_one_model_learns_nothing_of_others_from_a_running_service(run: Run, tmp_path: Path) -> None:
+    made = run("serve", "--data", tmp_path, "--new-token", "shop:learn@stock,price", "--expires", "90d")
+    shop = made.out.strip()
+    with serving("--data", tmp_path) as first:
+        rows = [{"km": 1000.0 * i, "price": 100.0 - i} for i in range(20)]
+        for name in ("price", "salaries"):
+            described = {"rows": rows, "target": "price"}
+            assert first.ask("PUT", f"/v1/models/{name}", first.secret("token"), json=described).status_code == 201
+        answers = [first.ask("GET", path, shop) for path in ("/v1/models", "/metrics", "/v1/models/stock")]
+        assert [answer.status_code for answer in answers] == [200, 200, 404]
+        assert [answer.text for answer in answers if "salaries" in answer.text] == []
+        assert first.ask("GET", "/v1/models/salaries", shop).status_code == 403
+        assert first.ask("GET", "/v1/models/price", shop).status_code == 200
+        first.end()
+    listed = run("serve", "--data", tmp_path, "--list-tokens").out
+    head, admin, row = [re.split(r"  +", line) for line in listed.splitlines()]
+    assert head == ["name", "scope", "models", "created", "expires", "last used"]
+    assert (admin[:3], admin[4]) == (["admin", "admin", "all"], "never")
+    assert row[:3] == ["shop", "learn", "price,stock"]
+    created, expires, used = map(datetime.fromisoformat, row[3:])
+    assert abs((expires - created).total_seconds() - 90 * 86400) <= 1
+    assert 0 <= (used - created).total_seconds() < 600
+
+
+def test_tokens_are_listed_and_revoked_by_the_command_and_that_is_noted(run: Run, tmp_path: Path) -> None:
+    for token in ("admin:admin", "shop:learn@price"):
+        assert run("serve", "--data", tmp_path, "--new-token", token).code == 0
+    assert run("serve", "--data", tmp_path, "--revoke-token", "shop").out == "revoked: shop\n"
+    with locked(tmp_path / "service"):  # while a service runs
+        listed = run("serve", "--data", tmp_path, "--list-tokens")
+        assert [line.split()[0] for line in listed.out.splitlines()] == ["name", "admin"]
+        refused = run("serve", "--data", tmp_path, "--revoke-token", "admin")
+        assert (refused.code, "while it runs, DELETE /v1/tokens/admin revokes it" in refused.err) == (1, True)
+    again = run("serve", "--data", tmp_path, "--revoke-token", "shop")
+    assert (again.code, again.err) == (1, "onepass: there is no token 'shop'.\n")
+    noted = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    assert [(one["who"], one["action"], one["token"], one.get("models")) for one in noted] == [
+        ("command line", "create token", "admin", None),
+        ("command line", "create token", "shop", ["price"]),
+        ("command line", "revoke token", "shop", ["price"]),
+    ]
+
+
+def test_the_audit_log_is_verified(run: Run, tmp_path: Path) -> None:
+    for token in ("a:admin", "b:learn", "c:read"):
+        run("serve", "--data", tmp_path, "--new-token", token)
+    log = tmp_path / "audit.jsonl"
+    done = run("serve", "--verify-audit", tmp_path)
+    head = hashlib.sha256(log.read_bytes().splitlines()[-1]).hexdigest()
+    assert done.code == 0
+    assert done.out == f"3 lines in 1 file, each of which follows from the one before it.\nlast hash: {head}\n"
+    whole = log.read_bytes()
+    log.write_bytes(whole + b'{"time":"20')
+    done = run("serve", "--verify-audit", tmp_path)
+    assert done.code == 0
+    assert "3 lines in 1 file, each of which follows from the one before it, and one unfinished.\n" in done.out
+    log.write_bytes(whole + b"junk\n")
+    assert run("serve", "--verify-audit", tmp_path).code == 1
+    log.write_bytes(whole)
+    log.write_text(log.read_text().replace('"token":"b"', '"token":"x"'))
+    done = run("serve", "--verify-audit", tmp_path)
+    assert done.code == 1
+    words = "does not follow from the line before it: lines were changed, removed or added"
+    assert done.out == f"audit.jsonl, line 3 {words}.\n"
+
+
+def test_a_folder_without_an_audit_log_can_not_be_verified(run: Run, tmp_path: Path) -> None:
+    done = run("serve", "--verify-audit", tmp_path)
+    assert (done.code, done.out, done.err) == (1, "", f"onepass: there is no audit log in {tmp_path}.\n")
+
+
 def test_there_is_always_a_token_with_the_scope_admin(run: Run, tmp_path: Path) -> None:
     assert run("serve", "--data", tmp_path, "--new-token", "admin:learn").code == 0
     with serving("--data", tmp_path) as first:
-        found = first.ask("GET", "/v1/tokens", first.facts["token"]).json()["tokens"]
+        found = first.ask("GET", "/v1/tokens", first.secret("token")).json()["tokens"]
     assert {one["name"]: one["scope"] for one in found} == {"admin": "learn", "admin-2": "admin"}
 
 
@@ -100,7 +232,17 @@ def test_a_folder_has_one_service(run: Run, tmp_path: Path) -> None:
     with locked(tmp_path / "service"):
         done = run("serve", "--data", tmp_path, "--port", 0)
     assert (done.code, done.out) == (1, "")
-    assert re.match(r"onepass: .* is being written by process \d+.*; stop that process first", done.err)
+    assert re.match(r"onepass: .*service\.lock is held by process \d+.*; stop that process first", done.err)
+
+
+def test_a_folder_whose_events_are_gone_is_refused_in_a_sentence(run: Run, tmp_path: Path) -> None:
+    with EventStore(tmp_path / "events.sqlite") as store:
+        store.append("model/m", "create", "first")
+    (tmp_path / "events.sqlite").unlink()
+    done = run("serve", "--data", tmp_path, "--port", 0)
+    assert done.code == 1
+    assert "events.sqlite: the file is missing, and it had events, as can be seen from events.sqlite-tail" in done.err
+    assert not (tmp_path / "events.sqlite").exists()
 
 
 def test_a_port_that_is_taken_is_told_in_a_sentence(run: Run, tmp_path: Path) -> None:
@@ -142,10 +284,21 @@ def test_listening_to_others_is_warned_about(run: Run, tmp_path: Path) -> None:
         (("--data", "state", "--events", "nowhere/events.sqlite"), "a file in an existing folder"),
         (("--new-token", "shop"), "not a name and a scope"),
         (("--new-token", "shop:all"), "not a name and a scope"),
+        (("--new-token", "shop:learn@"), "lacks the name of a model"),
+        (("--new-token", "shop:learn@price,"), "lacks the name of a model"),
+        (("--expires", "90d"), "--expires needs --new-token"),
+        (("--new-token", "shop:learn", "--expires", "soon"), "not a time"),
+        (("--new-token", "shop:learn", "--list-tokens"), "Only one of --new-token, --list-tokens"),
+        (("--revoke-token", "a", "--verify-audit", "."), "Only one of"),
+        (("--check", "--data", "state"), "the folder itself is needed, not '--data', such as --check ./state"),
+        (("--check",), "Option '--check' requires an argument. See 'onepass serve --help'."),
         (("--durability", "none"), "durability"),
         (("--keep-pending", "soon"), "not a time"),
         (("--rate-limit", "0"), "rate-limit"),
         (("--port", "70000"), "port"),
+        (("--header-timeout", "0s"), "leaves no time at all"),
+        (("--max-header", "10"), "max-header"),
+        (("--proxy", "my-proxy"), "'my-proxy' is not an address or network such as 10.0.0.5"),
     ],
 )
 def test_wrong_options_are_usage_errors(run: Run, tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
@@ -154,17 +307,59 @@ def test_wrong_options_are_usage_errors(run: Run, tmp_path: Path, arguments: tup
     assert words in done.err
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs limits of POSIX")
+def test_more_connections_than_open_files_are_refused(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m onepass serve --data state --port 0 --max-connections 300"
+    limited = ["sh", "-c", f"ulimit -Sn 200; ulimit -Hn 350; exec {command}"]
+    done = subprocess.run(limited, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "onepass: --max-connections 300 needs 400 open files, and this process may have 350; choose 250 or fewer, or "
+        "raise `ulimit -Hn`.\n"
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs limits of POSIX")
+def test_more_models_than_open_files_are_refused(tmp_path: Path) -> None:
+    with served(tmp_path / "state") as service:
+        for i in range(4):
+            service.ask(service.state.create(f"m{i}", regressor()))
+    command = f"{sys.executable} -m onepass serve --data state --port 0 --max-connections 240"
+    limited = ["sh", "-c", f"ulimit -Sn 200; ulimit -Hn 350; exec {command}"]
+    done = subprocess.run(limited, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "onepass: 4 models need more open files than this process may have, which is enough for 3; raise `ulimit -Hn`, "
+        "or allow fewer connections.\n"
+    )
+
+
 def test_a_new_token_is_printed_for_a_service_that_does_not_run(run: Run, tmp_path: Path) -> None:
     done = run("serve", "--data", tmp_path, "--new-token", "shop:learn")
     assert (done.code, done.err) == (0, "")
-    found = Tokens(tmp_path / "tokens.json").find(done.out.removeprefix("token: ").strip().encode())
+    found = Tokens(tmp_path / "tokens.json").find(done.out.strip().encode())  # alone, so that it can be piped
     assert found is not None
     assert (found.name, found.scope) == ("shop", "learn")
     again = run("serve", "--data", tmp_path, "--new-token", "shop:learn")
     assert (again.code, again.err) == (1, "onepass: there is a token 'shop' already; revoke it first.\n")
     with locked(tmp_path / "service"):
-        assert run("serve", "--data", tmp_path, "--new-token", "other:read").code == 1
+        refused = run("serve", "--data", tmp_path, "--new-token", "other:read")
+        assert (refused.code, "or while it runs, POST /v1/tokens makes a token" in refused.err) == (1, True)
     assert run("serve", "--data", tmp_path / "new", "--new-token", "a:read").code == 0  # made, as by a start
+    wrong = run("serve", "--data", tmp_path, "--new-token", "b:read@my price")
+    assert (wrong.code, "the name of a model of --new-token must be up to 64 letters" in wrong.err) == (1, True)
+    none = run("serve", "--data", tmp_path, "--new-token", "b:read", "--expires", "0s")
+    assert (none.code, "expires must be in the future" in none.err) == (1, True)
+
+
+@pytest.mark.parametrize("action", [("--list-tokens",), ("--revoke-token", "shop")])
+def test_tokens_of_a_folder_that_does_not_exist_are_a_usage_error(
+    run: Run, tmp_path: Path, action: tuple[str, ...]
+) -> None:
+    done = run("serve", "--data", tmp_path / "nowhere", *action)
+    assert done.code == 2
+    assert "nowhere', which does not exist" in done.err
+    assert not (tmp_path / "nowhere").exists()
 
 
 def test_a_model_that_can_not_be_served_is_refused_by_its_name_or_file(run: Run, tmp_path: Path) -> None:
@@ -202,6 +397,66 @@ def test_a_check_tells_what_was_checked_also_of_a_file(
     assert run("serve", "--check", file).out == f"The model 'price' is right.\n{file} has no damage.\n"
 
 
+def test_a_check_needs_a_folder_a_file_or_an_address(run: Run, tmp_path: Path) -> None:
+    done = run("serve", "--check", tmp_path / "nowhere")
+    assert done.code == 2
+    assert "there is no folder or file" in done.err
+    done = run("serve", "--check", "postgresql://me:secret@127.0.0.1:1/name")
+    assert done.code == 1
+    assert done.out.startswith("The event store can't be read: ")
+    assert "secret" not in done.out + done.err
+
+
+def with_a_bad_event(folder: Path) -> None:
+    """A folder whose model m can't be loaded: its last event goes back to a version that never was."""
+    settings = ServiceSettings(folder)
+    with open_store(settings) as store:
+        journal = Journal(store, "m")
+        journal.append("create", own_key("create", 1), {"request": ""}, regressor())
+        journal.append("rollback", own_key("rollback", 2), {"to": 9})
+
+
+def test_a_model_that_does_not_load_is_repaired(run: Run, tmp_path: Path) -> None:
+    with_a_bad_event(tmp_path)
+    checked = run("serve", "--check", tmp_path)
+    assert checked.code == 1
+    assert "The model 'm' can't be recovered: event 2 (rollback) can't be replayed: " in checked.out
+    repair = f"restore a backup, or return to it by 'onepass serve --data {tmp_path} --repair m'."
+    assert f"The last good version is 1: {repair}" in checked.out
+    file = tmp_path / "lost-m-2.jsonl"
+    done = run("serve", "--data", tmp_path, "--repair", "m")
+    assert done.code == 0
+    first, *rest = done.out.splitlines()
+    assert first.startswith("m could not be loaded: event 2 (rollback) can't be replayed: ")
+    assert rest == ["restored: version 1, as version 3", f"lost: 1 event, listed in {file}"]
+    assert json.loads(file.read_text())["payload"] == {"to": 9}
+    noted = json.loads((tmp_path / "audit.jsonl").read_text())
+    assert (noted["who"], noted["action"], noted["model"], noted["version"], noted["lost"]) == (
+        "command line",
+        "repair",
+        "m",
+        1,
+        1,
+    )
+    assert run("serve", "--check", tmp_path).code == 0
+    assert run("serve", "--data", tmp_path, "--repair", "m").out == "m can be loaded; nothing was changed.\n"
+
+
+def test_a_repair_needs_a_model_that_is_there_and_a_service_that_is_stopped(run: Run, tmp_path: Path) -> None:
+    with_a_bad_event(tmp_path)
+    done = run("serve", "--data", tmp_path, "--repair", "price")
+    assert (done.code, done.err) == (1, "onepass: there is no model 'price'; there are 'm'.\n")
+    with locked(tmp_path / "service"):
+        done = run("serve", "--data", tmp_path, "--repair", "m")
+    assert (done.code, "stop that process first" in done.err) == (1, True)
+    done = run("serve", "--data", tmp_path / "nowhere", "--repair", "m")
+    assert (done.code, "which does not exist" in done.err) == (2, True)
+    done = run("serve", "--repair", "m")
+    assert (done.code, "--data DIR is needed" in done.err) == (2, True)
+    done = run("serve", "--data", tmp_path, "--repair", "m", "--check", tmp_path)
+    assert (done.code, "Only one of" in done.err) == (2, True)
+
+
 def test_events_are_exported_to_parquet_only(run: Run, tmp_path: Path) -> None:
     done = run("serve", "--data", tmp_path, "--export", tmp_path / "events.csv")
     assert done.code == 2
@@ -220,7 +475,7 @@ def test_events_are_exported(run: Run, tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_missing_extra_is_told_in_a_sentence(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     done = run("serve", "--data", tmp_path)
-    assert (done.code, done.err) == (1, "onepass: 'onepass serve' needs uvicorn: pip install 'onepass[serve]'.\n")
+    assert (done.code, done.err) == (1, "onepass: 'onepass serve' needs uvicorn: pip install 'onepass-learn[serve]'.\n")
 
 
 def test_the_help_waits_for_no_library() -> None:
@@ -234,6 +489,7 @@ def test_the_help_waits_for_no_library() -> None:
 
 
 def test_what_the_command_takes_reaches_the_service(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from onepass._limits import LOOPBACK, ConnectionLimits
     from onepass.service.settings import ServiceSettings
     from onepass.service.web import server
 
@@ -242,7 +498,9 @@ def test_what_the_command_takes_reaches_the_service(run: Run, tmp_path: Path, mo
     file = tmp_path / "price.onepass"
     file.write_bytes(b"")
     given = "--queue 7 --deadline 2s --max-body 99 --keep-pending 1h --keep-events 2d --rate-limit 5 --follow --port 1 "
-    given += "--events postgresql://host/events"
+    given += "--events postgresql://host/events --expire-overdue --max-deviations inf "
+    given += "--max-header 999 --header-timeout 1s --body-timeout 2s --idle-timeout 3s "
+    given += "--max-connections 50 --max-connections-per-peer 5 --proxy 10.0.0.5 --proxy fd00::/8"
     run("serve", "--data", tmp_path, "--model", f"price={file}", "--allow-host", "a", "--no-auth", *given.split())
     run("serve", "--data", tmp_path)
     (settings, listening, imports), (defaults, usual, none) = asked
@@ -254,9 +512,20 @@ def test_what_the_command_takes_reaches_the_service(run: Run, tmp_path: Path, mo
         deadline=2.0,
         max_body=99,
         keep_pending=3600.0,
+        expire_overdue=True,
         keep_events=172800.0,
         rate_limit=5.0,
+        max_deviations=float("inf"),
     )
-    assert listening == server.Listening(port=1, allow_hosts=("a",), needs_token=False)
+    limits = ConnectionLimits(
+        max_header=999,
+        header_timeout=1.0,
+        body_timeout=2.0,
+        idle_timeout=3.0,
+        max_connections=50,
+        max_connections_per_peer=5,
+        proxies=(*LOOPBACK, IPv4Network("10.0.0.5"), IPv6Network("fd00::/8")),
+    )
+    assert listening == server.Listening(port=1, allow_hosts=("a",), needs_token=False, limits=limits)
     assert imports == {"price": file}
     assert (defaults, usual, none) == (ServiceSettings(tmp_path), server.Listening(), {})

@@ -68,7 +68,7 @@ def table(file: Path) -> list[dict[str, str]]:
         (
             ["y", "--as", "kind=number"],
             1,
-            "all of them were rejected, the first in reg.csv, line 2: kind is 'z', no number",
+            "all of them were rejected, the first in reg.csv, line 2: kind is 'z', not a number",
         ),
         (["y", "--covariance", "kronecker"], 2, "--covariance kronecker needs hidden layers"),
         (["y", "--covariance", "layer"], 2, "--covariance layer needs hidden layers, e.g. --hidden 50"),
@@ -373,7 +373,7 @@ def test_rows_that_cannot_be_predicted_stay_empty_and_are_told(run: Run, data: P
     assert done.code == 3, done
     assert [bool(row["mean"]) for row in table(out)] == [True, False, True, True]
     assert [(row["line"], row["reason"]) for row in table(bad)] == [
-        ("3", "km is 'far', no number"),
+        ("3", "km is 'far', not a number"),
         ("6", "has 2 fields where the first line has 8"),
     ]
 
@@ -497,7 +497,7 @@ def test_a_browser_opens_the_report(run: Run, data: Path, tmp_path: Path, what: 
 
 BAD_ROWS = (
     ("7,9.9", "has 2 fields where the first line has 8"),
-    ("8,far,van,2024-01-01T00:30:00,true,town 1,1.0,9.5", "km is 'far', no number"),
+    ("8,far,van,2024-01-01T00:30:00,true,town 1,1.0,9.5", "km is 'far', not a number"),
     ("9,1.0,van,2024-01-01T00:30:00,true,town 1,1.0,", "the target price is missing"),
     ("9,1.0,van,2024-01-01T00:30:00,true,town 1,1.0,nan", "the target price is missing"),
     ("9,1.0,van,2024-01-01T00:30:00,true,town 1,1.0,-inf", "price is infinite"),

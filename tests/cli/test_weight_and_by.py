@@ -84,7 +84,13 @@ def test_the_weight_belongs_to_the_model_and_bad_ones_are_rejected(run: Run, fil
     bad = [{**ROWS[0], "w": value} for value in ("-1", "", "x", "inf", "5000", "0", "0.5")]
     done = run("learn", model, write_csv(tmp_path / "bad.csv", bad))
     assert done.code == 3
-    for words in ("w is -1, which is negative", "w is missing", "w is 'x', no number", "w is infinite", "above 1000"):
+    for words in (
+        "w is -1, which is negative",
+        "w is missing",
+        "w is 'x', not a number",
+        "w is infinite",
+        "above 1000",
+    ):
         assert words in done.err
     assert "learned 1 row " in done.out
 
@@ -172,7 +178,10 @@ def test_files_per_key_and_weights_are_for_one_process(run: Run, file: Path) -> 
 def test_that_river_is_missing_is_told(run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "river", None)  # as if it were not installed
     done = run("evaluate", file, "--compare", "--model-kind", "perceptron", "--target", "sales")
-    assert "--compare: models of River are left out, which is not installed: pip install 'onepass[river]'" in done.err
+    assert (
+        "--compare: models of River are left out, which is not installed: pip install 'onepass-learn[river]'"
+        in done.err
+    )
     assert "scikit-learn" in done.out
     assert "River" not in done.out
 

@@ -259,7 +259,7 @@ def test_values_that_can_not_be_read_are_told_with_their_number_and_a_way_out(ru
     file.write_text("a,b\n" + "".join(f"{'many' if i % 4 == 0 else i},{i % 7}\n" for i in range(200)))
     done = run("fit", file, "--target", "b", "--where", "a > 20", "--model", tmp_path / "m")
     assert done.code == 0, done
-    assert "a.csv, line 2: a is 'many', no number" in done.err
+    assert "a.csv, line 2: a is 'many', not a number" in done.err
     assert "50 of 200 rows (25 %) are left out because a value can't be read" in done.err
     file.write_text("a,b\n" + "".join(f"{'many' if i % 50 == 0 else i},{i % 7}\n" for i in range(200)))
     assert "can't be read" not in run("fit", file, "--target", "b", "--where", "a > 20", "--model", tmp_path / "n").err

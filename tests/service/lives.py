@@ -16,7 +16,7 @@ from pathlib import Path
 from onepass.service import writer
 from onepass.service.settings import ServiceSettings
 from onepass.service.web.app import _page_routes
-from onepass.service.web.server import Listening, run_service
+from onepass.service.web.server import Announcer, Listening, run_service
 
 
 def live(folder: Path, port: int) -> None:
@@ -26,7 +26,7 @@ def live(folder: Path, port: int) -> None:
         if name == "address":
             print("ready", flush=True)
 
-    run_service(ServiceSettings(folder), Listening(port=port, needs_token=False), {}, announce)
+    run_service(ServiceSettings(folder), Listening(port=port, needs_token=False), {}, Announcer(announce))
 
 
 def main() -> None:

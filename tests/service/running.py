@@ -30,14 +30,14 @@ class Running:
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.folder = folder
-        self.loop = asyncio.new_event_loop()
         self.state = ServiceState(ServiceSettings(folder, **settings))
+        self.loop = asyncio.new_event_loop()
         try:
             self.ask(self.state.start())
+            self.ask(self._recovered())
         except BaseException:
             self.loop.close()
             raise
-        self.ask(self._recovered())
 
     async def _recovered(self) -> None:
         await asyncio.gather(*self.state._recoveries)
@@ -62,9 +62,11 @@ class Running:
 
     def stop(self) -> None:
         """Stop the service."""
-        self.ask(self.state.stop())
-        self.ask(self.loop.shutdown_default_executor())
-        self.loop.close()
+        try:
+            self.ask(self.state.stop())
+            self.ask(self.loop.shutdown_default_executor())
+        finally:
+            self.loop.close()
 
 
 @contextmanager

@@ -146,7 +146,7 @@ def test_a_folder_in_use_or_without_events(tmp_path: Path) -> None:
         (problem,) = check_state(tmp_path / "state")
         assert problem.startswith("The folder is in use, stop the service first")
     (problem,) = check_state(tmp_path)
-    assert problem.startswith(f"There is no {EVENTS}")
+    assert f"there is no {EVENTS} in this folder" in problem
 
 
 def test_a_snapshot_that_is_not_what_the_events_lead_to(tmp_path: Path) -> None:
@@ -213,6 +213,22 @@ def test_old_events_are_pruned_with_their_labels_kept_apart(tmp_path: Path) -> N
             running.ask(model.predict(PredictRequest([1.0, 2.0], id="order")))
         assert caught.value.status == 410
         assert running.ask(model.file()) == after
+
+
+def test_a_prediction_that_its_label_came_before_does_not_wait_for_it_once_the_label_is_pruned(tmp_path: Path) -> None:
+    folder = taught(tmp_path / "state")
+    with served(folder) as running:
+        model = running.model("m")
+        running.ask(model.label(LabelRequest("order", 3.0)))
+        assert running.ask(model.predict(PredictRequest([1.0, 2.0], id="order"))).learned
+        prediction = model.journal.find("prediction", "order")
+        assert prediction is not None
+        moment = prediction.time
+        running.call("m", lambda model: model.journal.prune(model._writer.learner, moment))
+        assert model.journal.find("label", "order") is None
+        assert model.journal.pending == {}
+    with served(folder) as running:
+        assert running.model("m").journal.pending == {}
 
 
 def test_a_model_that_was_rolled_back_is_what_its_events_lead_to(tmp_path: Path) -> None:

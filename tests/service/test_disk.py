@@ -20,7 +20,7 @@ from onepass.service.wire import (
     RewardRequest,
     RollbackRequest,
 )
-from tests.service.running import Running, four_models, opened, served
+from tests.service.running import Running, four_models, opened, regressor, served
 
 X: dict[str, Any] = {"a": 1.0, "b": -0.5}
 
@@ -150,6 +150,16 @@ def test_creating_and_deleting_models_on_a_full_disk(tmp_path: Path, monkeypatch
         assert [model.name for model in running.state.models()] == ["bandit", "keyed", "new", "number"]
 
 
+def test_models_that_there_are_no_open_files_for_are_not_created(tmp_path: Path) -> None:
+    with served(tmp_path, max_models=1) as running:
+        running.ask(running.state.create("m", regressor()))
+        running.ask(running.state.create("m", regressor()))  # the same again
+        with pytest.raises(ProblemError, match="2 models need more open files than this process may have") as caught:
+            running.ask(running.state.create("n", regressor()))
+        assert caught.value.status == 507
+        assert [model.name for model in running.state.models()] == ["m"]
+
+
 def test_a_folder_that_is_taken_away_and_put_back(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     with served(folder) as running:
@@ -251,7 +261,9 @@ def test_what_was_not_done_is_told(tmp_path: Path) -> None:
     def detail(question: Any) -> str:
         with pytest.raises(ProblemError) as caught:
             running.ask(question)
-        return caught.value.detail.partition(":")[0]
+        undone, _, reason = caught.value.detail.partition(": ")
+        assert reason.endswith("read-only; nothing was written; send the request again later")
+        return undone
 
     with served(tmp_path / "state") as running:
         begin(running)
@@ -281,9 +293,13 @@ def test_housekeeping_on_a_full_disk_does_not_end_the_writer(tmp_path: Path, cap
         model._next_look = 0.0
         running.call("number", lambda model: None)
         running.call("number", lambda model: None)
-        assert "housekeeping of number failed" in caplog.text
+        assert [one.getMessage() for one in caplog.records if "model number" in one.getMessage()] == [
+            "model number: an outage begins: the file, its folder or its disk is read-only; nothing was written"
+        ]
+        assert "Traceback" not in caplog.text
         allow(running, "number")
-        model._next_look = 0.0
+        model._next_look = model._writer._next_attempt = 0.0
+        running.call("number", lambda model: None)
         running.call("number", lambda model: None)
         running.call("number", lambda model: None)
         assert model.n_pending == 0

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, settings
 from onepass.service.settings import ServiceSettings
 from onepass.service.state import ServiceState
 from onepass.service.web.app import create_app
+from onepass.service.web.audit import AuditLog
 from onepass.service.web.security import Security
 from tests.helpers.app_server import served
 from tests.helpers.waiting import wait_until
@@ -29,7 +30,7 @@ _IDS = tuple(f"id {i}" for i in range(6))
 def fuzz(folder: Path, examples: int, seed: int) -> dict[int, int]:
     """Send so many requests; how often each status was answered."""
     state = ServiceState(ServiceSettings(folder, deadline=120.0))
-    app = create_app(state, Security(None), audit=folder / "audit.jsonl", max_body=2**20)
+    app = create_app(state, Security(None), audit=AuditLog(folder), max_body=2**20)
     found: dict[int, int] = {}
     dice = random.Random(seed)
     with served(app) as address, httpx.Client(base_url=address, timeout=60.0) as client:

@@ -3,33 +3,28 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from errno import EBADMSG
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from onepass.files.events import EventStoreError
 from onepass.files.lock import LockedError
 from onepass.service.errors import ProblemError
 from onepass.service.settings import ServiceSettings
 from onepass.service.state import ServiceState
 from onepass.service.wire import Declared, Inputs, LabelRequest, LearnRequest, PredictRequest
-from tests.helpers.postgres_server import PostgresServer, installed, running
+from tests.helpers.postgres_server import OwnPostgresServer, PostgresServer
 
-pytestmark = pytest.mark.skipif(installed() is None, reason="no PostgreSQL server is installed")
 SPEED = Declared(rows=[{"x": i % 7, "y": i % 5} for i in range(30)], target="y", options={"task": "regression"})
 ROW: Inputs = {"x": 1.0}
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with running() as found:
-        yield found
-
-
 @pytest.fixture
-def settings(server: PostgresServer, tmp_path: Path) -> ServiceSettings:
-    name = f"onepass{abs(hash(tmp_path))}"
-    server.execute(f"CREATE DATABASE {name}")
-    return ServiceSettings(tmp_path / "learner", events=server.address(database=name))
+def settings(postgres: PostgresServer, tmp_path: Path) -> Iterator[ServiceSettings]:
+    with postgres.new_database() as name:
+        yield ServiceSettings(tmp_path / "learner", events=postgres.address(database=name))
 
 
 def followed(settings: ServiceSettings) -> ServiceSettings:
@@ -78,6 +73,40 @@ def test_a_replica_knows_what_the_learner_has_learned_and_predicts_the_same(sett
     asyncio.run(run())
 
 
+def test_a_model_that_a_replica_could_not_load_is_forgotten_as_broken_once_it_loads_or_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onepass.service.state._FOLLOWING", 0.02)
+    settings, bad = ServiceSettings(tmp_path / "learner", events=str(tmp_path / "events.sqlite")), {"speed", "gone"}
+    host = ServiceState._host
+
+    def fail(state: ServiceState, name: str) -> Any:
+        if state.settings.follow and name in bad:
+            raise EventStoreError(EBADMSG, "it is damaged", "/srv/secret")
+        return host(state, name)
+
+    monkeypatch.setattr(ServiceState, "_host", fail)
+
+    async def run() -> None:
+        learner, replica = ServiceState(settings), ServiceState(followed(settings))
+        await learner.start()
+        for name in sorted(bad):
+            await learner.create(name, SPEED)
+        await replica.start()
+        await until(lambda: len(replica.broken) == 2)
+        assert replica.broken == {"speed": "it is damaged", "gone": "it is damaged"}  # the path is for the log alone
+        bad.discard("speed")
+        await until(lambda: [one.name for one in replica.models()] == ["speed"])
+        assert set(replica.broken) == {"gone"}
+        await learner.delete("gone")
+        await until(lambda: replica.broken == {})
+        assert replica.is_ready
+        await replica.stop()
+        await learner.stop()
+
+    asyncio.run(run())
+
+
 def test_there_is_one_learner(settings: ServiceSettings) -> None:
     async def run() -> None:
         first = ServiceState(settings)
@@ -90,7 +119,7 @@ def test_there_is_one_learner(settings: ServiceSettings) -> None:
     asyncio.run(run())
 
 
-def test_nothing_is_lost_when_the_database_is_killed(server: PostgresServer, settings: ServiceSettings) -> None:
+def test_nothing_is_lost_when_the_database_is_killed(server: OwnPostgresServer, settings: ServiceSettings) -> None:
     async def run() -> None:
         state = ServiceState(settings)
         await state.start()
@@ -114,7 +143,7 @@ def test_nothing_is_lost_when_the_database_is_killed(server: PostgresServer, set
 
 
 def test_a_learner_that_lost_its_lock_to_another_writes_nothing_until_it_knows_what_that_one_wrote(
-    server: PostgresServer, settings: ServiceSettings, monkeypatch: pytest.MonkeyPatch
+    server: OwnPostgresServer, settings: ServiceSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("onepass.service.state._FOLLOWING", 3600.0)  # the first does not notice that its lock is gone
 

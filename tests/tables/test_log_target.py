@@ -105,7 +105,7 @@ def test_targets_without_a_logarithm_are_rejected_with_the_reason(tmp_path: Path
     reasons = [reject.reason for reject in found.rejects]
     assert reasons[0] == "the target y is 0, but its logarithm is learned, which only a number above 0 has"
     assert reasons[1].startswith("the target y is -2.5, but its logarithm")
-    assert reasons[2:] == ["y is infinite", "y is 'x', no number", "the target y is missing"]
+    assert reasons[2:] == ["y is infinite", "y is 'x', not a number", "the target y is missing"]
     assert len(found.y) == N - 5
     assert np.isfinite(found.y).all()
 

@@ -72,16 +72,17 @@ class BanditFile:
         return request.arms
 
     def _decided(self, request: Request) -> dict[str, Any] | None:
-        from onepass.decisions.journal import find_decision
+        from onepass.decisions.journal import repeated_decision, request_difference
 
         assert request.id is not None
-        found = find_decision(self.store, self.name, request.id)
-        if found is None:
+        event = self.store.find(self.name, "decision", request.id)
+        if event is None or event.forgotten:
             return None
-        if tuple(found.context.tolist()) != request.context or len(found.arms) != request.n:
+        found = repeated_decision(event, request.context, request.n, request.arms)
+        if found is None:
+            other = request_difference(event, request.context, request.n)
             raise ValueError(
-                f"the id {request.id!r} belongs to another decision, with another context or number of arms; every "
-                "decision needs an id of its own"
+                f"the id {request.id!r} belongs to another decision, {other}; every decision needs an id of its own"
             )
         names = [arm.name for arm in found.arms]
         unknown = dict.fromkeys(("propensities", "means", "stds"))  # what was believed then is not kept

@@ -55,7 +55,8 @@ def decide(
     """Let the bandit in FILE choose an arm, and print the arm and the id of the decision.
 
     The decision is on the disk before it is printed; 'onepass reward FILE ID VALUE' gives its reward later. With an
-    --id of your own the command may be repeated: it then prints the same decision again.
+    --id of your own the command may be repeated: it then prints the same decision again. Another context, -n or --arms
+    with an --id that was used is an error.
 
     With --json the fields are id, arm, arms (the best first), propensity (the probability with which the arm was
     chosen), and, for every arm by name, propensities, means (expected rewards) and stds (their standard deviations).

@@ -53,7 +53,7 @@ def export(
     y).
 
     With --to onnx it is an ONNX model with the outputs mean and std, or label, probabilities and std; writing it needs
-    pip install 'onepass[onnx]'.
+    pip install 'onepass-learn[onnx]'.
 
     All three predict the same as 'onepass predict', up to rounding; probabilities of more than two classes agree to
     about 1e-5. A row is one number per column: a category is given as its position among the known ones, a date as

@@ -35,6 +35,7 @@ __all__ = ["learn"]
 @click.option(
     "--passes", type=click.IntRange(min=1), default=1, show_default=True, help="How often to learn the whole input."
 )
+@options.max_deviations
 @options.learning
 @options.alarming
 @options.rejecting
@@ -45,6 +46,7 @@ def learn(
     files: tuple[str, ...],
     out: Path | None,
     passes: int,
+    max_deviations: float,
     every: tuple[str, float],
     resume: bool,
     again: bool,
@@ -68,6 +70,9 @@ def learn(
 
     --alarms lists the rows whose target the model does not believe, and those at which the relation has changed, each
     judged by what was learned before it. It needs a model made with --outliers or --drift auto.
+
+    A row whose target is absurdly far from what the model predicts, see --max-deviations, is rejected: learned, it
+    would change every prediction.
 
     From standard input (-) rows are learned as they come, and MODEL itself is updated at every checkpoint.
     """
@@ -121,5 +126,5 @@ def learn(
             progress = None if resumed is None else resumed.progress
             notes = None if progress is None else progress.notes
             with Alarms(alarms, learned, notes) as watched, Rejects(rejecting, notes) as log:
-                training = TrainingRun(learned, target, inputs, sources, base, progress, watched.watch)
+                training = TrainingRun(learned, target, inputs, sources, base, progress, watched.watch, max_deviations)
                 return run(training, checkpoint_policy(every), Logs(log, watched), console, asked={})

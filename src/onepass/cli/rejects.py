@@ -26,14 +26,15 @@ _IN_FORCE = 20  # rejects below which no share is judged
 _SURE = 2.0  # how far an estimate of all rows must be exceeded to fail before the end: lines differ in length
 _STREAM_ROWS = 1000  # of a stream, whose end is not known, before a share is judged
 _VARIABLE = re.compile(r"""'(?:[^'\\]|\\.)*'|"[^"]*"|\d[\d,.]*""")  # what differs between reasons of one kind
+_DELIMITER = "--delimiter CHAR, if fields are separated otherwise"
 _HINTS = (
     (r"encoding of the file", "--encoding NAME, if the file is in another encoding"),
-    (r"'-?[\d.]*\d,\d+'.*no number", "--decimal , if the file has decimal commas"),
+    (r"'-?[\d.]*\d,\d+'.*not a number", "--decimal , if the file has decimal commas"),
     (
         r"taken for missing and not for a class",
         "--missing '', or with the words that do stand for a missing value, if it is a class",
     ),
-    (r"fields? where the first line", "--delimiter CHAR, if fields are separated otherwise"),
+    (r"fields? where the first line", _DELIMITER),
 )
 
 
@@ -160,7 +161,8 @@ class Rejects(WithTable):
         for sentence in self._first:
             console.aside(f"rejected: {sentence}")
         for hint in _hints(reason.example for reason in self._reasons.values()):
-            console.aside(f"rejected: what helps is {hint}")
+            if hint != _DELIMITER or 2 * self.count > self._rows:  # a few such lines are damaged, not misread
+                console.aside(f"rejected: what helps is {hint}")
         if self.count > len(self._first):
             rest = f"see {self._options.rejects}" if self._options.rejects else "--rejects FILE writes all to a file"
             console.aside(f"rejected: {self.count - len(self._first):,} more; {rest}")

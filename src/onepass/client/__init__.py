@@ -1,8 +1,8 @@
 """A client of `onepass serve`: predictions, labels and decisions over HTTP.
 
 Everything that changes a model is sent with an id, so a request whose answer got lost can be sent again, and the
-service learns it once. The client sends requests again by itself when the connection breaks or the service is busy,
-until ``timeout`` has passed.
+service learns it once. The client sends requests again by itself when the connection breaks, the service is busy or its
+database is away, until ``timeout`` has passed.
 
 >>> client = Client("http://127.0.0.1:8080", token="onepass_...")  # doctest: +SKIP
 >>> price = client.model("price")  # doctest: +SKIP
@@ -14,10 +14,11 @@ until ``timeout`` has passed.
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, NamedTuple, Self
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 from uuid import uuid4
 
 from onepass._extras import require
@@ -96,7 +97,7 @@ class Client:
     ----------
     address : address of the service, such as ``"http://127.0.0.1:8080"``
     token : token of the service; None if it runs with ``--no-auth``
-    timeout : seconds to keep trying while the service can't be reached or is busy
+    timeout : seconds to keep trying while the service can't be reached, is busy, or can't reach its database
 
     Examples
     --------
@@ -149,13 +150,27 @@ class Client:
         self._json("DELETE", _path(name))
 
     def tokens(self) -> list[dict[str, Any]]:
-        """Names and scopes of all tokens."""
+        """All tokens: name, scope, models, and when each was made, expires and was last used; without the secrets."""
         found: list[dict[str, Any]] = self._json("GET", "/v1/tokens")["tokens"]
         return found
 
-    def create_token(self, name: str, scope: str) -> str:
-        """Make a token with the scope ``"read"``, ``"learn"`` or ``"admin"``, and return it; it is not shown again."""
-        secret: str = self._json("POST", "/v1/tokens", {"name": name, "scope": scope})["token"]
+    def create_token(
+        self, name: str, scope: str, *, models: Iterable[str] | None = None, expires: datetime | timedelta | None = None
+    ) -> str:
+        """Make a token and return it; it is not shown again.
+
+        Parameters
+        ----------
+        name : that no other token has
+        scope : ``"read"``, ``"learn"`` or ``"admin"``
+        models : names of the models that it is for; None: all
+        expires : when it stops being valid, as a time with a zone or as the time from now; None: never
+        """
+        until = datetime.now(UTC) + expires if isinstance(expires, timedelta) else expires
+        request: dict[str, Any] = {"name": name, "scope": scope}
+        request |= {} if models is None else {"models": list(models)}
+        request |= {} if until is None else {"expires": until.isoformat(timespec="seconds")}
+        secret: str = self._json("POST", "/v1/tokens", request)["token"]
         return secret
 
     def revoke_token(self, name: str) -> None:
@@ -272,27 +287,36 @@ class Model:
         found |= self._post("predict", {name: value for name, value in body.items() if value is not None})
         return Prediction(**found)
 
-    def learn(self, x: Any, y: Any, *, id: str | None = None, key: str | None = None) -> Learned:
-        """Learn a row; on return it is stored durably, and the model has learned it."""
-        body = {"x": x, "y": y, "id": id or uuid4().hex} | ({} if key is None else {"key": key})
+    def learn(self, x: Any, y: Any, *, id: str | None = None, key: str | None = None, accept: bool = False) -> Learned:
+        """Learn a row; on return it is stored durably, and the model has learned it.
+
+        With ``accept`` also if the target is absurdly far from what is predicted.
+        """
+        body = {"x": x, "y": y, "id": id or uuid4().hex, "accept": accept} | ({} if key is None else {"key": key})
         return Learned(**self._post("learn", body))
 
-    def label(self, id: str, y: Any) -> Learned:
-        """Give the target of an earlier prediction."""
-        return Learned(**self._post("label", {"id": id, "y": y}))
+    def label(self, id: str, y: Any, *, accept: bool = False) -> Learned:
+        """Give the target of an earlier prediction; with ``accept`` also one absurdly far from it."""
+        return Learned(**self._post("label", {"id": id, "y": y, "accept": accept}))
 
-    def label_many(self, pairs: Any) -> list[Learned | ServiceError]:
+    def label_many(self, pairs: Any, *, accept: bool = False) -> list[Learned | ServiceError]:
         """Give the targets of many predictions; returns, for each, whether it was learned or why it was refused.
 
         Parameters
         ----------
         pairs : ids of predictions, each with its target: a mapping, a pandas Series with the ids as its index, or pairs
+        accept : learn also targets that are absurdly far from what was predicted
         """
         items = pairs.items() if hasattr(pairs, "items") else pairs
         content = json_lines({"id": id, "y": y} for id, y in items)
-        answer = self._client._send("POST", f"{self._path}/label", content, _LINES)
-        told = [json.loads(line) for line in answer.text.splitlines()]
-        return [_problem(line) if "title" in line else Learned(**line) for line in told]
+        deadline = time.monotonic() + self._client._timeout
+        while True:
+            answer = self._client._send("POST", f"{self._path}/label{'?accept=true' * accept}", content, _LINES)
+            lines = [json.loads(line) for line in answer.text.splitlines()]
+            is_busy = any(line.get("status") in _AGAIN for line in lines)
+            if not is_busy or time.monotonic() + _LONGEST_PAUSE > deadline:
+                return [_problem(line) if "title" in line else Learned(**line) for line in lines]
+            time.sleep(_LONGEST_PAUSE)  # then all once more: those that were learned get the same answer again
 
     def decide(
         self, context: Sequence[float], *, id: str | None = None, n: int = 1, arms: Sequence[str | int] | None = None
@@ -325,19 +349,21 @@ class Model:
         """What each column adds to the prediction of a row."""
         return self._post("explain", {"x": x})
 
-    def learn_rows(self, rows: Any, *, id: str | None = None) -> Learned:
+    def learn_rows(self, rows: Any, *, id: str | None = None, accept: bool = False) -> Learned:
         """Learn many rows at once: all of them or, if one is bad, none.
 
         Parameters
         ----------
         rows : a data frame, an Arrow table or a list of mappings with the target among the columns; or ``(x, y)`` pairs
         id : id of this batch; by default a new random one
+        accept : learn also targets that are absurdly far from what is predicted for them
         """
         if is_pairs(rows) and rows:
             content, kind = json_lines({"x": x, "y": y} for x, y in rows), _LINES
         else:
             content, kind = arrow_stream(table_of(rows, None)), _ARROW
-        answer = self._client._send("POST", f"{self._path}/learn?id={quote(id or uuid4().hex, safe='')}", content, kind)
+        query = urlencode({"id": id or uuid4().hex, "accept": str(accept).lower()})
+        answer = self._client._send("POST", f"{self._path}/learn?{query}", content, kind)
         return Learned(**answer.json())
 
     def predict_rows(self, rows: Any, *, level: float = 0.95) -> Any:

@@ -41,6 +41,7 @@ from onepass.decisions.changes import Change, Journal
 from onepass.decisions.choice import Choice, LoggedDecision, Pending
 from onepass.decisions.ledger import Ledger, UnknownDecision
 from onepass.decisions.policies import ArmScores, Policy, as_policy, decode_policy
+from onepass.decisions.request import request_digest
 from onepass.decisions.rewards import RewardScale
 from onepass.decisions.scaling import RunningScaling
 from onepass.files.state import Arrays, Parameters, as_tally, nested, under
@@ -236,6 +237,10 @@ class ContextualBandit:
         """Ids of the decisions that wait for a reward, the oldest first."""
         return tuple(self._ledger.pending)
 
+    def pending_until(self, time: float) -> tuple[str, ...]:
+        """Ids of the decisions made until a time, in seconds since 1970, that wait for a reward."""
+        return tuple(decision.id for decision in self._ledger.made_until(time))
+
     @property
     def drift_(self) -> dict[float | str, float]:
         """Current probability of each rate of drift; a fixed rate has the probability 1."""
@@ -354,6 +359,8 @@ class ContextualBandit:
                     "propensity": made[-1].propensity if asked else None,
                     "waits": waits,
                 }
+                if self._journal is not None:
+                    data["request"] = request_digest(rows[i], n, arms)
                 changes.append(Change("decision", data, rows[i], names[i]))
             return changes
 
@@ -521,7 +528,7 @@ class ContextualBandit:
         expired: list[str] = []
 
         def gather() -> list[Change]:
-            expired[:] = [decision.id for decision in self._ledger.made_until(limit)]
+            expired[:] = self.pending_until(limit)
             return [Change("expiry", {"ids": expired, "reward": reward})] if expired else []
 
         self._change(gather)

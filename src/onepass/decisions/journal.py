@@ -11,14 +11,17 @@ from errno import EINVAL
 from time import monotonic
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from onepass.decisions.arms.table import Arms
 from onepass.decisions.bandit import ContextualBandit
 from onepass.decisions.changes import Change
 from onepass.decisions.choice import Pending
+from onepass.decisions.request import request_digest
 from onepass.files.checkpoint import from_bytes, to_bytes
 from onepass.files.events import Event, EventLog, EventStoreError
 
-__all__ = ["change_of", "data_of", "find_decision", "open_bandit"]
+__all__ = ["change_of", "data_of", "find_decision", "open_bandit", "repeated_decision", "request_difference"]
 
 _SNAPSHOT_EVERY = 1000  # changes: applying so many again takes well below a second for most models
 _SNAPSHOT_SECONDS = 0.05  # of applying changes again, which whoever opens a bandit for one decision has to wait for
@@ -84,6 +87,22 @@ def find_decision(store: EventLog, name: str, decision_id: str) -> Pending | Non
     """
     event = store.find(name, "decision", decision_id)
     return None if event is None or event.forgotten else Pending.of(change_of(event))
+
+
+def repeated_decision(event: Event, context: ArrayLike, n: int, arms: Arms | None) -> Pending | None:
+    """The decision in an event, if this is the request that it was made for; None if it was another."""
+    return Pending.of(change_of(event)) if event.payload["request"] == request_digest(context, n, arms) else None
+
+
+def request_difference(event: Event, context: ArrayLike, n: int) -> str:
+    """In what a request differs from the one that the decision in an event was made for, in words."""
+    made = Pending.of(change_of(event))
+    before = np.ravel(made.context)
+    if not np.array_equal(before, np.ravel(np.asarray(context, dtype=float))):
+        return f"in another context, {', '.join(f'{value:g}' for value in before)}"
+    if len(made.arms) != n:
+        return f"of {len(made.arms)} arm{'s' * (len(made.arms) > 1)}, not of {n}"
+    return "among other arms"
 
 
 def _check_unused(store: EventLog, name: str) -> None:

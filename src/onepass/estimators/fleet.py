@@ -205,6 +205,10 @@ class FleetEstimator:
         """Rows learned."""
         return self._n_rows
 
+    def n_seen_of(self, key: str) -> int:
+        """Rows learned of a key."""
+        return self._fleet.perceptron(key).n_seen if key in self._fleet else 0
+
     @property
     def coef_(self) -> FloatArray:
         """Mean weights of the population of keys."""

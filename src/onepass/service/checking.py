@@ -1,94 +1,130 @@
 """Check the folder of a service that is not running, or a backup: whether every model can be recovered, and is right.
 
-Nothing is written beside what is checked, not even a lock, so it may be on a read-only disk: a copy is checked.
+Nothing is written next to what is checked, not even a lock, so it may be on a read-only disk: a copy is checked.
 """
 
+import shlex
 import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from errno import ENOENT
 from pathlib import Path
 
-from onepass.files.events import Event, EventStore, EventStoreError, Snapshot
+from onepass.files.events import Event, EventLog, EventStore, EventStoreError, is_address
 from onepass.files.lock import LockedError, check_unlocked
-from onepass.service.errors import ProblemError
+from onepass.service.errors import ProblemError, reason_in_words
 from onepass.service.journal import Journal, replay
 from onepass.service.learner import Learner
+from onepass.service.note import ServiceNote
+from onepass.service.repair import BadEvent, check_is_of_content, find_bad_event, sound_snapshots
+from onepass.service.settings import SERVICE
 from onepass.service.state import EVENTS
 
 __all__ = ["check_state", "replayed"]
 
-_BESIDE = ("-wal", "-tail")  # endings of the files that belong to an event store
+_SUFFIXES = ("-wal", "-tail")  # endings of the files that belong to an event store
 
 
-def check_state(path: Path, tell: Callable[[str], None] = lambda words: None) -> list[str]:
-    """What is wrong with a state folder or a backup of its events, one sentence each; an empty list if nothing is.
+def check_state(place: Path | str, tell: Callable[[str], None] = lambda words: None) -> list[str]:
+    """What is wrong with a state folder, a backup of its events or a database, one sentence each; empty if nothing is.
 
     The event store is checked as a whole. Every model is recovered from its latest snapshot and made once more from
     its events alone: both must be the same, byte for byte. Where events were deleted, it is made from the earliest
-    snapshot after which nothing is missing.
+    snapshot after which nothing is missing. Of a model that can't be recovered the first bad event is named, and the
+    last good version, which `onepass.service.repair.repair_model` restores.
 
     Parameters
     ----------
-    path : the folder that ``onepass serve --data`` was given, or a copy of its ``events.sqlite`` under any name
-    tell : is told in a sentence, for each sound model, from where on its events were replayed, and why
+    place : the folder that ``onepass serve --data`` was given, a copy of its ``events.sqlite`` under any name, or the
+        address of the PostgreSQL database that ``--events`` was given
+    tell : is called with a sentence for each sound model, which says from where on its events were replayed, and why
 
     Examples
     --------
     >>> import tempfile
     >>> check_state(Path(tempfile.mkdtemp()))
-    ['There is no events.sqlite in this folder: nothing was ever served from it.']
+    ["The event store can't be read: there is no events.sqlite in this folder, so nothing was ever served from it."]
     """
-    file = path / EVENTS if path.is_dir() else path
-    if not file.is_file():
-        return [f"There is no {EVENTS} in this folder: nothing was ever served from it."]
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            return _problems(_copied(file, Path(folder)), tell)
+        with _opened(place) as store:
+            return _problems(store, _repair_command(place), tell)
     except LockedError as error:
-        return [f"The folder is in use, stop the service first: {error}."]
+        return [
+            f"The {'database' if is_address(place) else 'folder'} is in use, stop the service first: {error.holds}."
+        ]
+    except EventStoreError as error:
+        return [f"The event store can't be read: {error.strerror}."]
     except OSError as error:
         return [f"It can't be read: {error.strerror}, {error.filename}."]
 
 
+@contextmanager
+def _opened(place: Path | str) -> Iterator[EventLog]:
+    """The event store at a place, which nothing is written to: a copy of a file, or a database without a learner."""
+    if is_address(place):
+        from onepass.files.events.postgres import PostgresEventStore  # a package that not everybody has
+
+        with PostgresEventStore(place, durability="relaxed", read_only=True) as shared, shared.only_writer(SERVICE):
+            yield shared
+        return
+    file = Path(place) / EVENTS if Path(place).is_dir() else Path(place)
+    if not file.is_file():
+        why = ServiceNote(Path(place)).why_missing(file)
+        never = f"there is no {EVENTS} in this folder, so nothing was ever served from it"
+        raise EventStoreError(ENOENT, f"{EVENTS}: {why}" if why else never)
+    with tempfile.TemporaryDirectory() as folder, EventStore(_copied(file, Path(folder))) as store:
+        yield store
+
+
 def _copied(file: Path, folder: Path) -> Path:
     """A copy of an event store that nobody has changed meanwhile."""
-    beside = [file, *(file.with_name(file.name + ending) for ending in _BESIDE)]
+    files = [file, *(file.with_name(file.name + ending) for ending in _SUFFIXES)]
 
     def seen() -> list[tuple[int, int]]:
-        check_unlocked(file.with_name("service"))
-        return [(one.stat().st_size, one.stat().st_mtime_ns) for one in beside if one.exists()]
+        check_unlocked(file.with_name(SERVICE))
+        return [(one.stat().st_size, one.stat().st_mtime_ns) for one in files if one.exists()]
 
     before = seen()
-    for one in filter(Path.exists, beside):
+    for one in filter(Path.exists, files):
         shutil.copyfile(one, folder / one.name)  # without its mode: the copy can be written
     if seen() != before:
         raise LockedError(f"{file} has changed while it was copied")
     return folder / file.name
 
 
-def _problems(file: Path, tell: Callable[[str], None]) -> list[str]:
-    try:
-        with EventStore(file) as store, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of damaged snapshots, which the store's own check names
-            found = [f"The event store is damaged: {text}." for text in store.check()]
-            for name in Journal.names(store):
-                found += _in_model(Journal(store, name), tell)
-            return found
-    except EventStoreError as error:
-        return [f"The event store can't be read: {error.strerror}."]
+def _repair_command(place: Path | str) -> str:
+    """The command that repairs a model there, but for the name; an address may have a password, which is not shown."""
+    if is_address(place):
+        return "onepass serve --data DIR --events URL --repair"
+    return f"onepass serve --data {shlex.quote(str(place)) if Path(place).is_dir() else 'DIR'} --repair"
 
 
-def _in_model(journal: Journal, tell: Callable[[str], None]) -> list[str]:
+def _problems(store: EventLog, repair: str, tell: Callable[[str], None]) -> list[str]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of damaged snapshots, which the store's own check names
+        found = [f"The event store is damaged: {text}." for text in store.check()]
+        for name in Journal.names(store):
+            found += _in_model(Journal(store, name), repair, tell)
+        return found
+
+
+def _in_model(journal: Journal, repair: str, tell: Callable[[str], None]) -> list[str]:
     name = f"The model {journal.name!r}"
     try:
         recovered, begin = journal.recover()
-    except Exception as error:  # whatever it is, it is what the service would meet
-        return [f"{name} can't be recovered: {_words(error)}."]
+    except Exception as reason:
+        try:
+            bad = find_bad_event(journal, reason)
+        except Exception as error:  # although each of the events can be replayed
+            check_is_of_content(error)
+            return [f"{name} can't be recovered: {reason_in_words(error)}."]
+        return [f"{name} can't be recovered: {bad}. {_way_back(bad, f'{repair} {journal.name}')}"]
     try:  # without a snapshot it was made from its events alone already
         again, since = _made_again(journal) if begin else (recovered, "its beginning")
     except Exception as error:
-        return [f"The events of the model {journal.name!r} can't be replayed: {_words(error)}."]
+        return [f"The events of the model {journal.name!r} can't be replayed: {reason_in_words(error)}."]
     if again.content() != recovered.content():
         return [f"{name} differs from what its events give: its snapshot is wrong."]
     tell(f"{name} is right: its events were replayed from {since}, up to event {recovered.version}.")
@@ -99,9 +135,9 @@ def _made_again(journal: Journal) -> tuple[Learner, str]:
     """The model from as many of its events as there are, and from where on in words."""
     try:
         return replayed(journal), "its beginning"
-    except ProblemError as problem:  # pruned or deleted on request, which is no damage
+    except ProblemError as problem:  # pruned or deleted on request, which is not damage
         missing = problem
-    for snapshot in reversed(list(_snapshots(journal))):
+    for snapshot in reversed([one for one in sound_snapshots(journal) if one.content]):
         try:
             learner = Learner.from_content(snapshot.content)
             replay(learner, journal.store.events(journal.stream, snapshot.after), journal)
@@ -112,20 +148,20 @@ def _made_again(journal: Journal) -> tuple[Learner, str]:
     raise missing
 
 
+def _way_back(bad: BadEvent, repair: str) -> str:
+    if bad.before is None:
+        return "No version of it can be restored: restore a backup, or delete the model and make it anew."
+    return f"The last good version is {bad.before.version}: restore a backup, or return to it by '{repair}'."
+
+
 def _why(journal: Journal) -> str:
     first = journal.store.first(journal.stream)
+    if next(journal.store.events(journal.stream, first - 1, ["lost"]), None) is not None:
+        return "earlier events were lost before the model was repaired"
     begins = next(journal.store.events(journal.stream, first - 1), None)
     if begins is None or begins.kind != "create":
         return f"the events up to {first - 1} were deleted for their age"
     return "the content of earlier events was deleted on request"
-
-
-def _snapshots(journal: Journal) -> Iterator[Snapshot]:
-    """Sound snapshots of a model, the latest first."""
-    snapshot = journal.store.latest_snapshot(journal.stream)
-    while snapshot is not None and snapshot.content:  # an empty one ends an earlier model of this name
-        yield snapshot
-        snapshot = journal.store.snapshot_before(journal.stream, snapshot.after - 1)
 
 
 def replayed(journal: Journal) -> Learner:
@@ -155,7 +191,3 @@ class _FromTheBeginning:
         if learner is None:
             raise ProblemError(410, "content deleted", f"the events of {journal.name} were deleted")
         return learner
-
-
-def _words(error: Exception) -> str:
-    return str(error.strerror if isinstance(error, EventStoreError) else error)

@@ -30,7 +30,7 @@ from onepass.service.description import (
 from onepass.service.errors import ProblemError
 from onepass.service.operations import checked_content
 from onepass.service.wire import Declared
-from onepass.service.wording import in_words
+from onepass.service.wording import mismatch_in_words
 from onepass.tables import targets
 from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.errors import SchemaError
@@ -90,7 +90,7 @@ def _checked(declared: Declared, part: str) -> Any:
     try:
         return msgspec.convert(given, form)
     except msgspec.ValidationError as error:
-        words, path = in_words(error, form, "the description", given)
+        words, path = mismatch_in_words(error, form, "the description", given)
         raise ProblemError(422, "bad value", words, field=path.removeprefix(".")) from None
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["ProblemError"]
+__all__ = ["ProblemError", "StoringProblemError", "reason_in_words"]
 
 
 class ProblemError(Exception):
@@ -67,3 +67,19 @@ class ProblemError(Exception):
         own = {"title": self.title, "status": self.status, "detail": self.detail}
         field = {} if self.field is None else {"field": self.field}
         return own | field | dict([] if self.place is None else [self.place]) | self.more
+
+
+class StoringProblemError(ProblemError):
+    """A request that was refused because the event store can't be used; the log has the outage, not each request."""
+
+
+def reason_in_words(error: Exception) -> str:
+    """What an error says, without the path or address it is about: anyone with a token may read it.
+
+    Examples
+    --------
+    >>> reason_in_words(FileNotFoundError(2, "No such file or directory", "/srv/state/events.sqlite"))
+    'No such file or directory'
+    """
+    words = error.strerror if isinstance(error, OSError) else str(error)
+    return words or type(error).__name__

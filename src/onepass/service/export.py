@@ -15,6 +15,7 @@ from onepass.decisions.journal import change_of
 from onepass.files.atomic import atomic_file
 from onepass.files.events import Event, EventLog, EventStore
 from onepass.service.journal import Journal
+from onepass.service.note import ServiceNote
 from onepass.service.state import EVENTS
 
 __all__ = ["export_events"]
@@ -58,6 +59,7 @@ def export_events(path: Path, file: Path, model: str | None = None) -> int:
     >>> pq.read_table(folder / "events.parquet").select(["model", "kind", "key", "row"]).to_pylist()
     [{'model': 'price', 'kind': 'learn', 'key': 'order 17', 'row': '{"x":{"km":3.0}}'}]
     """
+    ServiceNote(path).check_file(path / EVENTS)
     if not (path / EVENTS).is_file():
         raise FileNotFoundError(2, f"there is no {EVENTS} in this folder: nothing was ever served from it", str(path))
     with EventStore(path / EVENTS) as store:

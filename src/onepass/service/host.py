@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from onepass.files.events import EventLog
+from onepass.service.clock import ServiceClock
 from onepass.service.counting import Counts, Durations
 from onepass.service.declared import model_content
 from onepass.service.errors import ProblemError
@@ -70,12 +71,21 @@ class HostedModel:
     name : of the model
     store : an event store of its own, used by the writer's thread alone, which closes it in the end
     settings : of the service
+    clock : by which what waits grows old
     loop : the event loop that answers are given to
     """
 
-    def __init__(self, name: str, store: EventLog, settings: ServiceSettings, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        name: str,
+        store: EventLog,
+        settings: ServiceSettings,
+        clock: ServiceClock,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
         self.name = name
-        self._settings, self._loop = settings, loop
+        self._settings, self._clock, self._loop = settings, clock, loop
+        self._overdue = 0
         self.journal: Journal = Journal(store, name)
         try:
             if settings.is_shared_learner:
@@ -89,10 +99,18 @@ class HostedModel:
         self._publish(learner)
         self._predictor = Predictor(self)
         self._writer = Writer(
-            self.journal, learner, self._publish, self._answer, self._keep_house, queue=settings.queue, begin=begin
+            self.journal,
+            learner,
+            self._publish,
+            self._answer,
+            self._keep_house,
+            queue=settings.queue,
+            begin=begin,
+            max_deviations=settings.max_deviations,
         )
         self._writer.keep_bandit()
         self._next_look = time.monotonic()
+        self._is_interrupted = False  # of a replica: whether its learner may have applied a part of what was written
         if not settings.follow:
             self._writer.start()
 
@@ -123,6 +141,7 @@ class HostedModel:
             found |= {"predictions_waiting": float(self.n_pending), "labels_waiting": float(len(self.journal.waiting))}
         if not self._settings.follow:  # a replica never learns: that is nothing to be alarmed about
             found |= {"queue": float(self.queue_length), "writable": float(self._is_writable)}
+            found["overdue"] = float(self._overdue)
         return {**found, "rows": float(model.n_seen)}
 
     @property
@@ -131,8 +150,13 @@ class HostedModel:
         return {"label_lag": self._counts.label_lag, "commit": self._writer.commits}
 
     @property
+    def why_not_writable(self) -> str | None:
+        """Why the model can't learn now; None if it can, or if it is a replica, which never does."""
+        return self._writer.outage.reason
+
+    @property
     def _is_writable(self) -> bool:
-        return self._writer.failure is None and not self._settings.follow
+        return self.why_not_writable is None and not self._settings.follow
 
     @property
     def n_pending(self) -> int:
@@ -141,6 +165,10 @@ class HostedModel:
         return model.n_pending if isinstance(model, BanditModel) else len(self.journal.pending)
 
     def status(self) -> dict[str, Any]:
+        """What there is to know about the model at a glance, and what requests to it must look like."""
+        return {**self.glance(), "schema": self.published.model.schema()}
+
+    def glance(self) -> dict[str, Any]:
         """What there is to know about the model at a glance."""
         model, candidate, learner = self.published.model, self._learner.candidate, self._learner
         return {
@@ -152,16 +180,17 @@ class HostedModel:
             "waiting": len(self.journal.waiting),
             "created": learner.origin["time"],
             "first_version": learner.origin["version"],
+            "overdue": self._overdue,
             "writable": self._is_writable,
-            "why_not_writable": self._writer.failure,
+            "why_not_writable": self.why_not_writable,
             "shadow": None if candidate is None else {"kind": candidate.kind, "n_seen": candidate.n_seen},
-            "schema": model.schema(),
+            "alarms": learner.scores.n_alarms,
         }
 
     def metrics(self) -> dict[str, Any]:
         """How well rows were predicted before they were learned, or how a bandit fares; the candidate's beside."""
         learner = self._learner
-        report = {"version": learner.version, **learner.scores.report()}
+        report = {"version": learner.version, "n_seen": learner.champion.n_seen, **learner.scores.report()}
         if learner.candidate_scores is not None:
             report["shadow"] = learner.candidate_scores.report()
         return report
@@ -221,9 +250,9 @@ class HostedModel:
         found: Learned = await self._ask(Learn(request))
         return found
 
-    async def learn_rows(self, rows: Rows, id: str | None = None) -> Learned:
-        """Learn several rows: all of them or, with a problem, none."""
-        found: Learned = await self._ask(LearnRows(rows, id))
+    async def learn_rows(self, rows: Rows, id: str | None = None, *, accept: bool = False) -> Learned:
+        """Learn several rows: all of them or, with a problem, none; ``accept`` also targets that are absurdly far."""
+        found: Learned = await self._ask(LearnRows(rows, id, accept=accept))
         return found
 
     async def label(self, request: LabelRequest) -> Learned:
@@ -291,12 +320,6 @@ class HostedModel:
 
     async def rollback(self, request: RollbackRequest) -> dict[str, Any]:
         """Go back to an earlier version."""
-
-        def check() -> None:
-            if request.version < self._writer.learner.version:
-                self.journal.at(request.version)  # a problem, before anything is written, if it can't be had
-
-        await self._ask(Call(check))
         found: dict[str, Any] = await self._ask(Rollback(request.version))
         return found
 
@@ -317,10 +340,13 @@ class HostedModel:
 
     async def forget(self, id: str) -> int:
         """Delete what was kept under an id; the model keeps what it has learned from it."""
-        if isinstance(self.published.model, BanditModel):
-            await self._ask(Withdraw(id))
-        forget = Call(lambda: self.journal.forget(id, self._writer.learner), "nothing was deleted")
-        found: int = await self._ask(forget)
+
+        def forget() -> int:
+            if isinstance(self._writer.learner.champion, BanditModel):
+                self._writer.carry_out_now(Withdraw(id))
+            return self.journal.forget(id, self._writer.learner)
+
+        found: int = await self._ask(Call(forget, "nothing was deleted"))
         return found
 
     async def file(self) -> bytes:
@@ -343,10 +369,16 @@ class HostedModel:
 
     def follow(self, timeout: float) -> bool:
         """Wait for what a learner elsewhere writes, and apply it; for the threads of a replica."""
-        if not self.journal.store.wait(self.journal.stream, self._learner.version, timeout):
+        learner = self._learner
+        if self._is_interrupted:
+            learner, _ = self.journal.recover()
+        elif self.journal.store.wait(self.journal.stream, learner.version, timeout):
+            self._is_interrupted = True  # by a lost connection, or where content was deleted that a snapshot includes
+            self.journal.follow(learner)
+        else:
             return False
-        if self.journal.follow(self._learner):
-            self._publish(self._learner)
+        self._is_interrupted = False
+        self._publish(learner)
         return True
 
     # Between the threads.
@@ -373,18 +405,30 @@ class HostedModel:
         self.published, self._learner = Published(learner.version, model), learner
         self._counts.look(learner)
 
-    def _keep_house(self) -> None:
-        """Called by the writer: delete what has been kept for long enough."""
+    def _keep_house(self) -> bool:
+        """Called by the writer: delete what has been kept for long enough; False if it is too early for a look."""
         if time.monotonic() < self._next_look:
-            return
-        now = time.time()
-        if not self.journal.expire(now - self._settings.keep_pending):  # else there may be more
-            self._next_look = time.monotonic() + _HOUSEKEEPING
+            return False
+        now, behind, keep = self._clock.now(), self._clock.behind(), self._settings.keep_pending
+        self._next_look = time.monotonic() + _HOUSEKEEPING
+        if self.journal.expire(now - keep):  # there may be more
+            self._next_look = time.monotonic()
         champion = self._writer.learner.champion
         if isinstance(champion, BanditModel) and champion.n_pending:
-            self._writer.submit(Ticket(Expire(self._settings.keep_pending), float("inf"), None))
+            with suppress(ProblemError):  # a full queue, or the end: the next look tries again
+                self._writer.submit(Ticket(Expire(keep, now=now), float("inf"), None))
+        self._overdue = self._count_overdue(now + behind - keep) if behind else 0
         if self._settings.keep_events is not None:
             self.journal.prune(self._writer.learner, now - self._settings.keep_events)
+        return True
+
+    def _count_overdue(self, before: float) -> int:
+        """How many that wait would have expired if the clock of the system were trusted."""
+        champion = self._writer.learner.champion
+        if isinstance(champion, BanditModel):
+            return len(champion.model.pending_until(before))
+        journal = self.journal
+        return sum(since < before for waiting in (journal.pending, journal.waiting) for since in waiting.values())
 
 
 def _resolve(tickets: list[Ticket]) -> None:

@@ -4,6 +4,7 @@ Everything that is needed to go on is in the event store: the latest snapshot, t
 predictions still wait for their labels.
 """
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from errno import EAGAIN
@@ -15,8 +16,9 @@ from onepass.service.errors import ProblemError
 from onepass.service.learner import History, Learner, Prepared
 from onepass.service.served import BanditModel
 
-__all__ = ["Journal", "own_key", "replay", "stream_of"]
+__all__ = ["Journal", "each_group", "own_key", "replay", "stream_of"]
 
+_log = logging.getLogger(__name__)
 _PREFIX = "model/"
 _DELETED = b""  # content of the snapshot that stands for a model that was deleted
 
@@ -100,15 +102,34 @@ class Journal:
         """What the events have led to, and the number of the event at which the snapshot it began with stands."""
         learner, begin = self._replayed(None)
         self.last = learner.version
-        self.pending = dict(self.store.open_keys(self.stream, "prediction", "label"))
+        predictions = self.store.open_keys(self.stream, "prediction", "label")
+        pruned = self.store.first(self.stream) > 1
+        self.pending = {key: time for key, time in predictions if not pruned or self._lacks_target(key)}
         labels = self.store.open_keys(self.stream, "label", "prediction")
         self.waiting = {key: time for key, time in labels if self._waits(key)}
         return learner, begin
 
+    def _lacks_target(self, key: str) -> bool:
+        """Whether a prediction waits for its label; otherwise the label had come before, and is pruned."""
+        prediction = self._read("prediction", key)
+        return prediction is not None and "y" not in prediction.payload
+
     def _waits(self, key: str) -> bool:
         """Whether a label without prediction waits for it; otherwise the prediction was there and is pruned."""
-        label = self.find("label", key)
+        label = self._read("label", key)
         return label is not None and label.payload["answer"]["status"] == "waiting"
+
+    def _read(self, kind: str, key: str) -> Event | None:
+        """The event of this name; None also if it is damaged, because an old event must not stop the whole model."""
+        try:
+            return self.find(kind, key)
+        except EventStoreError as error:
+            if not error.is_of_content:
+                raise
+            _log.warning(
+                "model %s: the %s %r can't be read and no longer waits: %s", self.name, kind, key, error.strerror
+            )
+            return None
 
     def at(self, version: int) -> Learner:
         """What the events up to a version had led to."""
@@ -126,17 +147,18 @@ class Journal:
             learner = None if snapshot.content == _DELETED else Learner.from_content(snapshot.content)
         elif until is not None and until <= after:
             raise ProblemError(410, "content deleted", f"the versions of {self.name} up to {after} were deleted")
+        if until is not None and after < min(until, store.first(stream) - 1):  # a pinned snapshot outlives its events
+            gone = f"the events of {self.name} up to {store.first(stream) - 1} were deleted"
+            raise ProblemError(410, "content deleted", f"{gone}, and version {until} can't be made without them")
         learner = replay(learner, store.events(stream, after, until=until), self)
         if learner is None:
             raise ProblemError(404, "no such model", f"there is no model {self.name!r} at this version")
         return learner, after
 
-    def follow(self, learner: Learner) -> bool:
-        """Apply what others have written since; whether there was anything."""
-        before = learner.version
-        replay(learner, self.store.events(self.stream, before), self)
+    def follow(self, learner: Learner) -> None:
+        """Apply what others have written since; after an error the learner may be anything, and has to be recovered."""
+        replay(learner, self.store.events(self.stream, learner.version), self)
         self.last = learner.version
-        return learner.version > before
 
     # Writing.
 
@@ -230,12 +252,20 @@ class Journal:
 
 def replay(learner: Learner | None, events: Iterator[Event], history: History) -> Learner | None:
     """Apply events, in the groups in which they were written; where there is no learner, the first creates it."""
+    last = learner
+    for last in each_group(learner, events, history):  # noqa: B007 - the last one is wanted
+        pass
+    return last
+
+
+def each_group(learner: Learner | None, events: Iterator[Event], history: History) -> Iterator[Learner]:
+    """The learner after each group of events: one learner, which goes on."""
     for _, group in groupby(events, lambda event: event.payload.get("group", -event.number)):
         pairs: list[tuple[Event, Prepared | None]] = [(event, None) for event in group]
         if learner is None:
             learner = _begun(pairs.pop(0)[0])
         learner.apply(pairs, history)
-    return learner
+        yield learner
 
 
 def _begun(event: Event) -> Learner:

@@ -8,6 +8,7 @@ they are applied. It knows nothing about threads, files or HTTP.
 import json
 import logging
 from collections.abc import Sequence
+from copy import copy
 from io import BytesIO
 from itertools import groupby
 from typing import Any, NamedTuple, Protocol
@@ -207,8 +208,21 @@ class Learner:
 
     # What is done to the model as a whole.
 
+    def _apply_create(self, event: Event, history: History) -> None:
+        """The model was deleted, and another one made under its name: nothing leads from the one to the other."""
+        raise ProblemError(410, "content deleted", f"event {event.number} creates another model of this name")
+
+    def back_to(self, earlier: "Learner", version: int) -> "Learner":
+        """What this learner is once it has gone back to an earlier one, as a version of its own."""
+        found = copy(self)
+        found._take_models(earlier)
+        found.version = version
+        return found
+
     def _apply_rollback(self, event: Event, history: History) -> None:
-        earlier = history.at(event.payload["to"])
+        self._take_models(history.at(event.payload["to"]))
+
+    def _take_models(self, earlier: "Learner") -> None:
         self.champion, self.scores = earlier.champion, earlier.scores
         self.candidate, self.candidate_scores = earlier.candidate, earlier.candidate_scores
 

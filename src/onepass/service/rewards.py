@@ -20,6 +20,8 @@ _ARMS = 100  # that are counted one by one: arms that are known by their feature
 class RewardScores:
     """Rewards and choices of one bandit; arms beyond the first hundred count for the curve alone."""
 
+    n_alarms = 0  # a bandit raises none
+
     def __init__(self) -> None:
         self.curve: Curve = Curve(1)
         self._arms: dict[str, list[float]] = {}  # decisions, rewards, their sum, the sum of their squares

@@ -107,6 +107,11 @@ class Scores:
         """Rows scored."""
         return int(self.curve.rows[-1]) if len(self.curve.rows) else 0
 
+    @property
+    def n_alarms(self) -> int:
+        """Alarms of both kinds."""
+        return self.outliers + self.changes
+
     def sums(self) -> dict[str, float]:
         """What has been added up so far, for those who count changes."""
         found = dict(zip(self.names, self.curve.sums.sum(axis=0).tolist(), strict=True))

@@ -2,23 +2,27 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from onepass.files.events import EventLog, EventStoreError, open_event_log
+from onepass.files.events import EventLog, EventStoreError, is_address, open_event_log
 from onepass.files.lock import locked
+from onepass.service.clock import ServiceClock
 from onepass.service.declared import model_content
-from onepass.service.errors import ProblemError
+from onepass.service.errors import ProblemError, reason_in_words
 from onepass.service.host import HostedModel
-from onepass.service.journal import Journal, own_key
+from onepass.service.journal import Journal, own_key, stream_of
+from onepass.service.note import ServiceNote
 from onepass.service.operations import digest
-from onepass.service.settings import ServiceSettings
+from onepass.service.outages import Outage
+from onepass.service.settings import SERVICE, ServiceSettings
 from onepass.service.wire import Declared
 from onepass.service.writer import storing_problem
 
-__all__ = ["EVENTS", "ServiceState", "open_store"]
+__all__ = ["EVENTS", "ServiceState", "events_file", "open_store"]
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -28,8 +32,17 @@ _FOLLOWING = 1.0  # seconds between two looks at a store that others use, too
 
 def open_store(settings: ServiceSettings) -> EventLog:
     """Open the event store of a service: each thread has one of its own."""
-    target = settings.events or settings.data / EVENTS
-    return open_event_log(target, durability=settings.durability, timeout=30.0)
+    return open_event_log(_target(settings), durability=settings.durability, timeout=30.0)
+
+
+def _target(settings: ServiceSettings) -> str | Path:
+    return settings.events or settings.data / EVENTS
+
+
+def events_file(settings: ServiceSettings) -> Path | None:
+    """The file with the events of a service; None if they are in a database."""
+    target = _target(settings)
+    return None if is_address(target) else Path(target)
 
 
 class ServiceState:
@@ -50,6 +63,7 @@ class ServiceState:
         self._recoveries: list[asyncio.Task[None]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._making = asyncio.Lock()
+        self._storing = Outage("creating and deleting models")
         self._loop: asyncio.AbstractEventLoop | None = None
 
     # Begin and end.
@@ -60,11 +74,25 @@ class ServiceState:
         settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._loop = asyncio.get_running_loop()
         with ExitStack() as opened:  # closed again if anything is wrong with the folder
-            opened.enter_context(locked(settings.data / "service"))
+            opened.enter_context(locked(settings.data / SERVICE))
+            note = ServiceNote(settings.data)
+            if (file := events_file(settings)) is not None:
+                note.check_file(file)
             self._names = opened.enter_context(open_store(settings))
             if settings.is_shared_learner:
-                opened.enter_context(self._names.only_writer("service"))
+                opened.enter_context(self._names.only_writer(SERVICE))
             self._replaying = set(Journal.names(self._names))
+            self._check_room(len(self._replaying))
+            since = self._ran_until() if note.time is None else note.time
+            note.identify(self._names, since, writes=not settings.follow)
+            self.clock = ServiceClock(
+                time.time() if settings.expire_overdue else since,
+                settings.shortest_keep,
+                note.save_time,
+                wall=time.time,
+                steady=time.monotonic,
+            )
+            opened.callback(self.clock.close)
             self._closing = opened.pop_all()
         self._recoveries = [asyncio.create_task(self._recover(name)) for name in sorted(self._replaying)]
         self._tasks = [asyncio.create_task(self._note_ready())]
@@ -72,6 +100,21 @@ class ServiceState:
             self._tasks.append(asyncio.create_task(self._keep_lock()))
         if settings.follow:
             self._tasks.append(asyncio.create_task(self._follow_all()))
+
+    def _check_room(self, n_models: int) -> None:
+        """Raise if there are more models than this process may open files for."""
+        most = self.settings.max_models
+        if most is not None and n_models > most:
+            words = f"{n_models:,} models need more open files than this process may have, which is enough for {most:,}"
+            raise ValueError(f"{words}; raise `ulimit -Hn`, or allow fewer connections")
+
+    def _ran_until(self) -> float:
+        """When the last event was written; now if there is none."""
+        found = []
+        for stream in map(stream_of, self._replaying):
+            with suppress(EventStoreError):  # damage, which shows when the model is recovered
+                found += [event.time for event in self._names.events(stream, max(self._names.last(stream) - 1, 0))]
+        return max(found, default=time.time())
 
     async def stop(self) -> None:
         """Finish what is queued, save snapshots, and close the folder."""
@@ -87,14 +130,18 @@ class ServiceState:
         try:
             self._models[name] = await asyncio.to_thread(self._host, name)
         except Exception as error:  # whatever it is: the others are served, and nobody takes the name
-            self._broken[name] = str(error)
-            _log.error("model %s can't be recovered: %s", name, error)
+            words = reason_in_words(error)
+            if self._broken.get(name) != words:  # a replica tries again every second
+                _log.error("model %s can't be recovered: %s", name, error)
+            self._broken[name] = words
+        else:
+            self._broken.pop(name, None)
         finally:
             self._replaying.discard(name)
 
     def _host(self, name: str) -> HostedModel:
         assert self._loop is not None
-        return HostedModel(name, open_store(self.settings), self.settings, self._loop)
+        return HostedModel(name, open_store(self.settings), self.settings, self.clock, self._loop)
 
     async def _note_ready(self) -> None:
         await asyncio.gather(*map(asyncio.shield, self._recoveries))
@@ -102,16 +149,18 @@ class ServiceState:
 
     async def _keep_lock(self) -> None:
         """Take the lock again that a lost connection has taken along: a look at the store connects again."""
+        outage = Outage("the lock of the event store")
         while True:
             await asyncio.sleep(_FOLLOWING)
-            await self._looked(self._names.last, "service")
+            await _looked(outage, self._names.last, SERVICE)
 
     async def _follow_all(self) -> None:
         """Keep up with a learner elsewhere: with each of its models, those to come, and those that it deletes."""
         followed: dict[str, asyncio.Task[None]] = {}
+        outage = Outage("looking for models in the event store")
         try:
             while True:
-                found = await self._looked(Journal.names, self._names)
+                found = await _looked(outage, Journal.names, self._names)
                 names = set(followed if found is None else found)
                 for name in names - set(followed) - self._replaying:
                     if name not in self._models:
@@ -121,23 +170,19 @@ class ServiceState:
                 for name in set(followed) - names:
                     followed.pop(name).cancel()
                     await self._models.pop(name).stop()
+                if found is not None:
+                    for name in set(self._broken) - names:
+                        del self._broken[name]
                 await asyncio.sleep(_FOLLOWING)
         finally:
             for task in followed.values():
                 task.cancel()
 
     async def _follow(self, model: HostedModel) -> None:
+        outage = Outage(f"following model {model.name}")
         while True:
-            if await self._looked(model.follow, _FOLLOWING) is None:
+            if await _looked(outage, model.follow, _FOLLOWING) is None:
                 await asyncio.sleep(_FOLLOWING)
-
-    async def _looked(self, look: Callable[..., T], *arguments: Any) -> T | None:
-        """What a look at the store gives; None, with a warning, where that is not to be had at present."""
-        try:
-            return await asyncio.to_thread(look, *arguments)
-        except (EventStoreError, ProblemError) as error:
-            _log.warning("the event store can't be used at present: %s", error)
-            return None
 
     # Models.
 
@@ -168,8 +213,8 @@ class ServiceState:
             raise ProblemError(503, "not ready", f"the model {name!r} is still being loaded", retry_after=1.0)
         if name in self._broken:
             raise ProblemError(503, "damaged", f"the model {name!r} can't be recovered: {self._broken[name]}")
-        there = ", ".join(map(repr, sorted(self._models))) or "none"
-        raise ProblemError(404, "no such model", f"there is no model {name!r}; there are {there}")
+        # The others are not named here: a token may be for this one alone.
+        raise ProblemError(404, "no such model", f"there is no model {name!r}; GET /v1/models lists those there are")
 
     async def create(self, name: str, content: bytes | Declared) -> tuple[HostedModel, bool]:
         """Make a model from a file or a description; whether it is new: the same again changes nothing."""
@@ -186,13 +231,17 @@ class ServiceState:
                         409, "name taken", f"there is another model {name!r}: delete it first, or choose another name"
                     )
                 return model, False
+            try:
+                self._check_room(len(self._models) + len(self._replaying) + len(self._broken) + 1)
+            except ValueError as error:
+                raise ProblemError(507, "too many models", f"the model was not created: {error}") from None
             made = await asyncio.to_thread(model_content, content)
             await asyncio.to_thread(self._write_new, name, request, made)
             await self._recover(name)
             return self.model(name), True
 
     def _write_new(self, name: str, request: str, content: bytes) -> None:
-        with _stored("the model was not created"), open_store(self.settings) as store:
+        with self._stored("the model was not created"), open_store(self.settings) as store:
             journal = Journal(store, name)
             number = store.last(journal.stream) + 1
             journal.append("create", own_key("create", number), {"request": request}, content)
@@ -215,13 +264,26 @@ class ServiceState:
                 self._models.pop(name, None)
 
     def _delete_broken(self, name: str) -> None:
-        with _stored("the model was not deleted"), open_store(self.settings) as store:
+        with self._stored("the model was not deleted"), open_store(self.settings) as store:
             Journal(store, name).delete()
 
+    @contextmanager
+    def _stored(self, undone: str) -> Iterator[None]:
+        """A block that uses a store of its own, one at a time."""
+        try:
+            yield
+        except EventStoreError as error:
+            self._storing.failed(str(error.strerror), 1)
+            raise storing_problem(error, undone) from None
+        self._storing.ended()
 
-@contextmanager
-def _stored(undone: str) -> Iterator[None]:
+
+async def _looked(outage: Outage, look: Callable[..., T], *arguments: Any) -> T | None:
+    """What a look at the store gives; None if the store is not available at present."""
     try:
-        yield
-    except EventStoreError as error:
-        raise storing_problem(error, undone) from None
+        found = await asyncio.to_thread(look, *arguments)
+    except (EventStoreError, ProblemError) as error:
+        outage.failed(str(error))
+        return None
+    outage.ended()
+    return found

@@ -19,6 +19,7 @@ __all__ = [
     "LabelRequest",
     "LearnRequest",
     "Learned",
+    "ModelName",
     "PredictRequest",
     "Prediction",
     "RewardRequest",
@@ -42,6 +43,13 @@ Id = Annotated[
         max_length=200,
         pattern="^[^\\x00-\\x1f\\x7f]*$(?!\\n)",  # "$" alone lets a last line break pass
         description="a text of 1 to 200 characters without control characters",
+    ),
+]
+ModelName = Annotated[
+    str,
+    Meta(
+        pattern="^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$(?!\\n)",
+        description="up to 64 letters, digits, '_', '.' and '-', the first a letter or digit",
     ),
 ]
 ArmName = str | int
@@ -82,6 +90,8 @@ class LearnRequest(Struct, forbid_unknown_fields=True):
     y: Scalar
     id: Id | None = None
     key: Key | None = None
+    accept: bool = False
+    """Learn it also if the target is absurdly far from what is predicted."""
 
 
 class LabelRequest(Struct, forbid_unknown_fields=True):
@@ -89,6 +99,8 @@ class LabelRequest(Struct, forbid_unknown_fields=True):
 
     id: Id
     y: Scalar
+    accept: bool = False
+    """Learn it also if the target is absurdly far from what is predicted."""
 
 
 class Learned(Struct):

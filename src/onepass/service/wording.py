@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-__all__ = ["in_words"]
+__all__ = ["mismatch_in_words"]
 
 _PATH = re.compile(r" - at `(key in )?\$([^`]*)`$")
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
@@ -20,6 +20,7 @@ _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
 _GOT = re.compile(r"Invalid (?:enum )?value (.*)")
 _EXPECTED = re.compile(r"Expected `([^`]*)`, got `([^`]*)`")
 _LIMIT = re.compile(r"Expected `([^`]*)` (of length )?(>=|<=|>|<)? ?(\S+?)(?:, got (.*))?")
+_OUT_OF_RANGE = "Number out of range"
 _KINDS = {
     "bool": "true, false",
     "int": "a whole number",
@@ -33,7 +34,7 @@ _UNITS = {"str": "characters", "array": "values", "object": "fields"}
 _UNREADABLE = {"Invalid RFC3339 encoded datetime": 'a date and time such as "2026-01-31T00:00:00Z"'}
 
 
-def in_words(error: msgspec.ValidationError, kind: Any, whole: str, given: Any = None) -> tuple[str, str]:
+def mismatch_in_words(error: msgspec.ValidationError, kind: Any, whole: str, given: Any = None) -> tuple[str, str]:
     """What is wrong with something of a type, and the path to it, such as ``.columns[0].kind``.
 
     Parameters
@@ -50,7 +51,7 @@ def in_words(error: msgspec.ValidationError, kind: Any, whole: str, given: Any =
     >>> try:
     ...     msgspec.convert({"with": 2}, Line)
     ... except msgspec.ValidationError as error:
-    ...     in_words(error, Line, "the line")
+    ...     mismatch_in_words(error, Line, "the line")
     ("there is no field 'with'; there are width", '.with')
     """
     said, found = str(error), _PATH.search(str(error))
@@ -58,6 +59,8 @@ def in_words(error: msgspec.ValidationError, kind: Any, whole: str, given: Any =
     types = _at(kind, path, given)
     name = path.removesuffix("[...]").rpartition(".")[2]
     name = whole + name if not name or name[0] == "[" else name
+    if said == _OUT_OF_RANGE:
+        return f"a number in {name} is out of range", path.replace("[...]", "")
     name = f"a value of {name}" if path.endswith("[...]") else name
     path = path.replace("[...]", "")
     if (missing := _MISSING.fullmatch(said)) is not None:
@@ -86,7 +89,7 @@ def _unfit(name: str, said: str, types: list[Any]) -> str:
     expected = _EXPECTED.fullmatch(said)
     if expected is None:
         return f"{name} must be {_limit_words(said)}"
-    kinds = [_KINDS.get(one, one) for one in expected[1].split(" | ")]
+    kinds = ", ".join(_KINDS.get(one, one) for one in expected[1].split(" | ")).split(", ")  # true and false are two
     return f"{name} must be {_either(kinds)}, got {_KINDS.get(expected[2], expected[2])}".replace(
         "got true, false", "got a boolean"
     )

@@ -14,16 +14,18 @@ import threading
 import time
 from asyncio import Future
 from collections import deque
-from collections.abc import Callable
-from errno import EAGAIN
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from errno import ENOSPC, EROFS
 from typing import Any
 
 from onepass.files.events import Event, EventStoreError
 from onepass.service.counting import SECONDS, Durations
-from onepass.service.errors import ProblemError
+from onepass.service.errors import ProblemError, StoringProblemError, reason_in_words
 from onepass.service.journal import Journal
 from onepass.service.learner import Learner, Prepared
 from onepass.service.operations import Call, Operation, prepare
+from onepass.service.outages import Outage
 from onepass.service.served import BanditModel, RowModel
 from onepass.service.served.bandit import CHANGES
 
@@ -35,6 +37,8 @@ _PUBLISHING = 0.1  # share of the time that copies for predictions may take,
 _CHEAP = 0.005  # unless a copy takes no longer than this, in seconds: then every group is followed by one
 _SNAPSHOT_SECONDS = 5.0  # of learning, which recovery would have to do again
 _SNAPSHOT_EVENTS = 10_000
+RETRY_AFTER = 5.0  # seconds, which clients are asked to wait while the store is away
+_ATTEMPTS = 5.0  # seconds between attempts to write again where nobody asks for anything
 _IDLE = 1.0  # seconds after which the writer looks around although nobody has asked for anything
 
 
@@ -57,7 +61,7 @@ class Writer(threading.Thread):
     learner : what its events have led to
     publish : is given the learner after each group, to make what predictions are made with
     answer : is given the tickets of a group, with their results
-    housekeeping : is called when there is time
+    housekeeping : is called when there is time; whether there was something to look at
     """
 
     def __init__(
@@ -66,16 +70,18 @@ class Writer(threading.Thread):
         learner: Learner,
         publish: Callable[[Learner], None],
         answer: Callable[[list[Ticket]], None],
-        housekeeping: Callable[[], None],
+        housekeeping: Callable[[], bool],
         *,
         queue: int,
         begin: int,
+        max_deviations: float,
     ) -> None:
         super().__init__(name=f"writer of {journal.name}", daemon=True)
         self.journal = journal
         self.learner: Learner = learner
         self._publish, self._answer, self._housekeeping = publish, answer, housekeeping
         self._limit = queue
+        self.max_deviations = max_deviations
         self._queue: deque[Ticket] = deque()
         self._ready = threading.Condition()
         self._ends = self._deleted = False
@@ -83,12 +89,15 @@ class Writer(threading.Thread):
         self._events: list[tuple[Event, Prepared | None, Ticket]] = []
         self._ticket: Ticket  # whose events are being written
         self._more_rows = 0
+        self._next_learner: Learner | None = None  # what the transaction leads to, where that is stored with it
         self._snapshot_at, self._learning = begin, 0.0
         self._copying = _Budget(_PUBLISHING)
         self._stale = False
         self.commits = Durations(SECONDS)
-        self.failure: str | None = None
+        self.outage = Outage(f"model {journal.name}")
         """Why nothing can be written at present."""
+        self._next_attempt = 0.0
+        self._housekeeping_outage = Outage(f"housekeeping of model {journal.name}")
 
     # For others.
 
@@ -155,6 +164,8 @@ class Writer(threading.Thread):
                 ticket.operation.problem = ProblemError(
                     503, "too late", "the request waited too long in the queue and was not done", retry_after=1.0
                 )
+                if self.outage.reason is not None:
+                    self.outage.failed(self.outage.reason, 1)
         self._carry_out([ticket for ticket in group if ticket.operation.problem is None])
         for ticket in group:
             if ticket.operation.problem is not None:
@@ -167,13 +178,14 @@ class Writer(threading.Thread):
         try:
             self._restore()
             if isinstance(tickets[0].operation, Call):
-                tickets[0].result = tickets[0].operation.action()
+                with _reading(tickets[0].operation.undone):
+                    tickets[0].result = tickets[0].operation.action()
             else:
                 self._write(tickets)
         except ProblemError as problem:
             self._refuse(dict.fromkeys(tickets, problem))
         except EventStoreError as error:
-            self.failure = str(error.strerror)
+            self.outage.failed(str(error.strerror), sum(ticket.future is not None for ticket in tickets))
             self._refuse({ticket: storing_problem(error, ticket.operation.undone) for ticket in tickets})
         except Exception:  # whatever it is: the thread must go on
             if len(tickets) > 1:  # one request is to blame: the others must not suffer
@@ -191,11 +203,12 @@ class Writer(threading.Thread):
         self._try_to_restore()
 
     def _write(self, tickets: list[Ticket]) -> None:
-        prepare([ticket.operation for ticket in tickets], self.learner)
+        with _reading(tickets[0].operation.undone):  # one that reads the past is alone in its group
+            prepare([ticket.operation for ticket in tickets], self.learner, self.journal, self.max_deviations)
         sound = [ticket for ticket in tickets if ticket.operation.problem is None]
         if not sound:
             return
-        self._events, self._more_rows = [], 0
+        self._events, self._more_rows, self._next_learner = [], 0, None
         begin = time.perf_counter()
         try:
             with self.journal.transaction():
@@ -209,7 +222,7 @@ class Writer(threading.Thread):
             self._is_sound = not ahead and self._nothing_written()
             raise
         self.commits.add(time.perf_counter() - begin)
-        self.failure = None
+        self.outage.ended()
         if self._events:
             self._learn()
 
@@ -222,6 +235,9 @@ class Writer(threading.Thread):
 
     def _learn(self) -> None:
         """Apply what is durable now; whoever has asked for it gets his answer in any case."""
+        if self._next_learner is not None:
+            self._replace_learner(self._next_learner, self._next_learner.version)
+            return
         begin = time.perf_counter()
         self._is_sound = False
         try:
@@ -245,30 +261,56 @@ class Writer(threading.Thread):
         self._stale = True
         if self._copying.allows():
             self._publish_now()
-        self._save_snapshot(due=any(event.kind in ("rollback", "promote", "shadow") for event, _, _ in self._events))
+        self._save_snapshot(due=any(event.kind in ("promote", "shadow") for event, _, _ in self._events))
 
     def _restore(self) -> None:
         """Be what the store says."""
-        if self._is_sound:
-            return
-        self.learner, self._snapshot_at = self.journal.recover()
-        self._is_sound = True
+        if not self._is_sound:
+            self._replace_learner(*self.journal.recover())
+
+    def _replace_learner(self, learner: Learner, snapshot_at: int) -> None:
+        """Go on with another learner, which is what the store says."""
+        self.learner, self._snapshot_at, self._is_sound = learner, snapshot_at, True
         self.keep_bandit()
         self._publish_now()
 
     def _try_to_restore(self) -> None:
         try:
             self._restore()
-        except Exception as error:  # the next request tries again, and is told
-            self.failure = f"{self.journal.name} can't be read again: {error}"
-            _log.exception("%s can't be read again", self.journal.name)
+        except Exception as error:  # the next request tries again, and gets the reason
+            self._unreadable(error)
+
+    def _unreadable(self, error: Exception) -> None:
+        """Note that the store can't be read again, once per outage with what only a bug would explain."""
+        if self.outage.reason is None and not isinstance(error, EventStoreError):
+            _log.error("%s can't be read again", self.journal.name, exc_info=error)
+        self.outage.failed(f"it can't be read again: {reason_in_words(error)}")
 
     def _keep_house(self) -> None:
         try:
-            if self._is_sound and not self._deleted:
-                self._housekeeping()
-        except Exception:  # e.g. a full disk: the next look tries again
+            if self.outage.reason is not None:
+                self._attempt()
+            elif self._is_sound and not self._ends and self._housekeeping():
+                self._housekeeping_outage.ended()
+        except EventStoreError as error:
+            # Of a full disk an attempt follows; old events that can't be read do not keep others from being written.
+            (self._housekeeping_outage if error.is_of_content else self.outage).failed(str(error.strerror))
+        except Exception:  # the next look tries again
             _log.exception("housekeeping of %s failed", self.journal.name)
+
+    def _attempt(self) -> None:
+        """During an outage, find out by a snapshot whether it is over: perhaps nobody sends what would show it."""
+        if time.monotonic() < self._next_attempt or self._deleted:
+            return
+        self._next_attempt = time.monotonic() + _ATTEMPTS
+        try:
+            self._restore()
+        except Exception as error:
+            self._unreadable(error)
+            return
+        self.journal.save(self.learner)
+        self._snapshot_at, self._learning = self.learner.version, 0.0
+        self.outage.ended()
 
     def delete(self) -> None:
         """Delete the model and end; for the writer's thread."""
@@ -280,6 +322,13 @@ class Writer(threading.Thread):
         for ticket in rest:
             ticket.result = _deleted(self.journal.name)
         self._answer(rest)
+
+    def carry_out_now(self, operation: Operation) -> None:
+        """Carry out an operation as a part of a call, so that nothing comes between; for the writer's thread."""
+        self._write([Ticket(operation, float("inf"), None)])
+        if operation.problem is not None:
+            raise operation.problem
+        self._restore()  # what is stored but could not be applied
 
     def keep_bandit(self) -> None:
         """Have a bandit write its changes here."""
@@ -312,7 +361,8 @@ class Writer(threading.Thread):
 
     def find(self, kind: str, key: str) -> Event | None:
         """An event, also one of this transaction."""
-        return self.journal.find(kind, key)
+        with _reading(self._ticket.operation.undone):
+            return self.journal.find(kind, key)
 
     def write(
         self, kind: str, key: str, payload: dict[str, Any], blob: bytes = b"", prepared: Prepared | None = None
@@ -332,6 +382,11 @@ class Writer(threading.Thread):
     def n_seen(self, more: int) -> int:
         """Rows that the model will have learned with an event of ``more`` rows that is written next."""
         return self.learner.champion.n_seen + self._more_rows + more
+
+    def become(self, learner: Learner) -> None:
+        """Have the transaction lead to another learner, which is stored with it: its events need no past any more."""
+        self.journal.save(learner)
+        self._next_learner = learner
 
 
 class _Budget:
@@ -359,11 +414,22 @@ class _Budget:
         self._last, self._cost = time.monotonic(), time.thread_time() - self._begin
 
 
-def storing_problem(error: EventStoreError, undone: str) -> ProblemError:
-    """What a request is told that can't be stored, beginning with what was not done."""
-    busy = error.errno == EAGAIN
-    status, title = (503, "busy") if busy else (507, "can't be stored")
-    return ProblemError(status, title, f"{undone}: {error.strerror}", retry_after=5.0)
+@contextmanager
+def _reading(undone: str) -> Iterator[None]:
+    """A block that reads: damaged events refuse the request that needs them, and others are still written."""
+    try:
+        yield
+    except EventStoreError as error:
+        if not error.is_of_content:
+            raise
+        raise ProblemError(410, "content damaged", f"{undone}: {error.strerror}") from error
+
+
+def storing_problem(error: EventStoreError, undone: str) -> StoringProblemError:
+    """The problem of a request that can't be stored, beginning with what was not done."""
+    status, title = (503, "store not available") if error.is_temporary else (507, "can't be stored")
+    later = "; send the request again later" if error.errno in (ENOSPC, EROFS) else ""
+    return StoringProblemError(status, title, f"{undone}: {error.strerror}{later}", retry_after=RETRY_AFTER)
 
 
 def _failed(undone: str) -> ProblemError:

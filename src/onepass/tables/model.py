@@ -7,6 +7,7 @@ meaning of a row depends on is part of it, so whoever has the file can continue 
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -27,7 +28,7 @@ from onepass.tables.ledger import Ledger
 from onepass.tables.prediction import predict_rows
 from onepass.tables.readers.batches import RowBatch
 from onepass.tables.row_cost import LONGEST_ROW, RowCost
-from onepass.tables.rows import Rows, rejects_of
+from onepass.tables.rows import Rows, record_text, rejects_of
 from onepass.tables.settings import Settings, make_estimator
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target, target_from_state
 from onepass.tables.weights import Weight, feature_weights
@@ -168,7 +169,9 @@ class TabularModel:
         weights = None if self.weight is None else read_weights(_column_of(batch, self.weight), self.weight, bad)
         X, keys, n_lines = encoded.X, encoded.keys, len(batch) + len(batch.malformed)
         if not bad and (weights is None or weights.all()):
-            return Rows(X, y, rejects_of(batch, bad), n_lines, lambda: batch.lines, weights, keys)
+            return Rows(
+                X, y, rejects_of(batch, bad), n_lines, lambda: batch.lines, weights, keys, partial(record_text, batch)
+            )
         out = list(bad) if weights is None else [*bad, *np.flatnonzero(weights == 0.0)]
         kept = np.setdiff1d(np.arange(len(batch)), out)
         return Rows(
@@ -179,6 +182,7 @@ class TabularModel:
             lambda: np.array(batch.lines)[kept].tolist(),
             None if weights is None else weights[kept],
             None if keys is None else tuple(keys[row] for row in kept),
+            lambda row: record_text(batch, int(kept[row])),
         )
 
     # Learning and predicting.

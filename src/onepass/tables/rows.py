@@ -12,7 +12,7 @@ from onepass._typing import FloatArray
 from onepass.tables.columns.values import Bad
 from onepass.tables.readers.batches import RowBatch
 
-__all__ = ["Reject", "Rows", "rejects_of"]
+__all__ = ["Reject", "Rows", "record_text", "rejects_of"]
 
 
 class Reject(NamedTuple):
@@ -35,6 +35,8 @@ class Rows:
     """Gives the line of each row in its file; computed only when somebody asks."""
     weights: FloatArray | None = None  # (n,), all above 0; None: each counts once
     keys: tuple[str, ...] | None = None  # of each row, in a model per key
+    record: Callable[[int], str] = lambda row: ""
+    """Gives what was read of a row, as a line that can be corrected and learned; made only when somebody asks."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -52,6 +54,7 @@ class Rows:
             lambda: np.asarray(self.line_numbers())[places].tolist(),
             None if self.weights is None else self.weights[places],
             None if self.keys is None else tuple(self.keys[place] for place in places),
+            lambda row: self.record(int(places[row])),
         )
 
     @classmethod
@@ -67,7 +70,15 @@ class Rows:
             lambda: [line for part in parts for line in part.line_numbers()],
             None if parts[0].weights is None else np.concatenate([part.weights for part in parts]),
             None if parts[0].keys is None else tuple(key for part in parts for key in part.keys or ()),
+            lambda row: _record_of(parts, row),
         )
+
+
+def _record_of(parts: Sequence[Rows], row: int) -> str:
+    """The record of a row of consecutive rows."""
+    ends = np.cumsum([len(part.y) for part in parts])
+    place = int(np.searchsorted(ends, row, side="right"))
+    return parts[place].record(row - int(ends[place]) + len(parts[place].y))
 
 
 def _stacked(parts: Sequence[Any]) -> Any:
@@ -79,11 +90,11 @@ def rejects_of(batch: RowBatch, bad: Bad) -> tuple[Reject, ...]:
     found = [Reject(one.line, one.reason, one.text) for one in batch.malformed]
     if bad:
         lines = batch.lines
-        found += [Reject(lines[row], reason, _as_json(batch, row)) for row, reason in bad.items()]
+        found += [Reject(lines[row], reason, record_text(batch, row)) for row, reason in bad.items()]
     return tuple(sorted(found))
 
 
-def _as_json(batch: RowBatch, row: int) -> str:
+def record_text(batch: RowBatch, row: int) -> str:
     """What was read of a row, as a line that can be corrected and learned."""
     (values,) = batch.record_batch.slice(row, 1).to_pylist()
     return json.dumps(values, default=str, ensure_ascii=False)

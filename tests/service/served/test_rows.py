@@ -368,8 +368,8 @@ def test_any_target_is_read_or_refused_whoever_is_beside_it(name: str, targets: 
 
 
 WRONG = [
-    ("table", {"km": "far"}, None, "x.km", "no number"),
-    ("table", {"km": True}, None, "x.km", "no number"),
+    ("table", {"km": "far"}, None, "x.km", "not a number"),
+    ("table", {"km": True}, None, "x.km", "not a number"),
     ("table", {"km": 1e300}, None, "x.km", "far outside"),
     ("table", {"km": 1, "colour": "red"}, None, "x.colour", "there is no column 'colour'"),
     ("table", {"km": 1, "y": 2}, None, "x.y", "goes into y"),
@@ -383,11 +383,11 @@ WRONG = [
     ("table of weights", {"km": 1, "often": 0}, None, "x.often", "leave it out"),
     ("regressor", [1, None, 3], None, "x.x1", "missing"),
     ("regressor", [1, 2, 3], "ann", "key", "fleet"),
-    ("regressor", [1, 2, 1e60], None, "x.x2", "no number that can be learned"),
+    ("regressor", [1, 2, 1e60], None, "x.x2", "not a number that can be learned"),
     ("perceptron", [1, 2], None, "x", "a list of 3"),
-    ("perceptron", {"x0": 1, "x1": "2", "x2": 3}, None, "x.x1", "no number"),
+    ("perceptron", {"x0": 1, "x1": "2", "x2": 3}, None, "x.x1", "not a number"),
     ("perceptron", {"x0": 1, "x2": 3}, None, "x.x1", "missing"),
-    ("perceptron", {"x0": 1, "x1": True, "x2": 3}, None, "x.x1", "no number"),
+    ("perceptron", {"x0": 1, "x1": True, "x2": 3}, None, "x.x1", "not a number"),
     ("fleet", [1, 2, 3], None, "key", "missing"),
     ("fleet of numbered keys", [1, 2, 3], "ann", "key", "a whole number"),
     ("fleet of numbered keys", [1, 2, 3], "9" * 30, "key", "a whole number"),
@@ -405,8 +405,8 @@ def test_a_wrong_row_is_told_what_is_wrong_and_where(name: str, x: Any, key: Any
 
 WRONG_TARGETS = [
     ("table", None, "missing"),
-    ("table", "much", "no number"),
-    ("table", True, "no number"),
+    ("table", "much", "not a number"),
+    ("table", True, "not a number"),
     ("table of logs", -1.0, "above 0"),
     ("table of counts", 1.5, "no count"),
     ("table of counts", -1, "no count"),
@@ -437,8 +437,8 @@ WRONG_TABLES = [
     ("perceptron", {"x0": [1.0], "x1": [1.0], "x2": [1.0]}, "y", "the target 'y' is missing; there are"),
     ("perceptron", {"x0": [1.0], "x1": [None], "x2": [1.0], "y": [1.0]}, "x.x1", "row 1: x1 is missing"),
     ("perceptron", {"x0": [1.0, 2.0], "x1": [1.0, None], "x2": [1, 2], "y": [1, 2]}, "x.x1", "row 2: x1 is missing"),
-    ("perceptron", {"x0": [1.0], "x1": [1e80], "x2": [1.0], "y": [1.0]}, "x.x1", "row 1: .* no number"),
-    ("perceptron", {"x0": [1.0], "x1": [1.0], "x2": [1.0], "y": ["a"]}, "y", "row 1: .*no number"),
+    ("perceptron", {"x0": [1.0], "x1": [1e80], "x2": [1.0], "y": [1.0]}, "x.x1", "row 1: .* not a number"),
+    ("perceptron", {"x0": [1.0], "x1": [1.0], "x2": [1.0], "y": ["a"]}, "y", "row 1: .*not a number"),
     ("fleet", {"x0": [1.0], "x1": [1.0], "x2": [1.0], "y": [1.0]}, "key", "is missing; there are"),
     ("fleet", {"x0": [1.0], "x1": [1.0], "x2": [1.0], "y": [1.0], "key": [None]}, "key", "row 1: key is missing"),
 ]

@@ -85,7 +85,7 @@ def test_what_a_column_cannot_be_is_named() -> None:
     table = batch(a=["1", "2"], b=["true", "no"], c=["2024-01-01", "2024-01-02"])
     encoding = infer(table, [])
     bad = encoding.encode(batch(a=["1", "x", "inf"], b=["yes", "no", "maybe"], c=["2024-01-01", "soon", None])).bad
-    assert bad == {1: "a is 'x', no number", 2: "a is infinite"}
+    assert bad == {1: "a is 'x', not a number", 2: "a is infinite"}
     odd = encoding.encode(batch(a=["1", "2"], b=["yes", "maybe"], c=["soon", "2024-01-01"])).bad
     assert odd == {
         0: "c is 'soon', no date as in 2024-12-31 or 2024-12-31T23:59:59",
@@ -135,8 +135,8 @@ def test_no_guard_objects_to_what_was_asked_for() -> None:
 def test_numbers_are_written_as_in_files_not_as_in_python() -> None:
     encoding = infer(batch(a=["1000", "2000"]), [])
     assert encoding.encode(batch(a=["1_000", "1,5", " 1500 "])).bad == {
-        0: "a is '1_000', no number",
-        1: "a is '1,5', no number: a decimal point is expected, no comma",
+        0: "a is '1_000', not a number",
+        1: "a is '1,5', not a number: a decimal point is expected, not a comma",
     }
 
 

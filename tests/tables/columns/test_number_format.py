@@ -129,7 +129,7 @@ def test_the_user_may_say_the_sign(texts: list[str], decimal: str, values: list[
 def test_what_is_not_written_so_costs_its_row_only_and_is_told() -> None:
     bad: dict[int, str] = {}
     values = as_numbers(pa.array(["1.234,5", "1.5", "NA", None, "x"]), "x", bad, NumberFormat(",", True))
-    assert bad == {1: "x is '1.5', no number written 1.234,5", 4: "x is 'x', no number written 1.234,5"}
+    assert bad == {1: "x is '1.5', not a number written 1.234,5", 4: "x is 'x', not a number written 1.234,5"}
     np.testing.assert_array_equal(values, [1234.5, np.nan, np.nan, np.nan, np.nan])
 
 

@@ -96,7 +96,7 @@ def test_what_is_no_database_has_no_tables(tmp_path: Path) -> None:
 def test_a_package_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     duckdb.connect(str(tmp_path / "a")).close()
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    with pytest.raises(StreamError, match=r"needs duckdb: pip install 'onepass\[duckdb\]'"):
+    with pytest.raises(StreamError, match=r"needs duckdb: pip install 'onepass-learn\[duckdb\]'"):
         open_source(str(tmp_path / "a"))
 
 

@@ -91,7 +91,7 @@ def test_texts_that_should_be_numbers_leave_their_row_out_and_are_told(tmp_path:
     source = open_source(str(file), ReadOptions(where="a > 0"))
     assert [batch.column("a").to_pylist() for batch in source.batches(None, 0)] == [["1", "7"]]
     assert source.left_out == 1
-    assert "line 3: a is 'five', no number" in source.unreadable
+    assert "line 3: a is 'five', not a number" in source.unreadable
 
 
 def test_leading_zeros_count_where_a_text_is_meant(tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ def test_a_bad_element_costs_itself_and_is_named_by_its_number(tmp_path: Path) -
     assert read_rows(file) == [{"a": "1"}, {"a": "]},{"}, {"a": "4"}]
     assert [(bad.line, bad.reason) for bad in malformed(file)] == [
         (2, "can't be read as JSON"),
-        (3, "is no JSON object"),
-        (5, "is no JSON object"),
+        (3, "is not a JSON object"),
+        (5, "is not a JSON object"),
     ]
 
 

@@ -12,6 +12,6 @@ def test_json_lines_take_what_they_can(tmp_path: Path) -> None:
         {"a": None, "b": "NA", "c": None},
     ]
     assert [(bad.line, bad.reason) for bad in malformed(file)] == [
-        (4, "is no JSON object"),
+        (4, "is not a JSON object"),
         (5, "can't be read as JSON"),
     ]

@@ -112,7 +112,7 @@ def test_other_schemes_are_those_of_fsspec(files: dict[str, bytes], monkeypatch:
     with pytest.raises(StreamError, match="nowhere://a can't be read: Protocol not known: nowhere"):
         open_source("nowhere://a")
     monkeypatch.setitem(sys.modules, "fsspec", None)
-    with pytest.raises(StreamError, match=r"memory://d/a.parquet needs fsspec: pip install 'onepass\[remote\]'"):
+    with pytest.raises(StreamError, match=r"memory://d/a.parquet needs fsspec: pip install 'onepass-learn\[remote\]'"):
         open_source("memory://d/a.parquet")
 
 

@@ -2,12 +2,13 @@
 
 import time
 from typing import Any
+from uuid import uuid4
 
 from onepass.decisions.choice import Pending
-from onepass.decisions.journal import change_of
+from onepass.decisions.journal import change_of, repeated_decision
 from onepass.decisions.ledger import UnknownDecision
 from onepass.service.errors import ProblemError
-from onepass.service.operations.base import Desk, Operation, check_kept, digest, used_before
+from onepass.service.operations.base import Desk, Operation, check_kept, used_before
 from onepass.service.served import BanditModel
 from onepass.service.served.base import not_for
 from onepass.service.wire import ArmRequest, DecideRequest, Decision, Learned, RewardRequest
@@ -22,7 +23,6 @@ class Decide(Operation):
 
     def __init__(self, request: DecideRequest) -> None:
         self.request = request
-        self.note = {"request": digest(request.context, request.n, request.arms)}
 
     def write(self, desk: Desk) -> Decision:
         """Choose, and write the decision; the same request again gets the same decision."""
@@ -30,15 +30,15 @@ class Decide(Operation):
         event = None if asked.id is None else desk.find("decision", asked.id)
         if event is not None:
             check_kept(event)
-            if event.payload["request"] != self.note["request"]:
+            made = repeated_decision(event, asked.context, asked.n, asked.arms)
+            if made is None:
                 raise used_before(event)
-            made = Pending.of(change_of(event))
             names = [arm.name for arm in made.arms]
             return Decision(made.id, names[0], names, made.propensity or 0.0, event.number)
         bandit.check_context(asked.context)
         try:
             number = desk.next_number()
-            choice = bandit.model.choose(asked.context, asked.n, arms=asked.arms, id=asked.id)
+            choice = bandit.model.choose(asked.context, asked.n, arms=asked.arms, id=asked.id or _free_id(desk, bandit))
         except (ValueError, KeyError, TypeError) as error:
             raise ProblemError(422, "bad value", str(error), field=self._field(bandit)) from None
         return Decision(choice.id, choice.arm, list(choice.arms), choice.propensity, number)
@@ -104,16 +104,16 @@ class Withdraw(Operation):
 
 
 class Expire(Operation):
-    """Have a bandit stop waiting for the rewards of decisions that are older than so many seconds."""
+    """Have a bandit stop waiting for the rewards of decisions that are older than so many seconds, now or at a time."""
 
-    def __init__(self, after: float, default: float | None = None) -> None:
-        self.after, self.default = after, default
+    def __init__(self, after: float, default: float | None = None, now: float | None = None) -> None:
+        self.after, self.default, self.now = after, default, now
 
     def write(self, desk: Desk) -> dict[str, Any]:
         """Write which they are, and learn a reward for them if there is one by default."""
         bandit = _bandit_of(desk)
         try:
-            expired = bandit.model.expire(self.after, self.default)
+            expired = bandit.model.expire(self.after, self.default, now=self.now)
         except ValueError as error:
             raise ProblemError(422, "bad value", str(error), field="default") from None
         return {"expired": expired, "version": desk.next_number() - 1}
@@ -139,6 +139,11 @@ class ChangeArm(Operation):
         except (ValueError, TypeError) as error:
             raise ProblemError(422, "bad value", str(error), field="arm") from None
         return {"arms": list(model.arms), "paused": list(model.paused), "version": desk.next_number() - 1}
+
+
+def _free_id(desk: Desk, bandit: BanditModel) -> str | None:
+    """None: the bandit counts its decisions; or another id, where a rollback has undone a decision of that number."""
+    return None if desk.find("decision", str(bandit.model.n_decisions)) is None else uuid4().hex
 
 
 def _bandit_of(desk: Desk) -> BanditModel:

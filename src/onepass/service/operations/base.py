@@ -10,7 +10,7 @@ import msgspec
 
 from onepass.files.events import Event
 from onepass.service.errors import ProblemError
-from onepass.service.learner import Learner, Prepared, cant_be_learned
+from onepass.service.learner import History, Learner, Prepared, cant_be_learned
 
 __all__ = ["Desk", "Operation", "check_free", "check_kept", "digest", "earlier_answer", "encode", "used_before"]
 
@@ -40,6 +40,8 @@ class Desk(Protocol):
     """Where operations write: the journal inside a transaction, and the model before it."""
 
     learner: Learner
+    max_deviations: float
+    """See `onepass.tables.far_targets`."""
 
     def find(self, kind: str, key: str) -> Event | None:
         """An event, also one of this transaction."""
@@ -55,6 +57,9 @@ class Desk(Protocol):
     def n_seen(self, more: int) -> int:
         """Rows that the model will have learned with an event of ``more`` rows that is written next."""
 
+    def become(self, learner: Learner) -> None:
+        """Have the transaction lead to another learner, which is stored with it: its events need no past any more."""
+
 
 class Operation(ABC):
     """One request; ``problem`` is set if it is found to be wrong before the transaction."""
@@ -65,9 +70,16 @@ class Operation(ABC):
     undone: str = "nothing was learned"
     """What is told of it if its events can't be stored."""
     note: Mapping[str, Any] = MappingProxyType({})
-    """What its event keeps beside what it is about."""
+    """What its event keeps in addition."""
     event_key: str | None = None
     """Key of its event, where it is not for the model to say."""
+
+    def look_back(self, learner: Learner, history: History) -> None:
+        """Read the earlier events that it needs, before its transaction, so that other writers don't wait for it.
+
+        The model does not change in between. A `ProblemError` refuses the request.
+        """
+        return
 
     @abstractmethod
     def write(self, desk: Desk) -> Any:

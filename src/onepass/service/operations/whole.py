@@ -6,6 +6,7 @@ from typing import Any
 from onepass.files.checkpoint import CheckpointError, from_bytes
 from onepass.service.errors import ProblemError
 from onepass.service.journal import own_key
+from onepass.service.learner import History, Learner
 from onepass.service.operations.base import Desk, Operation
 from onepass.service.served import RowModel, Served, serve
 from onepass.service.served.base import not_for
@@ -22,19 +23,25 @@ class Rollback(Operation):
 
     def __init__(self, version: int) -> None:
         self.version = version
+        self.earlier: Learner | None = None
 
-    def write(self, desk: Desk) -> dict[str, Any]:
-        """Write where to go."""
-        origin = desk.learner.origin["version"]
-        if not origin <= self.version < desk.next_number():
-            last = desk.next_number() - 1
+    def look_back(self, learner: Learner, history: History) -> None:
+        """Recreate the earlier version; a `ProblemError` says why if that is impossible."""
+        origin = learner.origin["version"]
+        if not origin <= self.version <= learner.version:
             raise ProblemError(
                 404,
                 "no such version",
-                f"version must be from {origin} to {last}, got {self.version}",
+                f"version must be from {origin} to {learner.version}, got {self.version}",
                 field="version",
             )
+        self.earlier = history.at(self.version)
+
+    def write(self, desk: Desk) -> dict[str, Any]:
+        """Write where to go, together with the model that was found there: its events may be deleted one day."""
+        assert self.earlier is not None
         event = desk.write("rollback", own_key("rollback", desk.next_number()), {"to": self.version})
+        desk.become(desk.learner.back_to(self.earlier, event.number))
         return {"version": event.number, "to": self.version}
 
 

@@ -14,6 +14,7 @@ from onepass.evaluation.metrics import ClassPredictions, NumberPredictions, Task
 from onepass.files.checkpoint import to_bytes
 from onepass.service.errors import ProblemError
 from onepass.service.wire import Inputs, Key, Scalar
+from onepass.tables.far_targets import FarTarget
 
 __all__ = ["RowModel", "RowNumbers", "Served", "not_for"]
 
@@ -105,6 +106,10 @@ class RowModel(Served):
     @abstractmethod
     def predict(self, rows: RowNumbers, level: float) -> dict[str, Any]:
         """Columns of answers: mean, std, lower and upper, or label and one for each class."""
+
+    @abstractmethod
+    def far_targets(self, rows: RowNumbers, y: FloatArray, limit: float) -> dict[int, FarTarget]:
+        """The rows whose target is further from its prediction than so many standard deviations."""
 
     @abstractmethod
     def learn(self, rows: RowNumbers, y: FloatArray) -> PredictedRows:

@@ -27,6 +27,7 @@ from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.number import FARTHEST, Number
 from onepass.tables.columns.values import describe_type, is_numeric, plain
 from onepass.tables.explanation import Explanation, explain
+from onepass.tables.far_targets import Units
 from onepass.tables.model import TabularModel
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
 
@@ -82,7 +83,7 @@ class EstimatorRows(TableRows):
             return float(value)  # type: ignore[arg-type]
         if value is None and self._allows_missing:
             return float("nan")
-        shown = "is missing" if value is None else f"is {json.dumps(value)[:60]}, no number that can be learned"
+        shown = "is missing" if value is None else f"is {json.dumps(value)[:60]}, not a number that can be learned"
         bad.setdefault(i, ProblemError(422, "bad value", f"{name} {shown}", field=f"x.{name}"))
         return 0.0
 
@@ -112,6 +113,11 @@ class EstimatorRows(TableRows):
         predicted: PredictedRows = self.model.predict_then_learn_encoded(rows.X, y)
         self._table.n_rows = self.n_seen
         return predicted
+
+    @property
+    def _target_units(self) -> Units:
+        scaling = self.model._target_scaling
+        return Units(float(scaling.centre[0]), float(scaling.scale[0]))
 
     def explain(self, rows: RowNumbers) -> tuple[str, Explanation]:
         """What each number adds to the prediction of an average row.

@@ -25,6 +25,7 @@ from onepass.service.served.values import check_columns, raise_first
 from onepass.service.wire import Inputs, Key
 from onepass.tables.columns.values import as_texts
 from onepass.tables.explanation import Explanation
+from onepass.tables.far_targets import OWN, Units
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
 
 __all__ = ["FleetRows", "PlainRows"]
@@ -105,6 +106,9 @@ class _FleetFace(_Face):
         low, high = self._model.interval(list(keys), X, level)
         return low, high
 
+    def n_seen_of(self, key: Any) -> int:
+        return self._model.perceptron(key).n_seen if key in self._model else 0
+
     def _seen(self, X: FloatArray, keys: Sequence[Any]) -> Prediction:  # type: ignore[override]
         return self._model.predict(list(keys), X)  # type: ignore[no-any-return]
 
@@ -143,6 +147,10 @@ class PlainRows(EstimatorRows):
     def n_seen(self) -> int:
         """Rows learned."""
         return int(self._face.n_seen_)
+
+    @property
+    def _target_units(self) -> Units:
+        return OWN  # nobody knows the scale of its numbers
 
     def learn(self, rows: RowNumbers, y: FloatArray) -> PredictedRows:
         """Learn rows in their order."""

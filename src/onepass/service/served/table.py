@@ -23,6 +23,7 @@ from onepass.tables.columns.number_format import PLAIN, NumberFormat
 from onepass.tables.columns.roles import read_keys, read_weights
 from onepass.tables.columns.wording import listed
 from onepass.tables.explanation import Explanation, explain
+from onepass.tables.far_targets import OWN, FarTarget, Units, far_targets
 from onepass.tables.model import TabularModel
 from onepass.tables.rows import Rows
 from onepass.tables.targets import ClassTarget, CountTarget, LogTarget, NumberTarget
@@ -41,6 +42,11 @@ class TableRows(RowModel):
         super().__init__(model)
         self._table: TabularModel = model
         self._begin(self._table)
+
+    @property
+    def _target_units(self) -> Units:
+        """Where targets lie, as the estimator takes them."""
+        return OWN
 
     def _begin(self, table: TabularModel) -> None:
         self._table, self.task, self.labels = table, task_of(table), table.labels
@@ -204,10 +210,13 @@ class TableRows(RowModel):
         """Columns of answers; before the first row they are those of the prior."""
         return self._table.predictions(rows.X, level, rows.keys)
 
+    def far_targets(self, rows: RowNumbers, y: FloatArray, limit: float) -> dict[int, FarTarget]:
+        """The rows whose target is absurdly far from its prediction."""
+        return far_targets(self._table, _ready(rows, y), self.n_seen, limit, self._target_units)
+
     def learn(self, rows: RowNumbers, y: FloatArray) -> PredictedRows:
         """Learn rows in their order."""
-        ready = Rows(rows.X, y, (), len(y), lambda: range(len(y)), rows.weights, rows.keys)
-        predicted: PredictedRows = self._table.predict_then_learn(ready)
+        predicted: PredictedRows = self._table.predict_then_learn(_ready(rows, y))
         return predicted
 
     def scored(self, y: FloatArray, predicted: PredictedRows) -> NumberPredictions | ClassPredictions:
@@ -255,6 +264,10 @@ class TableRows(RowModel):
         twin = copy(self._table)
         twin.estimator = deepcopy(self._table.estimator)
         return type(self)(twin)
+
+
+def _ready(rows: RowNumbers, y: FloatArray) -> Rows:
+    return Rows(rows.X, y, (), len(y), lambda: range(len(y)), rows.weights, rows.keys)
 
 
 def _with_columns(batch: Any, names: Sequence[str]) -> Any:

@@ -28,14 +28,14 @@ def numbers_of(values: Sequence[Scalar], name: str, written: NumberFormat, reaso
     --------
     >>> reasons = {}
     >>> numbers_of([1.5, "1,5", None, True], "km", NumberFormat(","), reasons).to_pylist(), reasons
-    ([1.5, 1.5, None, None], {3: 'km is true, no number'})
+    ([1.5, 1.5, None, None], {3: 'km is true, not a number'})
     """
     if _PLAIN_TYPES.issuperset(map(type, values)):
         return pa.array([_number(value) for value in values], pa.float64(), from_pandas=True)
     found = np.array([_number(value) if type(value) in _PLAIN_TYPES else np.nan for value in values])
     for i, value in enumerate(values):
         if isinstance(value, bool):
-            reasons.setdefault(i, f"{name} is {_text(value)}, no number")
+            reasons.setdefault(i, f"{name} is {_text(value)}, not a number")
     texts = [value if isinstance(value, str) else None for value in values]
     parsed = parse_numbers(pa.array(texts, pa.string()), name, reasons, written)
     found = np.where([text is None for text in texts], found, parsed)

@@ -83,7 +83,7 @@ def _parse_written(array: Any, name: str, bad: Bad, written: NumberFormat) -> Fl
     values: FloatArray = written.numbers(known)
     manner = replace(written, unsure=False).words()
     for row in np.flatnonzero(np.isnan(values) & known.is_valid().to_numpy(zero_copy_only=False)).tolist():
-        bad.setdefault(row, f"{name} is {quoted(known[row].as_py())}, no number{manner}")
+        bad.setdefault(row, f"{name} is {quoted(known[row].as_py())}, not a number{manner}")
     return values
 
 
@@ -109,7 +109,7 @@ def _is_number(word: str) -> bool:
 
 def _no_number(text: str) -> str:
     comma = NumberFormat(",", grouped=True).reads(pa.array([text.strip()]))[0].as_py()
-    return "no number" + (": a decimal point is expected, no comma" if comma and "," in text else "")
+    return "not a number" + (": a decimal point is expected, not a comma" if comma and "," in text else "")
 
 
 def as_texts(array: Any, name: str) -> Any:

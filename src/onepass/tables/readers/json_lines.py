@@ -97,7 +97,7 @@ def _parsed_line_by_line(text: bytes, types: dict[str, Any] | None, line: int, r
             continue
         try:
             row = json.loads(record)
-            reason = "" if isinstance(row, dict) else "is no JSON object"
+            reason = "" if isinstance(row, dict) else "is not a JSON object"
         except (ValueError, RecursionError):
             row, reason = None, "can't be read as JSON"
         if reason:

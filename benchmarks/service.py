@@ -88,9 +88,10 @@ def serving(folder: Path, kind: str) -> Iterator[Server]:
     for line in process.stdout:
         name, _, value = line.partition(":")
         found[name.strip()] = value.strip()
-        if {"address", "token", "page"} <= set(found):
+        if {"address", "token file", "page file"} <= set(found):
             break
-    server = Server(int(found["address"].rsplit(":", 1)[1].strip("/")), found["token"], process.pid)
+    token = Path(found["token file"]).read_text().strip()
+    server = Server(int(found["address"].rsplit(":", 1)[1].strip("/")), token, process.pid)
     try:
         _wait(server)
         yield server

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from onepass.files.checkpoint import from_bytes
 from onepass.service.settings import ServiceSettings
 from onepass.service.state import ServiceState
 from onepass.service.web.app import create_app
+from onepass.service.web.audit import AuditLog
 from onepass.service.web.security import Security
 from tests.helpers.app_server import served
 from tests.helpers.waiting import wait_until
@@ -29,7 +30,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """A client of a real service."""
     folder: Path = tmp_path_factory.mktemp("state")
     state = ServiceState(ServiceSettings(folder))
-    app = create_app(state, Security(None), audit=folder / "audit.jsonl", max_body=2**20)
+    app = create_app(state, Security(None), audit=AuditLog(folder), max_body=2**20)
     with served(app) as address, Client(address) as found:
         wait_until(lambda: state.is_ready, "the service to be ready")
         found.create("price", {"rows": ROWS, "target": "price", "learn": True})
@@ -100,6 +101,21 @@ def test_a_request_whose_answer_got_lost_is_sent_again_with_the_same_id(
     assert len({json.loads(request.content)["id"] for request in script.requests}) == 1
     assert len(script.requests) == 3
     assert pauses[1] >= 3.0  # as the service has asked for
+
+
+def test_labels_that_can_not_be_stored_now_are_sent_again(
+    told: Callable[..., tuple[Client, Answers, list[float]]],
+) -> None:
+    learned = {"id": "a", "status": "learned", "version": 2, "n_seen": 1}
+    away = {"title": "store not available", "status": 503, "detail": "line 2: nothing was learned", "line": 2}
+    bad = {"title": "bad value", "status": 422, "detail": "line 3: y is not a number", "line": 3}
+    halves = ([learned, away, bad], [learned, {**learned, "id": "b"}, bad])
+    client, script, pauses = told(*[httpx.Response(200, text="\n".join(map(json.dumps, one))) for one in halves])
+    first, second, third = client.model("price").label_many({"a": 1.0, "b": 2.0, "c": "far"}, accept=True)
+    assert [one.status for one in (first, second, third)] == ["learned", "learned", 422]
+    assert script.requests[0].url.query == b"accept=true"
+    assert script.requests[0].content == script.requests[1].content
+    assert len(pauses) == 1
 
 
 def test_the_client_gives_up_when_its_time_is_over(told: Callable[..., tuple[Client, Answers, list[float]]]) -> None:
@@ -225,7 +241,14 @@ def test_tokens_are_made_listed_and_revoked(told: Callable[..., tuple[Client, An
     client, script, _ = told(
         httpx.Response(201, json=made), httpx.Response(200, json={"tokens": listed}), httpx.Response(204)
     )
-    assert client.create_token("shop", "learn") == "onepass_x"
+    until = datetime(2030, 1, 1, tzinfo=UTC)
+    assert client.create_token("shop", "learn", models=["price"], expires=until) == "onepass_x"
+    assert json.loads(script.requests[0].content) == {
+        "name": "shop",
+        "scope": "learn",
+        "models": ["price"],
+        "expires": "2030-01-01T00:00:00+00:00",
+    }
     assert client.tokens() == listed
     client.revoke_token("shop")
     asked = [(request.method, request.url.path) for request in script.requests]

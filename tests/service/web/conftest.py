@@ -9,11 +9,14 @@ from typing import Any, cast
 import httpx
 import pytest
 
+from onepass._limits import SCOPES, ConnectionLimits, ScopeName
 from onepass.service.errors import ProblemError
 from onepass.service.state import ServiceState
 from onepass.service.web.app import create_app
+from onepass.service.web.audit import AuditLog
+from onepass.service.web.connections import Connections
 from onepass.service.web.security import Security
-from onepass.service.web.tokens import SCOPES, ScopeName, Tokens
+from onepass.service.web.tokens import Tokens
 from tests.service.web.double import StateDouble
 
 __all__ = ["Clock", "Served", "problem_of"]
@@ -46,14 +49,18 @@ class Served:
     def __init__(self, folder: Path, **security: Any) -> None:
         self.state, self.clock, self.folder = StateDouble(), Clock(), folder
         self.model = self.state.held["price"]
-        tokens: Tokens | None = Tokens(folder / "tokens.json")
+        tokens: Tokens | None = Tokens(folder / "tokens.json", self.clock)
         assert tokens is not None
         self.secrets = {scope: tokens.create(scope, scope) for scope in SCOPES}
         if security.pop("no_auth", False):
             tokens = None
         self.security = Security(tokens, clock=self.clock, **security)
         self.app = create_app(
-            cast(ServiceState, self.state), self.security, audit=folder / "audit.jsonl", max_body=MAX_BODY
+            cast(ServiceState, self.state),
+            self.security,
+            audit=AuditLog(folder),
+            max_body=MAX_BODY,
+            connections=Connections(ConnectionLimits()),
         )
 
     def ask(self, method: str, path: str, scope: ScopeName | None = "admin", **given: Any) -> httpx.Response:

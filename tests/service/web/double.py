@@ -42,6 +42,7 @@ class ModelDouble:
         self.published = SimpleNamespace(model=None)
         self.asked: list[Any] = []
         self.failure: Exception | None = None
+        self.why_not_writable: str | None = None
         self.counters = {
             "learned": 3.0,
             "predicted": 5.0,
@@ -68,8 +69,11 @@ class ModelDouble:
         if self.failure is not None:
             raise self.failure
 
-    def status(self) -> dict[str, Any]:
+    def glance(self) -> dict[str, Any]:
         return {"name": self.name, "kind": self.kind, "n_seen": np.int64(3), "version": 3}
+
+    def status(self) -> dict[str, Any]:
+        return self.glance()
 
     def metrics(self) -> dict[str, Any]:
         return {"scores": {"log_likelihood": -1.5, "coverage_95": 0.9}, "rows": 3, "nothing": float("nan")}
@@ -93,8 +97,8 @@ class ModelDouble:
         self._note(request)
         return Learned(request.id or "made", "learned", 4, 4)
 
-    async def learn_rows(self, rows: Rows, id: str | None = None) -> Learned:
-        self._note((rows, id))
+    async def learn_rows(self, rows: Rows, id: str | None = None, *, accept: bool = False) -> Learned:
+        self._note((rows, id, accept) if accept else (rows, id))
         return Learned(id or "made", "learned", 4, 3 + len(rows))
 
     async def label(self, request: LabelRequest) -> Learned:

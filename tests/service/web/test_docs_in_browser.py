@@ -1,6 +1,5 @@
 """The reference page in a real browser, where one is installed."""
 
-import shutil
 import socket
 import subprocess
 import threading
@@ -12,9 +11,9 @@ import pytest
 import uvicorn
 
 from onepass.service.web.table import OPERATIONS
+from tests.helpers.browser import CHROMIUM, needs_browser
 from tests.service.web.conftest import Served
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = [
     "--headless=new",
     "--no-sandbox",
@@ -43,9 +42,9 @@ def address(served: Served) -> Iterator[str]:
         thread.join()
 
 
-@pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
+@needs_browser
 def test_the_page_shows_every_operation(address: str, tmp_path: Path) -> None:
-    command = [str(BROWSER), *FLAGS, f"--user-data-dir={tmp_path}", f"{address}/docs"]
+    command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={tmp_path}", f"{address}/docs"]
     page = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     for one in OPERATIONS:
         assert f'id="{one.name}"' in page

@@ -10,6 +10,7 @@ import pytest
 
 from onepass.service.state import ServiceState
 from onepass.service.web.app import create_app
+from onepass.service.web.audit import AuditLog
 from onepass.service.web.logs import set_up_logs
 from tests.service.web.conftest import Served
 
@@ -44,6 +45,15 @@ def test_machines_get_a_json_object_per_line() -> None:
     assert "lost\nlines" in second["traceback"]
 
 
+def test_warnings_that_any_client_can_cause_are_not_logged() -> None:
+    stream = io.StringIO()
+    set_up_logs(stream)
+    logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
+    logging.getLogger("uvicorn.error").error("a bug")
+    (line,) = stream.getvalue().splitlines()
+    assert json.loads(line)["message"] == "a bug"
+
+
 def test_people_get_a_sentence_and_no_control_characters() -> None:
     stream = Terminal()
     set_up_logs(stream)
@@ -56,7 +66,7 @@ def logged(served: Served, paths: list[str], log_requests: bool = True) -> str:
     """What is logged of requests to an application that logs them, or not."""
     stream = io.StringIO()
     set_up_logs(stream)
-    state, audit = cast(ServiceState, served.state), served.folder / "audit.jsonl"
+    state, audit = cast(ServiceState, served.state), AuditLog(served.folder)
     served.app = create_app(state, served.security, audit=audit, max_body=1000, log_requests=log_requests)
     for path in paths:
         served.ask("GET", path, "read")

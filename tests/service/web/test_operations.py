@@ -85,17 +85,17 @@ def test_batches_are_learned_as_one_event_with_a_name(served: Served) -> None:
 
 def test_a_bad_row_among_lines_is_named_by_its_line(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     async def refuse(rows: Any, id: str | None = None) -> Any:
-        raise_first({1: ProblemError(422, "bad value", "km is 'far', no number", field="x.km")})
+        raise_first({1: ProblemError(422, "bad value", "km is 'far', not a number", field="x.km")})
 
     monkeypatch.setattr(served.model, "learn_rows", refuse)
     line = json.dumps({"x": X, "y": 1})
     given: dict[str, Any] = {"content": f"{line}\n\n{line}\n", "headers": {"Content-Type": LINES}}
     found = served.ask("POST", "/v1/models/price/learn", **given).json()
-    assert (found["detail"], found["field"], found["line"]) == ("line 3: km is 'far', no number", "x.km", 3)
+    assert (found["detail"], found["field"], found["line"]) == ("line 3: km is 'far', not a number", "x.km", 3)
     assert "row" not in found
     given = {"content": stream(km=[1.0]), "headers": {"Content-Type": ARROW}}
     found = served.ask("POST", "/v1/models/price/learn", **given).json()
-    assert (found["detail"], found["field"], found["row"]) == ("row 2: km is 'far', no number", "x.km", 2)
+    assert (found["detail"], found["field"], found["row"]) == ("row 2: km is 'far', not a number", "x.km", 2)
 
 
 def test_a_row_of_a_batch_can_t_have_an_id_of_its_own(served: Served) -> None:
@@ -117,6 +117,13 @@ def test_labels_decisions_rewards_and_explanations_arrive(served: Served) -> Non
     assert decided == DecideRequest([1.0], n=2)
 
 
+def test_far_targets_of_all_lines_of_labels_are_accepted_together(served: Served) -> None:
+    lines = '{"id": "a", "y": 1e12}\n{"id": "b", "y": 2}\n'
+    answer = served.ask("POST", "/v1/models/price/label?accept=true", content=lines, headers={"Content-Type": LINES})
+    assert answer.status_code == 200
+    assert [one.accept for one in served.model.asked[0]] == [True, True]
+
+
 def test_lines_of_labels_have_an_answer_each(served: Served) -> None:
     lines = '{"id": "a", "y": 1}\n{"id": "b", "y": 2}'
     answer = served.ask("POST", "/v1/models/price/label", content=lines, headers={"Content-Type": LINES})
@@ -131,9 +138,30 @@ def test_models_are_made_of_descriptions_and_of_files(served: Served) -> None:
     again = served.ask("PUT", "/v1/models/cars", content=b"\x00\xff", headers={"Content-Type": BYTES})
     assert again.status_code == 200
     assert served.state.created == [Declared(rows=[{"a": 1}], target="a"), b"\x00\xff"]
-    assert [one["name"] for one in served.ask("GET", "/v1/models", "read").json()["models"]] == ["price", "cars"]
+    assert [one["name"] for one in served.ask("GET", "/v1/models", "read").json()["models"]] == ["cars", "price"]
     assert served.ask("DELETE", "/v1/models/cars").status_code == 204
     assert served.ask("GET", "/v1/models/cars").status_code == 404
+
+
+def test_a_batch_is_accepted_as_a_whole(served: Served) -> None:
+    line, lines = '{"x": {"km": 1}, "y": 2}', {"Content-Type": LINES}
+    assert served.ask("POST", "/v1/models/price/learn?accept=true", content=line, headers=lines).status_code == 200
+    assert served.state.model("price").asked[-1][1:] == (None, True)
+    one = f'{line}\n{{"x": {{"km": 1}}, "y": 2, "accept": true}}'
+    refused = served.ask("POST", "/v1/models/price/learn", content=one, headers=lines).json()
+    assert (refused["field"], refused["line"]) == ("accept", 2)
+    assert "?accept=true" in refused["detail"]
+
+
+def test_a_list_of_models_is_cut_as_asked(served: Served) -> None:
+    for name in ("cars", "Carts", "trips"):
+        served.ask("PUT", f"/v1/models/{name}", json={"rows": [{"a": 1}], "target": "a"})
+    answer = served.ask("GET", "/v1/models?search=CAR%20table&sort=-name&limit=1&offset=1", "read").json()
+    assert [one["name"] for one in answer["models"]] == ["cars"]
+    assert (answer["found"], answer["all"]) == (2, 4)
+    for query, field in (("sort=size", "sort"), ("only=all", "only"), ("limit=0", "limit"), ("offset=-1", "offset")):
+        refused = served.ask("GET", f"/v1/models?{query}", "read")
+        assert (refused.status_code, refused.json()["field"]) == (422, field)
 
 
 @pytest.mark.parametrize("name", ["-a", "a b", "a" * 65, ".hidden", "ä"])
@@ -186,6 +214,26 @@ def test_probes_are_open_and_readiness_waits_for_the_models(served: Served) -> N
     waiting = served.ask("GET", "/readyz", None)
     assert (waiting.status_code, waiting.headers["retry-after"]) == (503, "1")
     assert served.ask("GET", "/healthz", None).status_code == 200
+
+
+def test_a_service_with_a_model_that_can_not_be_written_is_not_ready(served: Served) -> None:
+    served.model.why_not_writable = "the connection to the server was lost"
+    found = served.ask("GET", "/readyz", None)
+    assert (found.status_code, found.headers["retry-after"], found.json()["title"]) == (503, "5", "not writable")
+    assert "price" not in found.text  # as in the next test
+    assert found.json()["detail"].startswith("1 model predicts but can't learn now")
+    served.model.why_not_writable = None
+    assert served.ask("GET", "/readyz", None).status_code == 200
+
+
+def test_readiness_tells_damage_from_loading(served: Served) -> None:
+    """Waiting helps against the one, and not against the other."""
+    served.state.is_ready, served.state.broken = False, {"old": "event 7 is not what was written"}
+    damaged = served.ask("GET", "/readyz", None)
+    assert (damaged.status_code, damaged.json()["title"]) == (503, "damaged")
+    assert damaged.json()["detail"].startswith("1 model can't be loaded")
+    assert "retry-after" not in damaged.headers
+    assert "old" not in damaged.text  # the probe needs no token, and names of models are for those who have one
 
 
 def test_numbers_of_numpy_can_be_written(served: Served) -> None:

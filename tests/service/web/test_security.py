@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onepass._limits import SCOPES
 from onepass.service.errors import ProblemError
 from onepass.service.web.security import LOOPBACK_HOSTS, Security
 from onepass.service.web.sessions import CODE_SECONDS, SESSION_SECONDS
 from onepass.service.web.table import OPERATIONS
-from onepass.service.web.tokens import SCOPES, Tokens
+from onepass.service.web.tokens import Tokens
 from tests.service.web.conftest import Served, problem_of
 
 PAGE = {"X-Onepass-Session": "1", "Origin": "http://localhost:8080", "Sec-Fetch-Site": "same-origin"}
@@ -110,6 +111,11 @@ def test_a_name_has_one_token_and_the_last_admin_stays(served: Served) -> None:
         ({"name": "a", "scope": "all"}, "scope"),
         ({"name": "a"}, "scope"),
         ({"name": "a", "scope": "read", "token": "mine"}, "token"),
+        ({"name": "a", "scope": "read", "models": []}, "models"),
+        ({"name": "a", "scope": "read", "models": ["a b"]}, "models[0]"),
+        ({"name": "a", "scope": "read", "expires": "soon"}, "expires"),
+        ({"name": "a", "scope": "read", "expires": "2030-01-31T00:00:00"}, "expires"),
+        ({"name": "a", "scope": "read", "expires": "1969-01-31T00:00:00Z"}, "expires"),
     ],
 )
 def test_wrong_tokens_are_not_made(served: Served, body: Any, field: str) -> None:
@@ -132,6 +138,112 @@ def test_a_damaged_file_of_tokens_lets_nobody_in(tmp_path: Path, content: bytes)
     (tmp_path / "tokens.json").write_bytes(content)
     with pytest.raises(ValueError, match="is damaged"):
         Tokens(tmp_path / "tokens.json")
+
+
+def as_token(served: Served, name: str, **request: Any) -> dict[str, str]:
+    """The headers of a program with a new token."""
+    made = served.ask("POST", "/v1/tokens", json={"name": name, **request})
+    assert made.status_code == 201, made.text
+    return {"Authorization": f"Bearer {made.json()['token']}"}
+
+
+def test_an_expired_token_is_told_so_and_named_in_the_logs(served: Served) -> None:
+    headers = as_token(served, "shop", scope="read", expires="1970-01-01T00:17:00+00:00")
+    assert served.ask("GET", "/v1/models", headers=headers).status_code == 200
+    cookie = begin_session(served, token=headers["Authorization"].removeprefix("Bearer "))
+    served.clock.now = 1020.0
+    for answer in (
+        served.ask("GET", "/v1/models", headers=headers),
+        served.ask("GET", "/v1/models", None, headers=cookie),
+        served.ask("POST", "/v1/session", None, json={"token": headers["Authorization"].removeprefix("Bearer ")}),
+    ):
+        assert (answer.status_code, answer.json()["title"]) == (401, "token expired")
+        assert "expired at 1970-01-01T00:17:00Z; ask an administrator" in answer.json()["detail"]
+    used, *_ = [one for one in served.audited() if one["status"] == 401]
+    assert (used["who"], used["action"]) == ("shop", "token expired")
+
+
+def test_a_token_says_until_when_for_what_and_when_it_was_used(served: Served) -> None:
+    request = {"name": "shop", "scope": "learn", "models": ["stock", "price"], "expires": "2030-01-31T00:00:00+01:00"}
+    made = served.ask("POST", "/v1/tokens", json=request).json()
+    assert (made["models"], made["expires"]) == (["price", "stock"], "2030-01-31T00:00:00+01:00")
+    headers = {"Authorization": f"Bearer {made['token']}"}
+    who = served.ask("GET", "/v1/session", headers=headers).json()
+    assert who == {"name": "shop", "scope": "learn", "models": ["price", "stock"]}
+    listed = {one.pop("name"): one for one in served.ask("GET", "/v1/tokens").json()["tokens"]}
+    moment = "1970-01-01T00:16:40Z"
+    assert listed["shop"] == {
+        "scope": "learn",
+        "models": ["price", "stock"],
+        "created": moment,
+        "expires": "2030-01-31T00:00:00+01:00",
+        "last_used": moment,
+    }
+    assert listed["read"] == {
+        "scope": "read",
+        "models": None,
+        "created": moment,
+        "expires": None,
+        "last_used": None,
+    }
+    assert served.audited()[0]["models"] == ["price", "stock"]
+
+
+OF_MODELS = [
+    (method, path.replace("price", "{name}"), scope)
+    for method, path, scope in ADDRESSES
+    if path.startswith("/v1/models/")
+]
+
+
+@pytest.mark.parametrize(("method", "path", "scope"), OF_MODELS)
+def test_a_token_for_one_model_may_not_know_of_others(served: Served, method: str, path: str, scope: str) -> None:
+    headers = as_token(served, "own", scope="admin", models=["own"])
+    there = served.ask(method, path.format(name="price"), headers=headers)
+    absent = served.ask(method, path.format(name="never"), headers=headers)
+    assert (there.status_code, there.json()["title"]) == (403, "another model")
+    assert there.text.replace("price", "never") == absent.text
+    assert served.model.asked == []
+    assert served.state.created == []
+    allowed = as_token(served, "seller", scope=scope, models=["price", "own"])
+    assert served.ask(method, path.format(name="price"), headers=allowed).status_code not in (401, 403)
+
+
+def test_what_a_token_for_one_model_sees_has_no_trace_of_others(served: Served) -> None:
+    headers = as_token(served, "own", scope="read", models=["own", "none"])
+    served.ask("PUT", "/v1/models/own", json={"rows": [{"a": 1}]})
+    served.state.replaying, served.state.broken = ["secret-1", "own"], {"secret-2": "damaged"}
+    found = served.ask("GET", "/v1/models", headers=headers)
+    assert [one["name"] for one in found.json()["models"]] == ["own"]
+    assert (found.json()["replaying"], found.json()["broken"]) == (["own"], {})
+    metrics = served.ask("GET", "/metrics", headers=headers).text
+    assert 'model="own"' in metrics
+    assert "process_" in metrics
+    missing = served.ask("GET", "/v1/models/none", headers=headers)
+    assert missing.status_code == 404
+    for text in (found.text, metrics, missing.text, served.ask("GET", "/v1/session", headers=headers).text):
+        assert "price" not in text
+        assert "secret" not in text
+    everything = served.ask("GET", "/metrics", "read").text
+    assert 'model="price"' in everything
+
+
+def test_a_session_of_a_token_for_one_model_is_for_that_model(served: Served) -> None:
+    token = as_token(served, "own", scope="admin", models=["own"])["Authorization"].removeprefix("Bearer ")
+    begun = served.ask("POST", "/v1/session", None, json={"token": token})
+    assert begun.json() == {"name": "own", "scope": "admin", "models": ["own"]}
+    cookie = {"Cookie": begun.headers["set-cookie"].partition(";")[0]}
+    assert served.ask("GET", "/v1/models", None, headers=cookie).json()["models"] == []
+    assert served.ask("GET", "/v1/models/price", None, headers=cookie).status_code == 403
+
+
+def test_an_administrator_of_one_model_can_not_make_a_token_for_others(served: Served) -> None:
+    headers = as_token(served, "own", scope="admin", models=["own"])
+    for method, path in (("GET", "/v1/tokens"), ("POST", "/v1/tokens"), ("DELETE", "/v1/tokens/read")):
+        refused = served.ask(method, path, headers=headers)
+        assert (refused.status_code, refused.json()["title"]) == (403, "all models needed")
+        assert "learn" not in refused.text
+    assert served.ask("PUT", "/v1/models/own", headers=headers, json={"rows": [{"a": 1}]}).status_code == 201
 
 
 # Sessions.

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -15,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from onepass.service.errors import ProblemError
 from onepass.service.web.audit import AuditLog
+from onepass.service.web.connections import Connections
 from onepass.service.web.docs import routes as docs_routes
 from onepass.service.web.endpoint import Endpoint
 from onepass.service.web.middleware import KnownHosts, Observed, WithHeaders
@@ -34,7 +34,13 @@ _PAGES = ("onepass.service.page", "onepass.service.playground")
 
 
 def create_app(
-    state: "ServiceState", security: Security, *, audit: Path, max_body: int, log_requests: bool = False
+    state: "ServiceState",
+    security: Security,
+    *,
+    audit: AuditLog,
+    max_body: int,
+    log_requests: bool = False,
+    connections: Connections | None = None,
 ) -> Starlette:
     """The service as an ASGI application.
 
@@ -42,11 +48,12 @@ def create_app(
     ----------
     state : the models; started and stopped with the application
     security : who may do what
-    audit : file to which changes are noted
+    audit : where changes are noted
     max_body : bytes of a request's body
     log_requests : whether every request is logged
+    connections : of the server, to be among the metrics; None if another server counts its own
     """
-    services = Services(state, security, AuditLog(audit), Metrics(state), max_body)
+    services = Services(state, security, audit, Metrics(state, connections), max_body)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

@@ -3,7 +3,6 @@
 JSON that can't be parsed is 400, JSON that does not fit its type 422. Decoders are built once per type.
 """
 
-import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
@@ -13,7 +12,7 @@ import msgspec
 from starlette.types import Receive
 
 from onepass.service.errors import ProblemError
-from onepass.service.wording import in_words
+from onepass.service.wording import mismatch_in_words
 
 __all__ = [
     "ARROW",
@@ -33,7 +32,6 @@ LINES = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
 BYTES = "application/octet-stream"
 
-_PATIENCE = 60.0  # seconds for a body that does not come at once
 _PLACE = re.compile(r"\(byte (\d+)\)$")
 _PLACE_OF_LINE = re.compile(r"( - at `(?:key in )?\$)\[(\d+)\]")
 _ROWS = {"x", "y"}  # a field of what may come many at once
@@ -47,12 +45,7 @@ async def read_body(headers: Mapping[bytes, bytes], receive: Receive, limit: int
     message = await receive()
     body: bytes = message.get("body", b"")
     if message.get("more_body", False):
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                body = await _read_rest(body, receive, limit)
-        except TimeoutError:
-            words = f"the body did not arrive within {_PATIENCE:.0f} seconds"
-            raise ProblemError(408, "body too slow", words) from None
+        body = await _read_rest(body, receive, limit)
     if len(body) > limit:
         raise _too_large(limit)
     return body
@@ -160,12 +153,12 @@ def from_text(value: str, kind: Any, field: str) -> Any:
     try:
         return msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError as error:
-        words = in_words(error, kind, field)[0]
+        words = mismatch_in_words(error, kind, field)[0]
         raise ProblemError(422, f"bad {field}", f"{words}, got {value!r}", field=field) from None
 
 
 def _line_refusal(error: Exception, body: bytes, kind: Any) -> ProblemError:
-    """A problem with lines; what is no JSON is looked for again, because only the line itself tells where it ends."""
+    """A problem with lines; the one that is not JSON is searched for, because the error does not say which it is."""
     if isinstance(error, msgspec.ValidationError):
         found = _PLACE_OF_LINE.search(str(error))
         problem = _unfit(msgspec.ValidationError(_PLACE_OF_LINE.sub(r"\1", str(error))), kind, "")
@@ -180,7 +173,7 @@ def _line_refusal(error: Exception, body: bytes, kind: Any) -> ProblemError:
 
 
 def _refusal(error: Exception, body: bytes, kind: Any) -> ProblemError:
-    """A problem out of what msgspec, or a text that is no UTF-8, raises."""
+    """A problem out of what msgspec, or a text that is not UTF-8, raises."""
     if isinstance(error, msgspec.ValidationError):
         if body.lstrip()[:1] == b"[" and _ROWS.intersection(getattr(kind, "__struct_fields__", ())):
             words = (
@@ -196,17 +189,17 @@ def _no_json_words(error: Exception, body: bytes) -> str:
     if not body.strip():
         return "the body is empty"
     if b"\0" in body[:16] or body[:2] == b"\xff\xff":
-        return f"the body is no text; the content type of a model file is {BYTES}, that of Arrow {ARROW}"
+        return f"the body is not text; the content type of a model file is {BYTES}, that of Arrow {ARROW}"
     if isinstance(error, UnicodeDecodeError):
         return "texts must be UTF-8, which this body is not"
     if isinstance(error, RecursionError):
         return "this body is nested too deeply"
     place = _PLACE.search(str(error))
     if place is not None and body[int(place[1]) :].startswith((b"NaN", b"Infinity")):
-        return "NaN and Infinity are no JSON; write null for a missing value"
+        return "NaN and Infinity are not JSON; write null for a missing value"
     return f"the body can't be parsed: {error}"
 
 
 def _unfit(error: msgspec.ValidationError, kind: Any, root: str) -> ProblemError:
-    words, path = in_words(error, kind, root or "the body")
+    words, path = mismatch_in_words(error, kind, root or "the body")
     return ProblemError(422, "bad request", words, field=(root + path).removeprefix(".") or None)

@@ -13,9 +13,10 @@ from starlette.types import Receive, Scope, Send
 
 from onepass.service.errors import ProblemError
 from onepass.service.web.arrow import read_batch, write_batch
+from onepass.service.web.audit import About
 from onepass.service.web.bodies import ARROW, JSON, LINES, from_text, json_decoder, lines_decoder, media_type, read_body
 from onepass.service.web.operations import Answer, Call, Form, Operation
-from onepass.service.web.security import Headers, Principal
+from onepass.service.web.security import Headers, Principal, client_of
 from onepass.service.web.services import Services
 
 __all__ = ["Endpoint"]
@@ -60,7 +61,7 @@ class _Asked:
         for name, value in parse_qsl(text.decode("latin-1"), keep_blank_values=True, max_num_fields=100):
             kind = self._query.get(name)
             if kind is None:
-                words = f"{name!r} is not a parameter here; parameters are {', '.join(self._query) or 'none'}"
+                words = f"{name!r} is not a parameter here; there are {', '.join(self._query) or 'none'}"
                 raise ProblemError(422, "unknown parameter", words, field=name)
             if name in found:
                 raise ProblemError(422, "bad parameter", f"{name!r} can be given only once", field=name)
@@ -105,7 +106,7 @@ class _Method:
     def __init__(self, operation: Operation, services: Services) -> None:
         self._scope_needed, self._status = operation.scope, operation.status
         self._action, self._name = operation.action, operation.name.replace("_", " ")
-        self._named = "token" if operation.path.startswith("/v1/tokens") else "model"
+        self._names_model = operation.names_model
         self._services = services
         self._forms = {form.accepts: _Asked(form, services.max_body) for form in operation.forms}
         self._only = self._forms.get(None)
@@ -117,26 +118,36 @@ class _Method:
         try:
             if self._scope_needed is not None:
                 principal.require(self._scope_needed)
+                if principal.models is not None:
+                    self._check_models(scope, principal)
             status = await self._answer(scope, headers, principal, receive, send)
         except ProblemError as problem:
             status = problem.status
             raise
         finally:
             if status == 403:
-                self._refused(self._action or self._name, status, scope, principal)
+                self._refused(self._action or self._name, status, scope, principal.name)
             elif self._action is not None:
-                self._services.audit.changed(principal.name, self._action, status, **self._about(scope))
+                about = self._about(scope)
+                self._services.audit.changed(principal.name, self._action, status, client_of(scope), **about)
 
-    def _refused(self, action: str, status: int, scope: Scope, who: Principal = _STRANGER) -> None:
-        client = scope.get("client")
-        about = {} if who is _STRANGER else self._about(scope)  # what strangers write in an address is not kept
-        self._services.audit.refused(action, status, client[0] if client else None, who=who.name, **about)
+    def _check_models(self, scope: Scope, principal: Principal) -> None:
+        """Refuse a token for some models what is about another one, and what only an administrator of all may do."""
+        if self._names_model:
+            principal.require_model(scope["path_params"]["name"])
+        elif self._scope_needed == "admin":
+            principal.require_all_models()
 
-    def _about(self, scope: Scope) -> dict[str, str]:
-        """What an action was about: as its handler says, or the model or token of the address."""
+    def _refused(self, action: str, status: int, scope: Scope, who: str | None) -> None:
+        about = {} if who is None else self._about(scope)  # what strangers write in an address is not kept
+        who = _STRANGER.name if who is None else who
+        self._services.audit.refused(action, status, client_of(scope), who=who, **about)
+
+    def _about(self, scope: Scope) -> About:
+        """What an action was about: the model or token of the address, and what its handler says."""
         name = scope["path_params"].get("name")
-        about: dict[str, str] = scope.get("onepass.about", {} if name is None else {self._named: name})
-        return about
+        own: About = {} if name is None else {"model": name} if self._names_model else {"token": name}
+        return {**own, **scope.get("onepass.about", {})}
 
     def _let_in(self, scope: Scope, headers: Headers) -> Principal:
         """Who asks, if we know them; open operations don't ask."""
@@ -146,7 +157,7 @@ class _Method:
             return self._services.security.identify(scope, headers)
         except ProblemError as problem:
             if problem.status != 429:
-                self._refused(problem.title, problem.status, scope)
+                self._refused(problem.title, problem.status, scope, scope.get("onepass.principal"))
             raise
 
     async def _answer(self, scope: Scope, headers: Headers, principal: Principal, receive: Receive, send: Send) -> int:

@@ -6,6 +6,8 @@ import sys
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
+from onepass.service.utc import utc_text
+
 __all__ = ["JsonLines", "PlainWords", "set_up_logs"]
 
 _KNOWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message", "taskName"}
@@ -23,12 +25,12 @@ class JsonLines(logging.Formatter):
     --------
     >>> record = logging.makeLogRecord({"msg": "started", "levelname": "INFO", "port": 8080, "created": 0.0})
     >>> print(JsonLines().format(record))
-    {"time": "1970-01-01T00:00:00.000+00:00", "level": "info", "message": "started", "port": 8080}
+    {"time": "1970-01-01T00:00:00.000Z", "level": "info", "message": "started", "port": 8080}
     """
 
     def format(self, record: logging.LogRecord) -> str:
         """Write a message."""
-        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        moment = utc_text(datetime.fromtimestamp(record.created, UTC), "milliseconds")
         line = {"time": moment, "level": record.levelname.lower(), "message": record.getMessage(), **_extra(record)}
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
@@ -47,11 +49,14 @@ class PlainWords(logging.Formatter):
 
 
 def set_up_logs(stream: TextIO | None = None) -> None:
-    """Send the logs of the service and of its server to standard error."""
+    """Send the logs of the service and of its server to standard error.
+
+    Warnings of the server are left out: anybody can cause one per request, and bad requests are counted elsewhere.
+    """
     to = stream or sys.stderr
     handler = logging.StreamHandler(to)
     handler.setFormatter(PlainWords() if to.isatty() else JsonLines())
-    for name, level in (("onepass.service", logging.INFO), ("uvicorn.error", logging.WARNING)):
+    for name, level in (("onepass.service", logging.INFO), ("uvicorn.error", logging.ERROR)):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level)

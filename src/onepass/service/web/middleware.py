@@ -6,7 +6,7 @@ import time
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from onepass.service.web.prometheus import Metrics
-from onepass.service.web.security import Security
+from onepass.service.web.security import Security, client_of
 
 __all__ = ["KnownHosts", "Observed", "WithHeaders"]
 
@@ -96,6 +96,6 @@ class Observed:
                         "status": status,
                         "milliseconds": round(seconds * 1e3, 2),
                         "who": scope.get("onepass.principal"),
-                        "client": (scope.get("client") or (None,))[0],
+                        "client": client_of(scope),
                     },
                 )

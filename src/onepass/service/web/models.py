@@ -1,15 +1,13 @@
 """Operations on models: make, look at, save, take back, try beside another, delete."""
 
-from typing import Annotated, Any
+from typing import Any
 
-import msgspec
-
+from onepass.service.listing import page_of
 from onepass.service.web.bodies import from_text
 from onepass.service.web.operations import Answer, Call
-from onepass.service.wire import Id
+from onepass.service.wire import Id, ModelName
 
 __all__ = [
-    "ModelName",
     "create",
     "delete",
     "drop_shadow",
@@ -26,22 +24,21 @@ __all__ = [
     "weights",
 ]
 
-ModelName = Annotated[
-    str,
-    msgspec.Meta(
-        pattern="^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$(?!\\n)",
-        description="up to 64 letters, digits, '_', '.' and '-', the first a letter or digit",
-    ),
-]
-
 
 async def list_models(call: Call) -> dict[str, Any]:
-    """The state of all models, which are still being recovered, and why some can't be."""
-    state = call.services.state
+    """The state of the models that are asked for, which are still being recovered, and why some can't be.
+
+    Of all this only what the token is for.
+    """
+    state, sees = call.services.state, call.principal.sees
+    models = [model for model in state.models() if sees(model.name)]
+    page = page_of(models, **call.query)
     return {
-        "models": [model.status() for model in state.models()],
-        "replaying": state.replaying,
-        "broken": state.broken,
+        "models": page.models,
+        "found": page.found,
+        "all": len(models),
+        "replaying": [name for name in state.replaying if sees(name)],
+        "broken": {name: why for name, why in state.broken.items() if sees(name)},
     }
 
 
@@ -89,6 +86,7 @@ async def snapshot(call: Call) -> dict[str, Any]:
 
 async def rollback(call: Call) -> dict[str, Any]:
     """The model as it was at an earlier version."""
+    call.note(version=call.body.version)
     return await call.model.rollback(call.body)
 
 

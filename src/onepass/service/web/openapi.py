@@ -32,15 +32,15 @@ _PROBLEMS = {
     404: "There is no such model, token or decision.",
     408: "The body did not arrive in time.",
     409: "The request conflicts with the present state.",
-    410: "It was deleted, or has expired.",
+    410: "It was deleted, has expired, or is damaged.",
     413: "The body is too large.",
     415: "The content type is not accepted here.",
     421: "The host name in the request is not accepted; see the option --allow-host.",
     422: "The body or a parameter is not valid; `field` names the part.",
     429: "Too many requests, or too many are waiting; try again after Retry-After seconds.",
     500: "The service failed; its log says why.",
-    503: "Not ready, or the request waited too long and was not done; try again after Retry-After seconds.",
-    507: "The disk can't be written to; predictions still work.",
+    503: "Not ready, waited too long, or the database is away; nothing was done: try again after Retry-After seconds.",
+    507: "The disk is full or can't be written to; predictions still work.",
 }
 _WORDS = {
     "/v1/models/{name}": "Name of the model: up to 64 letters, digits, '_', '.' and '-'.",

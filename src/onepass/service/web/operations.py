@@ -3,14 +3,15 @@
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from msgspec import UNSET
 from starlette.types import Scope
 
+from onepass._limits import ScopeName
+from onepass.service.web.audit import About
 from onepass.service.web.bodies import JSON
 from onepass.service.web.security import Headers, Principal
-from onepass.service.web.tokens import ScopeName
 
 if TYPE_CHECKING:
     from onepass.service.host import HostedModel
@@ -34,6 +35,10 @@ class Call(NamedTuple):
         """The name in the address."""
         name: str = self.scope["path_params"]["name"]
         return name
+
+    def note(self, **about: Unpack[About]) -> None:
+        """Say what this is about, for the audit log, besides the model or token of the address."""
+        self.scope["onepass.about"] = {**self.scope.get("onepass.about", {}), **about}
 
     @property
     def model(self) -> "HostedModel":
@@ -124,3 +129,8 @@ class Operation:
     def address(self) -> str:
         """The path as people write it."""
         return re.sub(r"\{(\w+):\w+\}", r"{\1}", self.path)
+
+    @property
+    def names_model(self) -> bool:
+        """Whether the name in the address is that of a model."""
+        return self.path.startswith("/v1/models/{name}")

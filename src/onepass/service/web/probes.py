@@ -17,16 +17,24 @@ async def health(call: Call) -> dict[str, str]:
 
 
 async def ready(call: Call) -> dict[str, str]:
-    """All models are ready, or still learn again what they had learned before the start."""
+    """All models are ready and can learn, or some are being loaded, or damaged, or can't be written."""
+    if broken := call.services.state.broken:
+        which = "1 model" if len(broken) == 1 else f"{len(broken)} models"
+        words = f"{which} can't be loaded, and 'onepass serve --check' says why; the others are served"
+        raise ProblemError(503, "damaged", words)
     if not call.services.state.is_ready:
         words = "some models are still being loaded; requests to the others are answered"
         raise ProblemError(503, "not ready", words, retry_after=1.0)
+    if stopped := [model.name for model in call.services.state.models() if model.why_not_writable]:
+        which = "1 model predicts" if len(stopped) == 1 else f"{len(stopped)} models predict"
+        words = f"{which} but can't learn now; GET /v1/models says which and why"
+        raise ProblemError(503, "not writable", words, retry_after=5.0)
     return {"status": "ready"}
 
 
 async def prometheus(call: Call) -> bytes:
-    """All metrics."""
-    return call.services.metrics.text()
+    """All metrics, of the models that a token is for."""
+    return call.services.metrics.text(call.principal.sees)
 
 
 async def openapi(call: Call) -> Any:

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from onepass.service.errors import ProblemError
+from onepass.service.errors import ProblemError, StoringProblemError
 
 __all__ = ["PROBLEM", "Problems", "from_http", "problem_response", "send_problem"]
 
@@ -53,8 +53,8 @@ async def send_problem(problem: ProblemError, scope: Scope, receive: Receive, se
         await problem_response(problem)(scope, receive, send)
 
 
-class _Outages:
-    """Logs what a model can't do at present: once a minute while it lasts, however many ask."""
+class _RefusalLog:
+    """Logs what a model can't do now: once a minute while that lasts, however many requests are refused."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -62,7 +62,7 @@ class _Outages:
 
     def note(self, problem: ProblemError, scope: Scope) -> None:
         model = scope.get("path_params", {}).get("name")
-        if problem.status not in (503, 507) or model is None:
+        if problem.status not in (503, 507) or model is None or isinstance(problem, StoringProblemError):
             return
         key, now = (model, problem.title), self._clock()
         if now - self._logged.get(key, -math.inf) >= _QUIET:
@@ -75,7 +75,7 @@ class Problems:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._outages = _Outages()
+        self._refusals = _RefusalLog()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
@@ -93,7 +93,7 @@ class Problems:
             await self._app(scope, receive, noted)
         except Exception as error:
             if isinstance(error, ProblemError):
-                self._outages.note(error, scope)
+                self._refusals.note(error, scope)
             else:
                 _log.exception("failed to answer", extra={"method": scope.get("method"), "path": scope["path"]})
             if begun:  # it is too late for another answer; the server closes the connection

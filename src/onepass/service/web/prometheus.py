@@ -1,12 +1,12 @@
 """``/metrics``: what the models count, read when Prometheus asks, and what the service counts of its requests.
 
-A registry per application, so that two services in one process don't mix.
+There is no registry of the whole process, so two services in one process don't mix.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client import ProcessCollector, generate_latest
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -21,6 +21,7 @@ from onepass.service.counting import SECONDS, Durations
 
 if TYPE_CHECKING:
     from onepass.service.state import ServiceState
+    from onepass.service.web.connections import Connections
 
 __all__ = ["CONTENT_TYPE", "Metrics"]
 
@@ -64,8 +65,17 @@ _GAUGES = (
     _Series("onepass_predictions_waiting", "Predictions that wait for their label.", "predictions_waiting"),
     _Series("onepass_labels_waiting", "Labels that wait for their prediction.", "labels_waiting"),
     _Series("onepass_decisions_waiting", "Decisions that wait for their reward.", "decisions_waiting"),
+    _Series(
+        "onepass_overdue_waiting",
+        "Predictions, labels and decisions past --keep-pending by a clock that jumped; kept until --expire-overdue.",
+        "overdue",
+    ),
     _Series("onepass_queue_length", "Requests that wait to be learned.", "queue"),
-    _Series("onepass_writable", "1 if the model can learn, 0 if not, e.g. because the disk is full.", "writable"),
+    _Series(
+        "onepass_writable",
+        "1 if the model can learn, 0 if not, e.g. because the disk is full.",
+        "writable",
+    ),
 )
 _HISTOGRAMS = (
     _Series(
@@ -98,16 +108,24 @@ def _histogram(name: str, words: str, label: str, found: Mapping[str, Durations]
     return family
 
 
-class Metrics(Collector):
-    """Counts requests, and tells what the models count."""
+class _Collected(Collector):
+    """Metrics that were collected already."""
 
-    def __init__(self, state: "ServiceState") -> None:
-        self._state = state
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+class Metrics:
+    """Counts requests, and tells what the models and the server count."""
+
+    def __init__(self, state: "ServiceState", connections: "Connections | None" = None) -> None:
+        self._state, self._connections = state, connections
         self._requests: dict[tuple[str, str, str], int] = {}
         self._seconds: dict[str, Durations] = {}
-        self._registry = CollectorRegistry()
-        self._registry.register(self)
-        ProcessCollector(registry=self._registry)
+        self._process = ProcessCollector(registry=None)
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
         """Note an answered request; ``route`` and ``method`` must be of a few known ones."""
@@ -117,13 +135,12 @@ class Metrics(Collector):
             self._seconds[route] = Durations(SECONDS)
         self._seconds[route].add(seconds)
 
-    def text(self) -> bytes:
-        """Everything, as Prometheus reads it."""
-        return generate_latest(self._registry)
+    def text(self, sees: Callable[[str], bool]) -> bytes:
+        """Everything, as Prometheus reads it, of the models whose name somebody sees."""
+        return generate_latest(_Collected([*self._collected(sees), *self._process.collect()]))
 
-    def collect(self) -> Iterator[Metric]:
-        """Read everything once."""
-        models = self._state.models()
+    def _collected(self, sees: Callable[[str], bool]) -> Iterator[Metric]:
+        models = [model for model in self._state.models() if sees(model.name)]
         yield InfoMetricFamily("onepass_build", "Version of the service.", {"version": __version__})
         yield GaugeMetricFamily("onepass_ready", "Whether all models are ready.", float(self._state.is_ready))
         counters = {model.name: model.counters for model in models}
@@ -136,3 +153,9 @@ class Metrics(Collector):
             requests.add_metric(labels, count)
         yield requests
         yield _histogram("onepass_request_seconds", "Seconds until the answer.", "route", self._seconds)
+        if self._connections is not None:
+            yield GaugeMetricFamily("onepass_connections", "Connections that are open.", len(self._connections))
+            closed = CounterMetricFamily("onepass_refused_connections", "Connections refused.", labels=["reason"])
+            for reason, count in self._connections.refused.items():
+                closed.add_metric([reason], count)
+            yield closed

@@ -13,18 +13,19 @@ from urllib.parse import urlsplit
 from starlette.requests import cookie_parser
 from starlette.types import Scope
 
+from onepass._limits import ScopeName
 from onepass.service.errors import ProblemError
 from onepass.service.web.buckets import Bucket
 from onepass.service.web.sessions import Sessions
-from onepass.service.web.tokens import ScopeName, Tokens, includes
+from onepass.service.web.tokens import Token, Tokens, includes
 
-__all__ = ["LOOPBACK_HOSTS", "Headers", "Principal", "Security", "is_same_origin"]
+__all__ = ["LOOPBACK_HOSTS", "Headers", "Principal", "Security", "client_of", "is_same_origin", "principal_of"]
 
 Headers = Mapping[bytes, bytes]
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 _SAFE = frozenset({"GET", "HEAD"})
 _UNKNOWN = (
-    "send a valid token as 'Authorization: Bearer onepass_...', or open the link to the page that the service printed"
+    "send a valid token as 'Authorization: Bearer onepass_...', or open the link to the page from the service's start"
 )
 
 
@@ -33,6 +34,33 @@ class Principal(NamedTuple):
 
     name: str
     scope: ScopeName
+    models: frozenset[str] | None = None
+    """That they may use and know of; None: all."""
+
+    def sees(self, model: str) -> bool:
+        """Whether they may know whether there is a model of this name.
+
+        Examples
+        --------
+        >>> Principal("shop", "learn", frozenset({"price"})).sees("salaries")
+        False
+        """
+        return self.models is None or model in self.models
+
+    def require_model(self, model: str) -> None:
+        """Refuse a model that a token is not for, in the same words whether it exists or not."""
+        if not self.sees(model):
+            words = f"the token {self.name!r} is not for the model {model!r}, only for {self._listed()}"
+            raise ProblemError(403, "another model", words)
+
+    def require_all_models(self) -> None:
+        """Refuse what concerns the whole service to a token that is for some models."""
+        if self.models is not None:
+            words = f"this needs a token for all models; {self.name!r} is only for {self._listed()}"
+            raise ProblemError(403, "all models needed", words)
+
+    def _listed(self) -> str:
+        return ", ".join(sorted(self.models or ()))
 
     def require(self, needed: ScopeName) -> None:
         """Refuse what needs a larger scope.
@@ -43,7 +71,12 @@ class Principal(NamedTuple):
         """
         if not includes(self.scope, needed):
             words = f"this needs a token with the scope {needed!r}; {self.name!r} has {self.scope!r}"
-            raise ProblemError(403, "scope too small", words, more={"scope": needed})
+            raise ProblemError(403, "scope too narrow", words, more={"scope": needed})
+
+
+def principal_of(token: Token | None) -> Principal:
+    """Who has a token; None: the page, which was opened by the link that the service gave at its start."""
+    return Principal("page", "admin") if token is None else Principal(token.name, token.scope, token.models)
 
 
 class Security:
@@ -86,10 +119,9 @@ class Security:
     def identify(self, scope: Scope, headers: Headers) -> Principal:
         """Who asks; refused if that is nobody we know, a foreign page, or somebody who asks too often.
 
-        The name is noted in the scope, also of somebody who asks too often: the log of requests tells it.
+        The name is noted in the scope for the logs, also of somebody who asks too often or whose token has expired.
         """
         principal = self._identify(scope, headers)
-        scope["onepass.principal"] = principal.name
         if self._rate_limit is not None:
             self._count(principal, self._rate_limit)
         return principal
@@ -102,19 +134,29 @@ class Security:
     def _identify(self, scope: Scope, headers: Headers) -> Principal:
         if self.tokens is None:
             _check_page(scope, headers)
+            scope["onepass.principal"] = "anyone"
             return Principal("anyone", "admin")
         given = headers.get(b"authorization")
         if given is not None:
             kind, _, secret = given.partition(b" ")
             token = self.tokens.find(secret.strip()) if kind.lower() == b"bearer" else None
             if token is not None:
-                return Principal(token.name, token.scope)
+                return self._used(token, scope)
         elif (key := self.session_key(headers)) is not None and (session := self.sessions.find(key)) is not None:
             if session.token is None or self.tokens.is_there(session.token):
-                _check_page(scope, headers, marked=True)
-                return Principal(session.name, session.scope)
+                return self._used(session.token, scope, page=headers)
             self.sessions.end(key)
         raise ProblemError(401, "not authenticated", _UNKNOWN)
+
+    def _used(self, token: Token | None, scope: Scope, page: Headers | None = None) -> Principal:
+        """Who has a token, or the session of a page that it began; the name is noted also if the page is not ours."""
+        principal = principal_of(token)
+        scope["onepass.principal"] = principal.name
+        if page is not None:
+            _check_page(scope, page, marked=True)
+        if token is not None and self.tokens is not None:
+            self.tokens.use(token)
+        return principal
 
     def _count(self, principal: Principal, rate: float) -> None:
         bucket = self._buckets.get(principal.name)
@@ -124,6 +166,12 @@ class Security:
         if seconds:
             words = f"{principal.name!r} may send at most {rate:g} requests per second"
             raise ProblemError(429, "too many requests", words, retry_after=seconds)
+
+
+def client_of(scope: Scope) -> str | None:
+    """The address that a request came from."""
+    client = scope.get("client")
+    return client[0] if client else None
 
 
 def _host_name(host: str) -> str | None:

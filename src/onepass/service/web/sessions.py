@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from onepass.service.web.tokens import ScopeName, Token
+from onepass.service.web.tokens import Token
 
 __all__ = ["CODE_SECONDS", "SESSION_SECONDS", "Session", "Sessions"]
 
@@ -18,13 +18,11 @@ _MOST = 1000
 
 
 class Session(NamedTuple):
-    """Who a browser speaks for."""
+    """Until when a browser is let in, and what it may do."""
 
-    name: str
-    scope: ScopeName
     until: float
     token: Token | None
-    """By which the session began; it ends when the token is revoked."""
+    """By which the session began: it may do the same, and ends when the token is revoked or expires. None: a code."""
 
 
 class Sessions:
@@ -35,8 +33,8 @@ class Sessions:
     >>> sessions = Sessions()
     >>> code = sessions.new_code()
     >>> key = sessions.begin_by_code(code)
-    >>> sessions.find(key).scope, sessions.begin_by_code(code)
-    ('admin', None)
+    >>> sessions.find(key) is not None, sessions.begin_by_code(code)
+    (True, None)
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -54,11 +52,11 @@ class Sessions:
         """Begin a session; returns its key, None if the code is unknown, used or too old."""
         if self._codes.pop(code, 0.0) <= self._clock():
             return None
-        return self._begin("page", "admin", None)
+        return self._begin(None)
 
     def begin_by_token(self, token: Token) -> str:
-        """Begin a session of a token's scope; returns its key."""
-        return self._begin(token.name, token.scope, token)
+        """Begin a session that may do what a token may; returns its key."""
+        return self._begin(token)
 
     def find(self, key: str) -> Session | None:
         """The session with a key."""
@@ -69,11 +67,11 @@ class Sessions:
         """End a session, if it is there."""
         self._sessions.pop(key, None)
 
-    def _begin(self, name: str, scope: ScopeName, token: Token | None) -> str:
+    def _begin(self, token: Token | None) -> str:
         now = self._clock()
         self._sessions = {key: one for key, one in self._sessions.items() if one.until > now}
         while len(self._sessions) >= _MOST:
             del self._sessions[next(iter(self._sessions))]  # the oldest
         key = secrets.token_urlsafe(32)
-        self._sessions[key] = Session(name, scope, now + SESSION_SECONDS, token)
+        self._sessions[key] = Session(now + SESSION_SECONDS, token)
         return key

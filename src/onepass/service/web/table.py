@@ -5,9 +5,12 @@ handler beside the others and give it a line here. The most frequent ones come f
 """
 
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
-from onepass.service import description, wire
+from msgspec import Meta
+
+from onepass._limits import MAX_DEVIATIONS
+from onepass.service import description, listing, wire
 from onepass.service.web import access, models, probes, rows
 from onepass.service.web.bodies import ARROW, BYTES, JSON, LINES
 from onepass.service.web.operations import Form, Operation, Parameter
@@ -33,8 +36,23 @@ _DESCRIPTIONS = {
     "bandit": {"bandit": {"arms": ["red", "blue"], "n_features": 2}},
 }
 
+_TOKEN = {"name": "shop", "scope": "learn", "models": ["price"], "expires": "2030-04-30T12:00:00Z"}
+
 _LEVEL = Parameter("level", wire.Level, "Probability of the intervals; 0.95 if not given.")
 _BATCH_ID = Parameter("id", wire.Id, "Id of the batch: if it is sent again with the same id, it is not learned again.")
+_ACCEPT = Parameter("accept", bool, "Learn also targets that are absurdly far from what is predicted for them.")
+_LISTED = (
+    Parameter("search", str, "Words that the name or kind of a model must contain."),
+    Parameter(
+        "only",
+        listing.Only,
+        "The state that models must be in: alarms (with outliers or changes), shadow (with a candidate), waiting (for "
+        "labels or rewards), new (nothing learned yet), blocked (can't learn at present).",
+    ),
+    Parameter("sort", listing.Sort, "The order, by name if not given; a minus puts the largest first."),
+    Parameter("offset", Annotated[int, Meta(ge=0)], "How many models to leave out at the beginning."),
+    Parameter("limit", Annotated[int, Meta(ge=1, le=10_000)], "The most models to list; all if not given."),
+)
 
 
 def _json(handler: Any, takes: Any, gives: Any, example: Any, answer: Any) -> Form:
@@ -91,15 +109,16 @@ OPERATIONS: tuple[Operation, ...] = (
                 wire.LearnRequest,
                 JSON,
                 wire.Learned,
-                (_BATCH_ID,),
+                (_BATCH_ID, _ACCEPT),
                 [{"x": _X, "y": 15900}],
                 _LEARNED,
             ),
-            Form(rows.learn_arrow, ARROW, None, JSON, wire.Learned, (_BATCH_ID,), example_answer=_LEARNED),
+            Form(rows.learn_arrow, ARROW, None, JSON, wire.Learned, (_BATCH_ID, _ACCEPT), example_answer=_LEARNED),
         ),
         group="rows",
         description="The answer comes when the event is on the disk. The rows of one request are one event: either all "
-        "are learned or none.",
+        f"are learned or none. A target that is more than {MAX_DEVIATIONS:,.0f} predicted standard deviations from its "
+        "predicted mean (see --max-deviations) is refused (422, far target) unless accept is true.",
     ),
     Operation(
         "POST",
@@ -109,7 +128,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "learn",
         (
             _json(rows.label, wire.LabelRequest, wire.Learned, {"id": "sale-1", "y": 15900}, _LEARNED),
-            _lines(rows.label_lines, wire.LabelRequest, wire.Learned, {"id": "sale-1", "y": 15900}, _LEARNED),
+            _lines(rows.label_lines, wire.LabelRequest, wire.Learned, {"id": "sale-1", "y": 15900}, _LEARNED, _ACCEPT),
         ),
         group="rows",
         description="A label that comes before its prediction is stored until the prediction comes; the answer then "
@@ -229,16 +248,23 @@ OPERATIONS: tuple[Operation, ...] = (
         "learn",
         (_get(models.forget, {"id": "sale-1", "forgotten": 1}),),
         group="rows",
-        action="forget prediction",
+        action="delete prediction",
         description="What the model has learned from it stays learned.",
     ),
     Operation(
         "GET",
         "/v1/models",
         "list_models",
-        "List all models.",
+        "List the models that the token is for: all of them, or those with some words, in some state, page by page.",
         "read",
-        (_get(models.list_models, {"models": [_STATUS], "replaying": [], "broken": {}}),),
+        (
+            replace(
+                _get(models.list_models, {"models": [_STATUS], "found": 1, "all": 1, "replaying": [], "broken": {}}),
+                query=_LISTED,
+            ),
+        ),
+        description="found is the number of models that match, of which the answer may have some; all is the number of "
+        "models.",
     ),
     Operation("GET", _MODEL, "status", "Show a model.", "read", (_get(models.status, _STATUS),)),
     Operation(
@@ -357,13 +383,13 @@ OPERATIONS: tuple[Operation, ...] = (
         "GET",
         "/v1/tokens",
         "list_tokens",
-        "List names and scopes of all tokens.",
+        "List all tokens: what each may do, until when, and when it was last used.",
         "admin",
         (
             Form(
                 access.list_tokens,
                 gives=access.TokenList,
-                example_answer={"tokens": [{"name": "shop", "scope": "learn", "created": "2030-01-31T12:00:00+00:00"}]},
+                example_answer={"tokens": [{**_TOKEN, "created": "2030-01-31T12:00:00Z", "last_used": None}]},
             ),
         ),
         group="access",
@@ -380,20 +406,22 @@ OPERATIONS: tuple[Operation, ...] = (
                 access.create_token,
                 access.TokenRequest,
                 access.TokenMade,
-                {"name": "shop", "scope": "learn"},
-                {"name": "shop", "scope": "learn", "token": "onepass_..."},
+                _TOKEN,
+                {**_TOKEN, "token": "onepass_..."},
             ),
         ),
         status=201,
         group="access",
         problems=(409, 507),
         action="create token",
+        description="A token may be for some models only: then requests about others are refused with 403, whether "
+        "these exist or not, and no list or metric shows them. Such a token can't manage tokens.",
     ),
     Operation(
         "DELETE",
         "/v1/tokens/{name}",
         "revoke_token",
-        "Revoke a token, but never the last one with the scope admin.",
+        "Revoke a token, but never the last one with the scope admin for all models.",
         "admin",
         (_nothing(access.revoke_token),),
         status=204,
@@ -414,7 +442,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "POST",
         "/v1/session",
         "begin_session",
-        "Begin a browser session, with the code in the printed link or with a token.",
+        "Begin a browser session, with the code in the link of the start or with a token.",
         None,
         (
             _json(
@@ -455,7 +483,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "GET",
         "/readyz",
         "ready",
-        "Say whether all models are ready.",
+        "Say whether all models are ready and can learn.",
         None,
         (_get(probes.ready, {"status": "ready"}),),
         group="operations",

@@ -1,7 +1,7 @@
 """A real service with models that have learned a little, and a browser to look at it."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,16 +10,20 @@ import httpx
 import numpy as np
 import pytest
 from selenium.webdriver.chrome.webdriver import WebDriver
+from selenium.webdriver.common.by import By
 
+from onepass._limits import SCOPES, ScopeName
 from onepass.service.settings import ServiceSettings
 from onepass.service.state import ServiceState
 from onepass.service.web.app import create_app
+from onepass.service.web.audit import AuditLog
 from onepass.service.web.security import Security
-from onepass.service.web.tokens import SCOPES, ScopeName, Tokens
+from onepass.service.web.tokens import Tokens
 from tests.helpers.app_server import served
-from tests.helpers.browser import driven_browser
+from tests.helpers.browser import console_errors, driven_browser, emulate
+from tests.helpers.waiting import wait_until
 
-__all__ = ["Service", "cars", "running_service"]
+__all__ = ["Page", "Service", "cars", "running_service"]
 
 
 class Service:
@@ -47,6 +51,49 @@ class Service:
         self.ask("POST", f"{name}/learn", content=content, headers={"Content-Type": "application/x-ndjson"})
 
 
+class Page:
+    """What a person sees and does."""
+
+    def __init__(self, driver: WebDriver, service: Service) -> None:
+        self.driver, self.service = driver, service
+
+    def open(self, view: str = "") -> None:
+        self.driver.get("about:blank")
+        self.driver.get(f"{self.service.address}/#/{view}")
+
+    @property
+    def text(self) -> str:
+        """All words that can be seen; none while they change."""
+        return str(self.driver.execute_script("return document.body.innerText"))
+
+    @property
+    def fragment(self) -> str:
+        return str(self.driver.execute_script("return location.hash"))
+
+    def sees(self, *words: str) -> None:
+        wait_until(lambda: all(one in self.text for one in words), f"{words} in\n{self.text}", 30.0)
+
+    def waits(self, condition: Callable[[], bool], what: str) -> None:
+        wait_until(condition, f"{what}; the page is\n{self.text}", 30.0)
+
+    def click(self, words: str) -> None:
+        self.driver.find_element(By.XPATH, f"//*[self::a or self::button][normalize-space()='{words}']").click()
+
+    def fill(self, label: str, value: str) -> None:
+        field = self.driver.find_element(By.XPATH, f"//*[@id=//label[normalize-space()='{label}']/@for]")
+        field.send_keys(value)
+
+    @property
+    def said(self) -> str:
+        """What is said of a prediction to those who don't look."""
+        return str(self.driver.find_element(By.CSS_SELECTOR, "[role=status].unseen").get_attribute("textContent"))
+
+    def tile(self, name: str) -> str:
+        script = "return [...document.querySelectorAll('.tiles > div')].find(d => d.innerText.startsWith(arguments[0]))"
+        tile: Any = self.driver.execute_script(f"{script}?.querySelector('dd').firstChild.textContent", name)
+        return str(tile)
+
+
 def cars(n: int, seed: int = 0) -> list[dict[str, Any]]:
     """Rows with numbers, a category, a truth value and a price."""
     rng = np.random.default_rng(seed)
@@ -65,7 +112,7 @@ def running_service(folder: Path, port: int = 0) -> Iterator[Service]:
     tokens = Tokens(folder / "tokens.json")
     secrets: dict[ScopeName, str] = {scope: tokens.create(f"{scope}-{port}", scope) for scope in SCOPES}
     settings, security = ServiceSettings(folder), Security(tokens)
-    app = create_app(ServiceState(settings), security, audit=folder / "audit.jsonl", max_body=settings.max_body)
+    app = create_app(ServiceState(settings), security, audit=AuditLog(folder), max_body=settings.max_body)
     with served(app, port) as address:
         service = Service(address, security, secrets)
         with service.client:
@@ -96,3 +143,17 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
     with driven_browser(tmp_path_factory.mktemp("profile")) as driver:
         yield driver
+
+
+@pytest.fixture
+def page(browser: WebDriver, service: Service) -> Iterator[Page]:
+    """A page that somebody has signed in to, which must not complain on its console."""
+    browser.delete_all_cookies()
+    emulate(browser)
+    browser.get("about:blank")
+    browser.get(service.link())
+    page = Page(browser, service)
+    page.sees("Models", "Sign out")
+    console_errors(browser)
+    yield page
+    assert console_errors(browser) == []

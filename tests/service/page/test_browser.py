@@ -1,8 +1,7 @@
 """The page in a real browser, as people use it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from selenium.webdriver.chrome.webdriver import WebDriver
@@ -10,67 +9,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from tests.helpers.browser import console_errors, driven_browser, emulate, needs_driver
-from tests.helpers.waiting import wait_until
-from tests.service.page.conftest import Service, cars, running_service
+from tests.service.page.conftest import Page, Service, cars, running_service
 
 pytestmark = needs_driver
-
-
-class Page:
-    """What a person sees and does."""
-
-    def __init__(self, driver: WebDriver, service: Service) -> None:
-        self.driver, self.service = driver, service
-
-    def open(self, view: str = "") -> None:
-        self.driver.get("about:blank")
-        self.driver.get(f"{self.service.address}/#/{view}")
-
-    @property
-    def text(self) -> str:
-        """All words that can be seen; none while they change."""
-        return str(self.driver.execute_script("return document.body.innerText"))
-
-    @property
-    def fragment(self) -> str:
-        return str(self.driver.execute_script("return location.hash"))
-
-    def sees(self, *words: str) -> None:
-        wait_until(lambda: all(one in self.text for one in words), f"{words} in\n{self.text}", 30.0)
-
-    def waits(self, condition: Callable[[], bool], what: str) -> None:
-        wait_until(condition, f"{what}; the page is\n{self.text}", 30.0)
-
-    def click(self, words: str) -> None:
-        self.driver.find_element(By.XPATH, f"//*[self::a or self::button][normalize-space()='{words}']").click()
-
-    def fill(self, label: str, value: str) -> None:
-        field = self.driver.find_element(By.XPATH, f"//*[@id=//label[normalize-space()='{label}']/@for]")
-        field.send_keys(value)
-
-    @property
-    def said(self) -> str:
-        """What is said of a prediction to those who don't look."""
-        return str(self.driver.find_element(By.CSS_SELECTOR, "[role=status].unseen").get_attribute("textContent"))
-
-    def tile(self, name: str) -> str:
-        script = "return [...document.querySelectorAll('.tiles > div')].find(d => d.innerText.startsWith(arguments[0]))"
-        tile: Any = self.driver.execute_script(f"{script}?.querySelector('dd').firstChild.textContent", name)
-        return str(tile)
-
-
-@pytest.fixture
-def page(browser: WebDriver, service: Service) -> Iterator[Page]:
-    """A page that somebody has signed in to, which must not complain on its console."""
-    browser.delete_all_cookies()
-    emulate(browser)
-    browser.get("about:blank")
-    browser.get(service.link())
-    page = Page(browser, service)
-    page.sees("Models", "Sign out")
-    console_errors(browser)
-    yield page
-    assert console_errors(browser) == []
 
 
 def test_the_link_lets_in_once_and_its_code_does_not_stay_in_the_address(browser: WebDriver, service: Service) -> None:
@@ -180,12 +121,13 @@ def test_a_score_says_of_how_many_rows_it_is_and_a_verdict_waits_for_enough(page
     page.sees("in their 95 % interval. Only 1 row so far; a verdict needs 30.")
     assert "as it should be." not in page.text
     marks = page.driver.execute_script(_X_MARKS)
-    assert marks == ["0", "1"]
+    assert marks == ["60", "61"]
     x = {"day": "2030-02-04", "queue": "batch"}
     page.service.learn(young, [{**x, "s": 50.0 + i} for i in range(29)], "s")
     page.waits(lambda: "a verdict needs" not in page.text, "the verdict")
     marks = page.driver.execute_script(_X_MARKS)
     assert all(float(mark).is_integer() for mark in marks)
+    assert (marks[0], marks[-1]) == ("60", "90")
 
 
 def test_the_recent_scores_of_a_tile_are_where_the_curve_ends(page: Page) -> None:
@@ -223,6 +165,24 @@ def test_what_is_said_follows_what_was_learned(page: Page) -> None:
     page.waits(lambda: page.said.startswith(f"price {round(mean):,}"), f"{mean} is said after {before}")
     page.service.ask("POST", "price/learn", json={"x": {"km": 30000}, "y": -1500000})
     page.waits(lambda: page.said == "", "old numbers are not said")
+
+
+def test_an_absurd_truth_is_learned_only_if_it_is_meant(page: Page) -> None:
+    rows = [{"km": 0.5 * (i % 9), "price": 10.5 + i % 7 * 0.1} for i in range(40)]
+    page.service.ask("PUT", "calm", json={"rows": rows, "target": "price", "learn": True})
+    page.open("models/calm/try")
+    page.sees("A row")
+    page.fill("km", "5")
+    page.fill("true price", "1e12")
+    for answer, seen in (("no", 40), ("yes", 41)):
+        page.click("Learn it")
+        page.sees("Learn 1.00e+12?", "would change all its predictions")
+        page.driver.find_element(By.CSS_SELECTOR, f"dialog [value={answer}]").click()
+        if answer == "yes":
+            page.sees("Learned, as version")
+        assert page.service.ask("GET", "calm")["n_seen"] == seen
+    page.service.ask("DELETE", "calm")
+    assert all("422" in error for error in console_errors(page.driver))
 
 
 def test_other_pages_lead_back_to_the_models(page: Page) -> None:
@@ -306,7 +266,7 @@ def test_a_chart_is_read_by_keys_and_has_its_numbers_as_a_table(page: Page) -> N
     plot.send_keys(Keys.END)
     aloud = page.driver.find_element(By.CSS_SELECTOR, "figure p[aria-live]")
     page.waits(lambda: "recent rows" in str(aloud.get_attribute("textContent")), "the last value is read")
-    rows = page.service.ask("GET", "price/metrics")["rows"]
+    rows = page.service.ask("GET", "price")["n_seen"]
     assert f"rows: {rows:,}" in str(aloud.get_attribute("textContent"))
     page.driver.find_element(By.CSS_SELECTOR, "figure summary").click()
     page.waits(lambda: len(page.driver.find_elements(By.CSS_SELECTOR, "figure tbody tr")) > 3, "there is a table")

@@ -104,6 +104,8 @@ def address() -> Iterator[str]:
 def page(browser: WebDriver, address: str) -> Iterator[Page]:
     """The page, of which the console must be clean when the test ends."""
     emulate(browser)
+    browser.get("about:blank")  # another page may still look for a server that has ended
+    console_errors(browser)
     yield Page(browser, address)
     assert console_errors(browser) == []
 

@@ -7,6 +7,7 @@ export class Problem extends Error {
     this.status = status;
     this.title = body.title || "";
     this.field = body.field || null;
+    this.more = body; // the members that some kinds of problems have besides these
   }
 }
 

@@ -33,15 +33,19 @@ export function padded(values, { low, high } = {}) {
 
 /**
  * The highest value that an axis should show of some curves: the first rows, about which nothing was known, and a
- * rare wild one must not make the rest flat.
+ * rare wild one must not make the rest flat. The chart marks what is beyond.
  */
 export function usual(values) {
   const sorted = values.filter(Number.isFinite).sort((a, b) => a - b);
   if (sorted.length < 12) return sorted.at(-1);
   const typical = sorted[Math.floor(0.85 * (sorted.length - 1))];
   const low = sorted[0];
-  return Math.min(sorted.at(-1), low + 2.2 * (typical - low));
+  const cap = low + 2.2 * (typical - low);
+  return sorted.at(-1) <= low + 2 * (cap - low) ? sorted.at(-1) : cap; // half of the height is enough for the rest
 }
+
+/** A number, or the end of a range that it is beyond. */
+export const clamp = (value, [low, high]) => Math.max(low, Math.min(high, value));
 
 /** A function from a range to pixels. */
 export const scale = ([low, high], [from, to]) => (value) => from + ((value - low) / (high - low)) * (to - from);

@@ -1,8 +1,8 @@
 // A chart over rows or places: axes, bands, bars, lines and dots, a readout for pointer and keys, and the numbers behind
 // it as a table.
 
-import { padded, scale, tickWords, ticks } from "./axes.js";
-import { h, svg, table } from "./dom.js";
+import { clamp, padded, scale, tickWords, ticks } from "./axes.js";
+import { count, h, svg, table } from "./dom.js";
 
 const MARGIN = { left: 52, right: 14, top: 10, bottom: 26 };
 
@@ -40,15 +40,15 @@ export class Chart {
    *
    * series: { name, color, xs, ys, kind } with kind line, thin, dashed, dots or bars; words(value) if they are not the
    * axis's; sizes of dots; hidden from the legend with name null. band: { xs, low, high, name } behind all, line: { y,
-   * name } across, diagonal: { name }; rows: what the table and the readout show, [x, ...values] by heads; low and
-   * high: what is beyond them does not count for the y axis; range: of both axes.
+   * name } across, diagonal: { name }; rows: what the table and the readout show, [x, ...values] by heads; begin of the
+   * x axis; low and high: what is beyond them does not count for the y axis, and is marked at its edge; ranges of both
+   * axes; errors: ends of the whisker of each dot.
    */
   update(data) {
     this.data = data;
     this.frame.setAttribute("aria-label", `${this.options.label}. ${data.summary ?? ""} Arrow keys read it value by value.`);
     this.#draw();
     this.#fillTable();
-    this.#drawLegend();
   }
 
   #ranges() {
@@ -60,9 +60,8 @@ export class Chart {
     if (band) ys.push(...band.low, ...band.high);
     const { low = -Infinity, high = Infinity } = this.data;
     const inView = ys.filter((value) => value >= low && value <= high);
-    const { range } = this.data;
-    if (range) return [range, range];
-    return [padded(xs, { low: x.low, high: x.high ?? Math.max(...xs, 1) }), padded(inView, { low: y.low, high: y.high })];
+    const { begin = x.low } = this.data;
+    return this.data.ranges ?? [padded(xs, { low: begin, high: x.high ?? Math.max(...xs, begin + 1) }), padded(inView, { low: y.low, high: y.high })];
   }
 
   #draw() {
@@ -71,17 +70,17 @@ export class Chart {
     if (!width || !this.data.series.length) return;
     const [xRange, yRange] = this.#ranges();
     const inner = { left: MARGIN.left, right: width - MARGIN.right, top: MARGIN.top, bottom: height - MARGIN.bottom };
+    this.xRange = xRange;
+    this.yRange = yRange;
     this.px = scale(xRange, [inner.left, inner.right]);
-    this.py = scale(yRange, [inner.bottom, inner.top]);
-    const clip = `clip-${this.options.id}`;
-    const marks = svg("g", { "clip-path": `url(#${clip})` });
+    const py = scale(yRange, [inner.bottom, inner.top]);
+    this.py = (value) => py(clamp(value, yRange)); // nothing is drawn beyond the plot
+    const marks = svg("g", { class: "marks" });
     this.#drawMarks(marks, inner);
     this.cross = svg("line", { class: "cross", y1: inner.top, y2: inner.bottom, visibility: "hidden" });
     this.plot.setAttribute("height", height);
-    this.plot.replaceChildren(
-      svg("clipPath", { id: clip },
-        svg("rect", { x: inner.left - 3, y: inner.top - 3, width: Math.max(inner.right - inner.left + 6, 0), height: inner.bottom - inner.top + 6 })),
-      this.#axes(inner, xRange, yRange), marks, this.cross);
+    this.plot.replaceChildren(this.#axes(inner, xRange, yRange), marks, this.cross);
+    this.#drawLegend();
     if (this.shown !== undefined && this.shown !== null) this.#show(this.shown, false);
   }
 
@@ -93,10 +92,12 @@ export class Chart {
       lines.push(svg("line", { x1: inner.left, x2: inner.right, y1: at, y2: at }));
       lines.push(svg("text", { x: inner.left - 8, y: at + 4, "text-anchor": "end" }, (y.tick ?? tickWords)(value)));
     }
-    for (const value of ticks(xRange, (inner.right - inner.left) / 90, x.whole)) {
+    const last = x.whole ? xRange[1] : null; // what is counted ends where the count is
+    const shown = ticks(xRange, (inner.right - inner.left) / 90, x.whole).filter((value) => last === null || this.px(value) < inner.right - 64);
+    for (const value of last === null ? shown : [...shown, last]) {
       const at = this.px(value);
       const anchor = at > inner.right - 12 ? "end" : at < inner.left + 8 ? "start" : "middle";
-      lines.push(svg("text", { x: at, y: inner.bottom + 18, "text-anchor": anchor }, (x.tick ?? tickWords)(value)));
+      lines.push(svg("text", { x: at, y: inner.bottom + 18, "text-anchor": anchor }, value === last ? count(value) : (x.tick ?? tickWords)(value)));
     }
     return svg("g", { class: "axis" }, lines);
   }
@@ -104,14 +105,34 @@ export class Chart {
   #drawMarks(marks, inner) {
     const { band, line, diagonal, series } = this.data;
     if (band) marks.append(svg("path", { class: "band", d: this.#area(band) }));
-    if (diagonal) marks.append(svg("line", { class: "reference", x1: this.px(0), y1: this.py(0), x2: this.px(1), y2: this.py(1) }));
+    if (diagonal) {
+      const from = Math.max(this.xRange[0], this.yRange[0], 0);
+      marks.append(svg("line", { class: "reference", x1: this.px(from), y1: this.py(from), x2: this.px(1), y2: this.py(1) }));
+    }
     for (const one of series) {
       if (one.kind === "bars") marks.append(...this.#bars(one));
       else if (one.kind === "dots") marks.append(...this.#dots(one));
       else if (one.xs.length === 1) marks.append(svg("circle", { class: `dot ${one.color}`, cx: this.px(one.xs[0]), cy: this.py(one.ys[0]), r: 3 }));
       else marks.append(svg("path", { class: `line ${one.kind ?? ""} ${one.color}`, d: `M${this.#points(one.xs, one.ys).join("L")}` }));
     }
+    marks.append(...this.#beyond(inner));
     if (line) marks.append(svg("line", { class: "reference", x1: inner.left, x2: inner.right, y1: this.py(line.y), y2: this.py(line.y) }));
+  }
+
+  /** Values of the lines that the axis does not reach, as [series, place in it]. */
+  #outside() {
+    const [low, high] = this.yRange ?? [-Infinity, Infinity];
+    return this.data.series.filter((one) => one.kind !== "bars" && one.kind !== "dots")
+      .flatMap((one) => one.ys.map((y, i) => [one, i, y]).filter(([, , y]) => y < low || y > high));
+  }
+
+  /** A triangle at the edge for each stretch of a line that is beyond it. */
+  #beyond(inner) {
+    return this.#outside().filter(([one, i, y], at, all) => !(at && all[at - 1][0] === one && all[at - 1][1] === i - 1)).map(([one, i, y]) => {
+      const [x, up] = [clamp(this.px(one.xs[i]), [inner.left + 5, inner.right - 5]), y > this.yRange[1]];
+      const [tip, base] = up ? [inner.top, inner.top + 8] : [inner.bottom, inner.bottom - 8];
+      return svg("path", { class: `beyond ${one.color}`, d: `M${x},${tip}L${x - 5},${base}H${x + 5}Z` });
+    });
   }
 
   #points(xs, ys) {
@@ -132,7 +153,7 @@ export class Chart {
 
   #dots({ xs, ys, sizes, errors, color }) {
     return xs.flatMap((x, i) => [
-      errors ? svg("line", { class: `whisker ${color}`, x1: this.px(x), x2: this.px(x), y1: this.py(ys[i] - errors[i]), y2: this.py(ys[i] + errors[i]) }) : null,
+      errors ? svg("line", { class: `whisker ${color}`, x1: this.px(x), x2: this.px(x), y1: this.py(errors[i][0]), y2: this.py(errors[i][1]) }) : null,
       svg("circle", { class: `dot ${color}`, cx: this.px(x), cy: this.py(ys[i]), r: sizes ? sizes[i] : 4 }),
     ]).filter(Boolean);
   }
@@ -143,6 +164,11 @@ export class Chart {
     const reference = line ?? diagonal;
     if (reference) entries.push([reference.name, "reference"]);
     if (band) entries.push([band.name, "band"]);
+    const outside = this.#outside().map(([, , y]) => y);
+    if (outside.length) {
+      const ends = [Math.min(...outside), Math.max(...outside)].map(this.options.y.words);
+      entries.push([`beyond the axis: ${ends[0] === ends[1] ? ends[0] : ends.join(" to ")}`, "beyond muted"]);
+    }
     this.legend.replaceChildren(...(entries.length < 2 ? [] : entries.map(([name, classes]) => h("li", {}, key(classes), name))));
   }
 
@@ -197,7 +223,8 @@ export class Chart {
 
 /** What a kind of mark looks like, for a legend. */
 function key(classes) {
-  const kind = classes.includes("band") ? svg("rect", { class: "band", width: 18, height: 10, y: 2 })
+  const kind = classes.startsWith("beyond") ? svg("path", { class: classes, d: "M9,2L4,10H14Z" })
+    : classes.includes("band") ? svg("rect", { class: "band", width: 18, height: 10, y: 2 })
     : classes.includes("bars") ? svg("rect", { class: `bar ${classes}`, width: 12, height: 10, x: 3, y: 2, rx: 2 })
     : classes.includes("dots") ? svg("circle", { class: `dot ${classes}`, cx: 9, cy: 7, r: 4 })
     : svg("line", { class: classes === "reference" ? classes : `line ${classes}`, x1: 0, x2: 18, y1: 7, y2: 7 });

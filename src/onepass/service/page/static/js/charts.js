@@ -3,9 +3,10 @@
 import { usual } from "./axes.js";
 import { Chart } from "./chart.js";
 import { count, h, percent, plural } from "./dom.js";
-import { byChance, curve, judged, score, scoresOf, sinceShadow } from "./scores.js";
+import { byChance, chanceRange, curve, judged, score, scoresOf, sinceShadow, unscored } from "./scores.js";
 
-const ROWS = { label: "rows learned", words: count, low: 0, whole: true };
+const ROWS = { label: "rows learned", words: count, whole: true };
+const REWARDS = { ...ROWS, label: "rewards learned" };
 const share = (value) => percent(value, 1);
 const wholePercent = (value) => percent(value);
 
@@ -45,11 +46,12 @@ export class LearningCurve {
       return;
     }
     if (!this.chart) {
-      this.chart = new Chart({ id: "curve", label: one.label, x: report.arms ? { ...ROWS, label: "rewards learned" } : ROWS, y: { label: one.label, words: one.words, low: one.low, high: one.high }, height: 270 });
+      this.chart = new Chart({ label: one.label, x: report.arms ? REWARDS : ROWS, y: { label: one.label, words: one.words, low: one.low, high: one.high }, height: 270 });
       this.holder.replaceChildren(this.chart.element);
     }
     const own = curve(report, chosen);
-    const columns = [["all rows so far", "thin blue", own.totals], [report.shadow ? "recent rows, this model" : "recent rows", "blue", own.means]];
+    const each = report.arms ? "rewards" : "rows";
+    const columns = [[`all ${each} so far`, "thin blue", own.totals], [`recent ${each}${report.shadow ? ", this model" : ""}`, "blue", own.means]];
     if (one.expected) {
       const [name, factor, words] = one.expected;
       columns.push([words, "dashed violet", curve(report, name).means.map((value) => factor * value)]);
@@ -62,12 +64,13 @@ export class LearningCurve {
     }
     this.chart.update({
       series,
-      high: usual(series.flatMap((each) => each.ys)),
-      heads: ["rows", ...columns.map(([name]) => name)],
+      begin: unscored(report),
+      high: usual(series.flatMap((shown) => shown.ys)),
+      heads: [each, ...columns.map(([name]) => name)],
       rows: own.ends.map((end, i) => [end, ...columns.map(([, , ys]) => ys[i])]),
       summary: `Over all rows ${one.words(score(report.scores, chosen))}.`,
     });
-    this.words.textContent = WORDS[chosen] + (shadow ? shadowWords(report, chosen, one) : "");
+    this.words.textContent = WORDS[chosen] + beginWords(report, each) + (shadow ? shadowWords(report, chosen, one) : "");
   }
 }
 
@@ -86,11 +89,17 @@ const WORDS = {
   reward: "Mean reward of the chosen arms. It rises as the bandit learns which arm is good in which context.",
 };
 
+/** Where the curve begins, if that is not the first row. */
+function beginWords(report, each) {
+  const before = unscored(report);
+  return before ? ` The first ${count(before)} ${each} were learned without a score; the curve begins after them.` : "";
+}
+
 /** The curve of a candidate over the rows of the model beside which it learns; at(row) is its value there, or null. */
 function shadowCurve(report, name) {
   if (!report.shadow?.rows) return null;
   const { ends, means } = curve(report.shadow, name, report);
-  const shifted = ends.map((end) => end + report.rows - report.shadow.rows);
+  const shifted = ends.map((end) => end + unscored(report) + report.rows - report.shadow.rows);
   return { ends: shifted, means, at: (row) => means[shifted.findLastIndex((end) => end <= row)] ?? null };
 }
 
@@ -105,7 +114,7 @@ function shadowWords(report, name, one) {
 export class Coverage {
   constructor() {
     this.words = h("p", { class: "muted" });
-    this.chart = new Chart({ id: "coverage", label: "Coverage of the 95 % interval", x: ROWS,
+    this.chart = new Chart({ label: "Coverage of the 95 % interval", x: ROWS,
       y: { label: "Share of rows within their 95 % interval", words: share, tick: wholePercent, high: 1 }, height: 220 });
     this.element = h("section", { class: "card", "aria-labelledby": "coverage-title" }, h("h3", { id: "coverage-title" }, "Coverage"), this.words, this.chart.element);
   }
@@ -120,6 +129,7 @@ export class Coverage {
     if (shadow) series.push({ name: "shadow", color: "orange", xs: shadow.ends, ys: shadow.means });
     this.chart.update({
       series,
+      begin: unscored(report),
       band: { xs: found.ends, low, high: half.map((one) => Math.min(1, 0.95 + one)), name: "by chance" },
       line: { y: 0.95, name: "95 %" },
       low: Math.min(0.8, ...found.means), // a shadow that has just begun may be anywhere
@@ -157,13 +167,19 @@ export class Calibration {
 }
 
 const OPTIONS = {
-  places: { id: "calibration", label: "Where targets fell in their predicted distributions", height: 220,
+  places: { label: "Where targets fell in their predicted distributions", height: 220,
     x: { label: "quantile of the predicted distribution at which the target fell", words: share, tick: wholePercent, low: 0, high: 1 },
     y: { label: "Share of rows", words: share, tick: wholePercent, low: 0 } },
-  reliability: { id: "calibration", label: "How often the predicted class was right, by its probability", height: 240,
+  reliability: { label: "How often the predicted class was right, by its probability", height: 240,
     x: { label: "probability of the predicted class", words: share, tick: wholePercent },
     y: { label: "Share that was right", words: share, tick: wholePercent } },
 };
+
+/** A range of shares up to all, with room for the dots at both ends. */
+function shareRange(values) {
+  const low = Math.min(0.45, ...values);
+  return [low - 0.06 * (1 - low), 1 + 0.06 * (1 - low)];
+}
 
 function places({ rows, share: shares }, n) {
   const each = 1 / rows.length;
@@ -171,11 +187,14 @@ function places({ rows, share: shares }, n) {
   const centres = rows.map((_, i) => (i + 0.5) * each);
   const sum = (from, to) => shares.slice(from, to).reduce((a, b) => a + b, 0);
   const tails = shares[0] + shares.at(-1);
-  const middle = sum(5, 15);
-  const lean = sum(10, 20) - 0.5;
+  const quarter = rows.length / 4;
+  const middle = sum(quarter, 3 * quarter);
+  const lean = sum(2 * quarter) - 0.5;
+  const byParts = shares.reduce((sum, one) => sum + (n * (one - each) ** 2) / each, 0); // chi squared
   const verdict = judged(n, tails > 2 * each + 2 * chance ? "The bars at both ends are higher: the model is sometimes too sure."
     : middle > 0.5 + byChance(0.5, n) ? "The bars in the middle are higher: the model is not sure enough."
     : Math.abs(lean) > byChance(0.5, n) ? `The bars on the ${lean > 0 ? "right are higher: predictions are too low on average" : "left are higher: predictions are too high on average"}.`
+    : byParts > rows.length - 1 + 2 * Math.sqrt(2 * (rows.length - 1)) ? "They differ by more than chance: the predicted distributions have another shape than the targets."
     : "They are, up to chance.");
   return [{
     series: [{ name: "rows", kind: "bars", color: "blue", xs: centres, ys: shares }],
@@ -185,20 +204,21 @@ function places({ rows, share: shares }, n) {
     words: [(x) => `${percent(x - each / 2)} to ${percent(x + each / 2)}`, share, count],
     rows: centres.map((x, i) => [x, shares[i], rows[i]]),
     summary: verdict,
-  }, `If the predicted distributions are right, targets fall equally often into each tenth of them: all bars should be as high as the line. ${verdict}`];
+  }, `If the predicted distributions are right, targets fall equally often into each of their ${rows.length} parts: all bars should be as high as the line. ${verdict}`];
 }
 
 function reliability({ rows, predicted, observed }, n) {
   const there = rows.map((_, i) => i).filter((i) => rows[i] > 0);
   const of = (values) => there.map((i) => values[i]);
   const most = Math.max(...rows);
+  const errors = there.map((i) => chanceRange(observed[i], rows[i]));
   const off = there.reduce((sum, i) => sum + (rows[i] / n) * (predicted[i] - observed[i]), 0);
   const verdict = judged(n, Math.abs(off) <= byChance(0.5, n) ? "They do, up to chance."
     : off > 0 ? "On average they lie below it: the model is too sure." : "On average they lie above it: the model is not sure enough.");
   return [{
     series: [{ name: "rows with this probability", kind: "dots", color: "blue", xs: of(predicted), ys: of(observed),
-      sizes: there.map((i) => 3 + 6 * Math.sqrt(rows[i] / most)), errors: there.map((i) => byChance((observed[i] * rows[i] + 1) / (rows[i] + 2), rows[i])) }],
-    range: [Math.min(0.45, ...of(predicted), ...of(observed)) - 0.03, 1.04],
+      sizes: there.map((i) => 3 + 6 * Math.sqrt(rows[i] / most)), errors }],
+    ranges: [shareRange(of(predicted)), shareRange(errors.map(([low]) => low))],
     diagonal: { name: "as it should be" },
     heads: ["probability", "right", "rows"],
     words: [share, share, count],
@@ -206,4 +226,3 @@ function reliability({ rows, predicted, observed }, n) {
     summary: verdict,
   }, `Of the rows predicted with a probability of 80 %, 80 of 100 should be right: dots should lie on the line. ${verdict} Larger dots stand for more rows; the vertical bars show how far dots may be off by chance.`];
 }
-

@@ -6,7 +6,7 @@ const UNSEEN = 15000;
 const LONGEST = 30000;
 
 /**
- * Call an asynchronous look until the returned function is called.
+ * Call an asynchronous look until stop() of what is returned is called; now() looks at once.
  *
  * away(problem, seconds) is told when the service does not answer, and away(null) when it does again; a refusal that has
  * a meaning of its own goes to refused(problem), and the looks go on if that returns true.
@@ -45,9 +45,10 @@ export function watch(look, { away, refused }) {
   };
   document.addEventListener("visibilitychange", seen);
   turn();
-  return () => {
+  const stop = () => {
     current = 0;
     clearTimeout(timer);
     document.removeEventListener("visibilitychange", seen);
   };
+  return { stop, now: turn };
 }

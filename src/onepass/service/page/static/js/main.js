@@ -22,7 +22,11 @@ function show(next, { focus = true } = {}) {
   main.replaceChildren(next.element);
   document.title = next.title === "Models" ? "onepass" : `${next.title} · onepass`;
   document.getElementById("to-models").toggleAttribute("aria-current", next instanceof Overview);
-  if (next.look) stop = watch(() => next.look(), { away, refused: (problem) => refused(next, problem) });
+  if (next.look) {
+    const watched = watch(() => next.look(), { away, refused: (problem) => refused(next, problem) });
+    stop = watched.stop;
+    next.lookNow = watched.now;
+  }
   if (next.focus) next.focus();
   else if (focus) {
     main.focus({ preventScroll: true });
@@ -50,8 +54,10 @@ function route() {
   banner.textContent = "";
   const [, name, tab] = location.hash.match(/^#\/models\/([^/]+)\/?([a-z]*)$/) ?? [];
   if (!name) {
-    if (!["", "#", "#/"].includes(location.hash)) history.replaceState(null, "", "#/");
-    show(new Overview());
+    const wanted = location.hash.match(/^#\/\?(.*)$/)?.[1];
+    if (wanted === undefined && !["", "#", "#/"].includes(location.hash)) history.replaceState(null, "", "#/");
+    if (view instanceof Overview && main.contains(view.element)) view.open(wanted ?? "");
+    else show(new Overview(user, wanted ?? ""));
   } else {
     const decoded = decodeURIComponent(name);
     if (view instanceof ModelView && view.name === decoded && main.contains(view.element)) {

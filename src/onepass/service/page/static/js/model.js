@@ -1,7 +1,7 @@
 // One model: what it is, and the tabs to watch it, try it and manage it.
 
 import { get, modelPath } from "./api.js";
-import { ago, h, renew } from "./dom.js";
+import { ago, h, plural, renew } from "./dom.js";
 import { Manage } from "./manage.js";
 import { KINDS, purpose } from "./overview.js";
 import { TryBandit } from "./try_bandit.js";
@@ -57,7 +57,7 @@ export class ModelView {
 
   #show() {
     const { status, report, part } = this;
-    renew(this.head, [status.kind, status.writable, status.shadow === null, status.why_not_writable], () => heading(status));
+    renew(this.head, [status.kind, status.writable, status.shadow === null, status.why_not_writable, status.overdue], () => heading(status));
     if (this.body.firstElementChild !== part.element) this.body.replaceChildren(part.element);
     part.update(status, report);
   }
@@ -70,6 +70,8 @@ function heading(status) {
     h("p", { class: "muted lead" }, `It ${purpose(status)}. Made ${ago(status.created)}.`),
     status.writable ? "" : h("p", { class: "note alarm" }, status.why_not_writable
       ? `It predicts, but can't learn now: ${status.why_not_writable}` : "It only predicts here; another process learns."),
+    status.overdue ? h("p", { class: "note alarm" }, `${plural(status.overdue, "entry", "entries")} should have expired by the system clock, which has jumped ahead. ` +
+      "Nothing was deleted. If the clock is right, start the service once with --expire-overdue.") : "",
   ];
 }
 

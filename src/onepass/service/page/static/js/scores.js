@@ -39,8 +39,11 @@ export function score(scores, name) {
   return scores[name] ?? null;
 }
 
+/** Rows that a model had learned before the first that was scored. */
+export const unscored = (report) => Math.max(0, (report.n_seen ?? report.rows) - report.rows);
+
 /**
- * A score over the rows: at some rows (ends) its mean over the last ones (means; so many, sizes) and over all (totals).
+ * A score over the rows that the model has learned: at some rows (ends) its mean over the last ones (means; so many, sizes) and over all (totals).
  *
  * The last ones are a tenth of all rows (of another report, with which it is compared), and 48 if there are so many: as
  * in the recent scores of the service.
@@ -59,7 +62,7 @@ export function curve(report, name, of = report) {
   const ends = sums.slice(1).filter((_, i) => (found.length - 1 - i) % each === 0);
   const begins = ends.map(([row]) => sums.findLast(([earlier]) => earlier <= Math.max(row - window, 0)));
   return {
-    ends: ends.map(([row]) => row),
+    ends: ends.map(([row]) => row + unscored(report)),
     sizes: ends.map(([row], i) => row - begins[i][0]),
     means: ends.map((end, i) => mean(begins[i], end)),
     totals: ends.map((end) => mean(sums[0], end)),
@@ -94,3 +97,11 @@ export const judged = (n, verdict) => (n < ENOUGH ? `Only ${plural(n, "row")} so
 
 /** Half of the width in which a share of n rows lies by chance, in 95 of 100 cases. */
 export const byChance = (share, n) => 1.96 * Math.sqrt((share * (1 - share)) / Math.max(n, 1));
+
+/** Between which shares the true one lies in 95 of 100 cases, if a share of n rows was seen (Wilson's interval). */
+export function chanceRange(share, n) {
+  const z2 = 1.96 ** 2;
+  const middle = (share + z2 / (2 * n)) / (1 + z2 / n);
+  const half = (1.96 * Math.sqrt((share * (1 - share)) / n + z2 / (4 * n ** 2))) / (1 + z2 / n);
+  return [Math.max(0, middle - half), Math.min(1, middle + half)];
+}

@@ -5,9 +5,9 @@ import { command, h } from "./dom.js";
 
 const WHY = {
   out: ["You are signed out", "Sign in with a token to continue."],
-  expired: ["Your session has ended", "Sessions last twelve hours, and end when the service is restarted or the token is revoked. Sign in again to continue where you were."],
+  expired: ["Your session has ended", "Sessions last twelve hours, and end when the service is restarted or the token expires or is revoked. Sign in again to continue where you were."],
   used: ["This link does not work any more", "A link signs in one browser, once, within ten minutes after the service was started. Stop the service and start it again to get a new link, or sign in with a token."],
-  new: ["Sign in", "Open the link that was printed when the service was started, or sign in with a token."],
+  new: ["Sign in", "Open the link that the service printed, or wrote to the file login-link, when it was started; or sign in with a token."],
 };
 
 /** Who this browser speaks for; null if for nobody. */
@@ -50,7 +50,7 @@ export class SignIn {
         await post("v1/session", { token: token.value.trim() });
         done();
       } catch (problem) {
-        said.textContent = problem.status === 401 ? "This is not a token of this service." : problem.message;
+        said.textContent = problem.status === 401 && problem.title !== "token expired" ? "This is not a token of this service." : problem.message;
         token.focus();
       }
     };
@@ -63,9 +63,9 @@ export class SignIn {
         said),
       h("details", {},
         h("summary", {}, "I have no token"),
-        h("p", {}, "The first one is printed when the service is started in an empty folder. Others are made while it is stopped:"),
+        h("p", {}, "The first one is made when the service is started in an empty folder: it is printed at a terminal, and otherwise written to the file admin-token in that folder. Others are made while it is stopped:"),
         command("onepass serve --data DIR --new-token me:admin"),
-        h("p", { class: "muted" }, "The scope ", h("code", {}, "read"), " may look and predict, ", h("code", {}, "learn"), " may also teach, ", h("code", {}, "admin"), " may do everything.")));
+        h("p", { class: "muted" }, "The scope ", h("code", {}, "read"), " may look and predict, ", h("code", {}, "learn"), " may also teach, ", h("code", {}, "admin"), " may do everything. With ", h("code", {}, "me:read@price"), " a token is for one model only.")));
   }
 
   focus() {

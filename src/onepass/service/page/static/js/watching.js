@@ -4,7 +4,7 @@ import { get, modelPath } from "./api.js";
 import { barTable } from "./bars.js";
 import { Calibration, Coverage, LearningCurve } from "./charts.js";
 import { count, h, moment, number, percent, plural, plusMinus, renew, table } from "./dom.js";
-import { score, scoresOf } from "./scores.js";
+import { score, scoresOf, unscored } from "./scores.js";
 
 const FIRST = 20; // weights that are shown unless all are asked for
 const PAUSE = 3000; // milliseconds between looks at what is dear to compute
@@ -64,7 +64,8 @@ function card(title, id) {
 
 function tiles(status, report) {
   const scores = scoresOf(report);
-  const found = [[status.kind === "bandit" ? "rewards learned" : "rows learned", count(status.n_seen)], ["version", count(status.version)]];
+  const scored = unscored(report) && report.rows ? `${count(report.rows)} scored` : null;
+  const found = [[status.kind === "bandit" ? "rewards learned" : "rows learned", count(status.n_seen), scored], ["version", count(status.version)]];
   for (const [name, one] of Object.entries(scores)) {
     const [all, recent] = [score(report.scores, name), score(report.recent, name)];
     if (all !== null) found.push([one.title, one.words(all), recent === null ? null : `recent ${one.words(recent)}`]);

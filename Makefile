@@ -69,6 +69,7 @@ bench: $(BUILT) $(VENV)/.bench  ## time the engine, compare with others, and mea
 	$(BIN)/python -m benchmarks.wide
 	$(BIN)/python -m benchmarks.river
 	$(BIN)/python -m benchmarks.service
+	$(BIN)/python -m benchmarks.hostile
 
 wheel: $(BUILT)  ## build wheel and sdist into dist/, and try the wheel in an empty environment without a compiler
 	rm -rf dist
@@ -84,10 +85,12 @@ format: $(READY)  ## mend what the linter can mend by itself
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-lock:  ## resolve the dependencies anew into requirements.lock (needs uv)
+lock:  ## resolve the dependencies anew into requirements*.lock (needs uv)
 	uv pip compile pyproject.toml --extra dev $(RESOLVE) -o requirements.lock
 	uv pip compile pyproject.toml --extra bench $(RESOLVE) -c requirements.lock -o requirements-bench.lock
 	uv pip compile pyproject.toml --extra docs $(RESOLVE) -c requirements.lock -o requirements-docs.lock
+	uv pip compile pyproject.toml --extra serve --extra postgres $(RESOLVE) -c requirements.lock -o requirements-serve.lock
+	printf '%s\n' setuptools Cython scipy | uv pip compile - $(RESOLVE) -c requirements.lock -o requirements-build.lock
 	echo ziglang | uv pip compile - $(RESOLVE) -o requirements-compiler.lock
 
 clean:  ## remove the environment and what tools left behind

@@ -40,8 +40,9 @@ def service(
         for line in process.stdout:
             name, _, value = line.partition(": ")
             doctest_namespace[name] = value.strip()
-            if "page" in doctest_namespace:
+            if "page file" in doctest_namespace:
                 break
+        doctest_namespace["token"] = Path(doctest_namespace["token file"]).read_text().strip()
         _label_trip_17(doctest_namespace["address"], doctest_namespace["token"])
         _export_when_read(tmp_path, monkeypatch)
         yield

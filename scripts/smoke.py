@@ -61,7 +61,7 @@ def readme_python(folder: Path) -> None:
 def missing_command(folder: Path) -> None:
     """Check that the command, without its extra, says how to get it."""
     done = subprocess.run([*COMMAND, "--version"], capture_output=True, text=True, check=False)
-    if done.returncode != 1 or "pip install 'onepass[cli]'" not in done.stderr:
+    if done.returncode != 1 or "pip install 'onepass-learn[cli]'" not in done.stderr:
         sys.exit(f"onepass without the extra cli: exit code {done.returncode}\n{done.stdout}{done.stderr}")
     print("ok", done.stderr.strip())
 
@@ -131,7 +131,7 @@ def service(folder: Path) -> None:
 
 @contextmanager
 def served(line: str, folder: Path) -> Iterator[dict[str, str]]:
-    """What a service prints, token and address, while it runs."""
+    """Address and token of a service, while it runs."""
     command = [*COMMAND, *line.split()[1:], "--port", "0"]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -139,8 +139,9 @@ def served(line: str, folder: Path) -> Iterator[dict[str, str]]:
         for printed in process.stdout:
             name, _, value = printed.partition(": ")
             told[name] = value.strip()
-            if "address" in told and "token" in told:
+            if "address" in told and "token file" in told:
                 break
+        told["token"] = Path(told["token file"]).read_text(encoding="utf-8").strip()
         try:
             yield told
         finally:

@@ -1,5 +1,23 @@
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.helpers.postgres_server import OwnPostgresServer, PostgresServer, own, running
 
 # The first call of compiled code takes as long as compiling it; how fast things are is for the benchmarks to say.
 settings.register_profile("onepass", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("onepass")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """One server for all tests of a process."""
+    with running() as started:
+        yield started
+
+
+@pytest.fixture
+def server(postgres: PostgresServer) -> OwnPostgresServer:
+    """The same, for tests that kill it, change its settings and users, or name databases as they like."""
+    return own(postgres)

@@ -40,13 +40,13 @@ def test_extras_name_the_packages_that_pyproject_installs() -> None:
     names = {"prometheus-client": "prometheus_client"}
     for extra, packages in PACKAGES.items():
         found = [re.match(r"[\w-]+", one) for one in PROJECT["optional-dependencies"][extra]]
-        asked = {one[0] for one in found if one} - {"onepass", "uvloop"}  # uvloop: faster where it exists
+        asked = {one[0] for one in found if one} - {PROJECT["name"], "uvloop"}  # uvloop: faster where it exists
         assert {names.get(one, one) for one in asked} == set(packages), extra
 
 
 def test_all_has_every_extra_for_users() -> None:
     (everything,) = PROJECT["optional-dependencies"]["all"]
-    assert set(re.findall(r"\w+", everything)) - {"onepass"} >= set(PACKAGES)
+    assert set(re.findall(r"\w+", everything)) >= set(PACKAGES)
 
 
 MODELS = """
@@ -87,25 +87,25 @@ def test_every_model_works_without_any_extra(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("blocked", "code", "sentence"),
     [
-        ("river", "import onepass.river", "onepass.river needs river: pip install 'onepass[river]'"),
+        ("river", "import onepass.river", "onepass.river needs river: pip install 'onepass-learn[river]'"),
         (
             "distributed",
             "import onepass.distributed",
-            "onepass.distributed needs distributed: pip install 'onepass[dask]'",
+            "onepass.distributed needs distributed: pip install 'onepass-learn[dask]'",
         ),
-        ("httpx", "import onepass.client", "onepass.client needs httpx: pip install 'onepass[client]'"),
-        ("pyarrow", "import onepass.tables.model", "onepass.tables needs pyarrow: pip install 'onepass[cli]'"),
+        ("httpx", "import onepass.client", "onepass.client needs httpx: pip install 'onepass-learn[client]'"),
+        ("pyarrow", "import onepass.tables.model", "onepass.tables needs pyarrow: pip install 'onepass-learn[cli]'"),
         (
             "pyarrow",
             "from onepass.decisions import DecisionLog",
-            "onepass.decisions.DecisionLog needs pyarrow: pip install 'onepass[cli]'",
+            "onepass.decisions.DecisionLog needs pyarrow: pip install 'onepass-learn[cli]'",
         ),
         (
             "matplotlib",
             "import onepass.reports",
-            "a figure needs matplotlib: pip install 'onepass[plots]'",
+            "a figure needs matplotlib: pip install 'onepass-learn[plots]'",
         ),
-        ("msgspec", "import onepass.service", "onepass.service needs msgspec: pip install 'onepass[serve]'"),
+        ("msgspec", "import onepass.service", "onepass.service needs msgspec: pip install 'onepass-learn[serve]'"),
     ],
 )
 def test_a_missing_extra_is_named_with_the_way_to_get_it(blocked: str, code: str, sentence: str) -> None:
@@ -116,7 +116,7 @@ def test_a_missing_extra_is_named_with_the_way_to_get_it(blocked: str, code: str
 @pytest.mark.parametrize("missing", ["click", "rich", "pyarrow"])
 def test_the_command_without_its_extra_is_one_sentence(missing: str) -> None:
     done = without([missing], "from onepass.__main__ import main; main()", "--version")
-    sentence = f"onepass: the command 'onepass' needs {missing}: pip install 'onepass[cli]'.\n"
+    sentence = f"onepass: the command 'onepass' needs {missing}: pip install 'onepass-learn[cli]'.\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", sentence)
 
 
@@ -135,7 +135,7 @@ def test_figures_without_their_extra_are_refused_before_the_work(
     (tmp_path / "rows.csv").write_text("x,y\n" + "".join(f"{k},{2 * k}\n" for k in range(50)))
     done = without(["matplotlib"], "from onepass.__main__ import main; main()", *arguments)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"onepass: {what} needs matplotlib: pip install 'onepass[plots]'.\n"
+    assert done.stderr == f"onepass: {what} needs matplotlib: pip install 'onepass-learn[plots]'.\n"
     assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
 
 

@@ -1,5 +1,6 @@
 """What the files around the code say agrees: versions, Pythons, dependencies, and who has addresses."""
 
+import ast
 import re
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ import onepass
 ROOT = Path(__file__).parents[1]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = SETTINGS["project"]
+_SKIPS = ("skip", "skipif", "importorskip")
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
@@ -28,6 +30,18 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert headings[:2] == ["Unreleased", onepass.__version__]
     assert str(loaded("CITATION.cff")["version"]) == onepass.__version__
     assert loaded("conda/recipe.yaml")["context"]["version"] == onepass.__version__
+
+
+def test_everything_that_installs_the_package_uses_its_published_name() -> None:
+    """`onepass` itself can't be registered, so a requirement such as `onepass[cli]` would install something else."""
+    assert PROJECT["name"] == loaded("conda/recipe.yaml")["package"]["name"] == "onepass-learn"
+    tracked = [
+        path for folder in ("src", "docs", "deploy", "scripts", ".github") for path in (ROOT / folder).rglob("*")
+    ]
+    for path in [*tracked, *ROOT.glob("*.md"), ROOT / "pyproject.toml"]:
+        if path.is_file() and path.suffix in {".py", ".md", ".rst", ".yml", ".toml", ".service", ""}:
+            text = path.read_text(encoding="utf-8")
+            assert not re.findall(r"(?<![\w.-])onepass\[[a-z{]|pip install onepass(?!-learn)", text), path
 
 
 def test_changes_are_added_changed_or_fixed() -> None:
@@ -79,3 +93,22 @@ def test_workflows_may_read_only_unless_they_publish() -> None:
 def test_workflows_are_sound() -> None:
     done = subprocess.run(["actionlint", *map(str, WORKFLOWS)], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def _skip_reason(call: ast.Call) -> str:
+    """The words of a skip; of a package that can't be imported, its name."""
+    given = [one.value for one in call.keywords if one.arg == "reason"] or call.args[:1]
+    return str(ast.literal_eval(given[0]))
+
+
+def test_every_reason_to_skip_a_test_is_listed() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = text.partition("## Skipped tests")[2].partition("\n## ")[0]
+    cells = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+    skips = {
+        _skip_reason(node)
+        for path in (ROOT / "tests").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SKIPS
+    }
+    assert skips == set(re.findall("`([^`]+)`", " ".join(cells)))

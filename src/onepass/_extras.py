@@ -42,7 +42,7 @@ def require(extra: str, what: str, *packages: str) -> None:
     """
     for package in packages or PACKAGES[extra]:
         if not is_installed(package):
-            raise MissingExtraError(f"{what} needs {package}: pip install 'onepass[{extra}]'", name=package)
+            raise MissingExtraError(f"{what} needs {package}: pip install 'onepass-learn[{extra}]'", name=package)
 
 
 def is_installed(package: str) -> bool:

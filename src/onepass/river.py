@@ -1,6 +1,6 @@
 """Perceptrons and networks as models of River, the library for learning from streams; features and classes may change.
 
-They need ``pip install 'onepass[river]'``.
+They need ``pip install 'onepass-learn[river]'``.
 """
 
 from onepass.integrations.river import (

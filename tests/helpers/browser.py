@@ -11,13 +11,21 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.chrome.webdriver import WebDriver
 
-__all__ = ["console_errors", "driven_browser", "emulate", "needs_browser", "needs_driver", "open_in_browser"]
+__all__ = [
+    "CHROMIUM",
+    "console_errors",
+    "driven_browser",
+    "emulate",
+    "needs_browser",
+    "needs_driver",
+    "open_in_browser",
+]
 
-_CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-needs_browser = pytest.mark.skipif(_CHROMIUM is None, reason="no chromium on this machine to open the report with")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine to open the page with")
 _DRIVER = shutil.which("chromedriver")
 needs_driver = pytest.mark.skipif(
-    _CHROMIUM is None or _DRIVER is None, reason="no chromium and chromedriver on this machine to open the page with"
+    CHROMIUM is None or _DRIVER is None, reason="no chromium and chromedriver on this machine to open the page with"
 )
 _QUIET = (  # without a screen, a shared memory, or anything from the net
     "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --disable-background-networking "
@@ -36,11 +44,11 @@ addEventListener("load", () => {
 
 def open_in_browser(html: str, folder: Path, width: int = 1100) -> tuple[dict[str, str], list[str]]:
     """Open a page; return what was seen (each image drawn, page too wide, a table cut), and its console."""
-    assert _CHROMIUM is not None
+    assert CHROMIUM is not None
     page = folder / "page.html"
     page.write_text(html.replace("</body>", _PROBE), encoding="utf-8")
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--enable-logging=stderr"]
-    command = [_CHROMIUM, *options, f"--window-size={width},900", f"--user-data-dir={folder / 'profile'}"]
+    command = [CHROMIUM, *options, f"--window-size={width},900", f"--user-data-dir={folder / 'profile'}"]
     done = subprocess.run(
         [*command, "--virtual-time-budget=5000", "--dump-dom", page.as_uri()],
         capture_output=True,
@@ -56,9 +64,9 @@ def open_in_browser(html: str, folder: Path, width: int = 1100) -> tuple[dict[st
 @contextmanager
 def driven_browser(profile: Path) -> Iterator[WebDriver]:
     """A browser to click in, with an empty profile in a folder of its own; tests that use it need `needs_driver`."""
-    assert _CHROMIUM is not None
+    assert CHROMIUM is not None
     options = webdriver.ChromeOptions()
-    options.binary_location = _CHROMIUM
+    options.binary_location = CHROMIUM
     for option in (*_QUIET.split(), "--window-size=1280,900", f"--user-data-dir={profile}"):
         options.add_argument(option)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})

@@ -205,7 +205,9 @@ def test_files_copies_and_pickles_go_on_bit_for_bit(model: Any, tmp_path: Path) 
 def test_missing_river_is_a_one_line_hint() -> None:
     code = "import sys; sys.modules['river'] = None; import onepass.river"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stderr.strip().endswith("MissingExtraError: onepass.river needs river: pip install 'onepass[river]'")
+    assert done.stderr.strip().endswith(
+        "MissingExtraError: onepass.river needs river: pip install 'onepass-learn[river]'"
+    )
 
 
 def test_targets_far_from_zero_are_found_by_the_intercept() -> None:

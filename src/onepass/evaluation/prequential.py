@@ -150,7 +150,7 @@ class Trial:
             return []
         notes, weight, by = [], self.model.weight, self.model.by
         if not is_installed("river"):
-            notes.append("models of River are left out, which is not installed: pip install 'onepass[river]'")
+            notes.append("models of River are left out, which is not installed: pip install 'onepass-learn[river]'")
         unweighted = [one.name for one, _ in self.baselines if not one.takes_weights]
         if weight is not None and unweighted:
             notes.append(f"rows count once, whatever their {weight}, for {' and '.join(unweighted)}: no weights there")

@@ -46,7 +46,7 @@ def onnx_bytes(program: Program, dtype: str = "float64") -> bytes:
         import onnx  # noqa: F401
     except ImportError:
         raise NotExportableError(
-            "an ONNX model needs the package onnx, which is not installed: pip install 'onepass[onnx]'"
+            "an ONNX model needs the package onnx, which is not installed: pip install 'onepass-learn[onnx]'"
         ) from None
     return _Writer(program, dtype).content()
 

@@ -306,7 +306,7 @@ def test_empty_shards_say_nothing(client: Any) -> None:
 def test_without_dask_one_line_says_what_to_install() -> None:
     code = "import sys; sys.modules['dask'] = None; import onepass.distributed"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "MissingExtraError: onepass.distributed needs dask: pip install 'onepass[dask]'" in out.stderr
+    assert "MissingExtraError: onepass.distributed needs dask: pip install 'onepass-learn[dask]'" in out.stderr
 
 
 def test_arguments_are_refused_by_name_before_anything_is_learned(client: Any) -> None:

@@ -195,7 +195,11 @@ class Interleaving(RuleBasedStateMachine):
 
     def let_coroutines_end(self) -> None:
         """Let coroutines end that were cancelled."""
-        self.running.ask(asyncio.wait_for(asyncio.gather(*self.waiting, return_exceptions=True), None))
+
+        async def all_ended() -> None:  # outside a coroutine, gathering nothing would open a loop of its own
+            await asyncio.gather(*self.waiting, return_exceptions=True)
+
+        self.running.ask(all_ended())
 
     def start_again(self) -> None:
         """Start a service where another one has ended."""

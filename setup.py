@@ -37,6 +37,7 @@ FORMULAS = {
     "class_matches",
     "count_matches",
     "step",
+    "noise",
     "switching",
     "named_rows",
 }

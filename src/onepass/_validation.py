@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from onepass._typing import FloatArray
@@ -23,11 +24,13 @@ __all__ = [
     "as_positive",
     "as_row_weights",
     "as_rows",
+    "as_rows_ahead",
     "as_seed",
     "as_share",
     "as_sparse_rows",
     "as_targets",
     "as_variances",
+    "as_whole",
     "one_of",
 ]
 
@@ -104,6 +107,17 @@ def as_rows(value: Any, n_features: int, name: str = "X") -> tuple[FloatArray, b
     return np.ascontiguousarray(np.atleast_2d(array)), single
 
 
+def as_rows_ahead(value: Any, n_rows: int) -> int | NDArray[np.int64]:
+    """How many rows ahead is predicted: a number from 0 on for all of ``n_rows`` rows or, if they differ, one each."""
+    given = np.asarray(value)
+    if given.dtype.kind not in "iu" or given.shape not in ((), (n_rows,)):
+        shown = repr(value) if not given.shape else f"an array of {given.dtype} with shape {given.shape}"
+        raise ValueError(f"rows_ahead must be an integer, or one for each of the {n_rows} rows, got {shown}")
+    if (given < 0).any():
+        raise ValueError(f"rows_ahead must be 0 or more, got {given.min()}")
+    return int(given.flat[0]) if (given == given.flat[0]).all() else given.astype(np.int64)
+
+
 def as_sparse_rows(value: Any, n_features: int) -> csr_array:
     """A sparse matrix as CSR rows of finite numbers."""
     try:
@@ -131,18 +145,18 @@ def as_targets(value: Any, n_rows: int, single: bool) -> FloatArray:
     return np.ascontiguousarray(array.reshape(n_rows))
 
 
-def as_row_weights(value: Any, n_rows: int) -> FloatArray | None:
-    """``value`` as weights above 0 and up to 1, ``(n_rows,)``; None where all rows count in full."""
+def as_row_weights(value: Any, n_rows: int, *, zero_allowed: bool = False) -> FloatArray | None:
+    """``value`` as weights above 0, ``(n_rows,)``, or of 0 too; None where every row counts once."""
     if value is None:
         return None
     array = np.ascontiguousarray(np.atleast_1d(as_floats(value, "sample_weight")))
     if array.shape != (n_rows,):
         raise ValueError(f"sample_weight must have shape ({n_rows},), a weight per row of X, got shape {array.shape}")
-    if ((array <= 0.0) | (array > 1.0)).any():
-        raise ValueError(
-            f"sample_weight must be above 0 and at most 1, got {_first(array, (array <= 0.0) | (array > 1.0))}: leave "
-            "out rows of weight 0, and learn a row several times if it should count more than once"
-        )
+    wrong = array < 0.0 if zero_allowed else array <= 0.0
+    if wrong.any():
+        allowed = "0 for a row that is left out, or above" if zero_allowed else "above 0"
+        hint = "" if zero_allowed else "; leave out rows of weight 0"
+        raise ValueError(f"sample_weight must be {allowed}, got {_first(array, wrong)}{hint}")
     return array
 
 
@@ -251,6 +265,11 @@ def as_positive(value: Any, name: str, otherwise: str = "") -> float:
 
 
 def as_seed(value: Any, name: str = "seed") -> int:
+    """``value`` as a seed of random numbers."""
+    return as_whole(value, name)
+
+
+def as_whole(value: Any, name: str) -> int:
     """``value`` as a whole number that is not negative."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number that is not negative, got {_describe(value)}")

@@ -138,7 +138,7 @@ def test_belief_agrees_with_extended_precision(rows: Any, kernel: str, update: s
 def test_large_covariances_give_way_to_their_root_before_their_digits_do() -> None:
     X, y = collinear_rows(200, 5)
     model = BayesianPerceptron(5, "linear", bias=False, noise=1e-6, kernel="blocks").learn(X, y)
-    assert model._state.belief.needs_square_root  # type: ignore[attr-defined]
+    assert model._state.belief.needs_square_root
     benign = BayesianPerceptron(5, "linear", bias=False, noise=0.1, kernel="blocks")
     benign.learn(np.random.default_rng(0).normal(size=(200, 5)), y)
-    assert not benign._state.belief.needs_square_root  # type: ignore[attr-defined]
+    assert not benign._state.belief.needs_square_root

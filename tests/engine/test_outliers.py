@@ -204,7 +204,8 @@ def test_any_number_leaves_a_belief(
     compiled = likelihood.compiled(activation, likelihood.choose_update("auto", activation))
     state = LearningState(math.exp(log_noise), weight, trust=Trust.after(COUNTS[counts]))
     var = math.exp(log_var)
-    scores = score_rows(compiled, state, np.array([mean]), np.array([var]), np.array([y]))[:, 0]
+    none = np.zeros(1)  # which is known of rows that are not re-weighed
+    scores = score_rows(compiled, state, np.array([mean]), np.array([var]), none, none, np.array([y]))[:, 0]
     step = learn_scalar(compiled, state, mean, var, 0.0, y)
     check_step(step, state, var)
     assert scores[0] == state.log_density
@@ -265,7 +266,7 @@ def matched(
     likelihood: OutputLikelihood, mean: FloatArray, cov: FloatArray, y: Any, noise: float, counts: FloatArray
 ) -> tuple[OutputMatch, NoiseState]:
     k = likelihood.n_outputs
-    state = NoiseState(np.full(k, noise), np.zeros(k), np.ones(k), np.zeros(k), Trust.after(counts))
+    state = NoiseState(np.full(k, noise), np.zeros(k), np.ones(k), np.zeros(k), np.zeros(k), Trust.after(counts))
     return likelihood.moment_match(mean, cov, np.atleast_1d(np.asarray(y, dtype=float)), state), state
 
 

@@ -19,6 +19,7 @@ import onepass
 from onepass import BayesianPerceptron, CheckpointError, PiecewiseLinear, Quadrature
 from onepass.activations import Rescaled, Sigmoid, as_activation
 from onepass.beliefs.layout import Conv2D
+from onepass.engine.step import LARGEST, STATE_SIZE
 from onepass.files.checkpoint import _arrays, _checked_header, _checksum, _encoded
 from onepass.files.registry import savable_names
 from onepass.river import MLPClassifier, PerceptronClassifier, SoftmaxClassifier
@@ -273,7 +274,10 @@ def spoiled(name: str, value: float, index: Any = -1) -> Callable[[Any, Any], No
         (spoiled("root", np.inf), {}, "root holds numbers that are not finite"),
         (spoiled("root", 1.0, (0, 1)), {}, "root has entries above its diagonal"),
         (spoiled("root", 1e200, (0, 0)), {}, "root has entries above .*, whose squares are beyond float64"),
-        (spoiled("running", np.nan), {}, "running holds numbers that are not finite"),
+        (spoiled("running", np.nan, STATE_SIZE - 1), {}, "running holds numbers that are not finite"),
+        (spoiled("running", np.nan), {}, "trust holds numbers that are not finite"),
+        (spoiled("running", -1.0), {}, "trust holds numbers that are not finite, or negative"),
+        (spoiled("running", -1.0, LARGEST), {}, "largest -1, which must not be negative"),
         (spoiled("running", -1.0, 0), {}, "noise -1, which must not be negative"),
         (spoiled("process_noise", -1.0), {}, "process_noise must not be negative"),
         (spoiled("prior_variances", np.nan), {}, "prior_variances holds"),
@@ -292,17 +296,22 @@ def spoiled(name: str, value: float, index: Any = -1) -> Callable[[Any, Any], No
         (lambda p, a: a.update(mean=np.zeros(6, dtype=np.float32)), {}, "root has dtype float64 where float32"),
         (lambda p, a: a.pop("mean"), {}, "it lacks 'mean'"),
         (spoiled("running", np.nan), {"outliers": 0.1}, "trust holds numbers that are not finite"),
-        (spoiled("running", np.inf, 6), {"outliers": 0.1}, "trust holds numbers that are not finite"),
-        (spoiled("running", 0.0, 5), {"outliers": 0.1}, "trust holds numbers"),
-        (spoiled("running", -1.0, 11), {"outliers": 0.1}, "trust holds numbers that are not finite, or negative"),
-        (lambda p, a: a.update(running=a["running"][:9]), {"outliers": 0.1}, r"trust has shape \(4,\)"),
-        (lambda p, a: a.update(running=a["running"][:5]), {"outliers": 0.1}, r"trust has shape \(0,\)"),
-        (lambda p, a: p.update(outliers=0.1), {}, r"trust has shape \(0,\) where \(9,\)"),
-        (lambda p, a: p.update(outliers=0.0), {"outliers": 0.1}, r"trust has shape \(9,\) where \(0,\)"),
+        (spoiled("running", np.inf, STATE_SIZE + 1), {"outliers": 0.1}, "trust holds numbers that are not finite"),
+        (spoiled("running", 0.0, STATE_SIZE), {"outliers": 0.1}, "trust holds numbers"),
+        (spoiled("running", -1.0, STATE_SIZE + 6), {"outliers": 0.1}, "trust holds .*, or negative"),
+        (lambda p, a: a.update(running=a["running"][:-5]), {"outliers": 0.1}, r"trust has shape \(4,\) where \(9,\)"),
+        (lambda p, a: a.update(running=a["running"][:STATE_SIZE]), {"outliers": 0.1}, r"trust has shape \(0,\)"),
+        (lambda p, a: a.update(running=a["running"][:STATE_SIZE]), {}, r"trust has shape \(0,\) where \(4,\)"),
+        (lambda p, a: a.update(running=a["running"][:5]), {}, "running has shape"),
+        (lambda p, a: p.update(outliers=0.1), {}, r"trust has shape \(4,\) where \(9,\)"),
+        (lambda p, a: p.update(outliers=0.0), {"outliers": 0.1}, r"trust has shape \(9,\) where \(4,\)"),
+        (lambda p, a: p.pop("outliers"), {}, "it lacks 'outliers'"),
+        (lambda p, a: p.pop("drift"), {}, "it lacks 'drift'"),
+        (lambda p, a: a.pop("prior_variances"), {}, "it lacks 'prior_variances'"),
         (lambda p, a: p.update(outliers=0.7), {"outliers": 0.1}, r"outliers must be a number in \[0, 0.5\)"),
         (lambda p, a: p.update(outliers="few"), {"outliers": 0.1}, "outliers must be"),
         (lambda p, a: p.update(outliers=None), {"outliers": 0.1}, "outliers must be"),
-        (spoiled("prior_mean", np.nan), {"outliers": 0.1}, "prior_mean holds numbers that are not finite"),
+        (spoiled("prior_mean", np.nan), {"mean": np.ones(6)}, "prior_mean holds numbers that are not finite"),
         (lambda p, a: p.update(drift=-1.0), {}, "drift must be"),
     ],
 )
@@ -326,8 +335,8 @@ def test_states_that_cannot_be(change: Any, options: dict[str, Any], words: str,
         (spoiled("trust", -1.0, 2), "trust holds numbers that are not finite, or negative"),
         (spoiled("trust", np.nan), "trust holds numbers that are not finite"),
         (lambda p, a: a.update(trust=a["trust"].astype(np.float32)), "trust has dtype float32"),
-        (lambda p, a: a.pop("trust"), r"trust has shape \(0,\) where"),
-        (lambda p, a: p.update(outliers=0.0), r"trust has shape .* where \(0,\)"),
+        (lambda p, a: a.pop("trust"), "it lacks 'trust'"),
+        (lambda p, a: p.update(outliers=0.0), r"trust has shape \(9,\) where \(4,\)"),
     ],
 )
 def test_networks_that_cannot_be(change: Any, words: str, tmp_path: Path) -> None:

@@ -215,7 +215,7 @@ def test_noise_is_told_from_what_is_not_known_of_it() -> None:
     def parts(mean: float, var: float) -> Any:
         cov = np.diag([0.4, var])
         record = likelihood.compiled.records(np.array([[0.0, mean]]), cov[None], state)
-        return record[0, 1:, 0]
+        return record[0, 1:5, 0]
 
     var, noise, _, unknown = parts(-1.0, 0.5)
     assert (var, noise) == pytest.approx((0.4, np.exp(-1.0)))

@@ -95,12 +95,25 @@ def test_the_order_and_grouping_of_models_make_no_difference(seed: int, order: l
 
 def test_learned_noise_is_pooled_by_the_rows_it_rests_on() -> None:
     X, y = linear_rows(900)
-    prior = BayesianPerceptron(4, "linear", noise="learn")
+    prior = BayesianPerceptron(4, "linear", noise="learn", covariance="diagonal")
     short, long = copy.deepcopy(prior).learn(X[:100], y[:100]), copy.deepcopy(prior).learn(X[100:], y[100:])
     merged = merge(prior, [short, long])
     weights = [model.export_state()[1]["running"][1] - NOISE_START_WEIGHT for model in (short, long)]
     assert merged.noise == pytest.approx(np.average([short.noise, long.noise], weights=weights))
     assert merged.export_state()[1]["running"][1] == pytest.approx(NOISE_START_WEIGHT + sum(weights))
+
+
+def test_shards_that_learn_their_noise_say_together_what_all_rows_say() -> None:
+    X, y = linear_rows(900)
+    prior = BayesianPerceptron(4, "linear", noise="learn")
+    merged = merge(prior, [copy.deepcopy(prior).learn(X[rows], y[rows]) for rows in np.split(np.arange(900), [9, 100])])
+    whole = copy.deepcopy(prior).learn(X, y)
+    asked = merge(prior, [whole])  # so that all of its rows are asked about their noise
+    # What rows say about their noise is a sum over nodes around what was guessed, which has some eight digits.
+    close(merged, asked, 2e-8)
+    assert (merged.noise, merged.log_noise_var) == pytest.approx((asked.noise, asked.log_noise_var), rel=2e-8)
+    assert merged.log_evidence == pytest.approx(whole.log_evidence, rel=2e-8)
+    assert np.max(np.abs(merged.mean - whole.mean) / np.sqrt(np.diag(whole.cov))) < 1e-3
 
 
 def test_diagonal_beliefs_merge_weight_by_weight() -> None:

@@ -16,7 +16,8 @@ def test_a_group_sites_take_each_other_back() -> None:
     close(merging.merged(one + other - other), merging.merged(one), 1e-9)
     close(merging.merged(merging.nothing()), prior, 1e-12)
     assert one.rows == 100
-    assert one.nbytes == 8 * (25 + 5 + 2 + 2)
+    # Precision, its product with the mean, evidence and rows, the noise and its weight, rows set aside, and sums.
+    assert one.nbytes == 8 * (25 + 5 + 2 + 2 + 1 + 4)
 
 
 def test_a_cavity_is_what_the_other_shards_say() -> None:

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import expit, logsumexp
 
 import onepass
-from onepass import BayesianCommittee, BayesianNetwork, BayesianPerceptron
+from onepass import BayesianCommittee, BayesianNetwork, BayesianPerceptron, BayesianPerceptronRegressor
 from onepass._typing import FloatArray
 from onepass.models.drifting import HYPOTHESES
 
@@ -41,16 +41,11 @@ def stream(model: Any, n: int = 120, seed: int = 0) -> tuple[FloatArray, FloatAr
 
 
 def densities_one_by_one(model: Any, X: FloatArray, y: FloatArray) -> list[float]:
-    """Log density of each row, as a model of one rate tells it: what its evidence grows by, or a network's scores."""
+    """Log density of each row, as a model of one rate predicts it before it learns it."""
     found = []
     for i in range(len(y)):
-        before = model.log_evidence
-        if isinstance(model, BayesianNetwork):
-            (scores,) = model.learning(X[i : i + 1], y[i : i + 1])
-            found.append(float(scores.log_densities[0]))
-        else:
-            model.learn(X[i], y[i])
-            found.append(model.log_evidence - before)
+        found.append(model.log_predictive(X[i], y[i]))
+        model.learn(X[i], y[i])
     return found
 
 
@@ -74,6 +69,60 @@ def test_it_is_the_switching_mixture_of_its_rates(make: Any) -> None:
     assert list(model.drift_) == list(HYPOTHESES)
     assert densities.shape == scores.changes.shape == (len(y),)
     assert model.n_seen == len(y)
+
+
+@pytest.mark.parametrize("make", MODELS)
+def test_rates_are_weighed_by_each_row_as_often_as_it_counts(make: Any) -> None:
+    model = make(drift="auto")
+    X, y = stream(model)
+    counts = np.random.default_rng(5).choice([0.5, 1.0, 3.0], len(y))
+    model.learn(X, y, sample_weight=counts)
+    logs = np.empty((len(HYPOTHESES), len(y)))
+    for own, options in zip(logs, HYPOTHESES.values(), strict=True):
+        alone = make(**options)
+        for i in range(len(y)):
+            own[i] = alone.log_predictive(X[i], y[i])
+            alone.learn(X[i], y[i], sample_weight=counts[i])
+    weights, entries = np.full(len(HYPOTHESES), 1.0 / len(HYPOTHESES)), np.array([1.0, 1.0, 1.0, 1.0, 0.1, 0.01])
+    evidence = 0.0
+    for i in range(len(y)):
+        evidence += logsumexp(counts[i] * logs[:, i], b=weights)
+        weights = weights * np.exp(counts[i] * (logs[:, i] - logs[:, i].max()))
+        weights = 0.998 * weights / weights.sum() + 0.002 * entries / entries.sum()
+    np.testing.assert_allclose(list(model.drift_.values()), weights, rtol=1e-5)
+    assert model.log_evidence == pytest.approx(evidence, rel=1e-8)
+
+
+STEADY = [
+    pytest.param(lambda **own: BayesianPerceptron(2, "linear", noise="learn", **own), id="learned noise"),
+    pytest.param(lambda **own: BayesianPerceptron(2, "linear", noise=0.09, **own), id="noise"),
+    pytest.param(lambda **own: BayesianNetwork(2, (5,), **own), id="network"),
+    pytest.param(lambda **own: BayesianPerceptronRegressor(standardize=True, **own), id="standardised"),
+]
+
+
+@pytest.mark.parametrize("make", STEADY)
+@pytest.mark.parametrize("weight", [0.1, 0.5, 2.0, 3.0])
+def test_where_nothing_moves_weights_count_as_much_as_without_drift(make: Any, weight: float) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = X @ [1.0, 2.0] + 0.3 * rng.normal(size=300)
+    found = []
+    for drift in ("auto", 0.0):
+        model = make(drift=drift)
+        getattr(model, "fit" if hasattr(model, "fit") else "learn")(X, y, sample_weight=np.full(300, weight))
+        found.append(getattr(model, "log_evidence_" if hasattr(model, "fit") else "log_evidence"))
+        assert sum(share for rate, share in model.drift_.items() if rate in (0.0, 1e-5, 1e-3)) > 0.9
+    assert found[0] == pytest.approx(found[1], rel=0.25, abs=10.0)
+
+
+@pytest.mark.parametrize("weight", [1.0, 2.0, 20.0])
+def test_copies_of_a_row_that_weights_follow_do_not_say_that_there_is_no_noise(weight: float) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    y = X @ [1.0, 2.0] + 0.3 * rng.normal(size=600)
+    model = BayesianPerceptron(2, "linear", noise="learn", drift=0.01).learn(X, y, sample_weight=np.full(600, weight))
+    assert model.noise == pytest.approx(0.09, rel=0.5)
 
 
 @pytest.mark.parametrize("make", MODELS)
@@ -164,7 +213,7 @@ def test_intervals_draws_and_moments_are_the_mixtures(make: Any) -> None:
     assert (low <= high).all()
     one_low, one_high = model.interval(X[0], 0.8)
     np.testing.assert_allclose([one_low, one_high], [low[0], high[0]], rtol=1e-8)
-    drawn = model.sample_weights(4000, 0)
+    drawn = model.sample_weights(4000, 0, rows_ahead=0)
     np.testing.assert_allclose(drawn.mean(axis=0), model.mean, atol=0.1 + 0.1 * np.abs(model.mean).max())
     outputs = model.sample_output(X[:2], 50, 0)
     assert outputs.shape[:2] == (50, 2)

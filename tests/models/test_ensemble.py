@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from scipy.stats import norm
 
 from onepass import BayesianCommittee, BayesianMLPRegressor, BayesianNetwork, BayesianPerceptron
 from onepass.models.ensemble import WEIGHTINGS, Ensemble
-from onepass.models.weighting import FadingWeights
+from onepass.models.weighting import FadingWeights, RuleWeights
 
 
 def problem(n: int = 120) -> tuple[np.ndarray, np.ndarray]:
@@ -171,7 +172,7 @@ def test_an_interrupt_leaves_no_member_ahead_of_the_others(method: str, monkeypa
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(committee, "_weigh_by_scores", interrupted)
+    monkeypatch.setattr(committee, "_weighed", interrupted)
     with pytest.raises(KeyboardInterrupt):
         getattr(committee, method)(X[60:], y[60:])
     for member, (mean, n_seen) in zip(committee.members, before[0], strict=True):
@@ -204,7 +205,8 @@ def test_an_ensemble_of_any_models_is_weighed_by_what_they_predicted() -> None:
             member.learn(X[i], y[i])
     evidence = logs @ np.exp(-np.arange(299, -1, -1) / 200.0)
     np.testing.assert_allclose(ensemble.weights, np.exp(evidence) / np.exp(evidence).sum(), rtol=1e-9)
-    assert ensemble.log_evidence == pytest.approx(np.logaddexp.reduce(logs.sum(axis=1)) - np.log(2.0))
+    exact = [member.log_evidence for member in alone]  # of all rows together, and not of predictions one by one
+    assert ensemble.log_evidence == pytest.approx(np.logaddexp.reduce(exact) - np.log(2.0), rel=1e-12)
     np.testing.assert_allclose(
         ensemble.predict(X).mean, ensemble.weights @ [member.predict(X).mean for member in alone], rtol=1e-12
     )
@@ -250,3 +252,51 @@ def test_a_prediction_leaves_out_priors_that_are_unlikely_from_variances() -> No
     before = ensemble.predict(X[30:31])
     row = ensemble.predict_then_learn(X[30:31], y[30:31])
     np.testing.assert_allclose(row, before, rtol=1e-9)
+
+
+def test_a_row_of_weight_w_counts_as_w_rows_in_the_weights_of_an_ensemble() -> None:
+    X, y = problem()
+    weights = np.random.default_rng(0).integers(1, 5, len(y)).astype(float)
+    ensemble = fixed(0.1, 1.0, 3.0).learn(X, y, sample_weight=weights)
+    evidence = np.zeros(3)
+    alone = fixed(0.1, 1.0, 3.0).members
+    for i, weight in enumerate(weights.astype(int)):
+        before = np.array([member.log_evidence for member in alone])
+        for member in alone:
+            member.learn(np.repeat(X[i : i + 1], weight, axis=0), np.repeat(y[i], weight))
+        after = np.array([member.log_evidence for member in alone])
+        evidence = evidence * np.exp(-weight / 200.0) + after - before
+    np.testing.assert_allclose(ensemble.weights, softmax(evidence), rtol=1e-6)
+    total = np.logaddexp.reduce([member.log_evidence for member in alone]) - np.log(3.0)
+    assert ensemble.log_evidence == pytest.approx(total, rel=1e-9)
+    seen = fixed(0.1, 1.0, 3.0)
+    seen.predict_score_learn(X, y, sample_weight=weights)
+    np.testing.assert_allclose(seen.weights, ensemble.weights, rtol=1e-12)
+
+
+def fixed(*scales: float) -> Ensemble:
+    members = [BayesianPerceptron(2, "linear", noise=0.1, cov=scale**2) for scale in scales]
+    return Ensemble(members, FadingWeights.start(len(members)))
+
+
+@pytest.mark.parametrize("rule", ["stacked", "evidence", "uniform"])
+def test_a_committees_rules_count_a_row_as_often_as_it_weighs(rule: str) -> None:
+    rng = np.random.default_rng(0)
+    counts = rng.integers(1, 4, 200)
+    logs = rng.normal(size=(3, 200)) + np.array([[0.3], [0.0], [-0.3]])
+    errors = rng.chisquare(1, size=(3, 200, 1)), np.full((3, 200, 1), 0.8)
+    start = RuleWeights.start(3, rule, 1)
+    found = start.over_rows(logs, np.zeros(3), counts * logs, counts.astype(float), errors)[1]
+    copies = [np.repeat(part, counts, axis=1) for part in (logs, *errors)]
+    ones, own = np.ones(counts.sum()), (copies[1], copies[2])
+    expected = start.over_rows(copies[0], np.zeros(3), copies[0], ones, own)[1]
+    np.testing.assert_allclose(found.weights, expected.weights, atol=0.02)
+    np.testing.assert_allclose(found.noise_scale, expected.noise_scale, rtol=0.05)
+    np.testing.assert_allclose(found.noise_weight, expected.noise_weight, rtol=0.05)
+    assert found.count == expected.count
+
+
+def test_a_committee_passes_the_weights_of_rows_on() -> None:
+    X, y = problem(150)
+    committee = BayesianCommittee(2, (4,), members=3).learn(X, y, sample_weight=np.full(150, 3.0))
+    assert (committee.n_seen, committee.weighting_arrays["count"][0]) == (150, 453.0)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import expit, ndtr
+from scipy.stats import norm
 from sklearn.base import clone
 
 from onepass import (
@@ -23,8 +24,9 @@ _EDGES = np.linspace(0.0, 26.0, 1500)
 _HALF = 1e-4 * np.expm1(_EDGES)
 TARGETS = np.concatenate([-_HALF[:0:-1], _HALF])
 
+REWEIGHED: dict[str, Any] = {"activation": "linear", "noise": "learn"}
 NUMBERS: list[dict[str, Any]] = [
-    {"activation": "linear", "noise": "learn"},
+    REWEIGHED,
     {"activation": "linear", "noise": 0.3},
     {"activation": "relu", "noise": "learn"},
     {"activation": "relu", "noise": 0.3},
@@ -52,8 +54,24 @@ def test_the_density_of_each_of_three_rows_integrates_to_one(
         if target is not None:
             expected = model.log_predictive(row, target)
             before = model.log_evidence
-            model.learn(row, target)
-            assert model.log_evidence - before == pytest.approx(expected, rel=1e-12)
+            _, scores = model._predict_then_learn(row[None], [target])
+            assert scores.row_gains[0] == pytest.approx(expected, rel=1e-12)
+            if options != REWEIGHED:  # whose evidence is that of all rows together
+                assert model.log_evidence - before == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("targets", [(0.4, -1.2, 0.3), (30.0, 28.0, -5.0), (0.0, 0.0, 0.0), (1e3, -1e3, 0.1)])
+def test_the_evidence_of_a_learned_noise_is_that_of_all_rows_together(targets: tuple[float, ...]) -> None:
+    model = BayesianPerceptron(2, **REWEIGHED)
+    logs = np.log(model.noise) + 3.0 * np.linspace(-10.0, 10.0, 20_001)
+    rows = np.column_stack([np.ones(3), ROWS])
+    for n, (row, target) in enumerate(zip(ROWS, targets, strict=True), 1):
+        model.learn(row, target)
+        values, axes = np.linalg.eigh(rows[:n] @ rows[:n].T)
+        totals = values + np.exp(logs)[:, None]
+        joint = norm.logpdf(axes.T @ targets[:n], scale=np.sqrt(totals)).sum(axis=1)
+        density = np.exp(joint) * norm.pdf(logs, np.log(0.1), 3.0)
+        assert model.log_evidence == pytest.approx(np.log(np.trapezoid(density, logs)), abs=1e-3)
 
 
 def test_the_evidence_of_three_rows_integrates_to_one() -> None:
@@ -143,8 +161,11 @@ def test_rows_that_set_the_scale_are_not_scored(estimator: Any) -> None:
     online = clone(estimator).set_params(passes=1).fit(X[:20], y[:20])
     expected = online.predict_then_learn(X[20:], y[20:]).log_density.sum()
     # Weights of "auto" are those of the last rows alone, and what a network predicts is calibrated: neither is
-    # evidence.
+    # evidence. Around a linear output that is the density of all rows together.
     if estimator.prior_scale == "auto" or isinstance(estimator, BayesianMLPRegressor):
+        expected = online.log_evidence_
+    elif estimator.activation == "linear":
+        assert online.log_evidence_ == pytest.approx(expected, abs=0.05)
         expected = online.log_evidence_
     assert whole.log_evidence_ == pytest.approx(expected, rel=1e-6)
     parts = clone(estimator).set_params(passes=1).fit(X[:7], y[:7])

@@ -68,7 +68,9 @@ def test_hypotheses_of_drift_get_more_inputs_together() -> None:
     network = _network(3, drift="auto").learn(X[:, :3], y)
     more = network.with_inputs(4)
     zero = np.where(np.arange(4) < 3, X[:, :4], 0.0)
-    np.testing.assert_allclose(more.predict(zero).mean, network.predict(X[:, :3]).mean, rtol=1e-9)
+    np.testing.assert_allclose(
+        more.predict(zero, rows_ahead=0).mean, network.predict(X[:, :3], rows_ahead=0).mean, rtol=1e-9
+    )
     assert more.drift_ == network.drift_
 
 

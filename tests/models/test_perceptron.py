@@ -624,8 +624,9 @@ class Interrupted:
 
 
 @pytest.mark.parametrize("row", [np.ones(1), [1.0]], ids=["array", "list"])
-def test_when_an_activation_is_interrupted_its_row_is_not_learned(row: Any) -> None:
-    model = BayesianPerceptron(1, Interrupted(3), noise="learn")  # the constructor asks for moments twice
+@pytest.mark.parametrize("when", [3, 4])  # while the row's error is measured, and while it is learned
+def test_when_an_activation_is_interrupted_its_row_is_not_learned(row: Any, when: int) -> None:
+    model = BayesianPerceptron(1, Interrupted(when), noise="learn")  # the constructor asks for moments twice
     noise = model.noise
     with pytest.raises(KeyboardInterrupt):
         model.learn(row, 0.5)

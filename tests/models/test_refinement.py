@@ -152,6 +152,36 @@ def test_reused_rows_count_again() -> None:
     np.testing.assert_array_equal(twice.mean, by_hand.mean)
 
 
+def test_a_learned_noise_goes_on_from_rows_that_were_reused() -> None:
+    X, a, noise = problem(90, 2)
+    y = a + 0.3 * noise
+    more, by_hand = (BayesianPerceptron(2, "linear", noise="learn") for _ in range(2))
+    more.learn(X[:30], y[:30], passes=3, refine="reuse")
+    once = BayesianPerceptron(2, "linear", noise="learn").learn(X[:30], y[:30])
+    for _ in range(3):
+        by_hand.learn(X[:30], y[:30])
+    assert (more.log_evidence, more.n_seen) == (once.log_evidence, 30)
+    np.testing.assert_array_equal(more.mean, by_hand.mean)
+    before = by_hand.log_evidence
+    for model in (more, by_hand):
+        model.learn(X[30:], y[30:])
+    assert more.log_evidence - once.log_evidence == pytest.approx(by_hand.log_evidence - before, abs=1e-6)
+    np.testing.assert_allclose(more.mean, by_hand.mean, rtol=1e-3)
+    assert more.noise == pytest.approx(by_hand.noise, rel=1e-3)
+
+
+@pytest.mark.parametrize("options", [{}, {"kernel": "blocks"}, {"kernel": "reference"}], ids=str)
+def test_where_rows_are_re_weighed_one_pass_is_all(options: dict[str, Any]) -> None:
+    X, a, noise = problem(30, 2)
+    once, more = (
+        BayesianPerceptron(2, "linear", noise="learn", **options).learn(X, a + noise, passes=passes)
+        for passes in (1, 5)
+    )
+    np.testing.assert_array_equal(more.mean, once.mean)
+    np.testing.assert_array_equal(more.cov, once.cov)
+    assert (more.noise, more.log_evidence, more.n_seen) == (once.noise, once.log_evidence, 30)
+
+
 @pytest.mark.parametrize("refine", ["ep", "reuse"])
 def test_rows_learned_again_are_no_new_evidence(refine: str) -> None:
     X, a, noise = problem(30, 2)

@@ -1,10 +1,11 @@
-"""Rows of a weight below 1: likelihoods to a power, in every kernel and structure."""
+"""Rows of any weight: a row of weight w counts as w copies of it, in every kernel and structure."""
 
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.special import expit
+from scipy.stats import norm
 
 from onepass import BayesianCommittee, BayesianNetwork, BayesianPerceptron
 from onepass.engine.class_matches import CategoricalOutputs
@@ -19,7 +20,7 @@ TARGETS = {
     "poisson": rng.poisson(np.exp(0.3 * X[:, 0])).astype(float),
     "negative_binomial": rng.poisson(np.exp(0.3 * X[:, 0])).astype(float),
 }
-PERCEPTRONS = [
+PERCEPTRONS: list[tuple[str, dict[str, Any], str]] = [
     ("linear", {"noise": 0.2}, "gaussian"),
     ("linear", {"noise": "learn"}, "gaussian"),
     ("relu", {"noise": 0.2}, "gaussian"),
@@ -36,7 +37,10 @@ def natural(model: BayesianPerceptron) -> tuple[Any, Any]:
     return precision, precision @ model.mean
 
 
-@pytest.mark.parametrize(("activation", "options", "kind"), PERCEPTRONS)
+KNOWN_NOISE = [case for case in PERCEPTRONS if case[1].get("noise") != "learn"]
+
+
+@pytest.mark.parametrize(("activation", "options", "kind"), KNOWN_NOISE)
 def test_a_weight_is_the_power_of_what_the_row_multiplies_the_belief_by(
     activation: str, options: Any, kind: str
 ) -> None:
@@ -47,13 +51,41 @@ def test_a_weight_is_the_power_of_what_the_row_multiplies_the_belief_by(
     weighted.learn(X[20:21], TARGETS[kind][20:21], sample_weight=0.3)
     for old, new, part in zip(natural(before), natural(once), natural(weighted), strict=True):
         np.testing.assert_allclose(part, old + 0.3 * (new - old), rtol=1e-6, atol=1e-6)
-    if options.get("noise") == "learn":  # the log noise has a precision of half its weight
-        counts = [model._state.progress.noise_weight for model in (before, once, weighted)]
-        shifts = [count * np.log(model.noise) for count, model in zip(counts, (before, once, weighted), strict=True)]
-        assert counts[2] == pytest.approx(counts[0] + 0.3 * (counts[1] - counts[0]))
-        assert shifts[2] == pytest.approx(shifts[0] + 0.3 * (shifts[1] - shifts[0]))
-    gains = [model.log_evidence - before.log_evidence for model in (once, weighted)]
-    assert gains[1] == pytest.approx(0.3 * gains[0])
+    gain = weighted.log_evidence - before.log_evidence
+    if activation == "linear" and "outliers" not in options:
+        seen = before.predict(X[20])
+        a = np.linspace(-10.0, 10.0, 20_001) * np.sqrt(seen.pre_var) + seen.pre_mean
+        powers = norm.pdf(TARGETS[kind][20], a, np.sqrt(0.2)) ** 0.3
+        expected = np.log(np.trapezoid(norm.pdf(a, seen.pre_mean, np.sqrt(seen.pre_var)) * powers, a))
+    else:
+        expected = 0.3 * (once.log_evidence - before.log_evidence)
+    assert gain == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+@pytest.mark.parametrize("kernel", ["auto", "reference"])
+@pytest.mark.parametrize(("activation", "options", "kind"), KNOWN_NOISE)
+def test_a_whole_weight_is_as_many_copies(
+    activation: str, options: Any, kind: str, kernel: str, covariance: str
+) -> None:
+    times = np.random.default_rng(1).integers(1, 6, 80)
+    index, y = np.repeat(np.arange(80), times), TARGETS[kind]
+
+    def start() -> BayesianPerceptron:
+        return BayesianPerceptron(3, activation, kernel=kernel, covariance=covariance, **options)
+
+    weighted, copies = start(), start()
+    _, scores = weighted._predict_then_learn(X, y, sample_weight=times.astype(float))
+    _, each = copies._predict_then_learn(X[index], y[index])
+    assert weighted.n_seen == 80
+    if covariance == "full":  # a diagonal one forgets, after each copy, how the weights are correlated
+        np.testing.assert_allclose(weighted.mean, copies.mean, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(weighted.cov, copies.cov, rtol=1e-6, atol=1e-9)
+        assert weighted.log_evidence == pytest.approx(copies.log_evidence, rel=1e-8)
+        first = np.cumsum(times) - times
+        np.testing.assert_allclose(scores.log_densities, each.log_densities[first], rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(scores.row_gains, np.add.reduceat(each.log_densities, first), rtol=1e-6, atol=1e-8)
+    assert scores.row_gains.sum() == pytest.approx(weighted.log_evidence)
 
 
 def test_gaussian_rows_of_any_weights_give_weighted_least_squares() -> None:
@@ -177,11 +209,14 @@ def test_mixtures_pass_the_weights_on(made: Any) -> None:
     assert spread[1] < 0.5 * spread[0]
 
 
-@pytest.mark.parametrize("wrong", [0.0, -1.0, 1.5, np.nan])
-def test_wrong_weights_are_told(wrong: float) -> None:
-    for model in (BayesianPerceptron(3), BayesianNetwork(3, (2,))):
-        with pytest.raises(ValueError, match="sample_weight must be"):
-            model.learn(X, TARGETS["bernoulli"], sample_weight=np.full(80, wrong))
+@pytest.mark.parametrize("wrong", [0.0, -1.0, np.nan, np.inf])
+@pytest.mark.parametrize("drift", [0.0, "auto"])
+def test_a_wrong_weight_is_named_and_nothing_is_learned(wrong: float, drift: Any) -> None:
+    weights = np.r_[np.ones(5), wrong, np.ones(74)]
+    for model in (BayesianPerceptron(3, drift=drift), BayesianNetwork(3, (2,), drift=drift)):
+        for learn in (model.learn, model.predict_then_learn):
+            with pytest.raises(ValueError, match=rf"sample_weight must be .*, got {wrong} at index 5"):
+                learn(X, TARGETS["bernoulli"], sample_weight=weights)
         with pytest.raises(ValueError, match=r"sample_weight must have shape \(80,\)"):
             model.learn(X, TARGETS["bernoulli"], sample_weight=np.ones(3))
         assert model.n_seen == 0

@@ -107,6 +107,10 @@ class DiagonalGaussian:
         self._mean += (1.0 - keep) * ratio * gap
         self.variance[:] = towards * ratio
 
+    def scaled(self, factor: float) -> Self:
+        """Make the same belief with a covariance that is larger by a factor."""
+        return type(self)(self._mean.copy(), (factor * self.variance).astype(self.variance.dtype))
+
     def drift(self, share: float, prior: "DiagonalGaussian") -> None:
         """Let the weights move by a share of the prior's variance: ``C <- (1 - share) C + share C0``."""
         self.variance *= 1.0 - share

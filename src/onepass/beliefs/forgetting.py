@@ -61,6 +61,10 @@ class Forgetting:
         """Whether a step comes before the next row, after so many."""
         return self.share < 1.0 and seen > 0 and seen % self.period == 0
 
+    def steps(self, seen: int, n_rows: int) -> int:
+        """How many steps come before the last of so many rows."""
+        return sum(segment.steps for segment in self.segments(seen, n_rows))
+
     def segments(self, seen: int, n_rows: int, batch: int = 1) -> Iterator[Segment]:
         """Divide rows that follow after ``seen`` ones; the steps of a batch all come before its first row."""
         if self.share == 1.0:

@@ -3,13 +3,14 @@
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dsymm, ssymm
 from scipy.linalg.lapack import dtrtri
 
 from onepass._typing import FloatArray
 from onepass.beliefs.base import Natural, Projection
 from onepass.beliefs.diagonal import DiagonalGaussian
-from onepass.beliefs.forgetting import fade_root, fade_triangle, prior_gap
+from onepass.beliefs.forgetting import fade_root, fade_triangle, lowered, prior_gap
 from onepass.beliefs.rows import RowPlan, Rows
 from onepass.engine.blocks import CANCELLED, DIGITS_LOST, block_size, learn_block
 from onepass.engine.rows import DenseRowLearner, RowLearner, Wander, rows_dense, rows_root
@@ -25,6 +26,9 @@ _TINY = 1e-200  # a share of the variance that is none; beyond, quotients would 
 _STILL = Wander(1.0, np.empty(0))  # weights that don't move
 _FADED = 1e-6  # what is left of the covariance after as many rows of drift as a block may have
 _BAND = 8192  # columns of a large product that are worked out together
+
+
+_NOISE_NODES = np.linspace(-7.0, 7.0, 141)  # in standard deviations of the log noise
 
 
 class FullGaussian:
@@ -135,6 +139,12 @@ class FullGaussian:
         assert self._root is not None
         return np.asarray(np.square(rows @ self._root.T).sum(axis=1))
 
+    def gains(self, rows: FloatArray, bias: int = 0) -> FloatArray:
+        """``c = C J`` for every row ``J``, ``(n, p - bias) -> (n, p)``; a bias is a constant 1 before the row."""
+        if bias:
+            rows = np.hstack([np.ones((len(rows), 1)), rows])
+        return np.asarray(rows @ self.cov if self._root is None else (rows @ self._root.T) @ self._root)
+
     def project(self, slope: FloatArray) -> Projection:
         """Project the belief on the direction ``J = slope``."""
         root = self.to_root()
@@ -179,7 +189,7 @@ class FullGaussian:
                 if steps:
                     self.forget(plan.forgetting.keep**steps, plan.prior)
                 learned = learn(plan, state, rows.part(start, stop))
-                if learned < stop - start or state.trust.is_alarmed():
+                if learned < stop - start or state.trust.is_alarmed() or state.is_due(len(self._mean)):
                     return start + learned
         return len(rows)
 
@@ -242,7 +252,7 @@ class FullGaussian:
             if not learned:
                 self._assign(before._mean, before._root, before._dense, before.needs_square_root)
                 return i
-            if state.trust.is_alarmed():
+            if state.trust.is_alarmed() or state.is_due(len(self._mean)):
                 return i + 1
         return len(rows)
 
@@ -262,9 +272,9 @@ class FullGaussian:
                 given = (with_bias[: len(part)], part.y, plan.rule, state, 1.0 - plan.drift, plan.added)
                 learned = learn_block(*given, self._mean, self.use_covariance(), part.record, part.sites)
                 self.needs_square_root = learned == DIGITS_LOST
-            if learned < 0:
+            if learned < 0:  # the rows find out how far they can be learned
                 learned = self._learn_rows(plan, state, part)
-            if learned < len(part) or state.trust.is_alarmed():
+            if learned < len(part) or state.trust.is_alarmed() or state.is_due(len(self._mean)):
                 return start + learned
         return len(rows)
 
@@ -285,6 +295,82 @@ class FullGaussian:
         else:
             assert self._root is not None
             self._root[...] = root
+
+    def reweigh(self, state: LearningState, prior: "FullGaussian | DiagonalGaussian") -> None:
+        """Re-weigh all rows so far, now that more is known about their noise: see `onepass.engine.noise`."""
+        if state.has_grown():
+            keep = state.reweigh(*self._compare(prior))
+            if keep != 1.0:
+                self.forget(keep, prior)
+            return
+        # The squares left follow from the mean before and after.
+        old, before = state.reference, _whitened(self._mean - prior.mean, prior)
+        self.forget(state.follow_noise(), prior)
+        change = float(before @ _whitened(self._mean - prior.mean, prior))
+        state.squares = max(state.squares + (state.reference - old) * change, 0.0)
+
+    def asked(self, state: LearningState, prior: "FullGaussian | DiagonalGaussian") -> LearningState:
+        """A copy of the state after all rows were asked about their noise: see `onepass.engine.noise`."""
+        asked = state.copy()
+        asked.reweigh(*self._compare(prior))
+        return asked
+
+    def averaged(self, state: LearningState, prior: "FullGaussian | DiagonalGaussian") -> tuple[FloatArray, FloatArray]:
+        """Mean and covariance given all rows, averaged over what these say about their noise.
+
+        Along the axes of `_axes`, at a noise ``z = u s`` the coordinates are ``b f`` and the variances ``ω u f`` with
+        ``f = 1 / (1 - ω + ω u)``: see `onepass.engine.noise`.
+        """
+        ratios, coordinates, axes = self._axes(prior)
+        asked = state.copy()
+        asked.reweigh(ratios, coordinates**2)
+        logs = np.log(asked.noise) + np.sqrt(2.0 / asked.noise_weight) * _NOISE_NODES
+        times = np.exp(logs)[:, None] / state.reference
+        factors = 1.0 / (1.0 - ratios + ratios * times)
+        squares = state.squares + state.reference * ((times - 1.0) * coordinates**2 * factors).sum(axis=1)
+        squares = np.maximum(squares, state.reference * (times * (coordinates * factors) ** 2).sum(axis=1))
+        n_rows = asked.weight + asked.trusted_copies * asked.copies
+        shares = -n_rows * logs + np.log(ratios * times * factors).sum(axis=1) - squares * np.exp(-logs)
+        shares -= 0.5 * asked.start_weight * (logs - asked.log_start) ** 2
+        shares = np.exp(0.5 * (shares - shares.max()))
+        shares /= shares.sum()
+        moved = coordinates * factors
+        mean = shares @ moved
+        scatter = (shares[:, None] * (moved - mean)).T @ (moved - mean)
+        cov = axes.T @ (np.diag(shares @ (ratios * times * factors)) + scatter) @ axes
+        return prior.mean + mean @ axes, cov
+
+    def _compare(self, prior: "FullGaussian | DiagonalGaussian") -> tuple[FloatArray, FloatArray]:
+        """Eigenvalues of the covariance in units of the prior's, and squared coordinates of the mean's way from it."""
+        ratios, coordinates, _ = self._axes(prior)
+        return ratios, coordinates**2
+
+    def _axes(self, prior: "FullGaussian | DiagonalGaussian") -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Axes ``(k, p)`` along which covariance and prior are diagonal; the ratios there, and the mean's coordinates.
+
+        A coordinate is in units of the prior's standard deviation: ``mean = prior mean + coordinates @ axes``.
+        """
+        gap, whole = _whitened(self._mean - prior.mean, prior), _prior_root(prior)
+        if self._dense is not None and isinstance(prior, DiagonalGaussian):
+            inverse = lowered(whole)
+            ratios, vectors = np.linalg.eigh(inverse[:, None] * self._dense * inverse, UPLO="L")
+            ratios, vectors = ratios[::-1], vectors.T[::-1]
+            known = ratios > 1e-13 * ratios[0]
+        else:
+            root = self.to_root().astype(np.float64)
+            if isinstance(prior, DiagonalGaussian):
+                ratio = root * lowered(whole)
+            else:
+                ratio = solve_triangular(_solid(whole), root.T, lower=True, trans=1).T
+            _, values, vectors = np.linalg.svd(ratio)
+            ratios, known = values**2, values > 1e-15 * values[0]
+        axes = vectors * whole if isinstance(prior, DiagonalGaussian) else vectors @ whole
+        ratios = np.ascontiguousarray(np.minimum(ratios[known], 1.0))  # more is rounding
+        return ratios, (vectors @ gap)[known], axes[known]
+
+    def scaled(self, factor: float) -> Self:
+        """Make the same belief with a covariance that is larger by a factor."""
+        return self.from_arrays(self._mean.copy(), root=np.ascontiguousarray(np.sqrt(factor) * self.to_root()))
 
     def drift(self, share: float, prior: "FullGaussian | DiagonalGaussian") -> None:
         """Let the weights move by a share of the prior's variance: ``C <- (1 - share) C + share C0``."""
@@ -335,6 +421,26 @@ class FullGaussian:
         """Whether every number of the state is finite."""
         kept = [array for array in (self._root, self._dense) if array is not None]
         return all(bool(np.isfinite(array).all()) for array in (self.mean, *kept))
+
+
+def _whitened(gap: FloatArray, prior: FullGaussian | DiagonalGaussian) -> FloatArray:
+    """A way in the space of the weights in units of the prior: ``R0'^-1 gap``."""
+    whole = _prior_root(prior)
+    if isinstance(prior, DiagonalGaussian):
+        return np.asarray(gap * lowered(whole))
+    return np.asarray(solve_triangular(_solid(whole), gap, lower=True, trans=1))
+
+
+def _prior_root(prior: FullGaussian | DiagonalGaussian) -> FloatArray:
+    """The root of a prior's covariance in double precision, ``(p, p)``, or its diagonal, ``(p,)``."""
+    if isinstance(prior, DiagonalGaussian):
+        return np.sqrt(prior.variance.astype(np.float64))
+    return prior.to_root().astype(np.float64)
+
+
+def _solid(root: FloatArray) -> FloatArray:
+    """A root that can be inverted: what the prior knows exactly counts as a unit."""
+    return np.asarray(root + np.diag((np.diag(root) == 0.0).astype(np.float64)))
 
 
 def pack_root(belief: FullGaussian | DiagonalGaussian) -> FloatArray:

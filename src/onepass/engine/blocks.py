@@ -9,17 +9,15 @@ once for a symmetric rank-b update of its lower triangle.
 import cython
 import numpy as np
 from cython.cimports.libc.math import isfinite
-from cython.cimports.onepass.engine.step import learn_scalar, learn_site
+from cython.cimports.onepass.engine.step import learn_noise, learn_scalar, learn_site
 from scipy.linalg.blas import dsymm, dsyrk, dtrsm, ssymm, ssyrk, strsm
 
-__all__ = ["ALARMED", "CANCELLED", "DIGITS_LOST", "block_size", "learn_block"]
+__all__ = ["ALARMED", "CANCELLED", "DIGITS_LOST", "NOT_FINITE", "block_size", "learn_block"]
 
 _BLAS = {np.dtype(np.float64): (dsymm, dtrsm, dsyrk), np.dtype(np.float32): (ssymm, strsm, ssyrk)}
 # Below these shares of its own terms a variance has lost so many digits that ``C`` itself can't hold it.
-DIGITS_LOST, ALARMED = (
-    LOST,
-    STOPPED,
-)  # why no row of a block was learned: the alarm is raised by one that is not the last
+# Why no row of a block was learned; the alarm is raised by one that is not the last.
+DIGITS_LOST, ALARMED, NOT_FINITE = LOST, STOPPED, WRONG
 CANCELLED = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-3}
 
 
@@ -29,12 +27,13 @@ def block_size(size):
 
 
 def block_scalars(
-    products, growth, terms, pre_mean, y, rule, state, cancelled, scores, informations, mixing, out, sites
+    products, growth, terms, pre_mean, y, rule, state, cancelled, scores, informations, mixing, noted, out, sites
 ):
     """Run the recursion among the rows of a block.
 
     Returns the number of rows learned, or why none was. ``products`` holds ``x_k' C x_i`` and becomes ``h``.
     All in units in which the covariance keeps all of itself as weights drift; ``growth`` has these of each row.
+    ``noted`` receives error, variance and weight of the rows from which `block_noise` is to learn the noise.
     """
     b: cython.Py_ssize_t = products.shape[0]
     i: cython.Py_ssize_t
@@ -67,6 +66,11 @@ def block_scalars(
             if ratio < cancelled:
                 learned = LOST
                 break
+            if state.pending:
+                noted[0, i] = state.error
+                noted[1, i] = var
+                noted[2, i] = state.pending_weight
+                state.pending = False
             if out.shape[0]:
                 out[i, 0] = pre_mean[i]
                 out[i, 1] = var
@@ -74,6 +78,7 @@ def block_scalars(
                 out[i, 3] = state.log_density
                 out[i, 4] = state.trust.distrust
                 out[i, 5] = state.trust.suspicion
+                out[i, 6] = state.row_evidence
             scores[i] = score * growth[i]
             informations[i] = information * growth[i]
             for k in range(i + 1, b):
@@ -81,7 +86,33 @@ def block_scalars(
             if i < b - 1 and state.trust.is_alarmed() and sites.shape[0] == 0:
                 learned = STOPPED
                 break
+            if state.reference > 0.0 and state.trust.distrust > 0.0:  # set aside, of which `block_noise` knows nothing
+                learned = STOPPED
+                break
     rule.likelihood.raise_pending()
+    return learned
+
+
+def block_noise(state, size, noted, shrinkage, pull, out):
+    """Learn the noise from the rows of a block whose steps are known, up to the one after which it is re-weighed."""
+    i: cython.Py_ssize_t
+    learned: cython.Py_ssize_t = noted.shape[1]
+    with cython.nogil:
+        for i in range(noted.shape[1]):
+            state.pending = True
+            state.error = noted[0, i]
+            state.var = noted[1, i]
+            state.input_var = 0.0
+            state.pending_weight = noted[2, i]
+            if out.shape[0]:
+                out[i, 2] = state.noise
+            learn_noise(state, shrinkage[i], pull[i])
+            if out.shape[0]:
+                out[i, 3] = state.log_density
+                out[i, 6] = state.row_evidence
+            if state.is_due(size):
+                learned = i + 1
+                break
     return learned
 
 
@@ -89,8 +120,9 @@ def learn_block(rows, y, rule, state, kept, added, mean, cov, out, sites):
     """Learn one block of rows, the bias among them, into the lower triangle of ``cov`` (Fortran order), in place.
 
     Before each row the weights move, ``C <- kept C + diag(added)``, unless ``added`` is empty.
-    Returns the number of rows learned: all, or the index of the first that is not finite; or `DIGITS_LOST` where
-    ``cov`` would lose its digits, or `ALARMED`. In all these cases nothing has changed.
+    Returns the number of rows learned: all, or fewer where the rows so far are to be re-weighed before the next one.
+    Or `DIGITS_LOST` where ``cov`` would lose its digits, `ALARMED`, or `NOT_FINITE` where a row is not finite: then
+    nothing has changed.
     """
     symm, trsm, syrk = _BLAS[cov.dtype]
     b = len(rows)
@@ -105,7 +137,7 @@ def learn_block(rows, y, rule, state, kept, added, mean, cov, out, sites):
         products += times[:, None] * ((rows * added) @ rows.T)
         gains += ((rows * added) * times[:, None]).T
     scores, informations, mixing = np.empty(b), np.empty(b), np.zeros((b, b), order="F")
-    progress, new_sites = state.copy(), sites.copy()
+    progress, new_sites, noted = state.copy(), sites.copy(), np.empty((3, b))
     learned = block_scalars(
         products,
         growth,
@@ -118,14 +150,21 @@ def learn_block(rows, y, rule, state, kept, added, mean, cov, out, sites):
         scores,
         informations,
         mixing,
+        noted,
         out,
         new_sites,
     )
     if learned != b:
-        return learned
-    state.assign(progress)
-    sites[:] = new_sites
+        return learned if learned < 0 else NOT_FINITE
     steps = trsm(1.0, mixing.astype(cov.dtype, order="F"), gains, side=1, lower=1, trans_a=1, diag=1, overwrite_b=1)
+    if state.reference:
+        first = progress.n_weighted - b
+        shrinkage, pull = shares_of_noise(steps, mean, rule, growth, scores, noted[1])
+        b = block_noise(progress, len(mean), noted, shrinkage, pull, out)
+        progress.n_weighted = first + b
+        steps, scores, informations = steps[:, :b], scores[:b], informations[:b]
+    state.assign(progress)
+    sites[:b] = new_sites[:b]
     mean += steps @ scores.astype(cov.dtype)
     for sign in (1.0, -1.0):  # a widening row has a negative information
         part = sign * informations > 0.0
@@ -137,3 +176,15 @@ def learn_block(rows, y, rule, state, kept, added, mean, cov, out, sites):
         if kept != 1.0:
             cov *= growth[b - 1]
     return b
+
+
+def shares_of_noise(steps, mean, rule, growth, scores, variances):
+    """Shrinkage and pull of each row of a block: see `step.learn_noise`."""
+    precisions = np.asarray(rule.precisions)
+    if not len(precisions):
+        return np.zeros(len(scores)), np.zeros(len(scores))
+    weighted = steps * precisions[:, None]
+    products = np.asarray(steps.T @ weighted, dtype=np.float64)
+    own = growth**2 * np.diag(products)
+    shrinkage = 1.0 - np.divide(own, variances, out=np.ones_like(own), where=variances > 0.0)
+    return shrinkage, growth * ((mean - np.asarray(rule.centre)) @ weighted + np.tril(products, -1) @ scores)

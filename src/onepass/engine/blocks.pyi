@@ -7,6 +7,7 @@ from onepass.engine.step import LearningState
 ALARMED: int
 CANCELLED: dict[Any, float]
 DIGITS_LOST: int
+NOT_FINITE: int
 
 def block_size(size: int) -> int: ...
 def learn_block(

@@ -18,6 +18,12 @@ cdef struct Lattice:
 
 cdef class CategoricalOutputs(VectorLikelihood):
     cdef double match_two(self, const double* mean, const double* cov, Py_ssize_t label, VectorMatch out) noexcept nogil
+    cdef double match_separate_once(
+        self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
+    ) noexcept nogil
+    cdef double match_separate_copies(
+        self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
+    ) noexcept nogil
     cdef double match_logits(
         self, const double* mean, const double* cov, Py_ssize_t label, VectorMatch out
     ) noexcept nogil

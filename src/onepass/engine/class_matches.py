@@ -22,6 +22,7 @@ from cython.cimports.onepass.engine.gumbel import (
 from cython.cimports.onepass.engine.matches import sigmoid_label
 from cython.cimports.onepass.engine.small_matrices import add_square, divide_by_root, factorise
 from cython.cimports.onepass.engine.vector_matches import (
+    MOST_COPIES,
     MOST_NODES,
     VectorLikelihood,
     VectorMatch,
@@ -499,15 +500,60 @@ class CategoricalOutputs(VectorLikelihood):
         """The match of independent logits, whose cost grows as the number of likely classes does."""
         if self.n_outputs == 2:
             return VectorLikelihood.match_separate(self, mean, cov, target, state, out)
+        if state.row_weight > 1.0:
+            return self.match_separate_copies(mean, cov, target, state, out)
+        log_z = self.match_separate_once(mean, cov, target, state, out)
+        if state.row_weight < 1.0:
+            temper_separate(self.n_outputs, state.row_weight, cov, out)
+        return log_z
+
+    def match_separate_once(self, mean, cov, target, state, out):
+        """The match of one copy of a label."""
         label = cython.cast(cython.Py_ssize_t, target[0])
         log_z = self.match_logits(mean, cov, label, out)
         if state.trust.active:
             log_z = self.doubt_separate(log_z, target, state, out)
             if state.trust.calm < 0.0:
                 self.match_logits(mean, cov, label, out)
-        if state.row_weight != 1.0:
-            temper_separate(self.n_outputs, state.row_weight, cov, out)
         return log_z
+
+    def match_separate_copies(self, mean, cov, target, state, out):
+        """The match of several copies of a label, one after the other; the first one's log probability.
+
+        Steps that follow each other in one direction are a step in it: see `step.learn_scalar`.
+        """
+        n = self.n_outputs
+        k: cython.Py_ssize_t
+        ratios = out.copy_precision
+        for k in range(n):
+            out.copy_mean[k] = mean[k]
+            out.copy_cov[k * (n + 1)] = cov[k * (n + 1)]
+            out.copy_shift[k] = 0.0
+            out.copy_precision[n + k] = 0.0
+            ratios[k] = 1.0
+        first = 0.0
+        left = state.row_weight
+        largest = max(left / MOST_COPIES, 1.0)
+        while left > 0.0:
+            part = min(left, largest)
+            log_z = self.match_separate_once(out.copy_mean, out.copy_cov, target, state, out)
+            if left == state.row_weight:
+                first = log_z
+            if part != 1.0:
+                temper_separate(n, part, out.copy_cov, out)
+            for k in range(n):
+                var = out.copy_cov[k * (n + 1)]
+                out.copy_shift[k] += out.score[k] * ratios[k]
+                out.copy_precision[n + k] += out.own_information[k] * ratios[k] * ratios[k]
+                ratio = max(1.0 - out.own_information[k] * var, 0.0)
+                out.copy_mean[k] += out.score[k] * var
+                out.copy_cov[k * (n + 1)] = var * ratio
+                ratios[k] *= ratio
+            left = left - part if left - part > 1e-9 else 0.0
+        for k in range(n):
+            out.score[k] = out.copy_shift[k]
+            out.own_information[k] = out.copy_precision[n + k]
+        return first
 
     def match_logits(self, mean, cov, label, out):
         """Score and own information of independent logits; the label's log probability.

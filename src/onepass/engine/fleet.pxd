@@ -3,24 +3,38 @@ from onepass.engine.step cimport LearningState
 
 # Where in a record each number of its head stands, and where the head ends.
 cpdef enum:
-    AT_NOISE, AT_NOISE_WEIGHT, AT_EVIDENCE, AT_SEEN, AT_PRIOR, AT_TOUCHED, HEAD
+    AT_NOISE, AT_NOISE_WEIGHT, AT_EVIDENCE, AT_SEEN, AT_LARGEST, AT_PRIOR, AT_TOUCHED, HEAD
+
+# Where each number stands behind the belief of keys whose rows are re-weighed, and how many these are.
+cpdef enum:
+    OF_REFERENCE, OF_SQUARES, OF_WEIGHT, OF_COPIES, OF_TRUSTED_COPIES, OF_LOG_START, OF_START_WEIGHT, OF_LAST_LOG_NOISE,
+    OF_LAST_SEEN, OF_LAST_EXACT, OF_TOTAL, N_REWEIGHED
 
 cpdef Py_ssize_t learn_fleet(
     const double[:, ::1] X, const double[::1] y, const long long[::1] slots, const long long[::1] order, RowRule rule,
     double noise_window, double clock, double[:, ::1] records, double[:, ::1] out
 )
 cdef const double* _prior_of(RowRule rule, const double* record) noexcept nogil
-cdef Py_ssize_t _trust_place(Py_ssize_t p) noexcept nogil
-cdef LearningState _state_of(double noise_window, Py_ssize_t n_trust)
-cdef void _read(const double* record, Py_ssize_t p, LearningState state) noexcept nogil
-cdef void _write(double* record, Py_ssize_t p, LearningState state) noexcept nogil
-cdef void _return_to_prior(double* record, Py_ssize_t p, const double* prior) noexcept nogil
-cpdef object distrust_fleet(
-    const double[:, ::1] X, const double[::1] y, const long long[::1] slots, RowRule rule, const double[:, ::1] records,
-    const double[::1] prior
-)
+cdef Py_ssize_t _end_of_belief(Py_ssize_t p) noexcept nogil
+cdef LearningState _state_of(double noise_window, Py_ssize_t n_behind)
+cdef void _read(const double* record, Py_ssize_t p, bint reweighs, LearningState state) noexcept nogil
+cdef void _write(double* record, Py_ssize_t p, bint reweighs, LearningState state) noexcept nogil
+cdef void _return_to_prior(double* record, Py_ssize_t p, const double* prior, LearningState state) noexcept nogil
+cdef const double* _record_ahead(
+    const double* record, long long rows, Py_ssize_t p, bint reweighs, RowRule rule, LearningState state, double* later,
+    double* space
+) noexcept nogil
 cpdef object project_fleet(
-    const double[:, ::1] X, const long long[::1] slots, int bias, const double[:, ::1] records, const double[::1] prior
+    const double[:, ::1] X, const long long[::1] slots, const long long[::1] ahead, RowRule rule,
+    const double[:, ::1] records, const double[::1] prior
+)
+cpdef object distrust_fleet(
+    const double[:, ::1] X, const double[::1] y, const long long[::1] slots, const long long[::1] ahead, RowRule rule,
+    const double[:, ::1] records, const double[::1] prior
+)
+cdef object _project(
+    const double[:, ::1] X, const double[::1] y, const long long[::1] slots, const long long[::1] ahead, RowRule rule,
+    const double[:, ::1] records, const double[::1] prior
 )
 cdef Py_ssize_t _home(long long key, Py_ssize_t mask) noexcept nogil
 cpdef object find_keys(const long long[::1] keys, const int[::1] table, const long long[::1] slot_keys)

@@ -2,16 +2,17 @@
 
 Each perceptron is one record of ``HEAD + p + p (p + 1)/2`` numbers: noise, evidence and number of rows, the index of
 its prior and the time of its last row; then the mean of the weights; then the lower triangle of the covariance's root,
-row after row. Where not every target is trusted, the numbers of a `Trust` follow. The root stays packed, without the
-zeros above its diagonal (half a gigabyte for a million perceptrons), while the kernel of a single perceptron updates
-it.
+row after row. Where rows are re-weighed as their noise is learned, the numbers that this takes follow, and last those
+of a `Trust`. The root stays packed, without the zeros above its diagonal (half a gigabyte for a million perceptrons),
+while the kernel of a single perceptron updates it.
 """
 
 import cython
 import numpy as np
+from cython.cimports.libc.math import floor, pow, sqrt
 from cython.cimports.libc.string import memcpy
 from cython.cimports.onepass.engine.outliers import Trust
-from cython.cimports.onepass.engine.rows import learn_row_root, scratch_size
+from cython.cimports.onepass.engine.rows import forget_root, learn_row_root, scratch_size
 from cython.cimports.onepass.engine.step import LearningState, score_row
 
 
@@ -27,15 +28,17 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
     i: cython.Py_ssize_t
     learned: cython.Py_ssize_t = order.shape[0]
     space: cython.double[::1] = np.empty(scratch_size(rule, p))
-    state: LearningState = _state_of(noise_window, records.shape[1] - _trust_place(p))
+    n_behind: cython.Py_ssize_t = records.shape[1] - _end_of_belief(p)
+    reweighs: cython.bint = n_behind >= N_REWEIGHED
+    state: LearningState = _state_of(noise_window, n_behind)
     with cython.nogil:
         for n in range(order.shape[0]):
             i = order[n]
             record = cython.address(records[slots[i], 0])
             prior = _prior_of(rule, record)
-            _read(record, p, state)
+            _read(record, p, reweighs, state)
             if state.trust.is_alarmed():
-                _return_to_prior(record, p, prior)
+                _return_to_prior(record, p, prior, state)
                 state.begin_anew()
             noise = state.noise
             seen = learn_row_root(
@@ -48,14 +51,15 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
                 record + HEAD,
                 record + HEAD + p,
                 True,
-                prior if rule.period else cython.NULL,
+                prior,
+                True,
                 cython.address(space[0]),
                 cython.NULL,
             )
             if not seen.learned:
                 learned = n
                 break
-            _write(record, p, state)
+            _write(record, p, reweighs, state)
             record[AT_TOUCHED] = clock
             if out.shape[0]:
                 out[i, 0] = seen.pre_mean
@@ -64,6 +68,7 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
                 out[i, 3] = state.log_density
                 out[i, 4] = state.trust.distrust
                 out[i, 5] = state.trust.suspicion
+                out[i, 6] = state.row_evidence
     rule.likelihood.raise_pending()
     return learned
 
@@ -75,55 +80,147 @@ def _prior_of(rule, record):
     return cython.address(rule.priors[cython.cast(cython.Py_ssize_t, record[AT_PRIOR]), 0])
 
 
-def _trust_place(p):
-    """Where the numbers of a record's trust stand, if it has them."""
+def _end_of_belief(p):
+    """Where the numbers behind a record's belief begin, if it has any."""
     return HEAD + p + p * (p + 1) // 2
 
 
-def _state_of(noise_window, n_trust):
-    """A state to read records into, which have so many numbers for their trust."""
+def _state_of(noise_window, n_behind):
+    """A state to read records into, which have so many numbers behind their belief."""
+    n_trust = n_behind - N_REWEIGHED if n_behind >= N_REWEIGHED else n_behind
     return LearningState(noise_window=noise_window, trust=Trust(np.ones(n_trust)))
 
 
-def _read(record, p, state):
+def _read(record, p, reweighs, state):
     """Take a key's running quantities from its record."""
     state.noise = record[AT_NOISE]
     state.noise_weight = record[AT_NOISE_WEIGHT]
     state.log_evidence = record[AT_EVIDENCE]
     state.n_seen = record[AT_SEEN]
-    if state.trust.active:
-        state.trust.read(record + _trust_place(p))
+    state.largest = record[AT_LARGEST]
+    behind = record + _end_of_belief(p)
+    if reweighs:
+        state.reference = behind[OF_REFERENCE]
+        state.squares = behind[OF_SQUARES]
+        state.weight = behind[OF_WEIGHT]
+        state.copies = behind[OF_COPIES]
+        state.trusted_copies = behind[OF_TRUSTED_COPIES]
+        state.log_start = behind[OF_LOG_START]
+        state.start_weight = behind[OF_START_WEIGHT]
+        state.last_log_noise = behind[OF_LAST_LOG_NOISE]
+        state.last_seen = behind[OF_LAST_SEEN]
+        state.last_exact = behind[OF_LAST_EXACT]
+        state.total = behind[OF_TOTAL]
+        behind += N_REWEIGHED
+    state.trust.read(behind)
 
 
-def _write(record, p, state):
+def _write(record, p, reweighs, state):
     """Put a key's running quantities into its record."""
     record[AT_NOISE] = state.noise
     record[AT_NOISE_WEIGHT] = state.noise_weight
     record[AT_EVIDENCE] = state.log_evidence
     record[AT_SEEN] = state.n_seen
+    record[AT_LARGEST] = state.largest
+    behind = record + _end_of_belief(p)
+    if reweighs:
+        behind[OF_REFERENCE] = state.reference
+        behind[OF_SQUARES] = state.squares
+        behind[OF_WEIGHT] = state.weight
+        behind[OF_COPIES] = state.copies
+        behind[OF_TRUSTED_COPIES] = state.trusted_copies
+        behind[OF_LOG_START] = state.log_start
+        behind[OF_START_WEIGHT] = state.start_weight
+        behind[OF_LAST_LOG_NOISE] = state.last_log_noise
+        behind[OF_LAST_SEEN] = state.last_seen
+        behind[OF_LAST_EXACT] = state.last_exact
+        behind[OF_TOTAL] = state.total
+        behind += N_REWEIGHED
+    state.trust.write(behind)
+
+
+def _return_to_prior(record, p, prior, state):
+    """Give a key the covariance of its prior; where its targets have changed, also the mean, and a wider covariance.
+
+    Its rows are not re-weighed any more then: the prior that it shares with other keys is not the one it started over
+    from.
+    """
+    size: cython.Py_ssize_t = p * (p + 1) // 2
+    memcpy(record + HEAD + p, prior + p, size * cython.sizeof(cython.double))
     if state.trust.active:
-        state.trust.write(record + _trust_place(p))
+        return
+    memcpy(record + HEAD, prior, p * cython.sizeof(cython.double))
+    i: cython.Py_ssize_t
+    reach = 0.0
+    for i in range(size):
+        reach += prior[p + i] * prior[p + i]
+    times = sqrt(max(state.trust.far_square / max(reach, 1e-300), 1.0))
+    for i in range(size):
+        record[HEAD + p + i] *= times
+    state.reference = 0.0
 
 
-def _return_to_prior(record, p, prior):
-    """Give a key the covariance of its prior."""
-    memcpy(record + HEAD + p, prior + p, (p * (p + 1) // 2) * cython.sizeof(cython.double))
+def _record_ahead(record, rows, p, reweighs, rule, state, later, space):
+    """The record by which a row so many ahead is predicted: the key's own or, if that changes before, ``later``.
+
+    The key's running quantities are then in ``state``.
+    """
+    _read(record, p, reweighs, state)
+    prior = _prior_of(rule, record)
+    if rows == 0 or prior == cython.NULL:
+        return record
+    steps = 0.0
+    if rule.period > 0:  # those at the multiples of the period from the rows seen on, the first row's left out
+        steps = floor((state.n_seen + rows - 1.0) / rule.period) - floor(max(state.n_seen - 1.0, 0.0) / rule.period)
+    alarmed = state.trust.is_alarmed()
+    if steps == 0.0 and not alarmed:
+        return record
+    memcpy(later, record, _end_of_belief(p) * cython.sizeof(cython.double))
+    if alarmed:
+        _return_to_prior(later, p, prior, state)
+        state.begin_anew()
+    if steps > 0.0:
+        forget_root(p, pow(rule.keep, steps), rule.coupled, prior, later + HEAD, later + HEAD + p, True, space)
+    return later
 
 
-def project_fleet(X, slots, bias, records, prior):
-    """Mean and variance of ``x'w`` and the noise for every row, ``(n, 3)``; slot -1 is the prior's record."""
+def project_fleet(X, slots, ahead, rule, records, prior):
+    """Mean and variance of ``x'w``, the noise and what it rests on for every row so many ``ahead``, ``(n, 4)``.
+
+    Slot -1 is the prior's record.
+    """
+    return _project(X, np.empty(0), slots, ahead, rule, records, prior)
+
+
+def distrust_fleet(X, y, slots, ahead, rule, records, prior):
+    """Probability that each target is not to be trusted, ``(n,)``; see `project_fleet`."""
+    return _project(X, y, slots, ahead, rule, records, prior)[:, 4].copy()
+
+
+def _project(X, y, slots, ahead, rule, records, prior):
+    """What `project_fleet` returns and, where there are targets, their distrust, ``(n, 5)``."""
     d: cython.Py_ssize_t = X.shape[1]
+    bias: cython.Py_ssize_t = rule.bias
     p: cython.Py_ssize_t = d + bias
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
-    result = np.empty((X.shape[0], 3))
+    result = np.empty((X.shape[0], 5))
     out: cython.double[:, ::1] = result
     space: cython.double[::1] = np.ones(p)
     x = cython.address(space[0])
+    later: cython.double[::1] = np.empty(_end_of_belief(p))
+    scratch: cython.double[::1] = np.empty(scratch_size(rule, p))
+    n_behind: cython.Py_ssize_t = records.shape[1] - _end_of_belief(p)
+    reweighs: cython.bint = n_behind >= N_REWEIGHED
+    state: LearningState = _state_of(np.inf, n_behind)
+    scores: cython.bint = y.shape[0] > 0
     with cython.nogil:
         for i in range(X.shape[0]):
             record = cython.address(records[slots[i], 0]) if slots[i] >= 0 else cython.address(prior[0])
+            record = _record_ahead(
+                record, ahead[i], p, reweighs, rule, state, cython.address(later[0]), cython.address(scratch[0])
+            )
             mean = 0.0
             var = 0.0
             for j in range(d):
@@ -138,22 +235,10 @@ def project_fleet(X, slots, bias, records, prior):
                 var += coord * coord
             out[i, 0] = mean
             out[i, 1] = var
-            out[i, 2] = record[AT_NOISE]
-    return result
-
-
-def distrust_fleet(X, y, slots, rule, records, prior):
-    """Probability that each target is not to be trusted, ``(n,)``; slot -1 is the prior's record."""
-    p: cython.Py_ssize_t = X.shape[1] + rule.bias
-    i: cython.Py_ssize_t
-    result = np.empty(X.shape[0])
-    out: cython.double[::1] = result
-    seen: cython.double[:, ::1] = project_fleet(X, slots, rule.bias, records, prior)
-    state: LearningState = _state_of(np.inf, records.shape[1] - _trust_place(p))
-    with cython.nogil:
-        for i in range(X.shape[0]):
-            _read(cython.address(records[slots[i], 0]) if slots[i] >= 0 else cython.address(prior[0]), p, state)
-            _, out[i] = score_row(rule.likelihood, state, seen[i, 0], seen[i, 1], y[i])
+            out[i, 2] = state.noise
+            out[i, 3] = state.noise_weight
+            if scores:
+                _, out[i, 4] = score_row(rule.likelihood, state, mean, var, 0.0, 0.0, y[i])
     rule.likelihood.raise_pending()
     return result
 

@@ -8,9 +8,15 @@ AT_NOISE: int
 AT_NOISE_WEIGHT: int
 AT_EVIDENCE: int
 AT_SEEN: int
+AT_LARGEST: int
 AT_PRIOR: int
 AT_TOUCHED: int
 HEAD: int
+OF_REFERENCE: int
+OF_SQUARES: int
+OF_LOG_START: int
+OF_START_WEIGHT: int
+N_REWEIGHED: int
 
 Slots = NDArray[np.int64]
 Table = NDArray[np.int32]
@@ -26,9 +32,11 @@ def learn_fleet(
     records: FloatArray,
     out: FloatArray,
 ) -> int: ...
-def project_fleet(X: FloatArray, slots: Slots, bias: int, records: FloatArray, prior: FloatArray) -> FloatArray: ...
+def project_fleet(
+    X: FloatArray, slots: Slots, ahead: Slots, rule: RowRule, records: FloatArray, prior: FloatArray
+) -> FloatArray: ...
 def distrust_fleet(
-    X: FloatArray, y: FloatArray, slots: Slots, rule: RowRule, records: FloatArray, prior: FloatArray
+    X: FloatArray, y: FloatArray, slots: Slots, ahead: Slots, rule: RowRule, records: FloatArray, prior: FloatArray
 ) -> FloatArray: ...
 def find_keys(keys: Slots, table: Table, slot_keys: Slots) -> Slots: ...
 def put_keys(slots: Slots, table: Table, slot_keys: Slots) -> None: ...

@@ -14,8 +14,11 @@ cdef struct Doubt:
 
 cdef class CompiledLikelihood:
     cdef CompiledActivation activation
+    cdef readonly bint linear  # whether the output is the pre-activation itself, with Gaussian noise around it
+    cdef readonly bint continuous  # whether there is Gaussian noise, of which equal targets can leave nothing
     cdef Match match(self, double mean, double var, double y, double noise) noexcept nogil
     cdef bint accepts(self, double y) noexcept nogil
+    cdef (double, double) error_of(self, double mean, double var, double y) noexcept nogil
     cdef void match_noises(
         self, double mean, double var, double y, Py_ssize_t n, double* noises, Match* matches
     ) noexcept nogil

@@ -60,6 +60,10 @@ class CompiledLikelihood:
         """Whether a finite number can be a target."""
         return True
 
+    def error_of(self, mean, var, y):
+        """Error of the output's mean, and variance of the output; none for labels and counts, which can't be far."""
+        return 0.0, 1.0
+
     def match_noises(self, mean, var, y, n, noises, matches):
         """Match a target once for each of ``n`` noise variances."""
         i: cython.Py_ssize_t
@@ -146,6 +150,13 @@ class LabelLikelihood(CompiledLikelihood):
 
 class NoiseLikelihood(CompiledLikelihood):
     """Gaussian noise; the noise of targets that are not to be trusted is larger."""
+
+    def error_of(self, mean, var, y):
+        """Error of the output's mean, and variance of the output."""
+        if self.linear:
+            return y - mean, var
+        output_mean, output_var, _ = self.activation.at(mean, var)
+        return y - output_mean, output_var
 
     def doubt(self, usual, mean, var, y, noise, trust):
         """Mix the matches with all noises; the widest is as wide as a target that is far off, which moves nothing."""
@@ -350,6 +361,8 @@ class NoisyPieces(NoiseLikelihood):
 
     def __init__(self, activation: PiecewiseMoments):
         self.activation = self.pieces = activation
+        self.linear = activation.identity
+        self.continuous = True
 
     def match(self, mean, var, y, noise):
         """Sum over the pieces, each weighted by its mass."""
@@ -433,6 +446,11 @@ def _kalman(mean, var, y, output_mean, output_var, slope, noise, log_z, resoluti
 
 class KalmanNoise(NoiseLikelihood):
     """Gaussian noise around any activation, by the paper's rule."""
+
+    def __init__(self, activation: CompiledActivation):
+        self.activation = activation
+        self.linear = activation.identity
+        self.continuous = True
 
     def match(self, mean, var, y, noise):
         """The paper's rule with ``S = Var f(a) + noise``."""

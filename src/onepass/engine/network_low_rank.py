@@ -134,14 +134,20 @@ def _is_deep(shape, layer):
 
 
 def _fill_variances(shape, variance, cov_root, used, space):
-    """``v - Σ U²``: the variances of weights by which signals are multiplied that vary themselves."""
+    """``v - Σ U²``: the variances of weights by which signals are multiplied that vary themselves.
+
+    Column by column, as `_step` adds them: so rounding does not depend on how calls divide the rows.
+    """
     layer: cython.Py_ssize_t
     i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
     for layer in range(shape.n_layers):
         if _is_deep(shape, layer):
             for i in range(shape.start[layer], shape.start[layer + 1]):
                 row = cov_root + i * space.capacity
-                space.variances[i] = max(variance[i] - _dot(used, row, row), 0.0)
+                space.variances[i] = max(variance[i], 0.0)
+                for j in range(used):
+                    space.variances[i] = max(space.variances[i] - row[j] * row[j], 0.0)
 
 
 def _forward(shape, activation, mean, variance, cov_root, used, signals, space):
@@ -322,7 +328,7 @@ def _step(shape, score, rank, used, mean, variance, precision_root, cov_root, si
                     row[used + r] = column
                     precision_root[(used + r) * shape.size + at] = told * z[i]
                     if is_deep:
-                        space.variances[at] = max(space.variances[at] - column * column, 0.0)
+                        space.variances[at] = max(space.variances[at] - row[used + r] * row[used + r], 0.0)
 
 
 def _gather(n, width, stride, factors, rows, total):

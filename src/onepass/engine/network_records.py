@@ -89,10 +89,10 @@ class TrainingPass:
     order : of the rows
     densities : receives the log density of each target, (n,)
     trust : receives how far each row was distrusted, and the log odds of a jump after it, (2, n)
-    record : receives what each row was predicted from, (n, 5, K), see `VectorLikelihood.describe`, or None
+    record : receives what each row was predicted from, (n, 6, K), see `VectorLikelihood.describe`, or None
     is_first : whether these rows are new; then learning stops after a row that raises an alarm, see `outliers`
     noise_gain, noise_bound : of the noise's learning, see `onepass.engine.vector_matches.VectorLikelihood.learn_noise`
-    weights : of the rows, (n,), above 0 and up to 1; or None where they are all 1
+    weights : of the rows, (n,), above 0; or None where they are all 1
     """
 
     def __init__(self, rows, targets, order, densities, trust, record, is_first, noise_gain, noise_bound, weights=None):
@@ -100,7 +100,7 @@ class TrainingPass:
         self.densities, self.trust, self.is_first = densities, trust, is_first
         self.order = np.ascontiguousarray(order, dtype=np.intp)
         self.keeps_record = record is not None
-        self.record = np.empty((0, 5, 1)) if record is None else record
+        self.record = np.empty((0, 6, 1)) if record is None else record
         self.noise_gain, self.noise_bound = noise_gain, noise_bound
         self.weights = weights
 

@@ -7,17 +7,24 @@ noise, a label or class may be any, a count too. `Trust` counts how often each w
 Single rows are ignored in this way, but a jump of the truth would be ignored too, for ever. So `Trust` watches how fast
 distrusted rows come (Page's cumulative sum test): soon after a jump it is alarmed, and the model returns to the
 covariance of its prior, from which a few rows lead to the new truth.
+
+Where no outliers are expected, one absurd target must still not ruin a model. There a number's density is Gaussian up
+to `FAR` predicted standard deviations and falls with the square of the distance beyond, so that the influence of a row
+vanishes with its distance: such a row is *set aside*, which means counted and not learned, if its error is also far
+larger than any before, and than what the prior reaches: a model may be too sure of itself. When `_MOST_IN_A_ROW` rows
+in succession are set aside, they are no accident: the targets have changed, and the model starts over in their units.
 """
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import INFINITY, log, log1p
+from cython.cimports.libc.math import INFINITY, exp, fabs, log, log1p, sqrt
 from scipy.special import expit
 
 # Times the noise variance: the components of targets that are not trusted, and how an outlier's share is divided.
 SCALES = (10.0, 1e2, 1e4, 1e6, 1e8)
 _DIVISION = (0.4, 0.2, 0.2, 0.1, 0.1)
-TRUST_SIZE = N_TRUST  # numbers of a `Trust`
+TRUST_SIZE, GUARD_SIZE = N_TRUST, N_GUARD  # numbers of a `Trust`, and of one that expects no outliers
+FAR = 30.0  # predicted standard deviations beyond which a number is set aside
 TRUST_COUNTS = N_WAYS  # of which so many are counts
 _START_WEIGHT = 20.0  # rows that the shares count as before the first
 # The shares after a jump of the truth, of unknown size: of numbers, and of labels, classes and counts.
@@ -31,6 +38,11 @@ _MOST = cython.declare(cython.double, 0.62)
 # Rows after the start, or an alarm, before labels, classes or counts may raise one: a young model may be wrong as often
 # as one whose truth has jumped.
 _PATIENCE = cython.declare(cython.double, 200.0)
+_FAR = cython.declare(cython.double, FAR)
+_FAR_LATELY = cython.declare(cython.double, 10.0)  # times the largest error so far, which a far one exceeds as well
+_FIRST_JUDGED = cython.declare(cython.double, 30.0)  # rows before it is known what is far
+_MOST_IN_A_ROW = cython.declare(cython.double, 12.0)  # rows that are set aside before the model starts over
+_LOG_2PI = cython.declare(cython.double, 1.8378770664093453)
 _GRACE = cython.declare(cython.double, 5.0)  # rows that are learned as if they were trusted
 NOISE_SCALES = cython.declare(cython.double[5])
 _LEAST = cython.declare(cython.double[6])
@@ -58,6 +70,11 @@ def log_rarity(log_scale):
     return 2.0 * log1p(max(log_scale - log(NOISE_SCALES[N_WIDE - 1]), 0.0))
 
 
+def far_log_density(error, var):
+    """Log density of a number that is set aside: as at the limit, and from there with the distance squared."""
+    return -0.5 * (_LOG_2PI + log(var) + _FAR * _FAR) - 2.0 * log(fabs(error) / sqrt(var) / _FAR)
+
+
 def jump_probability(suspicion):
     """Probability of a jump of the truth, from the log odds that rows have added to those before any."""
     return expit(np.asarray(suspicion) - _LIMIT)
@@ -68,22 +85,27 @@ class Trust:
 
     Parameters
     ----------
-    numbers : those that `to_array` gave; none where every row is trusted
+    numbers : those that `to_array` gave; none where no outliers are expected
 
     Attributes
     ----------
+    active : whether outliers are expected
     distrust : probability that the last row was not to be trusted
     noise_scale : times the noise that was expected, how large that of the last row was, most probably
+    n_far : rows that were set aside
+    far_square : geometric mean of the squared errors of those that were set aside last, in succession
     """
 
     def __init__(self, numbers=()):
         given = np.array(numbers, dtype=np.float64)
-        self.active = given.size > 0
+        self.active = given.size == N_TRUST
         self.distrust, self.blank = 0.0, False
+        self.n_far, self.far_square, self.noise_scale = 0.0, 0.0, 1.0
         i: cython.Py_ssize_t
         for i in range(N_WAYS):
             self.last[i] = 0.0
-        view: cython.double[::1] = given if self.active else np.array([*np.zeros(N_WAYS + 1), INFINITY, 1.0])
+            self.counts[i] = 0.0
+        view: cython.double[::1] = given if given.size else np.zeros(N_GUARD)
         self.read(cython.address(view[0]))
 
     @staticmethod
@@ -96,8 +118,11 @@ class Trust:
 
     @staticmethod
     def after(counts):
-        """Before the next row, if so many were trusted, and so many by each way of not being so."""
-        return Trust([*counts, 0.0, INFINITY, 1.0])
+        """Before the next row, if so many were trusted, and so many by each way of not being so.
+
+        Where no outliers are expected, if so many were set aside.
+        """
+        return Trust([*counts, 0.0, INFINITY, 1.0] if len(counts) == N_WAYS else [*counts, 0.0, 0.0, 0.0])
 
     @property
     def shares(self):
@@ -125,8 +150,38 @@ class Trust:
         self.distrust = 1.0 - shares[0]
         self.blank = blank
 
+    def judges(self):
+        """Whether it is known by now what is far, where no outliers are expected."""
+        return not self.active and self.calm >= _FIRST_JUDGED
+
+    def is_far(self, error, var, largest):
+        """Whether a number is set aside; ``largest`` is the square of the largest error before.
+
+        Right after one that was, the predicted deviations alone decide: a small target among others in new units
+        must not hide the change.
+        """
+        if not self.judges() or fabs(error) <= _FAR * sqrt(var):
+            return False
+        return self.suspicion > 0.0 or fabs(error) > _FAR_LATELY * sqrt(largest)
+
+    def note_near(self):
+        """Keep that a row is not set aside."""
+        self.distrust = 0.0
+
+    def note_far(self, error):
+        """Keep that a row is set aside, and how far it is off."""
+        self.distrust = 1.0
+        self.last[0] = error * error if fabs(error) < 1e150 else 1e300
+
+    def largest_square(self, largest, square):
+        """The square of the largest error so far, after one more."""
+        return max(largest, min(square, 1e300))
+
     def learn(self):
         """Count the row that was noted, and watch how fast those that are distrusted come."""
+        if not self.active:
+            self.count_far()
+            return
         if self.calm < 0.0:
             self.calm += 1.0
             return
@@ -150,6 +205,18 @@ class Trust:
                 best = i
         self.noise_scale = 1.0 if best == 0 else NOISE_SCALES[best - 1]
 
+    def count_far(self):
+        """Count the row that was noted, if it was set aside."""
+        if self.distrust > 0.0:
+            rows = self.suspicion / _LIMIT * _MOST_IN_A_ROW
+            known = log(self.far_square) if rows > 0.0 and self.far_square > 0.0 else log(self.last[0])
+            self.far_square = exp(known + (log(self.last[0]) - known) / (rows + 1.0))
+            self.suspicion += (1.0 + 1e-9) * _LIMIT / _MOST_IN_A_ROW
+            self.n_far += 1.0
+        else:
+            self.suspicion = max(self.suspicion - (1.0 + 1e-9) * _LIMIT / _MOST_IN_A_ROW, 0.0)
+            self.calm = min(self.calm + 1.0, _FIRST_JUDGED)
+
     def is_alarmed(self):
         """Whether the truth has jumped, as far as can be told."""
         return self.suspicion > _LIMIT
@@ -162,7 +229,7 @@ class Trust:
         """
         rows = self.calm
         self.suspicion = 0.0
-        self.calm = -_GRACE if rows < SOON else 0.0
+        self.calm = -_GRACE if self.active and rows < SOON else 0.0
         return rows
 
     def far_off(self):
@@ -177,9 +244,17 @@ class Trust:
         self.suspicion = other.suspicion
         self.calm = other.calm
         self.noise_scale = other.noise_scale
+        self.n_far = other.n_far
+        self.far_square = other.far_square
 
     def read(self, numbers):
         """Take over the numbers that `write` wrote."""
+        if not self.active:
+            self.n_far = numbers[0]
+            self.suspicion = numbers[1]
+            self.calm = numbers[2]
+            self.far_square = numbers[3]
+            return
         i: cython.Py_ssize_t
         for i in range(N_WAYS):
             self.counts[i] = numbers[i]
@@ -189,6 +264,12 @@ class Trust:
 
     def write(self, numbers):
         """Write the numbers that `to_array` gives."""
+        if not self.active:
+            numbers[0] = self.n_far
+            numbers[1] = self.suspicion
+            numbers[2] = self.calm
+            numbers[3] = self.far_square
+            return
         i: cython.Py_ssize_t
         for i in range(N_WAYS):
             numbers[i] = self.counts[i]
@@ -201,13 +282,12 @@ class Trust:
         return Trust(self.to_array())
 
     def to_array(self):
-        """All numbers, as they stand in files: none where all is trusted.
+        """All numbers, as they stand in files.
 
-        Counts, suspicion, rows since an alarm, and times the noise of the last row.
+        Counts, suspicion, rows since an alarm, and times the noise of the last row; where no outliers are expected,
+        the rows set aside, suspicion, rows since an alarm as far as they count, and the size of errors.
         """
-        if not self.active:
-            return np.empty(0)
-        numbers = np.empty(N_TRUST)
+        numbers = np.empty(N_TRUST if self.active else N_GUARD)
         view: cython.double[::1] = numbers
         self.write(cython.address(view[0]))
         return numbers

@@ -4,6 +4,8 @@ from onepass._typing import FloatArray
 
 SCALES: tuple[float, ...]
 TRUST_SIZE: int
+GUARD_SIZE: int
+FAR: float
 TRUST_COUNTS: int
 
 def jump_probability(suspicion: FloatArray) -> FloatArray: ...
@@ -14,6 +16,8 @@ class Trust:
     suspicion: float
     calm: float
     noise_scale: float
+    n_far: float
+    far_square: float
     def __init__(self, numbers: Sequence[float] | FloatArray = ...) -> None: ...
     @staticmethod
     def start(outliers: float) -> Trust: ...

@@ -16,6 +16,7 @@ cdef class RowRule:
     cdef readonly Py_ssize_t period
     cdef readonly double keep
     cdef const double[:, ::1] priors
+    cdef readonly const double[::1] centre, precisions
     cdef bint coupled
 
 cdef class Wander:
@@ -55,7 +56,7 @@ cdef class RowMixture:
 
 cdef Seen learn_row_root(
     const double* x, const double* x_var, Py_ssize_t d, double y, RowRule rule, LearningState state,
-    Real* mean, Real* root, bint packed, const double* prior, Real* scratch, double* site
+    Real* mean, Real* root, bint packed, const double* prior, bint forgets, Real* scratch, double* site
 ) noexcept nogil
 cdef Seen learn_row_dense(
     const double* x, const double* x_var, Py_ssize_t d, double y, RowRule rule, LearningState state,
@@ -63,9 +64,27 @@ cdef Seen learn_row_dense(
 ) noexcept nogil
 cdef Py_ssize_t scratch_size(RowRule rule, Py_ssize_t p) noexcept nogil
 cdef void forget_root(
-    Py_ssize_t p, RowRule rule, const double* prior, Real* mean, Real* root, bint packed, Real* space
+    Py_ssize_t p, double keep, bint coupled, const double* prior, Real* mean, Real* root, bint packed, Real* space
 ) noexcept nogil
-cdef void _factor_row(Py_ssize_t i, double keep, const Real* ratio, Real* factor, Real* pivot) noexcept nogil
+cdef (double, double) _share_of_noise(
+    Py_ssize_t p, double var, const Real* gain, const Real* mean, const double* prior, bint coupled
+) noexcept nogil
+cdef (double, double) _share_by_precisions(
+    Py_ssize_t p, double var, const Real* gain, const Real* mean, RowRule rule
+) noexcept nogil
+cdef void reweigh_root(
+    Py_ssize_t p, bint coupled, const double* prior, LearningState state, Real* mean, Real* root, bint packed, Real* space
+) noexcept nogil
+cdef Py_ssize_t _compare_root(
+    Py_ssize_t p, bint coupled, const double* prior, const Real* mean, const Real* root, bint packed, double* memory
+) noexcept nogil
+cdef void _whitened_gap(
+    Py_ssize_t p, bint coupled, const double* prior, const Real* mean, double* gap
+) noexcept nogil
+cdef void _orthogonalise(Py_ssize_t p, double* matrix, double* norms) noexcept nogil
+cdef void _factor_row(
+    Py_ssize_t i, double keep, double fade, const Real* ratio, Real* factor, Real* pivot, Real* s
+) noexcept nogil
 cdef void _store(Py_ssize_t p, const Real* mean, const Real* root, bint packed, Real* saved) noexcept nogil
 cdef void _restore(Py_ssize_t p, Real* mean, Real* root, bint packed, const Real* saved) noexcept nogil
 cdef double _wandered(double variance, double kept, double added, double n) noexcept nogil

@@ -9,9 +9,10 @@ the log odds of a jump after it. ``sites``, if they are not empty, are what each
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import expm1, fmod, isfinite, log1p, sqrt
+from cython.cimports.libc.math import expm1, fabs, fmod, isfinite, log1p, sqrt
+from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memcpy
-from cython.cimports.onepass.engine.step import N_SITE, LearningState, learn_scalar, learn_site
+from cython.cimports.onepass.engine.step import N_SITE, LearningState, learn_noise, learn_scalar, learn_site
 
 _TINY = cython.declare(cython.double, 1e-100)  # the square root of a share of the variance that is none
 
@@ -26,17 +27,31 @@ class RowRule:
     period : rows between two steps of forgetting; 0 for none
     keep : share of the rows' precision that such a step keeps
     priors : (n, p + p (p + 1)/2) array
-        What is forgotten towards: the mean and the lower triangle of the covariance's root, row after row, of each
-        prior; empty where nothing is forgotten.
+        What is forgotten towards, and what rows are re-weighed against: the mean and the lower triangle of the
+        covariance's root, row after row, of each prior; empty where the caller does both, or neither is done.
+    centre, precisions : (p,) arrays
+        Mean and precisions of the prior for beliefs that are not kept as roots; empty where the noise is fixed or
+        weights are correlated.
     """
 
-    def __init__(self, likelihood, bias: int, period: int = 0, keep: float = 1.0, priors=None):
+    def __init__(
+        self,
+        likelihood,
+        bias: int,
+        period: int = 0,
+        keep: float = 1.0,
+        priors=None,
+        centre=(),
+        precisions=(),
+    ):
         self.likelihood, self.bias, self.period, self.keep = likelihood, bias, period, keep
         self.priors = np.ascontiguousarray(np.empty((0, 0)) if priors is None else priors, dtype=np.float64)
         self.coupled = len(self.priors) > 0 and _is_coupled(np.asarray(self.priors))
+        self.centre, self.precisions = np.array(centre, dtype=np.float64), np.array(precisions, dtype=np.float64)
 
     def __reduce__(self):
-        return RowRule, (self.likelihood, self.bias, self.period, self.keep, np.asarray(self.priors))
+        arrays = (np.asarray(self.priors), np.asarray(self.centre), np.asarray(self.precisions))
+        return RowRule, (self.likelihood, self.bias, self.period, self.keep, *arrays)
 
 
 class Wander:
@@ -64,34 +79,37 @@ def _is_coupled(priors):
 
 def scratch_size(rule, p):
     """Numbers that `learn_row_root` needs room for: four rows, and to forget the prior's share and a way back."""
-    return 4 * p if rule.priors.shape[0] == 0 else 9 * p + 3 * (p * (p + 1) // 2)
+    return 4 * p if rule.priors.shape[0] == 0 else 10 * p + 3 * (p * (p + 1) // 2)
 
 
-def forget_root(p, rule, prior, mean, root, packed, space):
+def forget_root(p, keep, coupled, prior, mean, root, packed, space):
     """Forget towards a prior, ``P <- k P + (1 - k) P0`` and the same for ``P m``, in a root ``C = R'R``.
 
+    A share ``k`` above 1 makes the rows count more, as when they are re-weighed to a smaller noise.
+
     With ``S = R R0^-1`` and ``M = k I + (1 - k) S S' = L L'`` the new root is ``L^-1 R``: nothing is subtracted, and
-    ``M`` is never singular. A weight, or combination of weights, that the prior knows exactly stays as it is.
+    ``M`` is never singular, as ``S S'`` is at most the identity. A weight, or combination of weights, that the prior
+    knows exactly stays as it is.
     """
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
     half: cython.Py_ssize_t = p * (p + 1) // 2
-    fade = 1.0 - rule.keep
-    root_fade = sqrt(fade)
+    fade = 1.0 - keep
     ratio = space
     factor = space + half
     gap = space + 2 * half
     pull = gap + p
     inverse = pull + p  # of the diagonal of R0
     pivot = inverse + p  # inverses of the diagonal of L
+    faded = pivot + p
     for j in range(p):
         gap[j] = prior[j] - mean[j]
     for j in range(p - 1, -1, -1):  # R0'^-1 (m0 - m)
         prior_row = prior + p + j * (j + 1) // 2
         inverse[j] = 1.0 / prior_row[j] if prior_row[j] != 0.0 else 0.0
         gap[j] *= inverse[j]
-        if rule.coupled:
+        if coupled:
             for k in range(j):
                 gap[k] -= prior_row[k] * gap[j]
     for i in range(p):
@@ -99,7 +117,7 @@ def forget_root(p, rule, prior, mean, root, packed, space):
         s = ratio + i * (i + 1) // 2
         for k in range(i + 1):
             s[k] = r[k]
-        if rule.coupled:
+        if coupled:
             for j in range(i, 0, -1):
                 prior_row = prior + p + j * (j + 1) // 2
                 for k in range(j):
@@ -108,10 +126,9 @@ def forget_root(p, rule, prior, mean, root, packed, space):
         for k in range(i + 1):
             s[k] *= inverse[k]
             total += s[k] * gap[k]
-            s[k] *= root_fade
         pull[i] = total
     for i in range(p):
-        _factor_row(i, rule.keep, ratio, factor, pivot)
+        _factor_row(i, keep, fade, ratio, factor, pivot, faded)
         low = factor + i * (i + 1) // 2
         r = root + (i * (i + 1) // 2 if packed else i * p)
         whole: cython.Py_ssize_t = i - i % 4
@@ -148,13 +165,17 @@ def forget_root(p, rule, prior, mean, root, packed, space):
             mean[k] += w0 * r[k]
 
 
-def _factor_row(i, keep, ratio, factor, pivot):
-    """Row ``i`` of the Cholesky factor of ``k I + S S'``, packed as ``S`` is, and the inverse of its last entry."""
+def _factor_row(i, keep, fade, ratio, factor, pivot, s):
+    """Row ``i`` of the Cholesky factor of ``k I + (1 - k) S S'``, packed as ``S``, and the inverse of its last entry.
+
+    ``s`` has room for a row of ``S``.
+    """
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
     m: cython.Py_ssize_t
     entries: cython.double[4]
-    s = ratio + i * (i + 1) // 2
+    for j in range(i + 1):
+        s[j] = fade * ratio[i * (i + 1) // 2 + j]
     low = factor + i * (i + 1) // 2
     for j in range(0, i + 1, 4):  # four columns at a time
         s0 = ratio + j * (j + 1) // 2
@@ -192,7 +213,7 @@ def _factor_row(i, keep, ratio, factor, pivot):
             e0 = entries[m] + s[j + m] * s0[j + m]
             for k in range(j, j + m):
                 e0 += s[k] * s0[k] - low[k] * f0[k]
-            low[j + m] = e0 * pivot[j + m] if j + m < i else sqrt(max(keep + e0, keep))
+            low[j + m] = e0 * pivot[j + m] if j + m < i else sqrt(max(keep + e0, min(keep, 1.0)))
     pivot[i] = 1.0 / low[i]
 
 
@@ -235,11 +256,12 @@ def _load(x, row, d, bias):
     return total == 0.0
 
 
-def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, prior, scratch, site):
+def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, prior, forgets, scratch, site):
     """Learn a row into ``C = R'R``, ``R`` lower triangular; whether it could be, and its mean and variance from before.
 
-    Carlson's update, see `onepass.beliefs.full`. ``packed`` roots are stored without the zeros; ``prior`` is what the
-    rule's forgetting goes towards, or NULL; ``scratch`` has room for `scratch_size` numbers.
+    Carlson's update, see `onepass.beliefs.full`. ``packed`` roots are stored without the zeros; ``prior`` is what rows
+    are re-weighed against and, if the kernel ``forgets``, what the rule's forgetting goes towards, or NULL, where the
+    caller does both; ``scratch`` has room for `scratch_size` numbers.
     """
     p: cython.Py_ssize_t = d + rule.bias
     bias: cython.Py_ssize_t = rule.bias
@@ -253,11 +275,12 @@ def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, prior, scrat
     seen: Seen = Seen(False, False, 0.0, 0.0)
     if not _load(row_x, x, d, rule.bias) or y * 0.0 != 0.0:
         return seen
-    forgets: cython.bint = prior != cython.NULL and state.n_seen > 0.0 and fmod(state.n_seen, rule.period) == 0.0
-    saved = scratch + 8 * p + p * (p + 1)
+    forgets = forgets and rule.period > 0 and prior != cython.NULL and state.n_seen > 0.0
+    forgets = forgets and fmod(state.n_seen, rule.period) == 0.0
+    saved = scratch + 9 * p + p * (p + 1)
     if forgets:
         _store(p, mean, root, packed, saved)
-        forget_root(p, rule, prior, mean, root, packed, scratch + 4 * p)
+        forget_root(p, rule.keep, rule.coupled, prior, mean, root, packed, scratch + 4 * p)
     whole: cython.Py_ssize_t = 0 if packed else p - p % 4
     for j in range(0, whole, 4):  # four sums at a time, which don't wait for each other; R is zero above its diagonal
         r0 = root + j * p
@@ -332,12 +355,170 @@ def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, prior, scrat
             gain[k] = so_far + coord * entry
         before = after
         before_inverse = inverse
+    if state.pending:
+        if prior == cython.NULL:
+            shrinkage, pull = _share_by_precisions(p, var, gain, mean, rule)
+        else:
+            shrinkage, pull = _share_of_noise(p, var, gain, mean, prior, rule.coupled)
+        learn_noise(state, shrinkage, pull)
     for k in range(p):
         mean[k] += score * gain[k]
+    if prior != cython.NULL and state.is_due(p):
+        reweigh_root(p, rule.coupled, prior, state, mean, root, packed, scratch + 4 * p)
     seen.learned = True
     seen.pre_mean = pre_mean
     seen.pre_var = var + input_var
     return seen
+
+
+def _share_of_noise(p, var, gain, mean, prior, coupled):
+    """Shrinkage and pull of `step.learn_noise` for independent weights of the prior; none for correlated ones."""
+    if coupled or var <= 0.0:
+        return 0.0, 0.0
+    j: cython.Py_ssize_t
+    own = 0.0
+    pull = 0.0
+    for j in range(p):
+        entry = prior[p + j * (j + 1) // 2 + j]  # of the root, whose square is a variance
+        if entry != 0.0:
+            precise = gain[j] / (entry * entry)
+            own += gain[j] * precise
+            pull += precise * (mean[j] - prior[j])
+    return 1.0 - own / var, pull
+
+
+def _share_by_precisions(p, var, gain, mean, rule):
+    """The same for a belief that is not kept as a root."""
+    if var <= 0.0 or rule.precisions.shape[0] == 0:
+        return 0.0, 0.0
+    j: cython.Py_ssize_t
+    own = 0.0
+    pull = 0.0
+    for j in range(p):
+        precise = gain[j] * rule.precisions[j]
+        own += gain[j] * precise
+        pull += precise * (mean[j] - rule.centre[j])
+    return 1.0 - own / var, pull
+
+
+def reweigh_root(p, coupled, prior, state, mean, root, packed, space):
+    """Move to a new reference of the noise and re-weigh all rows so far to it, in a root: see `noise`.
+
+    ``space`` has room for what `forget_root` needs.
+    """
+    j: cython.Py_ssize_t
+    memory = cython.cast(cython.p_double, malloc((p * p + 3 * p) * cython.sizeof(cython.double)))
+    if memory == cython.NULL:
+        return
+    if state.has_grown():
+        n = _compare_root(p, coupled, prior, mean, root, packed, memory)
+        keep = state.new_reference(n, memory, memory + p, memory + 2 * p)
+        if keep != 1.0:
+            forget_root(p, keep, coupled, prior, mean, root, packed, space)
+    else:  # the squares left follow from the mean before and after: (new - old) (m - m0)'P0 (m_new - m0) more
+        _whitened_gap(p, coupled, prior, mean, memory)
+        old = state.reference
+        forget_root(p, state.follow_noise(), coupled, prior, mean, root, packed, space)
+        _whitened_gap(p, coupled, prior, mean, memory + p)
+        change = 0.0
+        for j in range(p):
+            change += memory[j] * memory[p + j]
+        state.squares = max(state.squares + (state.reference - old) * change, 0.0)
+    free(memory)
+
+
+def _whitened_gap(p, coupled, prior, mean, gap):
+    """Fill the way of the mean from the prior's, in units of the prior: ``R0'^-1 (m - m0)``."""
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    for j in range(p):
+        gap[j] = mean[j] - prior[j]
+    for j in range(p - 1, -1, -1):
+        prior_row = prior + p + j * (j + 1) // 2
+        gap[j] *= 1.0 / prior_row[j] if prior_row[j] != 0.0 else 0.0
+        if coupled:
+            for k in range(j):
+                gap[k] -= prior_row[k] * gap[j]
+
+
+def _compare_root(p, coupled, prior, mean, root, packed, memory):
+    """Fill the ratios ``ω`` and squares ``b²`` of `noise`, ``(n,)`` each at ``p`` numbers' distance; returns ``n``.
+
+    The rows of ``R R0^-1`` are made orthogonal by rotations of two of them at a time (one-sided Jacobi), which keeps
+    the digits of small ones; a row is then an eigenvector of the covariance in units of the prior's, and its square the
+    ratio. Directions that the prior knows exactly are left out. Written out here, and not asked of LAPACK, as a model
+    must learn the same from the same rows to the last bit.
+    """
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    values = memory  # (p,)
+    squares = memory + p
+    gap = memory + 2 * p
+    matrix = memory + 3 * p  # (p, p)
+    _whitened_gap(p, coupled, prior, mean, gap)
+    for i in range(p):
+        r = root + (i * (i + 1) // 2 if packed else i * p)
+        s = matrix + i * p
+        for k in range(p):
+            s[k] = r[k] if k <= i else 0.0
+        for j in range(i, -1, -1):
+            prior_row = prior + p + j * (j + 1) // 2
+            s[j] *= 1.0 / prior_row[j] if prior_row[j] != 0.0 else 0.0
+            if coupled:
+                for k in range(j):
+                    s[k] -= s[j] * prior_row[k]
+    _orthogonalise(p, matrix, values)
+    n: cython.Py_ssize_t = 0
+    for j in range(p):
+        if values[j] <= 0.0:
+            continue
+        total = 0.0
+        s = matrix + j * p
+        for k in range(p):
+            total += s[k] * gap[k]
+        squares[n] = total * (total / values[j])
+        values[n] = min(values[j], 1.0)  # more is rounding
+        n += 1
+    return n
+
+
+def _orthogonalise(p, matrix, norms):
+    """Rotate pairs of rows until all are orthogonal, and fill their squared lengths."""
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    for _ in range(30):
+        rotated: cython.bint = False
+        for i in range(p):
+            total = 0.0
+            first = matrix + i * p
+            for k in range(p):
+                total += first[k] * first[k]
+            norms[i] = total
+        for i in range(p - 1):
+            first = matrix + i * p
+            for j in range(i + 1, p):
+                second = matrix + j * p
+                product = 0.0
+                for k in range(p):
+                    product += first[k] * second[k]
+                if product * product <= 1e-16 * norms[i] * norms[j]:
+                    continue
+                rotated = True
+                half = 0.5 * (norms[j] - norms[i]) / product
+                tangent = (1.0 if half >= 0.0 else -1.0) / (fabs(half) + sqrt(1.0 + half * half))
+                cosine = 1.0 / sqrt(1.0 + tangent * tangent)
+                sine = tangent * cosine
+                for k in range(p):
+                    left = first[k]
+                    right = second[k]
+                    first[k] = cosine * left - sine * right
+                    second[k] = sine * left + cosine * right
+                norms[i] = max(norms[i] - tangent * product, 0.0)
+                norms[j] = norms[j] + tangent * product
+        if not rotated:
+            break
 
 
 class RowLearner:
@@ -355,7 +536,7 @@ class RowLearner:
         """Learn a row of the right type."""
         if x.shape[0] + self.rule.bias != self.mean.shape[0] or not self.rule.likelihood.accepts(y):
             return False
-        if self.state.trust.is_alarmed():
+        if self.state.trust.is_alarmed() or self.state.is_due(self.mean.shape[0]):
             return False
         return self.learn_row(x, y)
 
@@ -372,6 +553,7 @@ class RowLearner:
             cython.address(self.root[0, 0]),
             False,
             cython.address(self.rule.priors[0, 0]) if self.rule.priors.shape[0] else cython.NULL,
+            True,
             cython.address(self.scratch[0]),
             cython.NULL,
         ).learned
@@ -468,12 +650,13 @@ class DenseRowLearner(RowLearner):
         ).learned
 
     def variance(self, x):
-        """Variance of the pre-activation."""
+        """Variance of the pre-activation, after the weights have moved."""
         p: cython.Py_ssize_t = self.mean.shape[0]
         bias: cython.Py_ssize_t = self.rule.bias
         j: cython.Py_ssize_t
         k: cython.Py_ssize_t
         total = 0.0
+        added = 0.0
         for j in range(p):
             column = cython.address(self.root[j, 0])
             here = x[j - bias] if j >= bias else 1.0
@@ -481,7 +664,8 @@ class DenseRowLearner(RowLearner):
             for k in range(j + 1, p):
                 below += column[k] * x[k - bias]  # k is no bias: that is the first
             total += 2.0 * here * below
-        return max(total, 0.0)
+            added += self.wander.added[j] * here * here
+        return self.wander.kept * max(total, 0.0) + added
 
 
 class RowMixture:
@@ -537,7 +721,7 @@ def rows_root(X, X_var, y, rule, state, mean, root, forgets, out, sites):
     learned: cython.Py_ssize_t = n
     scratch = np.empty(scratch_size(rule, mean.shape[0]), dtype=np.asarray(mean).dtype)
     space: Real[::1] = scratch
-    fades: cython.bint = forgets and rule.priors.shape[0] > 0
+    has_prior: cython.bint = rule.priors.shape[0] > 0
     with cython.nogil:
         for i in range(n):
             noise = state.noise
@@ -551,7 +735,8 @@ def rows_root(X, X_var, y, rule, state, mean, root, forgets, out, sites):
                 cython.address(mean[0]),
                 cython.address(root[0, 0]),
                 False,
-                cython.address(rule.priors[0, 0]) if fades else cython.NULL,
+                cython.address(rule.priors[0, 0]) if has_prior else cython.NULL,
+                forgets,
                 cython.address(space[0]),
                 cython.address(sites[i, 0]) if sites.shape[0] else cython.NULL,
             )
@@ -565,7 +750,8 @@ def rows_root(X, X_var, y, rule, state, mean, root, forgets, out, sites):
                 out[i, 3] = state.log_density
                 out[i, 4] = state.trust.distrust
                 out[i, 5] = state.trust.suspicion
-            if state.trust.is_alarmed() and sites.shape[0] == 0:
+                out[i, 6] = state.row_evidence
+            if (state.trust.is_alarmed() and sites.shape[0] == 0) or state.is_due(mean.shape[0]):
                 learned = i + 1
                 break
     rule.likelihood.raise_pending()
@@ -658,6 +844,9 @@ def learn_row_dense(x, x_var, d, y, rule, state, before, wander, cancelled, mean
         return seen
     for k in range(0 if site == cython.NULL else N_SITE):
         site[k] = own_site[k]
+    if state.pending:
+        shrinkage, pull = _share_by_precisions(p, var, gain, mean, rule)
+        learn_noise(state, shrinkage, pull)
     for j in range(p):
         mean[j] += score * gain[j]
         step = information * gain[j]
@@ -712,7 +901,8 @@ def rows_dense(X, X_var, y, rule, state, wander, cancelled, mean, cov, out, site
                 out[i, 3] = state.log_density
                 out[i, 4] = state.trust.distrust
                 out[i, 5] = state.trust.suspicion
-            if state.trust.is_alarmed() and sites.shape[0] == 0:
+                out[i, 6] = state.row_evidence
+            if (state.trust.is_alarmed() and sites.shape[0] == 0) or state.is_due(mean.shape[0]):
                 learned = i + 1
                 break
     rule.likelihood.raise_pending()
@@ -762,6 +952,7 @@ def rows_diagonal(X, X_var, y, rule, state, wander, mean, variance, out):
                 out[i, 3] = state.log_density
                 out[i, 4] = state.trust.distrust
                 out[i, 5] = state.trust.suspicion
+                out[i, 6] = state.row_evidence
             if drifting:
                 for j in range(p):
                     variance[j] = kept * variance[j] + added[j]
@@ -841,6 +1032,7 @@ def rows_sparse(data, indices, indptr, y, rule, state, wander, mean, variance, o
                 out[i, 3] = state.log_density
                 out[i, 4] = state.trust.distrust
                 out[i, 5] = state.trust.suspicion
+                out[i, 6] = state.row_evidence
             if bias:
                 gain = variance[0]
                 mean[0] += score * gain

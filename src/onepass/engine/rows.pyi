@@ -17,6 +17,8 @@ class RowRule:
         period: int = 0,
         keep: float = 1.0,
         priors: FloatArray | None = None,
+        centre: FloatArray = ...,
+        precisions: FloatArray = ...,
     ) -> None: ...
 
 class Wander:

@@ -8,8 +8,8 @@ cdef enum:
     N_ROUGH = 15
     N_FEW = 7
     N_SITE = 4
-    N_RECORD = 6
-    N_NUMBERS = 5
+    N_RECORD = 7
+    N_NUMBERS = 17
 
 cdef struct Tilt:
     Match match
@@ -19,14 +19,54 @@ cdef struct Tilt:
 
 @cython.final
 cdef class LearningState:
-    cdef public double noise, noise_weight, noise_window, log_evidence, n_seen, log_density
+    cdef public double noise, noise_weight, noise_window, log_evidence, n_seen, log_density, row_evidence
+    cdef public double reference, squares, weight, copies, trusted_copies, log_start, start_weight, last_log_noise, last_seen, last_exact, total, largest
     cdef public Trust trust
     cdef const double[::1] row_weights
-    cdef Py_ssize_t n_weighted  # rows of these that have been learned
+    cdef public Py_ssize_t n_weighted  # rows of these that have been learned
+    cdef bint pending  # whether the noise is still to be learned from the last row, of which these are kept
+    cdef double error, var, input_var, pending_weight
+    cdef double square  # of the last row's error
     cdef double row_weight(self) noexcept nogil
+    cdef void count_row(self) noexcept nogil
     cpdef void assign(self, LearningState other) noexcept nogil
     cpdef void begin_anew(self) noexcept nogil
+    cdef void start_over(self) noexcept nogil
+    cpdef void start_reweighing(self) noexcept nogil
+    cpdef bint is_due(self, Py_ssize_t size) noexcept nogil
+    cpdef bint has_grown(self) noexcept nogil
+    cpdef double follow_noise(self) noexcept nogil
+    cdef double new_reference(
+        self, Py_ssize_t n, const double* ratios, const double* squares, double* room
+    ) noexcept nogil
 
+cdef (double, double) _error_of(
+    CompiledLikelihood likelihood, LearningState state, double mean, double var, double y
+) noexcept nogil
+cdef (double, double, double) _set_aside(
+    LearningState state, double error, double var, double row_weight
+) noexcept nogil
+cdef (Py_ssize_t, Py_ssize_t) _nodes_for(double std) noexcept nogil
+cdef (double, double, double) _linear_step(
+    double mean, double var, double input_var, double y, double noise, double row_weight
+) noexcept nogil
+cdef (double, double, double) _linear_copies(
+    LearningState state, double mean, double var, double y, double row_weight
+) noexcept nogil
+cpdef void learn_noise(LearningState state, double shrinkage, double pull) noexcept nogil
+cdef (double, double, double) _noise_mixture(
+    double e, double v, double input_var, double w, double told, double k, double pull, double s, double log_noise, double std
+) noexcept nogil
+cdef (double, double, double) _known_noise_density(
+    double e, double v, double input_var, double w, double told, double k, double pull, double s, double log_noise, double std
+) noexcept nogil
+cdef double _log_copies(
+    double e, double v, double input_var, double w, double told, double k, double pull, double s, double z
+) noexcept nogil
+cdef (double, double, double) _learn_copy(
+    CompiledLikelihood likelihood, LearningState state, double mean, double var, double input_var, double y,
+    double row_weight, bint tells_noise
+) noexcept nogil
 cdef Tilt _tilt(
     CompiledLikelihood likelihood, double mean, double var, double y, double log_noise, double std
 ) noexcept nogil
@@ -45,8 +85,9 @@ cdef (double, double) _tempered_noise(
 ) noexcept nogil
 cdef double _towards(double old, double new) noexcept nogil
 cdef (double, double) score_row(
-    CompiledLikelihood likelihood, LearningState state, double mean, double var, double y
+    CompiledLikelihood likelihood, LearningState state, double mean, double var, double shrinkage, double pull, double y
 ) noexcept nogil
 cpdef object score_rows(
-    CompiledLikelihood likelihood, LearningState state, const double[::1] mean, const double[::1] var, const double[::1] y
+    CompiledLikelihood likelihood, LearningState state, const double[::1] mean, const double[::1] var,
+    const double[::1] shrinkage, const double[::1] pull, const double[::1] y
 )

@@ -2,14 +2,20 @@
 
 What the noise is, is a belief too: the log of its variance is Gaussian, with the mean ``log noise`` and the variance
 ``2 / noise_weight`` (a row of known weights has an information of a half about it, so that the weight counts rows). The
-density of a target is then a mixture over noises, proper whatever was learned before; `learn_scalar` scores a row with
-it before anything is learned from it.
+density of a target is then a mixture over noises, proper whatever was learned before; a row is scored with it before
+anything is learned from it.
+
+Around a linear output, with a full covariance and weights that don't drift, the weights are learned at one noise, the
+*reference*. When the belief about the noise has moved, all rows so far are re-weighed to a new reference, see `noise`,
+so that it does not matter how well the noise was known when a row came: the posterior of weights and noise is that of
+all rows, in any order.
 
 A target that is not to be trusted, see `outliers`, is one of a mixture: the noise is learned from it as far as it is
 trusted, and the weights by what the mixture says.
 
-A row of a weight below 1 has its likelihood to that power: of its match the site is taken to it, which for Gaussian
-noise is exact, and so is what it says about the noise.
+A row of weight ``w`` counts as ``w`` copies of it. Around a linear output that has a closed form; otherwise the copies
+are learned one after the other, all in the scalars of the row's own direction, and a fraction of a copy by the power of
+its site; Gaussian noise is then learned from the first of them.
 
 A row that is learned again, by expectation propagation, first has its previous contribution removed: its *site*, the
 Gaussian factors by which it multiplied the beliefs about its pre-activation and about the log noise.
@@ -17,22 +23,40 @@ Gaussian factors by which it multiplied the beliefs about its pre-activation and
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import INFINITY, NAN, exp, isfinite, isnan, log, sqrt
+from cython.cimports.libc.math import INFINITY, NAN, exp, fabs, isfinite, isnan, log, sqrt
 from cython.cimports.onepass.engine.matches import Match
-from cython.cimports.onepass.engine.outliers import SOON, Trust
+from cython.cimports.onepass.engine.noise import marginal_noise, squares_left
+from cython.cimports.onepass.engine.outliers import SOON, Trust, far_log_density
 
-NOISE_FLOOR = 1e-12
+from onepass.engine.noise import NOISE_FLOOR
+
 NOISE_START, NOISE_START_WEIGHT = 0.1, 2.0 / 9.0  # before the first row its log has a standard deviation of 3
 SITE_SIZE = N_SITE  # numbers of a row's site
-# Mean, variance, noise and log density of a row from before its update, its distrust, the log odds of a jump after it.
+# Mean, variance, noise and log density of a row from before its update, its distrust, the log odds of a jump after it,
+# and the log density of as many copies of it as it counts for.
 RECORD_SIZE = N_RECORD
 STATE_SIZE = N_NUMBERS  # of the numbers of a `LearningState`, without those of its trust
-# Where each number stands in `LearningState.to_array`.
-NOISE, NOISE_WEIGHT, NOISE_WINDOW, LOG_EVIDENCE, N_SEEN = range(5)
+# Where the numbers stand in `LearningState.to_array` that others need.
+NOISE, NOISE_WEIGHT, NOISE_WINDOW, LOG_EVIDENCE, N_SEEN, LARGEST, REFERENCE = range(7)
+_START_WEIGHT = cython.declare(cython.double, NOISE_START_WEIGHT)
 _LOWEST = cython.declare(cython.double, float(np.log(NOISE_FLOOR)))
 _HIGHEST = cython.declare(cython.double, 600.0)
-# So many standard deviations above its mean is the log noise that weights are learned with; one, once it is known.
+_LOG_2PI = cython.declare(cython.double, 1.8378770664093453)
+# So many standard deviations above its mean is the log noise with which weights are learned that are not re-weighed;
+# one, once it is known: with too small a noise they would stay wrong for good.
 _CAUTION = cython.declare(cython.double, 1.4)
+# Rows are re-weighed when the log noise has moved by so much, or by so many of its own standard deviations, or when
+# there are so many times more rows than the last time.
+_MOVED = cython.declare(cython.double, 0.04)
+_MOVED_STDS = cython.declare(cython.double, 0.1)
+_GROWN = cython.declare(cython.double, 1.5)
+_SURPRISE = cython.declare(cython.double, 2.5)  # standard deviations by which one row would move the log noise
+_LARGEST_FALL = cython.declare(cython.double, 0.01)  # of the reference, without asking all rows
+_WEIGHTS_PER_ROW = cython.declare(cython.double, 8.0)  # whose step of re-weighing a row pays for; one, if they are many
+_LARGE = cython.declare(cython.Py_ssize_t, 150)
+_RAMP = cython.declare(cython.double, 10.0)  # rows over which the copies of rows begin to tell of the noise
+_SAME = cython.declare(cython.double, 1e-6)  # a relative change of the reference that is not worth the digits it costs
+_MOST_COPIES = cython.declare(cython.double, 1000.0)  # that are learned one after the other
 # Rows that a learned noise rests on after a jump of the truth: what was known of it may not hold any more.
 _WEIGHT_AFTER_JUMP = cython.declare(cython.double, 1.0)
 _KNOWN = cython.declare(cython.double, 0.15)  # a standard deviation of the log noise that is small
@@ -73,12 +97,21 @@ class LearningState:
     noise_window : the most rows it rests on
     log_evidence : sum of the log predictive densities of all rows
     n_seen : rows learned
+    largest : square of the largest error so far; at first, how far the prior reaches
+    reference : noise that the weights are learned with; 0 where rows are not re-weighed
+    squares, weight : what rows have added up, see `noise`: the squares left at the reference, and their weights
+    copies, trusted_copies : weights of rows beyond 1, and the share of them that tells of the noise
+    log_start, start_weight : the log noise before the first row, and how many rows that rests on
+    last_log_noise, last_seen : the log noise when rows were last re-weighed, and how many there were
+    last_exact : their weight when all of them together were last asked about their noise
+    total : log evidence of all rows that the weights were learned from, also of those that were not scored
     trust : which rows are to be trusted; all of them by default
 
     Attributes
     ----------
     log_density : that of the last row, before it was learned
-    row_weights : weights in (0, 1] of the rows to come, or None where they are all 1
+    row_evidence : the same of as many copies of the row as it counts for
+    row_weights : weights of the rows to come, or None where they are all 1
     """
 
     def __init__(
@@ -88,13 +121,37 @@ class LearningState:
         noise_window: float = np.inf,
         log_evidence: float = 0.0,
         n_seen: float = 0.0,
+        largest: float = 0.0,
+        reference: float = 0.0,
+        squares: float = 0.0,
+        weight: float = 0.0,
+        copies: float = 0.0,
+        trusted_copies: float = 0.0,
+        log_start: float = 0.0,
+        start_weight: float = 0.0,
+        last_log_noise: float = 0.0,
+        last_seen: float = 0.0,
+        last_exact: float = 0.0,
+        total: float = 0.0,
         trust: Trust = None,
     ):
         self.noise, self.noise_weight, self.noise_window = noise, noise_weight, noise_window
         self.log_evidence, self.n_seen = log_evidence, n_seen
-        self.log_density = 0.0
+        self.reference, self.squares, self.weight = reference, squares, weight
+        self.copies, self.trusted_copies = copies, trusted_copies
+        self.log_start, self.start_weight = log_start, start_weight
+        self.last_log_noise, self.last_seen, self.last_exact, self.total = last_log_noise, last_seen, last_exact, total
+        self.largest, self.square = largest, 0.0
+        self.log_density = self.row_evidence = 0.0
+        self.pending = False
         self.trust = Trust() if trust is None else trust
         self.row_weights, self.n_weighted = None, 0
+
+    def start_reweighing(self):
+        """Let rows be re-weighed as their noise is learned, starting from the present one."""
+        self.reference = self.noise
+        self.log_start = self.last_log_noise = log(self.noise)
+        self.start_weight = self.noise_weight
 
     @property
     def learns_noise(self):
@@ -111,11 +168,23 @@ class LearningState:
         """Take over another state's numbers."""
         self.noise, self.noise_weight, self.noise_window = other.noise, other.noise_weight, other.noise_window
         self.log_evidence, self.n_seen = other.log_evidence, other.n_seen
+        self.reference, self.squares, self.weight = other.reference, other.squares, other.weight
+        self.copies, self.trusted_copies = other.copies, other.trusted_copies
+        self.log_start, self.start_weight = other.log_start, other.start_weight
+        self.last_log_noise, self.last_seen = other.last_log_noise, other.last_seen
+        self.last_exact, self.total, self.largest = other.last_exact, other.total, other.largest
+        self.pending = False
         self.n_weighted = other.n_weighted
         self.trust.assign(other.trust)
 
+    def count_row(self):
+        """Count a row that was learned for what is far, and for what is not to be trusted."""
+        self.trust.learn()
+        if not self.trust.active:
+            self.largest = self.trust.largest_square(self.largest, self.square)
+
     def weigh(self, weights):
-        """Take weights ``(n,)`` of the next rows, in their order; None for rows that count in full."""
+        """Take weights ``(n,)`` of the next rows, in their order; None for rows that count once."""
         self.row_weights, self.n_weighted = weights, 0
 
     def row_weight(self):
@@ -123,8 +192,18 @@ class LearningState:
         return 1.0 if self.row_weights is None else self.row_weights[self.n_weighted]
 
     def to_array(self):
-        """All numbers, ``(5,)``, as they stand in files; those of the trust after them where not all is trusted."""
-        own = [self.noise, self.noise_weight, self.noise_window, self.log_evidence, self.n_seen]
+        """All numbers as they stand in files; those of the trust after them where not all is trusted."""
+        own = [self.noise, self.noise_weight, self.noise_window, self.log_evidence, self.n_seen, self.largest]
+        own += [
+            self.reference,
+            self.squares,
+            self.weight,
+            self.copies,
+            self.trusted_copies,
+            self.log_start,
+            self.start_weight,
+        ]
+        own += [self.last_log_noise, self.last_seen, self.last_exact, self.total]
         return np.concatenate([own, self.trust.to_array()])
 
     @staticmethod
@@ -133,9 +212,101 @@ class LearningState:
         return LearningState(*numbers[:N_NUMBERS], Trust(numbers[N_NUMBERS:]))
 
     def begin_anew(self):
-        """Go on after an alarm; if another one came soon before, the noise may have changed, and is known no more."""
-        if self.trust.calm_down() < SOON and self.noise_weight > 0.0:
+        """Go on after an alarm; if another one came soon before, the noise may have changed, and is known no more.
+
+        Where no outliers are expected, the targets have changed: nothing is known any more but how large they are.
+        """
+        if not self.trust.active:
+            self.start_over()
+        elif self.trust.calm_down() < SOON and self.noise_weight > 0.0:
             self.noise_weight = min(self.noise_weight, _WEIGHT_AFTER_JUMP)
+
+    def start_over(self):
+        """Forget what was learned of the noise; it may be as large as the errors of the rows that were set aside."""
+        self.trust.calm_down()
+        self.largest = self.trust.far_square
+        if self.noise_weight == 0.0:
+            return
+        self.noise = exp(min(max(log(self.trust.far_square), _LOWEST), _HIGHEST))
+        self.noise_weight = _START_WEIGHT
+        if self.reference > 0.0:
+            self.squares = 0.0
+            self.weight = 0.0
+            self.copies = 0.0
+            self.trusted_copies = 0.0
+            self.total = 0.0
+            self.last_seen = self.n_seen
+            self.last_exact = 0.0
+            self.start_reweighing()
+
+    def is_due(self, size):
+        """Whether the rows so far are to be re-weighed before the next one, which takes a decomposition of this size.
+
+        A large one waits until there are rows that pay for it.
+        """
+        per_row = _WEIGHTS_PER_ROW if size < _LARGE else 1.0
+        if self.reference == 0.0 or self.n_seen - self.last_seen < size / per_row:
+            return False
+        limit = max(_MOVED, _MOVED_STDS * sqrt(2.0 / self.noise_weight))
+        return self.has_grown() or fabs(log(self.noise) - self.last_log_noise) > limit
+
+    def has_grown(self):
+        """Whether there are so many more rows than when all of them were last asked about their noise."""
+        return self.weight >= _GROWN * self.last_exact + 1.0
+
+    def new_reference(self, n, ratios, squares, room):
+        """Move to a new reference and return the share ``old / new`` by which the rows' precision changes.
+
+        ``ratios`` and ``squares``, ``(n,)``, describe the belief, see `noise`; ``room`` is for ``n`` numbers.
+        """
+        old = self.reference
+        # As long as there are hardly more rows than directions a row fits exactly, and so do its copies: they would
+        # make the noise vanish.
+        self.trusted_copies = min(max((self.weight - n) / min(_RAMP, 2.0 * n), 0.0), 1.0)
+        mean, var, total, new = marginal_noise(
+            n,
+            ratios,
+            squares,
+            room,
+            old,
+            self.squares,
+            self.weight + self.trusted_copies * self.copies,
+            self.log_start,
+            self.start_weight,
+            log(self.noise),
+            sqrt(2.0 / self.noise_weight),
+        )
+        self.last_seen = self.n_seen
+        self.last_exact = self.weight
+        left = squares_left(new, old, n, ratios, squares, self.squares)
+        if not isfinite(mean + var + total + new + left):  # targets beyond 1e70: as it was is the best that is known
+            return 1.0
+        self.noise = exp(mean)
+        self.noise_weight = 2.0 / var
+        self.log_evidence += total - self.total
+        self.total = total
+        self.last_log_noise = mean
+        if fabs(old / new - 1.0) <= _SAME:
+            return 1.0
+        self.squares = left
+        self.reference = new
+        return old / new
+
+    def follow_noise(self):
+        """Let the reference move as the noise has moved since the last time, and return the share ``old / new``."""
+        new = self.reference * max(self.noise / exp(self.last_log_noise), _LARGEST_FALL)
+        keep = self.reference / new
+        self.last_log_noise -= log(keep)
+        self.reference = new
+        self.last_seen = self.n_seen
+        return keep
+
+    def reweigh(self, ratios: cython.double[::1], squares: cython.double[::1]):
+        """See `new_reference`, for callers in Python."""
+        room: cython.double[::1] = np.empty(ratios.shape[0])
+        return self.new_reference(
+            ratios.shape[0], cython.address(ratios[0]), cython.address(squares[0]), cython.address(room[0])
+        )
 
     def __reduce__(self):
         return LearningState.from_array, (self.to_array(),)
@@ -151,17 +322,9 @@ def _tilt(likelihood, mean, var, y, log_noise, std):
     matches: Match[62]
     shares: cython.double[62]
     known: cython.bint = std < _KNOWN
-    start: cython.Py_ssize_t = 0
-    n: cython.Py_ssize_t = N_VAGUE
-    if known:
-        start = N_VAGUE + N_ROUGH + N_FEW
-        n = 2
-    elif std < _FAMILIAR:
-        start = N_VAGUE + N_ROUGH
-        n = N_FEW
-    elif std < 1.0:
-        start = N_VAGUE
-        n = N_ROUGH
+    start: cython.Py_ssize_t
+    n: cython.Py_ssize_t
+    start, n = _nodes_for(std)
     i: cython.Py_ssize_t
     for i in range(n):
         noises[i] = exp(min(max(log_noise + std * _NODES[start + i], _LOWEST), _HIGHEST))
@@ -211,12 +374,231 @@ def learn_scalar(likelihood, state, mean, var, input_var, y):
     """Learn all of a row but the weights; return the score, information and variance ratio of the belief's step.
 
     ``var`` is the variance of ``J'w``, ``input_var`` the variance that uncertain inputs add. A row that can't be
-    learned gives NaN and changes nothing.
-
-    An unknown noise and the weights are not independent, as beliefs kept apart pretend: if the noise is larger than
-    expected, so are the errors of the weights. So the weights are learned with a noise that is a little larger than
-    expected, by less and less as more is known of it: weights learned with too small a noise would stay wrong for good.
+    learned gives NaN and changes nothing. Around a linear output, the noise is learned by `learn_noise`, which the
+    caller calls once it knows how the belief's step went.
     """
+    row_weight = state.row_weight()
+    if not state.trust.active:
+        error, total = _error_of(likelihood, state, mean, var + input_var, y)
+        if error != error:  # an activation of the user's has failed
+            return NAN, NAN, NAN
+        if state.trust.is_far(error, total, state.largest):
+            return _set_aside(state, error, total, row_weight)
+        state.trust.note_near()
+        state.square = error * error
+    if state.reference > 0.0:
+        score, information, ratio = _linear_step(mean, var, input_var, y, state.reference, row_weight)
+        square = row_weight * (y - mean) * (y - mean)
+        if not (isfinite(var) and isfinite(score * var) and isfinite(score + information + ratio + square)):
+            return NAN, NAN, NAN
+        state.pending = True
+        state.error = y - mean
+        state.var = var
+        state.input_var = input_var
+        state.pending_weight = row_weight
+        state.n_weighted += 1
+        return score, information, ratio
+    state.row_evidence = 0.0
+    known_noise: cython.bint = likelihood.linear and state.noise_weight == 0.0 and state.noise > 0.0
+    if known_noise and row_weight != 1.0 and input_var == 0.0 and not state.trust.active:
+        score, information, ratio = _linear_copies(state, mean, var, y, row_weight)
+    elif row_weight <= 1.0:
+        score, information, ratio = _learn_copy(likelihood, state, mean, var, input_var, y, row_weight, True)
+    else:
+        score = 0.0
+        information = 0.0
+        ratio = 1.0
+        left = row_weight
+        largest = max(row_weight / _MOST_COPIES, 1.0)
+        log_density = NAN
+        while left > 0.0:
+            part = min(left, largest)
+            first: cython.bint = left == row_weight
+            # Of a number, only the first copy tells of the noise: weights that are hardly known, or drift, fit the
+            # others exactly.
+            tells_noise: cython.bint = first or not likelihood.continuous
+            own_score, own_information, own_ratio = _learn_copy(
+                likelihood, state, mean, var, input_var, y, part, tells_noise
+            )
+            if not isfinite(own_score):
+                return NAN, NAN, NAN
+            if first:
+                log_density = state.log_density
+            left -= part
+            if left < 1e-9:
+                left = 0.0
+            # One step after the other in one direction is a step in it.
+            score += own_score * ratio
+            information += own_information * ratio * ratio
+            ratio *= own_ratio
+            mean += own_score * var
+            var *= own_ratio
+        state.log_density = log_density
+    if isfinite(score):
+        state.n_seen += 1.0
+        state.n_weighted += 1
+    return score, information, ratio
+
+
+def _error_of(likelihood, state, mean, var, y):
+    """Error of a number's prediction and its variance, noise included; no error for what is not a number."""
+    error, output_var = likelihood.error_of(mean, var, y)
+    return error, output_var + state.noise
+
+
+def _set_aside(state, error, var, row_weight):
+    """Count a row that is set aside, see `outliers`, and make no step."""
+    state.trust.note_far(error)
+    state.trust.learn()
+    state.log_density = far_log_density(error, var)
+    state.row_evidence = row_weight * state.log_density
+    state.log_evidence += state.row_evidence
+    state.n_seen += 1.0
+    state.n_weighted += 1
+    return 0.0, 0.0, 1.0
+
+
+def _linear_step(mean, var, input_var, y, noise, row_weight):
+    """The step of a row around a linear output: ``row_weight`` copies are one with a part of the noise."""
+    own = noise / row_weight + input_var
+    total = var + own
+    return (y - mean) / total, 1.0 / total, own / total
+
+
+def _linear_copies(state, mean, var, y, row_weight):
+    """Learn a row of any weight around a linear output whose noise is known; see `learn_scalar`."""
+    score, information, ratio = _linear_step(mean, var, 0.0, y, state.noise, row_weight)
+    z = state.noise
+    evidence = _log_copies(y - mean, var, 0.0, row_weight, row_weight, 0.0, 0.0, z, z)
+    if not (isfinite(var) and isfinite(score * var) and isfinite(score + information + ratio + evidence)):
+        return NAN, NAN, NAN
+    state.log_density = _log_copies(y - mean, var, 0.0, 1.0, 1.0, 0.0, 0.0, z, z)
+    state.row_evidence = evidence
+    state.log_evidence += evidence
+    state.count_row()
+    return score, information, ratio
+
+
+def learn_noise(state, shrinkage, pull):
+    """Learn the noise from a row whose step has been taken, if that was left open, and score the row.
+
+    What a row's variance and error would have been at another noise ``z`` follows from those at the reference ``s``
+    exactly, for a single weight, and nearly for several: with ``c = C J`` and ``v = J'c``, ``shrinkage`` is the share
+    ``k = 1 - c'P0c / v`` of the variance that comes from the noise, and ``pull = c'P0 (m - m0)``:
+
+        v(z) = v / ((1 - k) + k s/z),   e(z) = e + pull (z/s - 1) / (k + (1 - k) z/s).
+    """
+    if not state.pending:
+        return
+    state.pending = False
+    w = state.pending_weight
+    e = state.error
+    v = state.var
+    s = state.reference
+    log_noise = log(state.noise)
+    std = sqrt(2.0 / state.noise_weight)
+    k = min(max(shrinkage, 0.0), 1.0)
+    told = min(w, 1.0) + state.trusted_copies * max(w - 1.0, 0.0)
+    log_density, move, spread = _noise_mixture(e, v, state.input_var, w, told, k, pull, s, log_noise, std)
+    state.log_evidence += log_density
+    state.row_evidence = log_density
+    state.total += log_density
+    if w != 1.0:
+        state.log_density, _, _ = _noise_mixture(e, v, state.input_var, 1.0, 1.0, k, pull, s, log_noise, std)
+    else:
+        state.log_density = log_density
+    if std < _KNOWN:  # the information to be expected of the row
+        share = (s + k * v) / (s + v + state.input_var)
+        weight = state.noise_weight + (w * share * share if w < 1.0 else share * share + told - 1.0)
+        slope = move / std
+        log_noise += min(max(2.0 * slope / weight, -1.0), 1.0)
+    else:
+        weight = min(2.0 / max(spread, 1e-3 * std * std), state.noise_weight + 2.0 * _MOST_INFORMATION * max(told, 1.0))
+        log_noise += std * move
+    state.noise = exp(min(max(log_noise, _LOWEST), _HIGHEST))
+    state.noise_weight = min(weight, state.noise_window)
+    if fabs(move) > _SURPRISE:  # further than one row can tell: all of them are asked before the next
+        state.last_exact = 0.0
+        state.last_seen = 0.0
+    state.squares += w * e * (e / (1.0 + w * (v + state.input_var) / s))
+    state.weight += min(w, 1.0)
+    state.copies += max(w - 1.0, 0.0)
+    state.n_seen += 1.0
+    state.count_row()
+
+
+def _noise_mixture(e, v, input_var, w, told, k, pull, s, log_noise, std):
+    """Log density of ``w`` copies of a target over nodes of the log noise, and mean and variance of these after it.
+
+    As far as they tell of the noise, they are ``told`` copies. The mean is in standard deviations from that before.
+    Where the noise is known well, the first two derivatives of the log density in the log noise serve instead of
+    nodes, and the mean is the slope times the standard deviation.
+    """
+    if std < _KNOWN:
+        return _known_noise_density(e, v, input_var, w, told, k, pull, s, log_noise, std)
+    shares: cython.double[61]
+    start: cython.Py_ssize_t
+    n: cython.Py_ssize_t
+    start, n = _nodes_for(std)
+    top = -INFINITY
+    i: cython.Py_ssize_t
+    for i in range(n):
+        z = exp(min(max(log_noise + std * _NODES[start + i], _LOWEST), _HIGHEST))
+        shares[i] = _LOG_WEIGHTS[start + i] + _log_copies(e, v, input_var, w, told, k, pull, s, z)
+        top = max(top, shares[i])
+    mass = 0.0
+    move = 0.0
+    for i in range(n):
+        shares[i] = exp(shares[i] - top)
+        mass += shares[i]
+        move += shares[i] * _NODES[start + i]
+    move /= mass
+    spread = 0.0
+    for i in range(n):
+        spread += shares[i] * (_NODES[start + i] - move) * (_NODES[start + i] - move)
+    return top + log(mass), move, spread / mass * std * std
+
+
+def _known_noise_density(e, v, input_var, w, told, k, pull, s, log_noise, std):
+    """See `_noise_mixture`, for a log noise with a small standard deviation."""
+    z = exp(log_noise)
+    times = z / s
+    var = v / ((1.0 - k) + k / times) + input_var
+    error = e + pull * (times - 1.0) / (k + (1.0 - k) * times)
+    total = z + w * var
+    share = z / total
+    square = min(w * error * (error / total), 1e150)
+    log_density = -0.5 * (told * (_LOG_2PI + log_noise) - log(share) + square)
+    slope = -0.5 * (told - 1.0 + share - square * share)
+    curvature = -0.5 * (share * (1.0 - share) * (1.0 - square) + square * share * share)
+    # Of e^(slope t + curvature t²/2) under N(0, std²), which no wild target makes infinite.
+    spread = std * std / max(1.0 - curvature * std * std, 0.1)
+    log_density += 0.5 * min(slope * slope * spread, square) + 0.5 * log(spread / (std * std))
+    return log_density, slope * std, 0.0
+
+
+def _log_copies(e, v, input_var, w, told, k, pull, s, z):
+    """Log density of ``w`` copies of a target if the noise is ``z``: see `learn_noise`."""
+    times = z / s
+    var = v / ((1.0 - k) + k / times) + input_var
+    error = e + pull * (times - 1.0) / (k + (1.0 - k) * times)
+    total = z + w * var
+    return -0.5 * (told * (_LOG_2PI + log(z)) + log(total / z) + min(w * error * (error / total), 1e300))
+
+
+def _nodes_for(std):
+    """Where the nodes start that a log noise of this standard deviation needs, and how many they are."""
+    if std < _KNOWN:
+        return N_VAGUE + N_ROUGH + N_FEW, 2
+    if std < _FAMILIAR:
+        return N_VAGUE + N_ROUGH, N_FEW
+    if std < 1.0:
+        return N_VAGUE, N_ROUGH
+    return 0, N_VAGUE
+
+
+def _learn_copy(likelihood, state, mean, var, input_var, y, row_weight, tells_noise):
+    """Learn a row that counts once, or a part of it, or a little more; see `learn_scalar`."""
     total = var + input_var
     noise = state.noise
     noise_weight = state.noise_weight
@@ -235,6 +617,7 @@ def learn_scalar(likelihood, state, mean, var, input_var, y):
         trusted = doubt.shares[0]
         if state.trust.calm >= 0.0:
             match = doubt.match
+    learns_noise = learns_noise and tells_noise
     if learns_noise:
         noise, noise_weight = _learned_noise(tilt, log(noise), noise_weight, trusted)
         noise_weight = min(noise_weight, state.noise_window)
@@ -242,7 +625,6 @@ def learn_scalar(likelihood, state, mean, var, input_var, y):
     score = match.score
     information = match.information
     ratio = match.variance_ratio + information * input_var
-    row_weight = state.row_weight()
     if row_weight != 1.0:
         # The site's precision and shift, times the weight, as the step that they make.
         after = row_weight + (1.0 - row_weight) * ratio
@@ -259,11 +641,11 @@ def learn_scalar(likelihood, state, mean, var, input_var, y):
     state.noise_weight = noise_weight
     state.log_density = log_z
     state.log_evidence += row_weight * log_z
-    state.n_seen += 1.0
-    state.n_weighted += 1
+    state.row_evidence += row_weight * log_z
     if doubts:
         state.trust.note(doubt.shares, doubt.blank)
-        state.trust.learn()
+    if doubts or tells_noise:
+        state.count_row()
     return score, information, ratio
 
 
@@ -309,6 +691,8 @@ def _learn_again(likelihood, state, mean, var, input_var, y, site):
     learns_noise: cython.bint = noise_precision > 0.0
     row_weight = state.row_weight()
     state.n_weighted += 1
+    if state.reference > 0.0:  # no other row changes what a row says
+        return 0.0, 0.0, 1.0
     left = 1.0 - site[0] * var
     noise_left = noise_precision - site[2]
     if not (left > _SITE_MARGIN and noise_left >= _SITE_MARGIN * noise_precision):
@@ -316,6 +700,9 @@ def _learn_again(likelihood, state, mean, var, input_var, y, site):
     # The cavity: the beliefs without the row.
     cavity_var = var / left
     cavity_mean = (mean - site[1] * var) / left
+    error, total = _error_of(likelihood, state, cavity_mean, cavity_var + input_var, y)
+    if state.trust.is_far(error, total, state.largest):
+        return 0.0, 0.0, 1.0
     new: cython.double[N_SITE]
     if learns_noise:
         noise_shift = log(state.noise) * noise_precision - site[3]
@@ -369,8 +756,25 @@ def learn_with_site(
     return learn_site(likelihood, state, mean, var, input_var, y, cython.address(view[0]))
 
 
-def score_row(likelihood, state, mean, var, y):
+def score_row(likelihood, state, mean, var, shrinkage, pull, y):
     """Log density that `learn_scalar` would score a target with, and how far it would distrust it."""
+    error, total = _error_of(likelihood, state, mean, var, y)
+    if state.trust.is_far(error, total, state.largest):
+        return far_log_density(error, total), 1.0
+    if state.reference > 0.0:
+        log_density, _, _ = _noise_mixture(
+            y - mean,
+            var,
+            0.0,
+            1.0,
+            1.0,
+            min(max(shrinkage, 0.0), 1.0),
+            pull,
+            state.reference,
+            log(state.noise),
+            sqrt(2.0 / state.noise_weight),
+        )
+        return log_density, 0.0
     if state.noise_weight > 0.0:
         match = _tilt(likelihood, mean, var, y, log(state.noise), sqrt(2.0 / state.noise_weight)).match
     else:
@@ -381,13 +785,13 @@ def score_row(likelihood, state, mean, var, y):
     return doubt.match.log_z, 1.0 - doubt.shares[0]
 
 
-def score_rows(likelihood, state, mean, var, y):
+def score_rows(likelihood, state, mean, var, shrinkage, pull, y):
     """See `score_row`; for all rows, ``(2, n)``."""
     result = np.empty((2, mean.shape[0]))
     out: cython.double[:, ::1] = result
     i: cython.Py_ssize_t
     with cython.nogil:
         for i in range(mean.shape[0]):
-            out[0, i], out[1, i] = score_row(likelihood, state, mean[i], var[i], y[i])
+            out[0, i], out[1, i] = score_row(likelihood, state, mean[i], var[i], shrinkage[i], pull[i], y[i])
     likelihood.raise_pending()
     return result

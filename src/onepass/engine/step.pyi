@@ -7,7 +7,8 @@ NOISE_WEIGHT: int
 NOISE_WINDOW: int
 LOG_EVIDENCE: int
 N_SEEN: int
-NOISE_FLOOR: float
+LARGEST: int
+REFERENCE: int
 NOISE_START: float
 NOISE_START_WEIGHT: float
 SITE_SIZE: int
@@ -20,7 +21,21 @@ class LearningState:
     noise_window: float
     log_evidence: float
     n_seen: float
+    largest: float
     log_density: float
+    row_evidence: float
+    reference: float
+    squares: float
+    weight: float
+    copies: float
+    trusted_copies: float
+    log_start: float
+    start_weight: float
+    last_log_noise: float
+    last_seen: float
+    last_exact: float
+    total: float
+    n_weighted: int
     trust: Trust
     def __init__(
         self,
@@ -29,8 +44,25 @@ class LearningState:
         noise_window: float = ...,
         log_evidence: float = ...,
         n_seen: float = ...,
+        largest: float = ...,
+        reference: float = ...,
+        squares: float = ...,
+        weight: float = ...,
+        copies: float = ...,
+        trusted_copies: float = ...,
+        log_start: float = ...,
+        start_weight: float = ...,
+        last_log_noise: float = ...,
+        last_seen: float = ...,
+        last_exact: float = ...,
+        total: float = ...,
         trust: Trust | None = ...,
     ) -> None: ...
+    def start_reweighing(self) -> None: ...
+    def is_due(self, size: int) -> bool: ...
+    def has_grown(self) -> bool: ...
+    def follow_noise(self) -> float: ...
+    def reweigh(self, ratios: FloatArray, squares: FloatArray) -> float: ...
     @property
     def learns_noise(self) -> bool: ...
     def copy(self) -> LearningState: ...
@@ -58,6 +90,13 @@ def learn_with_site(
     y: float,
     site: FloatArray,
 ) -> tuple[float, float, float]: ...
+def learn_noise(state: LearningState, shrinkage: float, pull: float) -> None: ...
 def score_rows(
-    likelihood: CompiledLikelihood, state: LearningState, mean: FloatArray, var: FloatArray, y: FloatArray
+    likelihood: CompiledLikelihood,
+    state: LearningState,
+    mean: FloatArray,
+    var: FloatArray,
+    shrinkage: FloatArray,
+    pull: FloatArray,
+    y: FloatArray,
 ) -> FloatArray: ...

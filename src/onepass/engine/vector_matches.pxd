@@ -4,8 +4,10 @@ cdef enum:
     N_NODES = 43
     MOST_NODES = 256  # of the integral over classes
 
+cdef double MOST_COPIES
+
 cdef class NoiseState:
-    cdef readonly object noise, noise_weight, scale, scale_weight
+    cdef readonly object noise, noise_weight, scale, scale_weight, largest
     cdef public Trust trust
     cdef public double row_weight
     cdef double factor  # by which the noise is larger, for the moment
@@ -13,6 +15,8 @@ cdef class NoiseState:
     cdef double* noise_weight_of
     cdef double* scale_of
     cdef double* scale_weight_of
+    cdef double* largest_of
+    cdef double widened_scale(self, Py_ssize_t k) noexcept nogil
 
 cdef class VectorMatch:
     cdef Py_ssize_t size
@@ -35,6 +39,10 @@ cdef class VectorMatch:
     cdef double* mixed_score
     cdef double* mixed_information
     cdef double* own_information
+    cdef double* copy_mean
+    cdef double* copy_shift
+    cdef double* copy_cov
+    cdef double* copy_precision
     cdef object likely_memory
     cdef Py_ssize_t* likely  # which classes have terms of their own
     cdef Py_ssize_t n_likely
@@ -49,6 +57,17 @@ cdef class VectorMatch:
 
 cdef class VectorLikelihood:
     cdef readonly Py_ssize_t n_outputs, size, n_columns
+    cdef bint copies_in_closed_form
+    cdef double match_once(
+        self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
+    ) noexcept nogil
+    cdef double match_copies(
+        self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
+    ) noexcept nogil
+    cdef double set_aside(
+        self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
+    ) noexcept nogil
+    cdef void step_of_copies(self, const double* cov, VectorMatch out) noexcept nogil
     cdef double match(
         self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
     ) noexcept nogil
@@ -122,6 +141,9 @@ cdef bint remove_site(
     const double* cov, const double* precision, const double* h, const double* values, VectorMatch out
 ) noexcept nogil
 cdef void temper(Py_ssize_t n, double weight, const double* cov, VectorMatch out) noexcept nogil
+cdef void subtract_information(
+    Py_ssize_t n, const double* cov, const double* information, double* left, double* space
+) noexcept nogil
 cdef void temper_separate(Py_ssize_t n, double weight, const double* cov, VectorMatch out) noexcept nogil
 cdef void fill_site(Py_ssize_t n, const double* cov, VectorMatch out) noexcept nogil
 cdef double _add(double keep, double old, double own, double new) noexcept nogil

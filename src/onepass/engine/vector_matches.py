@@ -16,11 +16,18 @@ One class per likelihood; the one of classes stands in `class_matches`. Nothing 
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import INFINITY, exp, isfinite, isnan, log, sqrt
+from cython.cimports.libc.math import INFINITY, exp, fabs, isfinite, isnan, log, sqrt
 from cython.cimports.onepass.engine.count_matches import count_match, learn_dispersion
 from cython.cimports.onepass.engine.gumbel import N_TERMS
 from cython.cimports.onepass.engine.matches import blank_shares, sigmoid_label
-from cython.cimports.onepass.engine.outliers import N_WAYS, NOISE_SCALES, SOON, Trust, log_rarity
+from cython.cimports.onepass.engine.outliers import (
+    N_WAYS,
+    NOISE_SCALES,
+    SOON,
+    Trust,
+    far_log_density,
+    log_rarity,
+)
 from cython.cimports.onepass.engine.small_matrices import apply, factorise, invert, is_positive
 
 NOISE_FLOOR = 1e-6
@@ -33,6 +40,7 @@ _LOG_2PI = cython.declare(cython.double, 1.8378770664093453)
 _LOG_2 = cython.declare(cython.double, 0.6931471805599453)
 _NOISE_FLOOR = cython.declare(cython.double, NOISE_FLOOR)
 _SCALE_GAIN = cython.declare(cython.double, SCALE_GAIN)
+_SCALE_START_WEIGHT = cython.declare(cython.double, SCALE_START_WEIGHT)
 _SCALE_CLIP = cython.declare(cython.double, SCALE_CLIP)
 # A site is removed only if at least this share of its own noise is left of the difference; else it stays.
 _SITE_MARGIN = cython.declare(cython.double, 1e-3)
@@ -44,6 +52,7 @@ _LEAST_VARIANCE = cython.declare(cython.double, 1e-8)  # below it a log noise co
 _LARGEST = cython.declare(cython.double, 1e294)  # of variances and squares: over the least noise it is within float64
 # Times the variance: the most that the square of an error counts where targets may not be trusted.
 _FARTHEST_NEAR = cython.declare(cython.double, 1e6)
+MOST_COPIES = cython.declare(cython.double, 1000.0)  # that are learned one after the other
 _NODES = cython.declare(cython.double[43])  # in standard deviations of the log noise
 _LOG_WEIGHTS = cython.declare(cython.double[43])
 _nodes = np.linspace(-7.0, 7.0, N_NODES)
@@ -60,18 +69,20 @@ class NoiseState:
     noise_weight : how much information each rests on; 0 where it is fixed
     scale : predictive scales, by which all variances of a prediction are multiplied
     scale_weight : how many rows each rests on; 0 where it is fixed
+    largest : squares of the largest errors so far; at first, how far the prior reaches
     trust : which rows are to be trusted; all of them by default
 
     Attributes
     ----------
-    row_weight : the power, above 0 and up to 1, to which the likelihood of the row that comes now is taken
+    row_weight : how many copies, above 0, the row that comes now counts as
     """
 
-    def __init__(self, noise, noise_weight, scale, scale_weight, trust: Trust = None):
+    def __init__(self, noise, noise_weight, scale, scale_weight, largest, trust: Trust = None):
         self.trust, self.factor = Trust() if trust is None else trust, 1.0
         self.row_weight = 1.0
-        arrays = [np.array(part, dtype=np.float64, order="C") for part in (noise, noise_weight, scale, scale_weight)]
-        self.noise, self.noise_weight, self.scale, self.scale_weight = arrays
+        given = (noise, noise_weight, scale, scale_weight, largest)
+        arrays = [np.array(part, dtype=np.float64, order="C") for part in given]
+        self.noise, self.noise_weight, self.scale, self.scale_weight, self.largest = arrays
         view: cython.double[::1] = self.noise
         self.noise_of = cython.address(view[0])
         view = self.noise_weight
@@ -80,6 +91,8 @@ class NoiseState:
         self.scale_of = cython.address(view[0])
         view = self.scale_weight
         self.scale_weight_of = cython.address(view[0])
+        view = self.largest
+        self.largest_of = cython.address(view[0])
 
     @staticmethod
     def start(n_outputs, noise, calibrate, outliers=0.0):
@@ -90,6 +103,7 @@ class NoiseState:
             np.full(n_outputs, NOISE_START_WEIGHT if learned else 0.0),
             np.ones(n_outputs),
             np.full(n_outputs, SCALE_START_WEIGHT if calibrate else 0.0),
+            np.zeros(n_outputs),
             Trust.start(outliers),
         )
 
@@ -97,8 +111,14 @@ class NoiseState:
         """After a jump of the truth, forget how well the noise is known.
 
         If another alarm came soon before, the noise may have grown: it begins at what the last row's seemed to be.
+        Where no outliers are expected, it may be as large as the errors of the rows that were set aside.
         """
-        if self.trust.calm_down() < SOON:
+        soon = self.trust.calm_down() < SOON
+        if not self.trust.active:
+            self.noise[:] = np.where(self.noise_weight > 0.0, self.trust.far_square, self.noise)
+            self.scale[:], self.largest[:] = 1.0, self.trust.far_square
+            np.minimum(self.scale_weight, SCALE_START_WEIGHT, out=self.scale_weight)
+        elif soon:
             self.noise[:] *= np.where(self.noise_weight > 0.0, self.trust.noise_scale, 1.0)
         np.minimum(self.noise_weight, NOISE_START_WEIGHT, out=self.noise_weight)
 
@@ -113,26 +133,38 @@ class NoiseState:
         wider.scale[:] *= widening(self.scale_weight)
         return wider
 
+    def widened_scale(self, k):
+        """The predictive scale of an output, wider while it rests on few rows: see `widening`."""
+        weight = max(self.scale_weight_of[k], _SCALE_START_WEIGHT)
+        wider = weight / (weight - 2.0 * _SCALE_GAIN) if self.scale_weight_of[k] > 0.0 else 1.0
+        return wider * self.scale_of[k]
+
     def with_noise_times(self, factor):
         """A copy whose noise is multiplied by a factor."""
         changed = self.copy()
         changed.noise[:] *= factor
         return changed
 
+    def unscaled(self):
+        """A copy for variances that have been multiplied by the predictive scale."""
+        changed = self.copy()
+        changed.scale[:], changed.scale_weight[:] = 1.0, 0.0
+        return changed
+
     def copy(self):
         """Make an independent copy."""
-        return NoiseState(self.noise, self.noise_weight, self.scale, self.scale_weight, self.trust.copy())
+        return NoiseState(*self.to_array(), self.trust.copy())
 
     def to_array(self):
-        """All numbers, ``(4, K)``, as they stand in files."""
-        return np.stack([self.noise, self.noise_weight, self.scale, self.scale_weight])
+        """All numbers, ``(5, K)``, as they stand in files."""
+        return np.stack([self.noise, self.noise_weight, self.scale, self.scale_weight, self.largest])
 
     def assign(self, array):
         """Take over the numbers that `to_array` gave."""
-        self.noise[:], self.noise_weight[:], self.scale[:], self.scale_weight[:] = array
+        self.noise[:], self.noise_weight[:], self.scale[:], self.scale_weight[:], self.largest[:] = array
 
     def __reduce__(self):
-        return NoiseState, (self.noise, self.noise_weight, self.scale, self.scale_weight, self.trust)
+        return NoiseState, (*self.to_array(), self.trust)
 
 
 def widening(scale_weight):
@@ -151,7 +183,7 @@ class VectorMatch:
     def __init__(self, size: cython.Py_ssize_t):
         self.size = size
         square = size * size
-        self.memory = np.zeros(8 * size + 6 * square + size * N_TERMS + MOST_NODES * (size + 2))
+        self.memory = np.zeros(10 * size + 8 * square + size * N_TERMS + MOST_NODES * (size + 2))
         view: cython.double[::1] = self.memory
         start = cython.address(view[0])
         self.score, self.shift, self.vector = start, start + size, start + 2 * size
@@ -166,6 +198,10 @@ class VectorMatch:
         self.mixed_score = self.slopes + (size + 1) * MOST_NODES
         self.mixed_information = self.mixed_score + size
         self.own_information = self.mixed_information + square
+        self.copy_mean = self.own_information + size
+        self.copy_shift = self.copy_mean + size
+        self.copy_cov = self.copy_shift + size
+        self.copy_precision = self.copy_cov + square
         self.likely_memory = np.zeros(size, dtype=np.intp)
         indices: cython.Py_ssize_t[::1] = self.likely_memory
         self.likely = cython.address(indices[0])
@@ -205,14 +241,88 @@ class VectorLikelihood:
         """Fill the match of a target, which may not be trusted, and return its log density."""
         if self.is_unobserved(target):
             return self.match_nothing(state, out)
+        if not state.trust.active:
+            log_z = self.set_aside(mean, cov, target, state, out)
+            if state.trust.distrust > 0.0:
+                return log_z
+        if state.row_weight > 1.0 and not (self.copies_in_closed_form and not state.trust.active):
+            return self.match_copies(mean, cov, target, state, out)
+        log_z = self.match_once(mean, cov, target, state, out)
+        if state.row_weight != 1.0:
+            temper(self.size, state.row_weight, cov, out)
+        return log_z
+
+    def match_once(self, mean, cov, target, state, out):
+        """Fill the match of one copy of a target."""
         log_z = self.match_trusted(mean, cov, target, state, out)
         if state.trust.active:
             log_z = self.doubt(log_z, mean, cov, target, state, out)
             if state.trust.calm < 0.0:
                 self.match_trusted(mean, cov, target, state, out)
-        if state.row_weight != 1.0:
-            temper(self.size, state.row_weight, cov, out)
         return log_z
+
+    def match_copies(self, mean, cov, target, state, out):
+        """Fill the match of several copies of a target, which are learned one after the other; the first one's density.
+
+        The sites of the copies add up; what each of them meets is the belief about the outputs after those before it.
+        """
+        n = self.size
+        i: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        for i in range(n):
+            out.copy_mean[i] = mean[i]
+            out.copy_shift[i] = 0.0
+        for i in range(n * n):
+            out.copy_cov[i] = cov[i]
+            out.copy_precision[i] = 0.0
+        first = 0.0
+        left = state.row_weight
+        largest = max(left / MOST_COPIES, 1.0)
+        while left > 0.0:
+            part = min(left, largest)
+            log_z = self.match_once(out.copy_mean, out.copy_cov, target, state, out)
+            if left == state.row_weight:
+                first = log_z
+            # The site, about the mean before the first copy.
+            for i in range(n):
+                shift = out.shift[i]
+                for j in range(n):
+                    shift += out.precision[i * n + j] * (out.copy_mean[j] - mean[j])
+                out.copy_shift[i] += part * shift
+            for i in range(n * n):
+                out.copy_precision[i] += part * out.precision[i]
+            self.step_of_copies(cov, out)
+            for i in range(n):
+                out.copy_mean[i] = mean[i]
+                for j in range(n):
+                    out.copy_mean[i] += cov[i * n + j] * out.score[j]
+            subtract_information(n, cov, out.information, out.copy_cov, out.first)
+            left = left - part if left - part > 1e-9 else 0.0
+        return first
+
+    def step_of_copies(self, cov, out):
+        """Fill score and information of the site that copies have added up to: ``(I + precision cov)⁻¹`` of it."""
+        n = self.size
+        i: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        for i in range(n):
+            for j in range(n):
+                entry = 1.0 if i == j else 0.0
+                for k in range(n):
+                    entry += out.copy_precision[i * n + k] * cov[k * n + j]
+                out.second[i * n + j] = entry
+        invert(n, out.second, out.third)
+        apply(n, out.third, out.copy_precision, out.copy_shift, out.information, out.score)
+        for i in range(n):
+            out.shift[i] = out.copy_shift[i]
+        for i in range(n * n):
+            out.precision[i] = out.copy_precision[i]
+
+    def set_aside(self, mean, cov, target, state, out):
+        """Note that a row is not set aside; only numbers can be far off."""
+        state.trust.note_near()
+        return 0.0
 
     def match_trusted(self, mean, cov, target, state, out):
         """Fill the match of a target that is trusted and return its log density; each likelihood overrides this."""
@@ -298,17 +408,18 @@ class VectorLikelihood:
         """Update what runs along by a row that was matched: the trust, and the noise by the row's error."""
         if self.is_unobserved(target):
             return
-        if state.trust.active:
-            state.trust.learn()
-        self.move_noise(mean, cov, target, state, gain, bound)
+        state.trust.learn()
+        if state.trust.active or state.trust.distrust == 0.0:
+            self.move_noise(mean, cov, target, state, gain, bound)
 
     def move_noise(self, mean, cov, target, state, gain, bound):
         """Update the learned noise by a row's error, as far as the row is trusted; labels have no noise."""
 
     def describe(self, mean, cov, state, record, out):
-        """Fill what a row is predicted from, ``(5, K)``.
+        """Fill what a row is predicted from, ``(6, K)``.
 
-        Mean, variance, noise and scale of each output, and what not knowing the noise adds to the variance of a target.
+        Mean, variance, noise and scale of each output, what not knowing the noise adds to the variance of a target, and
+        how many rows the scale rests on.
         """
         n = self.n_outputs
         k: cython.Py_ssize_t
@@ -316,6 +427,7 @@ class VectorLikelihood:
             record[2 * n + k] = self.expected_noise(mean, cov, state, k)
             record[3 * n + k] = state.scale_of[k]
             record[4 * n + k] = 0.0
+            record[5 * n + k] = state.scale_weight_of[k]
         self.marginals(mean, cov, record, record + n, out)
 
     def moment_match(
@@ -383,8 +495,8 @@ class VectorLikelihood:
         covs: cython.const[cython.double][:, :, ::1],
         state: NoiseState,
     ):
-        """What each row is predicted from, ``(n, 5, K)``: see `describe`."""
-        result = np.empty((means.shape[0], 5, self.n_outputs))
+        """What each row is predicted from, ``(n, 6, K)``: see `describe`."""
+        result = np.empty((means.shape[0], 6, self.n_outputs))
         rows: cython.double[:, :, ::1] = result
         out = VectorMatch(self.size)
         i: cython.Py_ssize_t
@@ -457,6 +569,25 @@ def temper(n, weight, cov, out):
         out.precision[i] *= weight
 
 
+def subtract_information(n, cov, information, left, space):
+    """``left = cov - cov information cov``: what a step leaves of a covariance."""
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    for i in range(n):
+        for j in range(n):
+            entry = 0.0
+            for k in range(n):
+                entry += cov[i * n + k] * information[k * n + j]
+            space[i * n + j] = entry
+    for i in range(n):
+        for j in range(n):
+            entry = cov[i * n + j]
+            for k in range(n):
+                entry -= space[i * n + k] * cov[k * n + j]
+            left[i * n + j] = entry
+
+
 def temper_separate(n, weight, cov, out):
     """The same for independent outputs, of which each one's own information is known."""
     k: cython.Py_ssize_t
@@ -482,6 +613,30 @@ class NoisyNumbers(VectorLikelihood):
     def noise_change(self, expected, square, total, state, k):
         """A row's information about the noise, and by how much it would change it; each kind overrides this."""
         return 0.0, 0.0
+
+    def set_aside(self, mean, cov, target, state, out):
+        """Make no step and return the log density if a target is absurdly far from its prediction: see `outliers`."""
+        k: cython.Py_ssize_t
+        farthest = 0.0
+        log_z = 0.0
+        for k in range(self.n_outputs):
+            if isnan(target[k]):
+                continue
+            error = target[k] - mean[k]
+            total = max(cov[k * self.size + k], 0.0) + self.expected_noise(mean, cov, state, k)
+            total *= state.widened_scale(k)
+            if state.trust.is_far(error, total, state.largest_of[k]):
+                log_z += far_log_density(error, total)
+                if fabs(error) > fabs(farthest):
+                    farthest = error
+            else:
+                log_z -= 0.5 * (_LOG_2PI + log(total) + error * (error / total))
+        if farthest == 0.0:
+            state.trust.note_near()
+        else:
+            state.trust.note_far(farthest)
+            out.clear()
+        return log_z
 
     def doubt(self, log_z, mean, cov, target, state, out):
         """Mix the matches with all noises; the widest is so wide that no target, however far off, moves anything.
@@ -551,9 +706,10 @@ class NoisyNumbers(VectorLikelihood):
         """Move the running means of the noise and of the squared errors over their predicted variance.
 
         By rows that are not far off: an error a few times as large as the noise may well be the network's own, and
-        a noise learned without them would shrink, by which it would distrust even more.
+        a noise learned without them would shrink, by which it would distrust even more. Further copies of a row tell
+        nothing of the noise: a network has weights enough to fit them exactly.
         """
-        near = state.row_weight * (1.0 - state.trust.far_off())
+        near = min(state.row_weight, 1.0) * (1.0 - state.trust.far_off())
         k: cython.Py_ssize_t
         for k in range(self.n_outputs):
             if isnan(target[k]):
@@ -563,15 +719,16 @@ class NoisyNumbers(VectorLikelihood):
             square = (target[k] - mean[k]) * (target[k] - mean[k])
             if state.trust.active:  # next to nothing of what is far off may still be much
                 square = min(square, _FARTHEST_NEAR * total)
+            else:
+                state.largest_of[k] = state.trust.largest_square(state.largest_of[k], square)
             if state.noise_weight_of[k] > 0.0:
                 information, change = self.noise_change(expected, square, total, state, k)
                 weight = min(state.noise_weight_of[k] + near * information, bound)
                 state.noise_weight_of[k] = weight
-                change *= near
-                state.noise_of[k] = max(state.noise_of[k] + min(gain / weight, 1.0) * change, _NOISE_FLOOR)
+                state.noise_of[k] = max(state.noise_of[k] + min(gain * near / weight, 1.0) * change, _NOISE_FLOOR)
             if state.scale_weight_of[k] > 0.0:
                 state.scale_weight_of[k] += near
-                step = near * min(_SCALE_GAIN / state.scale_weight_of[k], 1.0)
+                step = min(near * _SCALE_GAIN / state.scale_weight_of[k], 1.0)
                 state.scale_of[k] += step * (min(square / total, _SCALE_CLIP) - state.scale_of[k])
 
 
@@ -582,6 +739,10 @@ def _add(keep, old, own, new):
 
 class GaussianOutputs(NoisyNumbers):
     """Numbers with independent Gaussian noise, one variance per output."""
+
+    def __init__(self, n_outputs: int):
+        VectorLikelihood.__init__(self, n_outputs)
+        self.copies_in_closed_form = True  # copies divide the noise
 
     def match_trusted(self, mean, cov, target, state, out):
         """The Kalman step: ``information = (cov + noise)⁻¹``, ``score = information (target - mean)``.
@@ -808,6 +969,7 @@ class HeteroscedasticOutputs(NoisyNumbers):
             record[2 * n + k] = noise
             record[3 * n + k] = state.scale_of[k]
             record[4 * n + k] = noise_given(a_mean, a_var) - noise
+            record[5 * n + k] = state.scale_weight_of[k]
 
     def noise_change(self, expected, square, total, state, k):
         """The noise has outputs of its own; what runs along is but its mean over the rows."""
@@ -893,7 +1055,7 @@ class CountOutput(VectorLikelihood):
         """Match the belief about the dispersion; ``bound`` is the most rows that it rests on."""
         if state.noise_weight_of[0] > 0.0 and state.trust.distrust < 0.5:
             after, weight = learn_dispersion(mean[0], cov[0], target[0], state.noise_of[0], state.noise_weight_of[0])
-            share = state.row_weight
+            share = min(state.row_weight, 1.0)
             if share != 1.0:  # what the row says about the log of the dispersion, to that power
                 before = (1.0 - share) * state.noise_weight_of[0]
                 own = share * weight

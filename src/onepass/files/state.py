@@ -30,8 +30,8 @@ from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.layout import Conv2D, Layout, as_image_shape, decode_layer
 from onepass.beliefs.structures import count_numbers
-from onepass.engine.outliers import TRUST_COUNTS, TRUST_SIZE, Trust
-from onepass.engine.step import NOISE_START, NOISE_START_WEIGHT, STATE_SIZE, LearningState
+from onepass.engine.outliers import GUARD_SIZE, TRUST_COUNTS, TRUST_SIZE, Trust
+from onepass.engine.step import NOISE_WINDOW, STATE_SIZE, LearningState
 from onepass.likelihoods import Bernoulli, Gaussian, Likelihood, NegativeBinomial, Poisson
 from onepass.likelihoods.outputs import choose_outputs
 
@@ -60,7 +60,6 @@ __all__ = [
 Parameters: TypeAlias = dict[str, Any]
 Arrays: TypeAlias = dict[str, np.ndarray]
 
-_UNSCALED_START = (1e-12, 1.0, 0.0)  # noise, weight and rows of a model that had learned nothing, in older files
 _PLAIN: dict[str, type] = {
     kind.__name__: kind for kind in (Exponential, Gelu, PaperSigmoid, Probit, Sigmoid, Softplus, Step)
 }
@@ -142,10 +141,7 @@ def decode_belief(data: Any, arrays: Mapping[str, np.ndarray], size: int) -> Bel
 
 
 def decode_prior(arrays: Mapping[str, np.ndarray], size: int, dtype: Any) -> FullGaussian | DiagonalGaussian:
-    """Make the prior of a perceptron again; files of models that don't forget, and older ones, have its variances only.
-
-    The mean of such a prior is taken to be zero.
-    """
+    """Make the prior of a perceptron again: independent weights unless there is a root, zero means unless given."""
     variances = _not_negative(sized(arrays, "prior_variances", (size,), dtype), "prior_variances")
     mean = sized(arrays, "prior_mean", (size,), dtype) if "prior_mean" in arrays else np.zeros(size, dtype=dtype)
     if "prior_root" not in arrays:
@@ -186,7 +182,7 @@ def check_network(parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> N
     dtype = np.dtype(one_of(parameters["dtype"], ("float64", "float32"), "dtype"))
     sized(arrays, "mean", (size,), dtype)
     sized(arrays, "covariance", (count_numbers(parameters["covariance"], layout),), dtype)
-    _not_negative(sized(arrays, "scales", (4, n_outputs)), "scales")
+    _not_negative(sized(arrays, "scales", (5, n_outputs)), "scales")
     if "prior_mean" in arrays:
         sized(arrays, "prior_mean", (size,), dtype)
         _not_negative(sized(arrays, "prior_variances", (size,), dtype), "prior_variances")
@@ -213,15 +209,15 @@ def decode_trust(numbers: np.ndarray, outliers: float) -> Trust:
 
 def checked_trusts(numbers: np.ndarray, n: int, outliers: float) -> FloatArray:
     """Copy the numbers of ``n`` trusts in targets, of which this share were outliers at first, if they are such."""
-    size = TRUST_SIZE if outliers else 0
+    size = TRUST_SIZE if outliers else GUARD_SIZE
     if numbers.shape != (n, size):
         raise ValueError(f"trust has shape {numbers.shape[1:]} where ({size},) was expected")
     if numbers.dtype != np.float64:
         raise ValueError(f"trust has dtype {numbers.dtype} where float64 was expected")
     # Only the rows since the last alarm may be infinite, or negative; and some rows were trusted, if before the first.
-    since = np.arange(size) == TRUST_COUNTS + 1
+    since = (np.arange(size) == TRUST_COUNTS + 1) & bool(outliers)
     possible = np.where(since, ~np.isnan(numbers) & (numbers > -np.inf), np.isfinite(numbers) & (numbers >= 0.0))
-    if not (possible.all() and numbers[:, :1].all()):
+    if not (possible.all() and (not outliers or numbers[:, :1].all())):
         raise ValueError("trust holds numbers that are not finite, or negative")
     return np.array(numbers)
 
@@ -232,12 +228,10 @@ def decode_learning_state(running: np.ndarray, outliers: float = 0.0) -> Learnin
         raise ValueError(f"running has shape {running.shape} where ({STATE_SIZE},) was expected")
     trust = decode_trust(running[STATE_SIZE:], outliers)
     state = LearningState.from_array(np.concatenate([running[:STATE_SIZE], trust.to_array()]))
-    if (state.noise, state.noise_weight, state.n_seen) == _UNSCALED_START:
-        state.noise, state.noise_weight = NOISE_START, NOISE_START_WEIGHT
-    finite = [state.noise, state.noise_weight, state.log_evidence, state.n_seen]
-    if not np.isfinite(finite).all() or np.isnan(state.noise_window):
+    if not np.isfinite(np.delete(running[:STATE_SIZE], NOISE_WINDOW)).all() or np.isnan(state.noise_window):
         raise ValueError("running holds numbers that are not finite")
-    for name in ("noise", "noise_weight", "noise_window", "n_seen"):
+    counted = ("noise", "noise_weight", "noise_window", "n_seen", "largest", "reference", "squares", "weight")
+    for name in (*counted, "start_weight"):
         if getattr(state, name) < 0.0:
             raise ValueError(f"running has the {name} {getattr(state, name):g}, which must not be negative")
     return state

@@ -5,7 +5,7 @@ from scipy.special import ndtr, ndtri
 
 from onepass._typing import FloatArray
 
-__all__ = ["KNOWN", "likely_weights", "mixture_moments", "mixture_quantile", "noise_mixture"]
+__all__ = ["KNOWN", "likely_weights", "mixture_moments", "mixture_quantile", "noise_mixture", "weighted_sum"]
 
 # Standard deviations of the log noise, evenly spaced, and their shares.
 _NODES = np.linspace(-3.5, 3.5, 15)
@@ -20,10 +20,18 @@ def mixture_moments(
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of mixtures of ``k`` parts, ``(k, ...) -> (...)``; what the parts disagree about counts.
 
-    The variance may have weights of its own, of the ``likely`` parts only: see `likely_weights`.
+    The weights are ``(k,)``, or ``(k, n)`` if those of each row differ. The variance may have weights of its own, of
+    the ``likely`` parts only: see `likely_weights`.
     """
-    mean = np.tensordot(weights, means, 1)
-    return mean, np.tensordot(weights if likely is None else likely, variances + (means - mean) ** 2, 1)
+    mean = weighted_sum(weights, means)
+    return mean, weighted_sum(weights if likely is None else likely, variances + (means - mean) ** 2)
+
+
+def weighted_sum(weights: FloatArray, parts: FloatArray) -> FloatArray:
+    """Sum of ``k`` parts, ``(k, ...) -> (...)``, with weights ``(k,)``, or ``(k, n)`` of each row."""
+    if weights.ndim == 1:
+        return np.asarray(np.tensordot(weights, parts, 1))
+    return np.asarray((weights.reshape(*weights.shape, *[1] * (parts.ndim - 2)) * parts).sum(axis=0))
 
 
 def likely_weights(weights: FloatArray) -> FloatArray:

@@ -207,9 +207,8 @@ class GaussianNumbers(OutputLikelihood):
 
     def score_rows(self, means: FloatArray, covs: FloatArray, targets: FloatArray, noise: NoiseState) -> FloatArray:
         """Scores with all variances times the predictive scale."""
-        scaled = noise.copy()
+        scaled = noise.unscaled()
         scaled.noise[:] *= noise.scale
-        scaled.scale[:] = 1.0
         root = np.sqrt(noise.scale)
         return np.asarray(self.compiled.score_rows(means, covs * np.outer(root, root), targets, scaled))
 
@@ -244,7 +243,7 @@ class HeteroscedasticNumbers(GaussianNumbers):
         root, shifted = np.ones(2 * n), means.copy()
         root[:n] = np.sqrt(noise.scale)
         shifted[:, n:] += np.log(noise.scale)
-        return np.asarray(self.compiled.score_rows(shifted, covs * np.outer(root, root), targets, noise))
+        return np.asarray(self.compiled.score_rows(shifted, covs * np.outer(root, root), targets, noise.unscaled()))
 
 
 class _Labels(OutputLikelihood):

@@ -11,16 +11,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from onepass._typing import FloatArray
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.structures import FullCovariance, Structure, make_structure
 from onepass.engine.outliers import Trust
-from onepass.engine.step import LOG_EVIDENCE, N_SEEN, NOISE, NOISE_WEIGHT, NOISE_WINDOW, STATE_SIZE
+from onepass.engine.step import LOG_EVIDENCE, N_SEEN, NOISE, NOISE_WEIGHT, NOISE_WINDOW, STATE_SIZE, LearningState
 from onepass.engine.vector_matches import NoiseState
 from onepass.files.registry import savable, savable_names
-from onepass.files.state import Arrays, Parameters, decode_belief, decode_layout, nested, under
+from onepass.files.state import Arrays, Parameters, decode_belief, decode_layout, decode_prior, nested, under
 from onepass.likelihoods.outputs import choose_outputs
-from onepass.merging.snapshots import Snapshot
+from onepass.merging.snapshots import N_SUMS, Snapshot
 
 __all__ = ["ADAPTERS", "Adapter", "EstimatorAdapter", "NetworkAdapter", "PerceptronAdapter", "adapter_for"]
 
@@ -97,23 +98,54 @@ class PerceptronAdapter:
             raise ValueError("noise_window favours the last rows, which shards don't have in common; leave it out")
         belief = decode_belief(parameters["belief"], arrays, len(arrays["mean"]))
         assert isinstance(belief, (FullGaussian, DiagonalGaussian))
+        state = LearningState.from_array(running)
+        sums = _at_common_noise(belief, state, arrays) if state.reference else np.zeros(N_SUMS)
         noise, trust = (running[[NOISE]], running[[NOISE_WEIGHT]]), Trust(running[STATE_SIZE:])
-        return [Snapshot((belief,), float(running[LOG_EVIDENCE]), float(running[N_SEEN]), *noise, trust)]
+        return [Snapshot((belief,), float(running[LOG_EVIDENCE]), float(running[N_SEEN]), *noise, trust, sums)]
 
     def write(self, parameters: Parameters, arrays: Arrays, snapshots: list[Snapshot]) -> tuple[Parameters, Arrays]:
         """Replace the belief in a perceptron's state."""
         (snapshot,) = snapshots
         (belief,) = snapshot.blocks
         assert isinstance(belief, (FullGaussian, DiagonalGaussian))
-        data, numbers = belief.export()
         dtype = arrays["mean"].dtype
-        running = arrays["running"].copy()
-        running[NOISE], running[NOISE_WEIGHT] = snapshot.means[0], snapshot.weights[0]
-        running[LOG_EVIDENCE], running[N_SEEN] = snapshot.evidence, snapshot.rows
-        running[STATE_SIZE:] = snapshot.trust.to_array()
+        state = LearningState.from_array(arrays["running"])
+        state.noise, state.noise_weight = snapshot.means[0], snapshot.weights[0]
+        state.log_evidence, state.n_seen, state.trust = snapshot.evidence, snapshot.rows, snapshot.trust
+        if state.reference:
+            belief = belief.copy()
+            _at_learned_noise(belief, state, arrays, snapshot.sums)
+        data, numbers = belief.export()
+        running = state.to_array()
         kept = {name: array for name, array in arrays.items() if name.startswith("prior_") or name == "process_noise"}
         numbers = {name: array.astype(dtype) for name, array in numbers.items()}
         return {**parameters, "belief": data}, {**kept, **numbers, "running": running}
+
+
+def _at_common_noise(belief: Any, state: LearningState, arrays: Arrays) -> FloatArray:
+    """Re-weigh a belief's rows to the noise that all shards started with; returns sums that add up over shards."""
+    prior, start = decode_prior(arrays, len(belief.mean), belief.mean.dtype), float(np.exp(state.log_start))
+    squares = state.squares + state.reference * _squared_distance(belief, prior)  # the same at any noise
+    belief.forget(state.reference / start, prior)
+    return np.array([squares, state.weight, state.copies, state.total - state.log_evidence])
+
+
+def _at_learned_noise(belief: Any, state: LearningState, arrays: Arrays, sums: FloatArray) -> None:
+    """Re-weigh the rows of all shards to what they say together about their noise."""
+    prior = decode_prior(arrays, len(belief.mean), arrays["mean"].dtype)
+    state.reference = float(np.exp(state.log_start))
+    squares, state.weight, state.copies, unscored = sums.tolist()
+    state.squares = max(squares - state.reference * _squared_distance(belief, prior), 0.0)
+    state.last_exact = 0.0
+    belief.reweigh(state, prior)
+    state.log_evidence = state.total - unscored
+
+
+def _squared_distance(belief: Any, prior: Any) -> float:
+    """``(m - m0)'P (m - m0)``, in the belief's own precision."""
+    centre = np.asarray(prior.mean, dtype=np.float64)
+    natural = belief.natural(centre)
+    return float(natural.precision_mean @ (belief.mean - centre))
 
 
 class NetworkAdapter:
@@ -141,8 +173,7 @@ class NetworkAdapter:
         means = np.concatenate([noise.noise, noise.scale])
         weights = np.concatenate([noise.noise_weight, noise.scale_weight])
         counts = (parameters["log_evidence"], parameters["n_seen"])
-        trust = Trust(arrays.get("trust", ()))
-        return [Snapshot(structure.parts(belief), *counts, means, weights, trust)]
+        return [Snapshot(structure.parts(belief), *counts, means, weights, Trust(arrays["trust"]))]
 
     def write(self, parameters: Parameters, arrays: Arrays, snapshots: list[Snapshot]) -> tuple[Parameters, Arrays]:
         """Replace the belief in a network's state."""
@@ -152,12 +183,11 @@ class NetworkAdapter:
         numbers = structure.arrays(structure.join(snapshot.blocks))
         noise, scale = snapshot.means.reshape(2, -1)
         noise_weight, scale_weight = snapshot.weights.reshape(2, -1)
-        scales = NoiseState(noise, noise_weight, scale, scale_weight).to_array()
+        scales = NoiseState(noise, noise_weight, scale, scale_weight, arrays["scales"][-1]).to_array()
         counts = {"log_evidence": snapshot.evidence, "n_seen": round(snapshot.rows)}
         numbers = {name: values.astype(dtype) for name, values in numbers.items()}
         kept = {name: array for name, array in arrays.items() if name.startswith("prior_")}
-        if snapshot.trust.active:
-            kept["trust"] = snapshot.trust.to_array()
+        kept["trust"] = snapshot.trust.to_array()
         return {**parameters, **counts}, {**kept, **numbers, "scales": scales}
 
 
@@ -253,7 +283,7 @@ def _refuse_drift(parameters: Parameters) -> None:
             f"forgetting={parameters['forgetting']:g} favours the last rows, which shards don't have in common; "
             "use forgetting=1"
         )
-    if parameters.get("drift", 0.0) > 0.0:
+    if parameters["drift"] > 0.0:
         raise ValueError(
             f"drift={parameters['drift']:g} lets the weights move from row to row, and shards have no common order; "
             "use drift=0"

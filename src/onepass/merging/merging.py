@@ -37,16 +37,17 @@ def merge(prior: Any, models: Iterable[Any]) -> Any:
     """Merge models that learned different rows from one prior; none of them is changed.
 
     What each model has learned since the prior is added up, in natural parameters (precision, and precision times
-    mean). For perceptrons with a linear output and fixed noise the result is the same, up to rounding, as learning all
-    rows in one model. Otherwise it is an approximation, which improves with the number of rows that the prior has
-    learned, and with `onepass.merging.Rounds`. Layers with a Kronecker covariance keep that form; the merged one has
-    the right mean precision of inputs and of outputs. Up to rounding, neither the order of the models nor merging some
-    of them first makes a difference.
+    mean). For perceptrons with a linear output and a full covariance the result is the same as learning all rows in one
+    model: up to rounding with a fixed noise, and nearly with a learned one. Otherwise it is an approximation, which
+    improves with the number of rows that the prior has learned, and with `onepass.merging.Rounds`. Layers with a
+    Kronecker covariance keep that form; the merged one has the right mean precision of inputs and of outputs. Up to
+    rounding, neither the order of the models nor merging some of them first makes a difference.
 
     The other quantities of the merged model:
 
     - ``n_seen``: the rows of the prior plus those that each model learned since.
-    - ``noise="learn"``: the mean of the models' estimates, each weighted by its rows since the prior. The same holds
+    - ``noise="learn"``: for linear outputs with a full covariance the noise, the belief and the evidence are those of
+      all rows. Otherwise the mean of the models' estimates, each weighted by its rows since the prior. The same holds
       for a network's predictive scale and for the weights of an estimator's ``prior_scale="auto"``.
     - ``outliers``: the share of targets that can't be trusted is estimated from the rows of all models. A model that
       took the relation for changed, because it distrusted many rows in succession, raises a ValueError: it has returned

@@ -6,7 +6,7 @@ of each block, counts, and running means as weighted sums.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 Block = FullGaussian | DiagonalGaussian | KroneckerGaussian
+N_SUMS = 4
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,9 @@ class Snapshot:
     """Total weight of the rows behind each running mean, ``(t,)``; 0 for one that is fixed."""
     trust: Trust
     """Which targets are to be trusted, and whether the truth has jumped."""
+    sums: FloatArray = field(default_factory=lambda: np.zeros(N_SUMS))
+    """Of rows that are re-weighed as their noise becomes known: squares about the prior mean, weights,
+    copies, and the evidence of rows that were not scored."""
 
 
 @dataclass(frozen=True)
@@ -66,13 +70,15 @@ class Change:
     weighted_means: FloatArray
     """The running means times these weights, ``(t,)``."""
     trusted: FloatArray
-    """Number of rows by whether, and in which way not, they were trusted; ``(0,)`` where all are."""
+    """Number of rows by whether, and in which way not, they were trusted, ``(6,)``; or ``(1,)`` that were set aside."""
+    sums: FloatArray
+    """Change of the sums over rows, ``(4,)``."""
 
     def numbers(self) -> Iterator[FloatArray]:
         """Go through all arrays in a fixed order."""
         yield from self.precisions
         yield from self.precision_means
-        yield from (self.evidence, self.rows, self.weights, self.weighted_means, self.trusted)
+        yield from (self.evidence, self.rows, self.weights, self.weighted_means, self.trusted, self.sums)
 
     def with_numbers(self, numbers: Sequence[Any]) -> "Change":
         """Make a change of the same shapes from arrays in the order of `numbers`."""
@@ -96,6 +102,7 @@ def change_between(before: Snapshot, after: Snapshot, centres: Sequence[FloatArr
         weights,
         weights * after.means,
         _counts(after.trust) - _counts(before.trust),
+        after.sums - before.sums,
     )
 
 
@@ -121,18 +128,20 @@ def pool_means(prior: Snapshot, change: Change) -> Snapshot:
     some = change.weights > 0.0
     means = np.where(some, change.weighted_means / np.where(some, change.weights, 1.0), prior.means)
     rows, weights = prior.rows + float(change.rows), prior.weights + change.weights
-    trust = Trust.after(_counts(prior.trust) + change.trusted) if prior.trust.active else prior.trust
-    return replace(prior, rows=rows, means=means, weights=weights, trust=trust)
+    trust = Trust.after(_counts(prior.trust) + change.trusted)
+    return replace(prior, rows=rows, means=means, weights=weights, trust=trust, sums=prior.sums + change.sums)
 
 
 def jumped_between(before: Snapshot, after: Snapshot) -> bool:
     """Whether an alarm was raised between the snapshots, and led or will lead back to the prior's covariance."""
+    if not after.trust.active:
+        return after.trust.is_alarmed()
     expected = before.trust.calm + (after.rows - before.rows)
     return after.trust.is_alarmed() or bool(after.trust.calm != expected)
 
 
 def _counts(trust: Trust) -> FloatArray:
-    return trust.to_array()[:TRUST_COUNTS]
+    return trust.to_array()[: TRUST_COUNTS if trust.active else 1]
 
 
 def diverged_without_rows(before: Snapshot, after: Snapshot) -> bool:

@@ -6,6 +6,9 @@ A model with a fixed rate of drift knows nothing of several rates. For ``"auto"`
 
 from typing import Any, Self
 
+import numpy as np
+
+from onepass._typing import FloatArray
 from onepass._validation import as_fraction
 from onepass.files.registry import savable
 
@@ -51,6 +54,30 @@ class DriftChoice:
     def hypotheses(self) -> list[tuple[float, Any]]:
         """The models that predict as a mixture, each with its weight: this one alone."""
         return [(1.0, self)]
+
+    def ahead(self, rows: int = 1) -> Self:
+        """Return the model as it predicts so many rows ahead: itself, or a copy in which the weights have moved.
+
+        Before each row weights drift and the past fades, so the next row is predicted one row ahead. It is meant for
+        reading the belief behind a prediction; learn with the model itself.
+        """
+        raise NotImplementedError
+
+    def switched(self, rows: int) -> Self:
+        """Return the model with the weights of its `hypotheses` so many rows later: itself, as it has but one."""
+        return self
+
+    def _parts_then_learn(self, X: Any, y: Any, **options: Any) -> tuple[FloatArray, list[Any], Any]:
+        """Predict every row just before learning it by each of the `hypotheses`, for a mixture of several models.
+
+        Returned are their weights before each row, ``(h, n)``, what each predicts, and the scores of all together.
+        """
+        prediction, scores = self._predict_in_mixture(X, y, **options)
+        return np.ones((1, len(scores.log_densities))), [prediction], scores
+
+    def _predict_in_mixture(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any]:
+        """Predict every row just before learning it, with the scores by which a mixture of several models weighs it."""
+        raise NotImplementedError
 
     def close_block(self) -> None:
         """Do nothing; only networks collect rows into blocks: see `BayesianNetwork.close_block`."""

@@ -10,7 +10,7 @@ densities.
 ``BayesianPerceptron(..., drift="auto")`` and ``BayesianNetwork(..., drift="auto")`` make.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,6 +32,7 @@ from onepass.files.state import Arrays, Parameters, as_number, nested, sized, un
 from onepass.likelihoods import Bernoulli, Counts
 from onepass.likelihoods.counts import count_interval, log_normal
 from onepass.likelihoods.mixtures import likely_weights, mixture_moments, mixture_quantile, noise_mixture
+from onepass.models.ahead import RowsAhead, each_ahead_unchecked
 from onepass.models.drift import AUTO, check_nothing_fades
 from onepass.models.mixing import (
     WORTH_THREADS,
@@ -83,6 +84,11 @@ class Hypotheses:
         """Weight of each model when the next row is predicted, ``(K,)``."""
         return self.switching.weights
 
+    def weights_later(self, rows: int) -> FloatArray:
+        """Weight of each model so many rows after the next, if nothing is learned until then, ``(K,)``."""
+        stays = (1.0 - _ENTRIES.sum()) ** rows
+        return np.asarray(stays * self.weights + (1.0 - stays) * _ENTRIES / _ENTRIES.sum())
+
     def copy(self) -> "Hypotheses":
         """Make an independent copy."""
         return Hypotheses([snapshot(member) for member in self.members], self.switching.copy())
@@ -125,6 +131,11 @@ class Drifting:
         return float(self._average(member.outliers_ for member in self._state.members))
 
     @property
+    def n_set_aside(self) -> int:
+        """Number of rows set aside by every hypothesis, since their target was absurdly far off."""
+        return int(min(member.n_set_aside for member in self._state.members))
+
+    @property
     def mean(self) -> FloatArray:
         """Mean of the weights, ``(p,)``."""
         return np.asarray(self._average(member.mean for member in self._state.members))
@@ -139,9 +150,24 @@ class Drifting:
         """Number of rows learned."""
         return int(self._state.members[0].n_seen)
 
-    def predict(self, X: Any, **options: Any) -> Prediction:
+    def predict(self, X: Any, *, rows_ahead: RowsAhead = 1, **options: Any) -> Prediction:
         """Moments of the mixture; what the hypotheses disagree about counts as not knowing."""
-        return mixed_prediction(self._state.weights, self._predictions(X, **options))
+
+        def predict(weights: FloatArray, rows: Any, _: Any, **own: Any) -> Prediction:
+            return mixed_prediction(weights, self._predictions(rows, **own))
+
+        return Prediction(*self._weighed(predict, rows_ahead, X, **options))
+
+    def ahead(self, rows: int = 1) -> Self:
+        """Return the model as it predicts so many rows ahead: see the model of one rate."""
+        members = [member.ahead(rows) for member in self._state.members]
+        return self.switched(rows - 1).with_members(members)
+
+    def switched(self, rows: int) -> Self:
+        """Return the model with the weights of its `hypotheses` so many rows later; they are those of the next row."""
+        if rows <= 0:
+            return self
+        return self.of(self._state.members, self._state.weights_later(rows), self.log_evidence)
 
     def learn(self, X: Any, y: ArrayLike, *, passes: int = 1, refine: str = "reuse", **options: Any) -> Self:
         """Let every hypothesis learn the rows, and weigh them row by row: all rows or none.
@@ -150,7 +176,8 @@ class Drifting:
         predictions of rows that have not been learned yet.
         """
         self._check_passes(passes)
-        self._together(y, lambda member: (None, self._learned(member, X, y, **options)))
+        given = options.get("sample_weight")
+        self._together(y, lambda member: (None, self._learned(member, X, y, **options)), given)
         return self
 
     def predict_then_learn(
@@ -160,34 +187,46 @@ class Drifting:
         prediction, scores = self._predict_then_learn(X, y, **options)
         return (prediction, scores.outliers) if return_outlier_probability else prediction
 
-    def interval(self, X: Any, level: float = 0.95, **options: Any) -> tuple[Any, Any]:
+    def interval(self, X: Any, level: float = 0.95, *, rows_ahead: RowsAhead = 1, **options: Any) -> tuple[Any, Any]:
         """Central interval that holds with probability ``level``: quantiles of the mixture.
 
         Of a new target, or for labels of their probability.
         """
         as_share(level, "level", open_above=True)
-        parts = self._predictions(X, **options)
-        return self._interval_of(self._state.weights, parts, level)
+
+        def limits(weights: FloatArray, rows: Any, _: Any, **own: Any) -> tuple[Any, Any]:
+            return self._interval_of(weights, self._predictions(rows, **own), level)
+
+        low, high = self._weighed(limits, rows_ahead, X, **options)
+        return low, high
 
     def log_predictive(self, X: Any, y: ArrayLike, **options: Any) -> Any:
         """Log density (or probability) of each target under the mixture, before it is learned."""
         return self._scores(X, y, **options)[0]
 
     def outlier_probability(self, X: Any, y: ArrayLike, **options: Any) -> Any:
-        """Probability that each target can't be trusted, by the current belief; 0 with ``outliers=0``."""
+        """Probability that each target can't be trusted, before it is learned; 0 with ``outliers=0``."""
         return self._scores(X, y, **options)[1]
 
-    def _scores(self, X: Any, y: ArrayLike, **options: Any) -> Any:
+    def _scores(self, X: Any, y: ArrayLike, *, rows_ahead: RowsAhead = 1, **options: Any) -> Any:
         """Log density of each target, and the probability that it is not to be trusted."""
-        return mixed_scores(self._state.weights, [part._scores(X, y, **options) for part in self._state.members])
 
-    def sample_weights(self, n: int, rng: np.random.Generator | int) -> FloatArray:
+        def score(weights: FloatArray, rows: Any, targets: Any, **own: Any) -> tuple[Any, Any]:
+            return mixed_scores(weights, [part._scores(rows, targets, **own) for part in self._state.members])
+
+        return self._weighed(score, rows_ahead, X, y, **options)
+
+    def sample_weights(self, n: int, rng: np.random.Generator | int, *, rows_ahead: int = 1) -> FloatArray:
         """Draw ``n`` weight vectors, ``(n, p)``: a hypothesis by its weight each time, then weights from its belief."""
-        return self._drawn_by_weight(n, rng, lambda member, count, own: member.sample_weights(count, own))
+        return self.switched(rows_ahead - 1)._drawn_by_weight(
+            n, rng, lambda member, count, own: member.sample_weights(count, own, rows_ahead=rows_ahead)
+        )
 
-    def sample_output(self, X: Any, n: int, rng: np.random.Generator | int) -> FloatArray:
+    def sample_output(self, X: Any, n: int, rng: np.random.Generator | int, *, rows_ahead: int = 1) -> FloatArray:
         """Draw ``n`` functions as `sample_weights` draws weights, and give their outputs: ``(n,)`` or ``(n, rows)``."""
-        return self._drawn_by_weight(n, rng, lambda member, count, own: member.sample_output(X, count, own))
+        return self.switched(rows_ahead - 1)._drawn_by_weight(
+            n, rng, lambda member, count, own: member.sample_output(X, count, own, rows_ahead=rows_ahead)
+        )
 
     def export_state(self) -> tuple[Parameters, Arrays]:
         """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
@@ -257,17 +296,24 @@ class Drifting:
             )
 
     def _together(
-        self, y: ArrayLike, learned: Callable[[Any], tuple[Any, RowScores]]
+        self,
+        y: ArrayLike,
+        learned: Callable[[Any], tuple[Any, RowScores]],
+        sample_weight: ArrayLike | None,
     ) -> tuple[FloatArray, list[Any], RowScores]:
-        """Let all members learn, or none.
+        """Let all members learn, or none; they are weighed by the density of each row, as often as the row counts.
 
-        Returned are the weights before each row, ``(K, n)``, what each member gave beside its scores, and the scores of
-        the mixture.
+        That is the density before the row was learned, for all of its copies: weights that move fast follow the first
+        copy, and would be rewarded for predicting the others. Returned are the weights before each row, ``(K, n)``,
+        what each member gave beside its scores, and the scores of the mixture.
         """
         before = self._state.copy()
         try:
             given, scores = zip(*self._side_by_side(len(np.atleast_1d(y)), learned), strict=True)
-            weights, mixture = self._state.switching.learn(np.array([own.log_densities for own in scores]))
+            densities = np.array([own.log_densities for own in scores])
+            powers = 1.0 if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+            weights, gains = self._state.switching.learn(powers * densities)
+            mixture = gains if sample_weight is None else log_mixture(weights.T, densities)
         except BaseException:  # Ctrl-C too leaves no hypothesis ahead of the others
             self._state = before
             raise
@@ -277,7 +323,8 @@ class Drifting:
         outliers = sum_in_order(after * np.array([own.outliers for own in scores]))
         # A change is a fast rate, or an alarm of any hypothesis: slow ones raise it when they have lost their weight.
         jumps = np.max([own.changes for own in scores], axis=0)
-        return weights.T, list(given), RowScores(mixture, outliers, np.maximum(jumps, after[_FAST].sum(axis=0)))
+        changes = np.maximum(jumps, after[_FAST].sum(axis=0))
+        return weights.T, list(given), RowScores(mixture, outliers, changes, gains=gains)
 
     def _side_by_side(
         self, n_rows: int, learned: Callable[[Any], tuple[Any, RowScores]]
@@ -290,11 +337,25 @@ class Drifting:
             return list(pool.map(learned, members))
 
     def _predicting(
-        self, y: ArrayLike, learned: Callable[[Any], tuple[Prediction, RowScores]]
+        self,
+        y: ArrayLike,
+        learned: Callable[[Any], tuple[Prediction, RowScores]],
+        sample_weight: ArrayLike | None,
     ) -> tuple[Prediction, RowScores]:
         """The same where members predict: what the mixture predicted, and its scores."""
-        weights, predictions, scores = self._together(y, learned)
+        weights, predictions, scores = self._together(y, learned, sample_weight)
         return _mixture_before(weights, predictions), scores
+
+    def _weighed(
+        self, ask: Callable[..., Sequence[Any]], rows_ahead: RowsAhead, X: Any, y: Any = None, **options: Any
+    ) -> Sequence[Any]:
+        """Ask about rows, with the weights that the hypotheses have when these rows come."""
+
+        def asked(ahead: int, rows: Any, targets: Any, row_vars: Any) -> Sequence[Any]:
+            own = options if row_vars is None else {**options, "X_var": row_vars}
+            return ask(self.switched(ahead - 1)._state.weights, rows, targets, rows_ahead=ahead, **own)
+
+        return each_ahead_unchecked(rows_ahead, X, y, options.get("X_var"), asked)
 
     def _predictions(self, X: Any, **options: Any) -> Prediction:
         """What each hypothesis predicts, along a first axis: ``(K, ...)``."""
@@ -355,6 +416,8 @@ class DriftingPerceptron(Drifting, BayesianPerceptron):
     def learn(self, X: Inputs, y: ArrayLike, **options: Any) -> Self:
         """Let every hypothesis learn the rows as `BayesianPerceptron.learn` does, but in one pass: all rows or none."""
         if not options and type(X) is np.ndarray and X.ndim == 1 and self._one_row is not None and self._one_row(X, y):
+            for member in self._state.members:
+                member._reweigh_if_due(member._state)
             return self
         return super().learn(X, y, **options)
 
@@ -380,7 +443,11 @@ class DriftingPerceptron(Drifting, BayesianPerceptron):
     def _predict_then_learn(
         self, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Any:
-        return self._predicting(y, lambda member: member._predict_then_learn(X, y, X_var, sample_weight))
+        return self._predicting(y, lambda member: member._predict_then_learn(X, y, X_var, sample_weight), sample_weight)
+
+    def _parts_then_learn(self, X: Any, y: Any, **options: Any) -> tuple[FloatArray, list[Any], RowScores]:
+        given = options.get("sample_weight")
+        return self._together(y, lambda member: member._predict_then_learn(X, y, **options), given)
 
     def _interval_of(self, weights: FloatArray, parts: Prediction, level: float) -> tuple[Any, Any]:
         flat = Prediction(*(part.reshape(len(weights), -1) for part in parts))
@@ -444,29 +511,27 @@ class DriftingNetwork(Drifting, BayesianNetwork):
         """Learn as `learn` does, and yield how well each row was predicted before it was learned."""
         self._check_passes(passes)
         options: dict[str, Any] = {"batch": batch, "sample_weight": sample_weight}
-        yield self._together(y, lambda member: (None, self._learned(member, X, y, **options)))[2]
+        yield self._together(y, lambda member: (None, self._learned(member, X, y, **options)), sample_weight)[2]
 
-    def _predict_with(self, noise_scale: FloatArray | None, X: ArrayLike) -> Prediction:
-        parts = [member._predict_with(noise_scale, X) for member in self._state.members]
-        return mixed_prediction(self._state.weights, stacked(parts))
-
-    def output_moments(self, X: ArrayLike) -> OutputMoments:
+    def output_moments(self, X: ArrayLike, *, rows_ahead: RowsAhead = 1) -> OutputMoments:
         """Moments of the mixture of what all hypotheses believe of the outputs: see `BayesianNetwork`."""
-        parts = [member.output_moments(X) for member in self._state.members]
-        mean = self._average(part.mean for part in parts)
-        likely = likely_weights(self._state.weights)
-        gaps = [part.mean - mean for part in parts]
-        covs = [part.cov + gap[..., None] * gap[..., None, :] for part, gap in zip(parts, gaps, strict=True)]
-        return OutputMoments(mean, sum(own * cov for own, cov in zip(likely, covs, strict=True)))
 
-    def input_jacobian(self, X: ArrayLike) -> FloatArray:
+        def moments(weights: FloatArray, rows: Any, _: Any, **own: Any) -> OutputMoments:
+            parts = [member.output_moments(rows, **own) for member in self._state.members]
+            mean = sum(weight * part.mean for weight, part in zip(weights, parts, strict=True))
+            gaps = [part.mean - mean for part in parts]
+            covs = [part.cov + gap[..., None] * gap[..., None, :] for part, gap in zip(parts, gaps, strict=True)]
+            return OutputMoments(mean, sum(own * cov for own, cov in zip(likely_weights(weights), covs, strict=True)))
+
+        return OutputMoments(*self._weighed(moments, rows_ahead, X))
+
+    def input_jacobian(self, X: ArrayLike, *, rows_ahead: int = 1) -> FloatArray:
         """Expected derivative of every output in every input, over all hypotheses: see `BayesianNetwork`."""
-        return np.asarray(self._average(member.input_jacobian(X) for member in self._state.members))
+        parts = (member.input_jacobian(X, rows_ahead=rows_ahead) for member in self._state.members)
+        return np.asarray(self.switched(rows_ahead - 1)._average(parts))
 
     def _learned(self, member: Any, X: ArrayLike, y: ArrayLike, **options: Any) -> RowScores:
-        (scores,) = member.learning(X, y, **options)
-        own: RowScores = scores
-        return own
+        return member._scores_of(member._learn_recorded(X, y, **options))  # type: ignore[no-any-return]
 
     def with_outputs(self, n_outputs: int, covariance: Covariance | None = None) -> Self:
         """Make a network with more outputs that knows what this one has learned: see `BayesianNetwork`."""
@@ -479,20 +544,16 @@ class DriftingNetwork(Drifting, BayesianNetwork):
     def _predict_then_learn(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> tuple[Prediction, RowScores]:
-        def learned(member: Any) -> tuple[tuple[Prediction, FloatArray], RowScores]:
-            prediction, scores = member._predict_score_learn(X, y, member._widening(X), sample_weight)
-            # The calibration widens these densities while it rests on few rows.
-            return (prediction, member._densities_of(prediction, y, scores)), scores
+        return self._predicting(y, lambda member: member._predict_then_learn(X, y, sample_weight), sample_weight)
 
-        weights, given, scores = self._together(y, learned)
-        predictions, densities = zip(*given, strict=True)
-        mixture = _mixture_before(weights, list(predictions))
-        return mixture, scores._replace(log_densities=log_mixture(weights, np.array(densities)))
+    def _parts_then_learn(self, X: Any, y: Any, **options: Any) -> tuple[FloatArray, list[Any], RowScores]:
+        single = self._rows(X)[1]
 
-    def _predict_score_learn(
-        self, X: ArrayLike, y: ArrayLike, widened: FloatArray | float, sample_weight: ArrayLike | None = None
-    ) -> tuple[Prediction, RowScores]:
-        return self._predicting(y, lambda member: member._predict_score_learn(X, y, widened, sample_weight))
+        def learned(member: Any) -> tuple[Prediction, RowScores]:
+            work = member._learn_recorded(X, y, **options)
+            return member._predicted(work, alone=False, single=single), member._scores_of(work)
+
+        return self._together(y, learned, options.get("sample_weight"))
 
     def _interval_of(self, weights: FloatArray, parts: Prediction, level: float) -> tuple[Any, Any]:
         if self._likelihood.is_count:

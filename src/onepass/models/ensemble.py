@@ -8,7 +8,7 @@ has the rules for the weights; `BayesianCommittee` makes an ensemble of networks
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from operator import methodcaller
 from typing import Any, Self
@@ -23,12 +23,13 @@ from onepass.beliefs.layout import ImageShape, LayerSize
 from onepass.files.registry import savable
 from onepass.files.state import Arrays, Parameters, as_number
 from onepass.likelihoods.counts import COUNT_NAMES, count_interval
-from onepass.likelihoods.mixtures import likely_weights, mixture_moments, mixture_quantile
-from onepass.models.mixing import WORTH_THREADS, log_mixture, mixed_prediction, mixed_scores, snapshot, stacked
+from onepass.likelihoods.mixtures import likely_weights, mixture_moments, mixture_quantile, weighted_sum
+from onepass.models.ahead import RowsAhead, each_ahead_unchecked
+from onepass.models.mixing import WORTH_THREADS, log_mixture, mixed_scores, snapshot, stacked
 from onepass.models.network import BayesianNetwork
 from onepass.models.network.priors import NetworkPrior
 from onepass.models.perceptron import Prediction, RowScores
-from onepass.models.weighting import WEIGHTINGS, RuleWeights, Weighting
+from onepass.models.weighting import WEIGHTINGS, Errors, RowWeights, RuleWeights, Weighting
 
 __all__ = ["WEIGHTINGS", "BayesianCommittee", "Ensemble"]
 
@@ -75,7 +76,7 @@ class Ensemble:
     @property
     def likely_weights(self) -> FloatArray:
         """The same for variances, without members and hypotheses that are unlikely."""
-        pairs = zip(self._weighting.likely, self.members, strict=True)
+        pairs = zip(self._weighting.likely_of(self._weighting.weights), self.members, strict=True)
         return np.concatenate(
             [weight * likely_weights(np.array([own for own, _ in member.hypotheses])) for weight, member in pairs]
         )
@@ -89,6 +90,11 @@ class Ensemble:
     def log_evidence(self) -> float:
         """Log evidence of all rows, each given all rows before it: see the weighting."""
         return self._weighting.log_evidence(self._evidences)
+
+    @property
+    def n_set_aside(self) -> int:
+        """Number of rows set aside by every member, since their target was absurdly far off."""
+        return min(int(member.n_set_aside) for member in self.members)
 
     @property
     def outliers_(self) -> float:
@@ -111,8 +117,9 @@ class Ensemble:
             self.members[0].learn(X, y, **options)
             return self
         with self._all_or_none():
-            _, scores = zip(*map(methodcaller("_predict_then_learn", X, y, **options), self.members), strict=True)
-            self._weigh(np.array([own.log_densities for own in scores]) * _powers(options))
+            evidences = np.array(self._evidences)
+            _, _, scores = zip(*map(methodcaller("_parts_then_learn", X, y, **options), self.members), strict=True)
+            _, self._weighting = self._weighed(scores, evidences, options)
         return self
 
     def predict_then_learn(self, X: Any, y: Any, *, return_outlier_probability: bool = False) -> Any:
@@ -129,18 +136,40 @@ class Ensemble:
 
         The ``options`` are those of the members' ``predict_then_learn``.
         """
-        with self._all_or_none() if len(self.members) > 1 else nullcontext():
-            seen = map(methodcaller("_predict_then_learn", X, y, **options), self.members)
-            predictions, scores = zip(*seen, strict=True)
-            if len(self.members) == 1:
-                return predictions[0], scores[0]
-            log_densities = np.array([own.log_densities for own in scores])
-            evident = log_densities * _powers(options)
-            weights = self._weighting.before_rows(evident)
-            mixture = mixed_prediction(weights, stacked(predictions))
-            mixed = _mixed_scores(weights, scores, log_densities)
-            self._weigh(evident)
+        if len(self.members) == 1:
+            prediction, scores = self.members[0]._predict_then_learn(X, y, **options)
+            return prediction, scores
+        with self._all_or_none():
+            evidences = np.array(self._evidences)
+            seen = map(methodcaller("_parts_then_learn", X, y, **options), self.members)
+            own_weights, predictions, scores = zip(*seen, strict=True)
+            rows, after = self._weighed(scores, evidences, options)
+            parts = _with_noise(stacked([one for own in predictions for one in own]), rows.noise_scale)
+            mixture = self._mixture_before(rows.weights, own_weights, parts)
+            mixed = _mixed_scores(rows.weights, scores, self._log_densities(own_weights, parts, y, scores))
+            self._weighting = after
         return mixture, mixed
+
+    def _weighed(
+        self, scores: Sequence[RowScores], evidences: FloatArray, options: dict[str, Any]
+    ) -> tuple[RowWeights, Weighting]:
+        """How members count in each row that they have scored, and the weighting after the last."""
+        return self._weighting.over_rows(*_counted(scores, evidences, options))
+
+    def _mixture_before(self, weights: FloatArray, own_weights: Sequence[FloatArray], parts: Prediction) -> Prediction:
+        """The mixture of what all `components` predicted, with weights ``(k, n)`` and ``(h, n)`` before each row."""
+        joint = np.concatenate([one * own for one, own in zip(weights, own_weights, strict=True)])
+        pairs = zip(self._weighting.likely_of(weights), own_weights, strict=True)
+        likely = np.concatenate([one * likely_weights(own) for one, own in pairs])
+        if parts.mean.ndim == 1:  # of one row
+            joint, likely = joint[:, 0], likely[:, 0]
+        return self._mixture(joint, parts, likely)
+
+    def _log_densities(
+        self, own_weights: Sequence[FloatArray], parts: Prediction, y: Any, scores: Sequence[RowScores]
+    ) -> FloatArray:
+        """Log densities that the members gave each row in the mixture, ``(k, n)``."""
+        return np.array([own.log_densities for own in scores])
 
     def predict(self, X: Any, **options: Any) -> Prediction:
         """Mean and variance of the mixture; disagreement between members counts as uncertainty about the weights.
@@ -170,10 +199,6 @@ class Ensemble:
     def _evidences(self) -> list[float]:
         return [member.log_evidence for member in self.members]
 
-    def _weigh(self, log_densities: FloatArray) -> None:
-        """Update the weights by the log densities ``(members, n)`` of new rows."""
-        self._weighting = self._weighting.updated(log_densities, self._evidences)
-
     @contextmanager
     def _all_or_none(self) -> Iterator[None]:
         """Go back to the members and weights from before if something can't be learned."""
@@ -193,7 +218,7 @@ class Ensemble:
 
     def _mixture_noise(self, weights: FloatArray, parts: Prediction, mean: FloatArray, var: FloatArray) -> FloatArray:
         """Variance of the noise, given the mixture's mean and variance."""
-        return np.asarray(np.tensordot(weights, parts.noise_var, axes=1))
+        return weighted_sum(weights, parts.noise_var)
 
 
 class BayesianCommittee(Ensemble):
@@ -279,46 +304,57 @@ class BayesianCommittee(Ensemble):
         n_rows = len(self.members[0]._rows(X)[0])
         with self._all_or_none():
             how: dict[str, Any] = {"passes": passes, "refine": refine, "batch": batch, "sample_weight": sample_weight}
-            runs = [member.learning(X, y, **how) for member in self.members]
+            runs, evidences = [member.learning(X, y, **how) for member in self.members], np.array(self._evidences)
             for number, scores in enumerate(self._side_by_side(runs, n_rows, batch)):
                 if number:  # rows predicted by what was learned from them before say nothing about this pass
                     self._weighting = self._weighting.restarted()
-                self._weigh_by_scores(scores, _powers(how))
+                self._weighting = self._weighed(scores, evidences, how)[1]
         return self
 
-    def predict_score_learn(self, X: Any, y: Any, **options: Any) -> tuple[Prediction, RowScores]:
-        """Predict every row just before learning it, and say how well the mixture did."""
-        if len(self.members) == 1:
-            return self.members[0]._predict_then_learn(X, y, **options)
-        with self._all_or_none():
-            seen = [member._predict_score_learn(X, y, 1.0, **options) for member in self.members]
-            predictions, scores = zip(*seen, strict=True)
-            parts = self._with_noise(stacked(predictions))
-            mixture = self._mixture(self._weighting.weights, parts)
-            each = [Prediction(*columns) for columns in zip(*parts, strict=True)]
-            logs = [
-                member._densities_of(part, y, own) for member, part, own in zip(self.members, each, scores, strict=True)
-            ]
-            mixed = _mixed_scores(self._weighting.before_rows(np.array(logs)), scores, np.array(logs))
-            self._weigh_by_scores(scores, _powers(options))
-        return mixture, mixed
+    def _weighed(
+        self, scores: Sequence[RowScores], evidences: FloatArray, options: dict[str, Any]
+    ) -> tuple[RowWeights, RuleWeights]:
+        return self._weighting.over_rows(*_counted(scores, evidences, options), _errors(scores))
 
-    def member_predictions(self, X: Any, **options: Any) -> Prediction:
+    def _log_densities(
+        self, own_weights: Sequence[FloatArray], parts: Prediction, y: Any, scores: Sequence[RowScores]
+    ) -> FloatArray:
+        """With the mixture's noise, where that is one of Gaussian numbers."""
+        found, each = [], iter([Prediction(*columns) for columns in zip(*parts, strict=True)])
+        for member, weights, own in zip(self.members, own_weights, scores, strict=True):
+            logs = [member._densities_of(next(each), y, own.log_densities, own.outliers) for _ in weights]
+            found.append(log_mixture(weights, np.array(logs)))
+        return np.array(found)
+
+    def predict(self, X: Any, *, rows_ahead: RowsAhead = 1) -> Prediction:  # type: ignore[override]
+        """Mean and variance of the mixture; disagreement between members counts as uncertainty about the weights.
+
+        ``rows_ahead`` is as for `BayesianNetwork.predict`.
+        """
+
+        def predict(ahead: int, rows: Any, *_: Any) -> Prediction:
+            later = self._switched(ahead - 1)
+            parts = later.member_predictions(rows, rows_ahead=ahead)
+            return later._mixture(later.component_weights, parts, later.likely_weights)
+
+        return Prediction(*each_ahead_unchecked(rows_ahead, X, None, None, predict))
+
+    def member_predictions(self, X: Any, *, rows_ahead: RowsAhead = 1) -> Prediction:  # type: ignore[override]
         """What each of the `components` contributes to the mixture, along a first axis: ``(components, ...)``."""
-        return stacked([part._predict_with(self._noise_scale, X) for _, part in self.components])
+        return stacked([part._predict_with(self._noise_scale, X, rows_ahead) for _, part in self.components])
+
+    def ahead(self, rows: int = 1) -> Self:
+        """Return the committee as it predicts so many rows ahead: see `BayesianNetwork.ahead`."""
+        return self.of([member.ahead(rows) for member in self.members], self._weighting)
+
+    def _switched(self, rows: int) -> Self:
+        """The committee with the weights of its members' hypotheses so many rows later."""
+        return self if rows <= 0 else self.of([member.switched(rows) for member in self.members], self._weighting)
 
     @property
     def _noise_scale(self) -> FloatArray | None:
         """What the members' noise is multiplied by; members whose scales differ say how uncertain these are."""
         return None if len(self.members) == 1 else self._weighting.noise_scale
-
-    def _weigh_by_scores(self, scores: Sequence[RowScores], powers: Any) -> None:
-        """Update the weights, and the mixture's noise where the members learn theirs."""
-        log_densities = np.array([own.log_densities for own in scores]) * powers
-        errors = None
-        if len(scores) > 1 and all(own.ratios is not None for own in scores):  # one member knows its own noise
-            errors = (np.array([own.ratios for own in scores]), np.array([own.noise_shares for own in scores]))
-        self._weighting = self._weighting.updated(log_densities, self._evidences, errors)
 
     def _side_by_side(
         self, runs: list[Iterator[RowScores]], n_rows: int, batch: int
@@ -344,35 +380,50 @@ class BayesianCommittee(Ensemble):
             return self.workers
         return available_cores() if n_rows * len(self.members) * first.belief_size >= WORTH_THREADS else 1
 
-    def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
-        """Lower and upper limits that contain a new target with probability ``level``: quantiles of the mixture."""
+    def interval(self, X: ArrayLike, level: float = 0.95, *, rows_ahead: RowsAhead = 1) -> tuple[Any, Any]:
+        """Lower and upper limits that contain a new target with probability ``level``: quantiles of the mixture.
+
+        ``rows_ahead`` is as for `BayesianNetwork.predict`.
+        """
         as_share(level, "level", open_above=True)
         if self.members[0].observation not in ("gaussian", *COUNT_NAMES):
             raise ValueError(
                 f"a committee has intervals for numbers and counts only, got observation="
                 f"{self.members[0].observation!r}; use predict, which returns probabilities"
             )
-        parts = self.member_predictions(X)
-        weights = self.component_weights
-        if self.members[0].observation in COUNT_NAMES:
-            return count_interval(weights, parts, level)
-        stds = np.sqrt(parts.var + parts.noise_var)
-        low, high = (mixture_quantile(weights, parts.mean, stds, 0.5 + side * level / 2)[()] for side in (-1, 1))
+
+        def limits(ahead: int, rows: Any, *_: Any) -> tuple[Any, Any]:
+            weights, parts = (
+                self._switched(ahead - 1).component_weights,
+                self.member_predictions(rows, rows_ahead=ahead),
+            )
+            if self.members[0].observation in COUNT_NAMES:
+                return count_interval(weights, parts, level)
+            stds = np.sqrt(parts.var + parts.noise_var)
+            sides = (0.5 - level / 2, 0.5 + level / 2)
+            low, high = (mixture_quantile(weights, parts.mean, stds, side)[()] for side in sides)
+            return low, high
+
+        low, high = each_ahead_unchecked(rows_ahead, X, None, None, limits)
         return low, high
 
-    def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
-        """Log density (or probability) of each row's target."""
-        return self._scores(X, y)[0]
+    def log_predictive(self, X: ArrayLike, y: ArrayLike, *, rows_ahead: RowsAhead = 1) -> Any:
+        """Log density (or probability) of each row's target; ``rows_ahead`` is as for `BayesianNetwork.predict`."""
+        return self._scores(X, y, rows_ahead=rows_ahead)[0]
 
     def _scores(self, X: ArrayLike, y: ArrayLike, **options: Any) -> tuple[Any, Any]:
-        scores = [member._scores(X, y, noise_scale=self._noise_scale) for member in self.members]
+        scores = [member._scores(X, y, noise_scale=self._noise_scale, **options) for member in self.members]
         return mixed_scores(self._weighting.weights, scores)
 
-    def sample_output(self, X: ArrayLike, n: int, rng: np.random.Generator | int) -> FloatArray:
-        """Draw ``n`` networks, each from a member drawn by its weight, and return their outputs."""
-        generator = as_generator(rng)
-        counts = generator.multinomial(as_count(n, "n"), self._weighting.weights / self._weighting.weights.sum())
-        draws = [m.sample_output(X, int(k), generator) for m, k in zip(self.members, counts, strict=True) if k]
+    def sample_output(self, X: ArrayLike, n: int, rng: np.random.Generator | int, *, rows_ahead: int = 1) -> FloatArray:
+        """Draw ``n`` networks, each from a member drawn by its weight, and return their outputs.
+
+        ``rows_ahead`` is as for `BayesianNetwork.predict`.
+        """
+        generator, weights = as_generator(rng), self._weighting.weights
+        counts = generator.multinomial(as_count(n, "n"), weights / weights.sum()).tolist()
+        pairs = zip(self.members, counts, strict=True)
+        draws = [one.sample_output(X, count, generator, rows_ahead=rows_ahead) for one, count in pairs if count]
         return np.asarray(generator.permutation(np.concatenate(draws)))
 
     def export_state(self) -> tuple[Parameters, Arrays]:
@@ -405,11 +456,6 @@ class BayesianCommittee(Ensemble):
         weighting = RuleWeights.from_arrays(parameters["weighting"], *sizes, {**arrays, "count": count})
         return cls.of(members, weighting)
 
-    def _with_noise(self, parts: Prediction) -> Prediction:
-        """What the members predict, with the mixture's noise."""
-        factor = self._weighting.noise_scale
-        return parts._replace(noise_var=parts.noise_var * (factor if factor.size > 1 else factor[0]))
-
     def _mixture_noise(self, weights: FloatArray, parts: Prediction, mean: FloatArray, var: FloatArray) -> FloatArray:
         """Variance of the noise; of labels and classes it is what their own variance leaves."""
         if self.members[0].observation in ("gaussian", *COUNT_NAMES):
@@ -417,18 +463,37 @@ class BayesianCommittee(Ensemble):
         return np.maximum(mean * (1.0 - mean) - var, 0.0)
 
 
+def _with_noise(parts: Prediction, scale: FloatArray) -> Prediction:
+    """What members predict of one row or many, ``(k, ...)``, with the mixture's noise: ``scale`` is ``(n, 1 or K)``."""
+    noise = np.asarray(parts.noise_var)
+    if scale.size == noise[0].size:
+        scale = scale.reshape(noise.shape[1:])
+    return parts._replace(noise_var=noise * scale)
+
+
+def _errors(scores: Sequence[RowScores]) -> Errors | None:
+    """The errors by which a mixture learns its noise, where the members learn theirs; one member knows its own."""
+    if len(scores) == 1 or any(own.ratios is None for own in scores):
+        return None
+    return np.array([own.ratios for own in scores]), np.array([own.noise_shares for own in scores])
+
+
 def _mixed_scores(weights: FloatArray, scores: Sequence[RowScores], log_densities: FloatArray) -> RowScores:
     """A mixture's scores from those of its members, their weights ``(k, n)`` and the log densities that they had."""
     mixture = log_mixture(weights, log_densities)
-    after = np.exp(log_densities - mixture) * weights  # weights given each row
+    with np.errstate(divide="ignore"):  # of a member of no weight, whose density may be any number
+        after = np.exp(log_densities - mixture + np.log(weights))  # weights given each row
     outliers = (after * [own.outliers for own in scores]).sum(axis=0)
     return RowScores(mixture, outliers, (after * [own.changes for own in scores]).sum(axis=0))
 
 
-def _powers(options: Any) -> Any:
-    """To which power the likelihood of each row is taken, ``(n,)``, or 1 for all."""
-    weights = options.get("sample_weight")
-    return 1.0 if weights is None else np.asarray(weights)
+def _counted(
+    scores: Sequence[RowScores], evidences: FloatArray, options: dict[str, Any]
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """What a weighting is asked with: see `onepass.models.weighting.Weighting.over_rows`."""
+    log_densities, weights = np.array([own.log_densities for own in scores]), options.get("sample_weight")
+    counts = np.broadcast_to(1.0 if weights is None else np.asarray(weights, np.float64), log_densities.shape[1])
+    return log_densities, evidences, np.array([own.row_gains for own in scores]), counts
 
 
 def _kind_of(parameters: Parameters) -> type[BayesianNetwork]:

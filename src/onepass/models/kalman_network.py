@@ -112,7 +112,8 @@ class KalmanLearner(Learner):
             logs = -0.5 * (np.log(2.0 * np.pi * total) + error**2 / total)
             work.densities[i] = logs.sum(where=~np.isnan(work.targets[i]))
             if work.record is not None:
-                work.record[i] = mean, var, np.full_like(mean, noise), np.ones_like(mean), np.zeros_like(mean)
+                none = np.zeros_like(mean)
+                work.record[i] = mean, var, none + noise, none + 1.0, none, none
         return len(work.rows)
 
 

@@ -5,9 +5,11 @@ the numbers printed there. `BayesianPerceptron.predict` is the forward pass and 
 row, both in NumPy. They are the reference for the compiled kernels of `onepass.engine`, which handle many rows at once.
 """
 
+import copy
 import hashlib
 import warnings
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
@@ -31,18 +33,28 @@ from onepass._validation import (
     as_sparse_rows,
     as_targets,
     as_variances,
+    as_whole,
     one_of,
 )
 from onepass.activations import Activation, Moments, as_activation
 from onepass.beliefs.base import Belief
 from onepass.beliefs.diagonal import DiagonalGaussian
-from onepass.beliefs.forgetting import Forgetting
+from onepass.beliefs.forgetting import Forgetting, lowered
 from onepass.beliefs.full import FullGaussian, pack_root
+from onepass.beliefs.moved import MovedGaussian
 from onepass.beliefs.prior import as_prior, plainest
 from onepass.beliefs.rows import RowPlan, Rows
 from onepass.engine.outliers import Trust, jump_probability
 from onepass.engine.rows import RowLearner, RowRule
-from onepass.engine.step import RECORD_SIZE, SITE_SIZE, LearningState, learn_scalar, learn_with_site, score_rows
+from onepass.engine.step import (
+    RECORD_SIZE,
+    SITE_SIZE,
+    LearningState,
+    learn_noise,
+    learn_scalar,
+    learn_with_site,
+    score_rows,
+)
 from onepass.files.state import (
     Arrays,
     Parameters,
@@ -55,9 +67,10 @@ from onepass.files.state import (
     sized,
 )
 from onepass.likelihoods import Counts, Gaussian, Likelihood, as_likelihood
+from onepass.models.ahead import RowsAhead, each_ahead
 from onepass.models.drift import DriftChoice
 
-__all__ = ["BayesianPerceptron", "Prediction", "RowScores"]
+__all__ = ["BayesianPerceptron", "Posterior", "Prediction", "RowScores"]
 
 Inputs: TypeAlias = Any  # anything that NumPy makes an array of, or a SciPy sparse matrix
 
@@ -98,10 +111,17 @@ class Prediction(NamedTuple):
         return self.noise_var
 
 
+class Posterior(NamedTuple):
+    """Mean ``(p,)`` and covariance ``(p, p)`` of the weights given all rows; the bias first."""
+
+    mean: FloatArray
+    cov: FloatArray
+
+
 class RowScores(NamedTuple):
     """How well each row was predicted before it was learned, and whether its target was trusted; ``(n,)`` each.
 
-    The last two fields, ``(n, K)``, are set only by networks that learn their noise.
+    ``ratios`` and ``noise_shares``, ``(n, K)``, are set only by networks that learn their noise.
     """
 
     log_densities: FloatArray
@@ -114,17 +134,25 @@ class RowScores(NamedTuple):
     """Squared errors divided by their predicted variances."""
     noise_shares: FloatArray | None = None
     """The share of each predicted variance that is noise."""
+    gains: FloatArray | None = None
+    """What each row adds to the log evidence, by its weight; None where that is its log density."""
+
+    @property
+    def row_gains(self) -> FloatArray:
+        """What each row adds to the log evidence, ``(n,)``."""
+        return self.log_densities if self.gains is None else self.gains
 
 
 @dataclass
 class _State:
     """All that learning changes: the belief, and what runs along with it."""
 
-    belief: Belief
+    belief: Any  # a Belief; in predictions of rows ahead also a MovedGaussian
     progress: LearningState
+    prior: Any  # what is forgotten towards; replaced, never changed
 
     def copy(self) -> "_State":
-        return _State(self.belief.copy(), self.progress.copy())
+        return _State(self.belief.copy(), self.progress.copy(), self.prior)
 
 
 class BayesianPerceptron(DriftChoice):
@@ -153,7 +181,8 @@ class BayesianPerceptron(DriftChoice):
         allows). Or pass a likelihood of your own (`onepass.likelihoods.Likelihood`). The default is labels for sigmoid,
         probit and step, Poisson counts for ``"exp"``, and Gaussian otherwise, or whenever ``noise`` is given.
     noise : float or "learn", optional
-        Variance of the Gaussian noise, the paper's epsilon; 0.01 by default. ``"learn"`` estimates it from the rows.
+        Variance of the Gaussian noise, the paper's epsilon; 0.01 by default. ``"learn"`` estimates it from the rows
+        and, around a linear output, re-weighs the rows of the past whenever the estimate has moved.
         For negative binomial counts it is the dispersion, learned by default: counts of mean ``m`` have the variance
         ``m + noise m²``.
     noise_window : int, optional
@@ -201,8 +230,9 @@ class BayesianPerceptron(DriftChoice):
     n_seen : int
         Rows learned.
     log_evidence : float
-        Sum of the log predictive densities of all rows, each before it was learned. The higher it is, the better prior,
-        activation and features suit the data.
+        Sum of the log predictive densities of all rows, each before it was learned; with a learned noise around a
+        linear output, the log density of all rows together. The higher it is, the better prior, activation and features
+        suit the data.
     outliers_ : float
         Estimated share of the targets that can't be trusted.
     drift_ : dict
@@ -254,14 +284,16 @@ class BayesianPerceptron(DriftChoice):
         self.process_noise: FloatArray = as_variances(process_noise, size, "process_noise")
         one_of(covariance, ("full", "diagonal"), "covariance")
         prior = as_prior(mean, cov, size, covariance, one_of(dtype, ("float64", "float32"), "dtype"))
-        self._prior = plainest(prior)
-        self._start = _fingerprint(prior)
         if progress.learns_noise and isinstance(self._likelihood, Gaussian):
             unit = _output_variance(self.activation, prior.marginal_variances()[self.bias :])
             progress.noise = progress.noise * unit if noise_start is None else as_positive(noise_start, "noise_start")
+            steady = not (self.outliers or self.drift or self.process_noise.any()) and self.forgetting == 1.0
+            if self._matcher.linear and steady and covariance == "full" and noise_window is None:
+                progress.start_reweighing()
         self._likelihood.check_outliers(self.outliers)
         progress.trust = Trust.start(self.outliers)
-        self._state = _State(prior, progress)
+        progress.largest = _reach(prior)
+        self._state = _State(prior, progress, plainest(prior))
 
     def __repr__(self) -> str:
         return (
@@ -272,12 +304,30 @@ class BayesianPerceptron(DriftChoice):
     @property
     def mean(self) -> FloatArray:
         """Mean of the weights, ``(p,)``; the bias first."""
-        return self._state.belief.mean.copy()
+        return np.array(self._state.belief.mean)
 
     @property
     def cov(self) -> FloatArray:
         """Covariance of the weights, ``(p, p)``; with ``covariance="diagonal"`` its diagonal, ``(p,)``."""
-        return self._state.belief.cov
+        return np.asarray(self._state.belief.cov)
+
+    def posterior(self) -> Posterior:
+        """Return the posterior of the weights given all rows, averaged over what is known of a learned noise.
+
+        Predictions are made with `mean` and `cov`, which hold the weights at one noise; they differ from this while
+        there are few rows per weight. Without a learned noise around a linear output they are the same.
+
+        Examples
+        --------
+        >>> from onepass import BayesianPerceptron
+        >>> model = BayesianPerceptron(1, "linear", noise="learn").learn([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.1])
+        >>> model.posterior().mean.round(1)
+        array([1., 2.])
+        """
+        belief, progress = self._state.belief, self._state.progress
+        if not progress.reference or not progress.weight:
+            return Posterior(self.mean, self.cov)
+        return Posterior(*belief.averaged(progress, self._state.prior))
 
     @property
     def covariance(self) -> str:
@@ -292,13 +342,26 @@ class BayesianPerceptron(DriftChoice):
 
     @property
     def log_evidence(self) -> float:
-        """Sum of the log predictive densities of all rows learned, each before it was learned."""
-        return self._state.progress.log_evidence
+        """Log density of all rows learned; without a learned noise the sum of those that were predicted."""
+        return self._asked().log_evidence
+
+    def _asked(self) -> LearningState:
+        """The state of learning after all rows were asked about their noise, of which it is a copy if they were not."""
+        belief, progress = self._state.belief, self._state.progress
+        if progress.reference and progress.weight > progress.last_exact:
+            assert isinstance(belief, FullGaussian)
+            return belief.asked(progress, self._state.prior)
+        return progress
 
     @property
     def n_seen(self) -> int:
         """Number of rows learned."""
         return int(self._state.progress.n_seen)
+
+    @property
+    def n_set_aside(self) -> int:
+        """Number of rows set aside, that is counted but not learned, since their target was absurdly far off."""
+        return int(self._state.progress.trust.n_far)
 
     @property
     def noise(self) -> float:
@@ -318,6 +381,10 @@ class BayesianPerceptron(DriftChoice):
         """The likelihood, with the current noise."""
         return self._likelihood.with_noise(self.noise, self.log_noise_var)
 
+    def _observation_of(self, progress: LearningState) -> Likelihood:
+        """The likelihood with the noise of a state."""
+        return self._likelihood.with_noise(progress.noise, _log_noise_var(progress))
+
     @property
     def outliers_(self) -> float:
         """Estimated share of the targets that can't be trusted; 0 with ``outliers=0``."""
@@ -326,10 +393,9 @@ class BayesianPerceptron(DriftChoice):
     @property
     def log_noise_var(self) -> float:
         """How uncertain a learned noise is: the variance of its logarithm; 0 if the noise is fixed."""
-        weight = self._state.progress.noise_weight
-        return 2.0 / weight if weight > 0.0 else 0.0
+        return _log_noise_var(self._state.progress)
 
-    def predict(self, X: Inputs, *, X_var: ArrayLike | None = None) -> Prediction:
+    def predict(self, X: Inputs, *, X_var: ArrayLike | None = None, rows_ahead: RowsAhead = 1) -> Prediction:
         """Forward pass (Algorithm 1) for one row ``(d,)`` or many ``(n, d)``, which may be sparse.
 
         Parameters
@@ -337,14 +403,69 @@ class BayesianPerceptron(DriftChoice):
         X : (d,) or (n, d) array
         X_var : number, (d,) or array of the same shape, optional
             Variances of the inputs, if these are themselves uncertain, such as readings of a noisy sensor.
+        rows_ahead : int or (n,) array
+            Which row is predicted, counted from the last one learned: 1 for the next row, 2 for the one after it.
+            Before each row weights move, as ``drift``, ``process_noise`` and ``forgetting`` say, and predictions become
+            less certain. 0 predicts with the belief as it is.
         """
         if X_var is None and type(X) is np.ndarray and X.ndim == 1 and self._one_row is not None:
-            seen = self._one_row.predict(X)
+            seen = self._one_row.predict(X) if self._is_plainly_next(rows_ahead) else None
             if seen is not None:
                 return self._prediction_of_one(*seen)
         rows, row_vars, single = self._inputs(X, X_var)
-        pre_mean, pre_var = self._pre_activation(rows, row_vars)
-        return self._prediction(pre_mean, pre_var, self.observation, single)
+
+        def predict(ahead: int, *own: Any) -> Prediction:
+            state = self._outlook(ahead)
+            belief, progress = state.belief, state.progress
+            return self._prediction(*self._pre_activation(belief, *own), self._observation_of(progress))
+
+        return _prediction_of(each_ahead(rows_ahead, (rows, row_vars), predict), single)
+
+    def ahead(self, rows: int = 1) -> Self:
+        """Return the model as it predicts so many rows ahead: itself, or a copy in which the weights have moved.
+
+        Before each row weights drift and the past fades, so the next row is predicted one row ahead. It is meant for
+        reading the belief behind a prediction; learn with the model itself.
+
+        Examples
+        --------
+        >>> from onepass import BayesianPerceptron
+        >>> model = BayesianPerceptron(1, "linear", noise=0.25, drift=0.1).learn([[0.0], [1.0]], [1.0, 3.0])
+        >>> bool((model.ahead(10).cov.diagonal() > model.cov.diagonal()).all())
+        True
+        """
+        state = self._outlook(as_whole(rows, "rows"))
+        if state is self._state:
+            return self
+        twin, belief = copy.copy(self), state.belief
+        later = belief.to_belief() if isinstance(belief, MovedGaussian) else belief
+        twin._state = _State(later, state.progress.copy(), state.prior)
+        twin._forget_plans()
+        return twin
+
+    def _outlook(self, rows: int) -> _State:
+        """The state by which a row so many ahead is predicted: the model's own unless something changes before it."""
+        state, plan = self._state, self._plan
+        steps = self._forgetting.steps(int(state.progress.n_seen), rows)
+        if rows and (steps or state.progress.trust.is_alarmed()):
+            state = state.copy()
+            self._answer_alarm(state)
+            plan = replace(plan, prior=state.prior)
+            for start, stop, faded in self._forgetting.segments(int(state.progress.n_seen), rows):
+                if faded:
+                    state.belief.forget(self._forgetting.keep**faded, state.prior)
+                if plan.drifts:
+                    state.belief = MovedGaussian.after(state.belief, plan, stop - start).to_belief()
+            return state
+        if not (rows and plan.drifts):
+            return state
+        return _State(MovedGaussian.after(state.belief, plan, rows), state.progress, state.prior)
+
+    def _is_plainly_next(self, rows_ahead: RowsAhead) -> bool:
+        """Whether one row ahead is predicted, and nothing comes before that row but drift and process noise."""
+        progress = self._state.progress
+        is_next = type(rows_ahead) is int and rows_ahead == 1 and not self._forgetting.is_due(progress.n_seen)
+        return is_next and not progress.trust.is_alarmed()
 
     def _prediction_of_one(self, output: Any, pre_mean: float, pre_var: float) -> Prediction:
         """What is predicted for one row from its compiled moments, with as little around it as there can be."""
@@ -378,9 +499,9 @@ class BayesianPerceptron(DriftChoice):
         X_var : number, (d,) or array of the same shape as X, optional
             Variances of the inputs, if these are themselves uncertain.
         sample_weight : number or (n,) array, optional
-            Weights above 0 and up to 1. The likelihood of a row is raised to the power of its weight. For Gaussian
-            noise that equals dividing the noise by the weight; for other targets the power is applied to the Gaussian
-            by which the row multiplies the belief.
+            Weights above 0: a row of weight 3 counts as three copies of it, and one of weight 0.5 as half a copy, whose
+            likelihood is its square root. Around a linear output that equals dividing the noise by the weight; for
+            other targets a fraction is the power of the Gaussian by which the row multiplies the belief.
         passes : int
             1 is online learning: each row is learned with what was known when it came. With more passes these rows are
             learned again, knowing what came after them.
@@ -388,17 +509,19 @@ class BayesianPerceptron(DriftChoice):
             What the later passes do. ``"ep"`` (expectation propagation) removes a row's contribution before learning it
             again, so each row counts once; this corrects intervals that one pass over few rows leaves too narrow. It
             needs ``covariance="full"``, and weights and noise that don't drift. ``"reuse"`` counts the rows again,
-            which makes the belief overconfident. Neither adds to ``n_seen`` or ``log_evidence``.
+            which makes the belief overconfident. Neither adds to ``n_seen``, ``n_set_aside`` or ``log_evidence``.
         """
         if passes == 1 and X_var is None and sample_weight is None and type(X) is np.ndarray and X.ndim == 1:
             one_row = self._one_row
             if one_row is not None and one_row(X, y):
+                self._reweigh_if_due(self._state)
                 return self
         rows, row_vars, targets, _ = self._pairs(X, y, X_var)
         weights = as_row_weights(sample_weight, len(targets))
         record, sites = np.empty((0, RECORD_SIZE)), np.empty((0, SITE_SIZE))
         one_of(refine, ("ep", "reuse"), "refine")
-        if as_count(passes, "passes") == 1:
+        # Where rows are re-weighed, each says what it does given all the others after the first pass already.
+        if as_count(passes, "passes") == 1 or (refine == "ep" and self._state.progress.reference):
             self._learn(rows, row_vars, targets, record, sites, weights)
             return self
         if refine == "ep":
@@ -407,10 +530,15 @@ class BayesianPerceptron(DriftChoice):
         before = self._state.copy()
         try:
             self._learn(rows, row_vars, targets, record, sites, weights)
-            once = self._state.progress.copy()
+            evidence, seen, n_far = self.log_evidence, self._state.progress.n_seen, self._state.progress.trust.n_far
             for _ in range(1, passes):
                 self._learn(rows, row_vars, targets, record, sites, weights)
-            self._state.progress.log_evidence, self._state.progress.n_seen = once.log_evidence, once.n_seen
+            progress = self._state.progress
+            progress.total = self._asked().total  # what rows to come add is counted from here
+            progress.last_seen = min(progress.last_seen, seen)
+            progress.log_evidence, progress.n_seen = evidence, seen
+            if progress.trust.n_far > n_far:
+                progress.trust = set_aside_once(progress.trust, n_far)
         except BaseException:
             self._restore(before)
             raise
@@ -462,53 +590,78 @@ class BayesianPerceptron(DriftChoice):
         weights = as_row_weights(sample_weight, len(targets))
         self._learn(rows, row_vars, targets, record, np.empty((0, SITE_SIZE)), weights)
         pre_mean, pre_var, noise = record[:, :3].T.copy()
-        return self._prediction(pre_mean, pre_var, self._likelihood.with_noise(noise), single), row_scores(record)
+        prediction = self._prediction(pre_mean, pre_var, self._likelihood.with_noise(noise))
+        return _prediction_of(prediction, single), row_scores(record)
 
-    def interval(self, X: Inputs, level: float = 0.95, *, X_var: ArrayLike | None = None) -> tuple[Any, Any]:
+    def _predict_in_mixture(self, X: Inputs, y: ArrayLike, **options: Any) -> tuple[Prediction, RowScores]:
+        return self._predict_then_learn(X, y, **options)
+
+    def interval(
+        self, X: Inputs, level: float = 0.95, *, X_var: ArrayLike | None = None, rows_ahead: RowsAhead = 1
+    ) -> tuple[Any, Any]:
         """Lower and upper limits that contain a new target with probability ``level``; for labels, their probability.
 
         The interval is central: as much probability lies below it as above it. For Gaussian noise the predictive
         distribution is taken to be Gaussian, as in the paper, with heavier tails the more uncertain a learned noise is.
-        For labels the limits are the exact quantiles of the probability ``f(a)``.
+        For labels the limits are the exact quantiles of the probability ``f(a)``. ``rows_ahead`` is as for `predict`.
         """
         as_share(level, "level", open_above=True)
         rows, row_vars, single = self._inputs(X, X_var)
-        belief = self._pre_activation(rows, row_vars)
-        low, high = (self.observation.quantile(self.activation, *belief, 0.5 + side * level / 2) for side in (-1, 1))
+
+        def limits(ahead: int, *own: Any) -> list[FloatArray]:
+            state = self._outlook(ahead)
+            belief, progress = state.belief, state.progress
+            likelihood, pre_activation = self._observation_of(progress), self._pre_activation(belief, *own)
+            sides = (0.5 - level / 2, 0.5 + level / 2)
+            return [likelihood.quantile(self.activation, *pre_activation, side) for side in sides]
+
+        low, high = each_ahead(rows_ahead, (rows, row_vars), limits)
         return _one_or_many(low, single), _one_or_many(high, single)
 
-    def log_predictive(self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Any:
-        """Log density of each target, or log probability of labels and counts, under the current prediction.
+    def log_predictive(
+        self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None, rows_ahead: RowsAhead = 1
+    ) -> Any:
+        """Log density of each target, or log probability of labels and counts, before it is learned.
 
-        The lower it is, the more surprising is the target.
+        The lower it is, the more surprising is the target. ``rows_ahead`` is as for `predict`.
         """
-        return self._scores(X, y, X_var=X_var)[0]
+        return self._scores(X, y, X_var=X_var, rows_ahead=rows_ahead)[0]
 
-    def outlier_probability(self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None) -> Any:
-        """Probability that each target can't be trusted, by the current belief; 0 with ``outliers=0``.
+    def outlier_probability(
+        self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None, rows_ahead: RowsAhead = 1
+    ) -> Any:
+        """Probability that each target can't be trusted, before it is learned; 0 with ``outliers=0``.
 
-        For labels it is the probability that the label is wrong.
+        For labels it is the probability that the label is wrong. ``rows_ahead`` is as for `predict`.
         """
-        return self._scores(X, y, X_var=X_var)[1]
+        return self._scores(X, y, X_var=X_var, rows_ahead=rows_ahead)[1]
 
-    def _scores(self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None) -> tuple[Any, Any]:
+    def _scores(
+        self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None, rows_ahead: RowsAhead = 1
+    ) -> tuple[Any, Any]:
         """Log density of each target, and the probability that it is not to be trusted."""
         rows, row_vars, targets, single = self._pairs(X, y, X_var)
-        belief = self._pre_activation(rows, row_vars)
-        scores = score_rows(self._matcher, self._state.progress, *belief, targets)
-        return _one_or_many(scores[0], single), _one_or_many(scores[1], single)
 
-    def sample_weights(self, n: int, rng: np.random.Generator | int) -> FloatArray:
-        """Draw ``n`` weight vectors from the posterior, ``(n, p)``."""
-        return self._state.belief.sample(as_count(n, "n"), as_generator(rng))
+        def score(ahead: int, own: Any, own_vars: FloatArray | None, own_targets: FloatArray) -> Any:
+            state = self._outlook(ahead)
+            seen = self._pre_activation(state.belief, own, own_vars)
+            return score_rows(self._matcher, state.progress, *seen, *self._row_shares(state, own, seen[1]), own_targets)
 
-    def sample_output(self, X: Inputs, n: int, rng: np.random.Generator | int) -> FloatArray:
+        log_densities, outliers = each_ahead(rows_ahead, (rows, row_vars, targets), score)
+        return _one_or_many(log_densities, single), _one_or_many(outliers, single)
+
+    def sample_weights(self, n: int, rng: np.random.Generator | int, *, rows_ahead: int = 1) -> FloatArray:
+        """Draw ``n`` weight vectors from the posterior, ``(n, p)``; ``rows_ahead`` is as for `predict`."""
+        belief = self._outlook(as_whole(rows_ahead, "rows_ahead")).belief
+        return np.asarray(belief.sample(as_count(n, "n"), as_generator(rng)))
+
+    def sample_output(self, X: Inputs, n: int, rng: np.random.Generator | int, *, rows_ahead: int = 1) -> FloatArray:
         """Draw ``n`` functions from the posterior and return their outputs ``f(x'w)``: ``(n,)`` or ``(n, rows)``.
 
-        Each draw has one weight vector for all rows, as Thompson sampling needs.
+        Each draw has one weight vector for all rows, as Thompson sampling needs. ``rows_ahead`` is as for `predict`.
         """
         rows, _, single = self._inputs(X, None)
-        weights = self.sample_weights(n, rng)
+        weights = self.sample_weights(n, rng, rows_ahead=rows_ahead)
         outputs = self.activation((rows @ weights[:, self.bias :].T).T + weights[:, : self.bias].sum(axis=1)[:, None])
         return outputs[:, 0] if single else outputs
 
@@ -526,15 +679,15 @@ class BayesianPerceptron(DriftChoice):
             "drift": self.drift,
             "engine": self.kernel,
             "belief": belief,
-            "start": self._start,
+            "start": _fingerprint(self._state.prior),
         }
         arrays["running"] = self._state.progress.to_array()
-        arrays["prior_variances"] = self._prior.marginal_variances()
+        arrays["prior_variances"] = self._state.prior.marginal_variances()
         arrays["process_noise"] = self.process_noise.copy()
-        if self.forgetting < 1.0 or self.drift > 0.0 or self.outliers > 0.0:
-            arrays["prior_mean"] = self._prior.mean.copy()
-            if isinstance(self._prior, FullGaussian):
-                arrays["prior_root"] = self._prior.to_root().copy()
+        if self._state.prior.mean.any():
+            arrays["prior_mean"] = self._state.prior.mean.copy()
+        if isinstance(self._state.prior, FullGaussian):
+            arrays["prior_root"] = self._state.prior.to_root().copy()
         return parameters, arrays
 
     @classmethod
@@ -550,13 +703,10 @@ class BayesianPerceptron(DriftChoice):
             process_noise=sized(arrays, "process_noise", (size,)),
             dtype=str(belief.mean.dtype),
             kernel=parameters["engine"],
-            outliers=parameters.get("outliers", 0.0),  # which older files don't have, nor the next
-            drift=parameters.get("drift", 0.0),
-            **{name: parameters[name] for name in ("bias", "observation", "update", "forgetting")},
+            **{name: parameters[name] for name in ("bias", "observation", "update", "outliers", "forgetting", "drift")},
         )
-        model._prior = decode_prior(arrays, size, belief.mean.dtype)
-        model._start = str(parameters.get("start", ""))[:32]  # which older files don't name
-        model._state = _State(belief, decode_learning_state(arrays["running"], model.outliers))
+        prior = decode_prior(arrays, size, belief.mean.dtype)
+        model._state = _State(belief, decode_learning_state(arrays["running"], model.outliers), prior)
         return model
 
     def __getstate__(self) -> dict[str, Any]:
@@ -576,9 +726,9 @@ class BayesianPerceptron(DriftChoice):
         """Learn one row, the bias's constant among it; its mean and variance from before are returned."""
         belief = state.belief
         if self._forgetting.is_due(state.progress.n_seen):
-            belief.forget(self._forgetting.keep, self._prior)
+            belief.forget(self._forgetting.keep, self._state.prior)
         if self.drift:
-            belief.drift(self.drift, self._prior)
+            belief.drift(self.drift, self._state.prior)
         if self.process_noise.any():
             belief.diffuse(self.process_noise)
         seen = belief.project(x)  # sigma_a² of equation (7), and sigma_wa
@@ -590,7 +740,10 @@ class BayesianPerceptron(DriftChoice):
             step = learn_scalar(self._matcher, state.progress, pre_mean, seen.var, input_var, y)
         else:
             step = learn_with_site(self._matcher, state.progress, pre_mean, seen.var, input_var, y, site)
+        shares = self._shares_of_noise(state, seen.gain[None], np.array([seen.var]))
+        learn_noise(state.progress, *(part[0] for part in shares))
         belief.rank_one_step(seen, *step)  # (22)
+        self._reweigh_if_due(state)
         return pre_mean, seen.var + input_var
 
     # Then for many rows, all or none.
@@ -612,7 +765,7 @@ class BayesianPerceptron(DriftChoice):
         before: _State | None = None
         # The kernels look at a row, in double precision, before they write anything of it: one row needs no way back.
         changed_first = self._plan.drifts or self._forgetting.is_due(state.progress.n_seen)
-        changed_first = changed_first or state.progress.trust.is_alarmed()
+        changed_first = changed_first or state.progress.trust.is_alarmed() or weights is not None
         single = state.belief.mean.dtype != np.float64
         if len(targets) > 1 or single or self.kernel == "reference" or changed_first:
             before = state.copy()
@@ -621,15 +774,17 @@ class BayesianPerceptron(DriftChoice):
         try:
             learned = 0
             while True:
-                if not len(sites):  # what rows contributed could not be removed any more
+                if not len(sites) and state.progress.trust.is_alarmed():  # what rows contributed can't be removed then
                     self._answer_alarm(state)
+                    self._forget_plans()
                 part = rows.part(learned, len(rows))
                 if self.kernel == "reference":
                     more = self._learn_by_reference(part)
                 else:
                     more = state.belief.learn(self._plan, state.progress, part)
                 learned += more
-                if more == 0 or learned == len(rows) or not state.progress.trust.is_alarmed():
+                reweighed = self._reweigh_if_due(state)
+                if more == 0 or learned == len(rows) or not (reweighed or state.progress.trust.is_alarmed()):
                     break
             if learned < len(targets) or not (before is None or state.belief.is_finite()):
                 raise ValueError(
@@ -643,16 +798,37 @@ class BayesianPerceptron(DriftChoice):
         finally:
             state.progress.weigh(None)
 
+    def _reweigh_if_due(self, state: _State) -> bool:
+        """Re-weigh all rows so far if their noise is now thought to be another; whether that was done."""
+        if not state.progress.is_due(self.n_features + self.bias):
+            return False
+        assert isinstance(state.belief, FullGaussian)
+        state.belief.reweigh(state.progress, self._state.prior)
+        return True
+
     def _restore(self, before: _State) -> None:
         self._state = before
-        self.__dict__.pop("_one_row", None)  # it refers to the belief that failed
+        self._forget_plans()
+
+    def _forget_plans(self) -> None:
+        """Drop what refers to a belief or a prior that is no more."""
+        for name in ("_one_row", "_plan"):
+            self.__dict__.pop(name, None)
 
     def _answer_alarm(self, state: _State) -> None:
-        """Return to the prior's covariance if too many rows in a row were distrusted: the truth has jumped."""
-        if state.progress.trust.is_alarmed():
-            state.belief.drift(1.0, self._prior)
-            state.progress.begin_anew()
-            self.__dict__.pop("_one_row", None)  # it refers to the numbers from before
+        """Return to the prior's covariance if too many rows in a row were distrusted: the truth has jumped.
+
+        Where no outliers are expected, too many rows were set aside: then nothing holds any more but the prior, which
+        is widened until it reaches targets of their size.
+        """
+        trust = state.progress.trust
+        if not trust.is_alarmed():
+            return
+        if not trust.active:
+            state.prior = state.prior.scaled(max(trust.far_square / _reach(state.prior), 1.0))
+            state.belief.mean[...] = state.prior.mean
+        state.belief.drift(1.0, state.prior)
+        state.progress.begin_anew()
 
     def _learn_by_reference(self, rows: Rows) -> int:
         dense = rows.X.toarray() if isinstance(rows.X, csr_array) else rows.X
@@ -667,7 +843,8 @@ class BayesianPerceptron(DriftChoice):
                 if len(rows.record):
                     progress = self._state.progress
                     trust = progress.trust
-                    rows.record[i] = (*seen, noise, progress.log_density, trust.distrust, trust.suspicion)
+                    scores = (progress.log_density, trust.distrust, trust.suspicion, progress.row_evidence)
+                    rows.record[i] = (*seen, noise, *scores)
                 if site is None and self._state.progress.trust.is_alarmed():
                     return i + 1
         return len(rows)
@@ -696,15 +873,19 @@ class BayesianPerceptron(DriftChoice):
     @cached_property
     def _plan(self) -> RowPlan:
         """What the belief needs to know to learn rows."""
-        forgetting, rule = self._forgetting, RowRule(self._matcher, self.bias)
+        forgetting, prior = self._forgetting, self._state.prior
         full = isinstance(self._state.belief, FullGaussian)
-        if full and forgetting.period and FullGaussian.is_small(forgetting.size, self.kernel):
-            priors = pack_root(self._prior)[None]
-            rule = RowRule(self._matcher, self.bias, forgetting.period, forgetting.keep, priors)
+        reweighs = self._state.progress.reference > 0.0
+        given: dict[str, Any] = {}
+        if full and FullGaussian.is_small(self.n_features + self.bias, self.kernel) and (forgetting.period or reweighs):
+            given = {"period": forgetting.period, "keep": forgetting.keep, "priors": pack_root(prior)[None]}
+        if reweighs and isinstance(prior, DiagonalGaussian):
+            given |= {"centre": prior.mean, "precisions": lowered(prior.variance)}
+        rule = RowRule(self._matcher, self.bias, **given)
         return RowPlan(
             rule=rule,
             forgetting=forgetting,
-            prior=self._prior,
+            prior=self._state.prior,
             drift=self.drift,
             process_noise=self.process_noise if self.process_noise.any() else self.process_noise[:0],
             kernel=self.kernel,
@@ -739,9 +920,11 @@ class BayesianPerceptron(DriftChoice):
         self._likelihood.check(targets)
         return rows, row_vars, targets, single
 
-    def _pre_activation(self, rows: Any, row_vars: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    def _pre_activation(
+        self, belief: Belief | MovedGaussian, rows: Any, row_vars: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray]:
         """Mean, equation (6), and variance, (7), of the pre-activation."""
-        belief, bias = self._state.belief, self.bias
+        bias = self.bias
         with np.errstate(over="ignore", invalid="ignore"):  # the variance of huge inputs is infinite, and says so
             pre_mean = np.asarray(rows @ belief.mean[bias:], dtype=np.float64)
             if bias:
@@ -754,18 +937,36 @@ class BayesianPerceptron(DriftChoice):
             pre_var += _input_variance(belief, np.hstack([np.zeros((len(pre_mean), bias)), row_vars]))
         return pre_mean, pre_var
 
-    def _prediction(
-        self, pre_mean: FloatArray, pre_var: FloatArray, likelihood: Likelihood, single: bool
-    ) -> Prediction:
+    def _row_shares(self, state: _State, rows: Any, pre_var: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Shrinkage and pull of rows, see `onepass.engine.step.learn_noise`; zeros where rows are not re-weighed."""
+        if not state.progress.reference:
+            return np.zeros(len(pre_var)), np.zeros(len(pre_var))
+        return self._shares_of_noise(state, state.belief.gains(rows, self.bias), pre_var)
+
+    def _shares_of_noise(self, state: _State, gains: FloatArray, pre_var: FloatArray) -> tuple[FloatArray, FloatArray]:
+        prior = state.prior
+        if not isinstance(prior, DiagonalGaussian):
+            return np.zeros(len(gains)), np.zeros(len(gains))
+        precise = gains * lowered(prior.variance)
+        own = (gains * precise).sum(axis=1)
+        shrinkage = 1.0 - np.divide(own, pre_var, out=np.ones_like(own), where=pre_var > 0.0)
+        return shrinkage, precise @ (state.belief.mean - prior.mean)
+
+    def _prediction(self, pre_mean: FloatArray, pre_var: FloatArray, likelihood: Likelihood) -> Prediction:
         output = likelihood.output_moments(self.activation, pre_mean, pre_var)
-        columns = (output.mean, output.var, pre_mean, pre_var, likelihood.noise_var(output))
-        return Prediction(*(_one_or_many(column, single) for column in columns))
+        return Prediction(output.mean, output.var, pre_mean, pre_var, likelihood.noise_var(output))
 
 
 def row_scores(record: FloatArray) -> RowScores:
     """The scores of rows from what the kernels have recorded of them."""
-    densities, outliers, suspicion = record[:, 3:].T.copy()
-    return RowScores(densities, outliers, jump_probability(suspicion))
+    densities, outliers, suspicion, gains = record[:, 3:].T.copy()
+    weighted = not np.array_equal(densities, gains)
+    return RowScores(densities, outliers, jump_probability(suspicion), gains=gains if weighted else None)
+
+
+def set_aside_once(trust: Trust, n_far: float) -> Trust:
+    """Make the trust of a model that has seen rows again, of which it has set so many aside the first time."""
+    return Trust([n_far, *trust.to_array()[1:]])
 
 
 def renamed_kernel(kernel: str, engine: str | None) -> str:
@@ -787,6 +988,11 @@ def _output_variance(activation: Activation, prior_variances: FloatArray) -> flo
     return var if 0.0 < var < np.inf else 1.0
 
 
+def _reach(prior: Belief) -> float:
+    """Variance of ``x'w`` that a prior expects, for an input whose values are about 1."""
+    return float(prior.marginal_variances().sum())
+
+
 def _fingerprint(prior: Belief) -> str:
     """Tell priors apart, so that only models of one prior are merged: see `onepass.merge`."""
     form = prior.to_root() if isinstance(prior, FullGaussian) else prior.cov
@@ -796,9 +1002,18 @@ def _fingerprint(prior: Belief) -> str:
     return digest.hexdigest()
 
 
-def _input_variance(belief: Belief, row_vars: FloatArray) -> FloatArray:
+def _log_noise_var(progress: LearningState) -> float:
+    """Variance of the belief about the log of a learned noise; 0 if the noise is fixed."""
+    return 2.0 / progress.noise_weight if progress.noise_weight > 0.0 else 0.0
+
+
+def _input_variance(belief: Belief | MovedGaussian, row_vars: FloatArray) -> FloatArray:
     """What uncertain inputs add to the variance of ``x'w``: ``Σ (m² + Var w) Var x``."""
     return np.asarray(row_vars @ (belief.mean**2 + belief.marginal_variances()))
+
+
+def _prediction_of(columns: Sequence[FloatArray], single: bool) -> Prediction:
+    return Prediction(*(_one_or_many(column, single) for column in columns))
 
 
 def _one_or_many(column: FloatArray, single: bool) -> Any:

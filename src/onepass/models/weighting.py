@@ -8,7 +8,7 @@ an ensemble is restored by keeping the old one.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, Self, TypeAlias
+from typing import NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 from scipy.special import logsumexp, softmax
@@ -19,7 +19,7 @@ from onepass.engine.vector_matches import SCALE_CLIP
 from onepass.files.state import Arrays, sized
 from onepass.likelihoods.mixtures import likely_weights
 
-__all__ = ["WEIGHTINGS", "FadingWeights", "RuleWeights", "Weighting"]
+__all__ = ["WEIGHTINGS", "FadingWeights", "RowWeights", "RuleWeights", "Weighting"]
 
 WEIGHTINGS = ("stacked", "window", "evidence", "uniform")
 _MEMORY = 200.0  # rows after which a log density counts 1/e
@@ -28,6 +28,15 @@ _NOISE_START, _NOISE_FLOOR = 30.0, 0.05  # information that the start counts as,
 
 Errors: TypeAlias = tuple[FloatArray, FloatArray]
 """Members' squared errors over their predicted variances, and shares of the noise in these, ``(k, n, K)`` each."""
+
+
+class RowWeights(NamedTuple):
+    """How the members of a committee count in each of ``n`` rows, before it is learned."""
+
+    weights: FloatArray
+    """``(k, n)``"""
+    noise_scale: FloatArray
+    """What their noise is multiplied by, ``(n, K)``."""
 
 
 class Weighting(Protocol):
@@ -41,15 +50,21 @@ class Weighting(Protocol):
     def arrays(self) -> Arrays:
         """What the weights follow from, by the names that files have for it."""
 
-    @property
-    def likely(self) -> FloatArray:
-        """The same for variances, ``(k,)``."""
+    def likely_of(self, weights: FloatArray) -> FloatArray:
+        """Weights ``(k, ...)`` as they are for variances."""
 
-    def before_rows(self, log_densities: FloatArray) -> FloatArray:
-        """Weights ``(k, n)`` just before each of new rows, of which the members gave these log densities ``(k, n)``."""
+    def over_rows(
+        self, log_densities: FloatArray, evidences: FloatArray, gains: FloatArray, counts: FloatArray
+    ) -> tuple[RowWeights, Self]:
+        """How members count in each of new rows before it is learned, and the weighting after the last.
 
-    def updated(self, log_densities: FloatArray, evidences: Sequence[float]) -> Self:
-        """Weigh by the log densities ``(k, n)`` of new rows; ``evidences`` are the members' sums over all rows."""
+        Parameters
+        ----------
+        log_densities : (k, n) array, of each row before it was learned
+        evidences : (k,) array, the members' evidence before these rows
+        gains : (k, n) array, what each row adds to it
+        counts : (n,) array, as how many copies each row counts
+        """
 
     def restarted(self) -> Self:
         """Forget the weights, before a pass that predicts the same rows again."""
@@ -79,26 +94,21 @@ class FadingWeights:
         """The faded evidence."""
         return {"evidence": self.evidence}
 
-    @property
-    def likely(self) -> FloatArray:
+    def likely_of(self, weights: FloatArray) -> FloatArray:
         """Without members that are unlikely, as one of a far too wide prior soon is."""
-        return likely_weights(self.weights)
+        return likely_weights(weights)
 
-    def before_rows(self, log_densities: FloatArray) -> FloatArray:
+    def over_rows(
+        self, log_densities: FloatArray, evidences: FloatArray, gains: FloatArray, counts: FloatArray
+    ) -> tuple[RowWeights, Self]:
         """Each row is weighed by those before it, so that it does not matter in which blocks rows come."""
-        fading, evidence = np.exp(-1.0 / _MEMORY), self.evidence
-        found = np.empty(log_densities.T.shape)
-        for i, row in enumerate(log_densities.T):
+        fading, evidence = np.exp(-counts / _MEMORY), self.evidence
+        found = np.empty(gains.T.shape)
+        for i, row in enumerate(gains.T):
             found[i] = evidence
-            evidence = fading * evidence + row
-        return np.asarray(softmax(found, axis=1).T)
-
-    def updated(self, log_densities: FloatArray, evidences: Sequence[float]) -> Self:
-        """Fade what is known and add new rows, the last one in full."""
-        n_rows = log_densities.shape[1]
-        ages = np.arange(n_rows - 1, -1, -1)
-        faded = self.evidence * np.exp(-n_rows / _MEMORY)
-        return replace(self, evidence=faded + log_densities @ np.exp(-ages / _MEMORY))
+            evidence = fading[i] * evidence + row
+        before = RowWeights(np.asarray(softmax(found, axis=1).T), np.ones((len(found), 1)))
+        return before, replace(self, evidence=evidence)
 
     def restarted(self) -> Self:
         """Weigh all members the same."""
@@ -133,10 +143,13 @@ class _MixtureNoise:
     scale: FloatArray  # (K,)
     weight: FloatArray  # (K,), information it rests on
 
-    def learn(self, share: FloatArray, row: _RowErrors) -> None:
-        """Move by a row, in which the members have a share: as a network learns its noise, see `GaussianOutputs`."""
+    def learn(self, share: FloatArray, row: _RowErrors, count: float) -> None:
+        """Move by so many copies of a row, in which the members have a share.
+
+        As a network learns its noise: see `onepass.engine.vector_matches.GaussianOutputs`.
+        """
         gain = self.scale * row.noise_shares / row.totals
-        information = gain * gain
+        information = count * gain * gain
         self.weight += share @ information
         excess = np.minimum(row.ratios, SCALE_CLIP * row.totals) - row.totals
         change = share @ (information * excess / row.noise_shares)
@@ -149,7 +162,7 @@ class RuleWeights:
 
     rule: str
     weights: FloatArray  # (k,)
-    count: float  # rows that the weights rest on, the start counting as one per member
+    count: float  # rows, by their weights, that the weights rest on, the start counting as one per member
     recent: FloatArray  # (k, n), log densities of the last rows
     noise_scale: FloatArray  # (K,), by which the noise of all members is multiplied in the mixture
     noise_weight: FloatArray  # (K,), the information that it rests on
@@ -163,15 +176,13 @@ class RuleWeights:
 
     @classmethod
     def from_arrays(cls, rule: str, n_members: int, n_outputs: int, arrays: Arrays) -> Self:
-        """Check and take what `arrays` gave; earlier versions gave no noise."""
+        """Check and take what `arrays` gave."""
         one_of(rule, WEIGHTINGS, "weighting")
         weights = sized(arrays, "weights", (n_members,))
         if (weights < 0.0).any() or abs(weights.sum() - 1.0) > 1e-6:
             raise ValueError("the saved weights of a committee must not be negative and must sum to 1")
         count = float(sized(arrays, "count", (1,))[0])
         recent = sized(arrays, "recent", (n_members, *arrays["recent"].shape[1:]))
-        if "noise" not in arrays:
-            return replace(cls.start(n_members, rule, n_outputs), weights=weights, count=count, recent=recent)
         noise = sized(arrays, "noise", (2, n_outputs))
         if (noise <= 0.0).any():
             raise ValueError("the saved noise of a committee must be above 0")
@@ -187,45 +198,48 @@ class RuleWeights:
             "noise": np.stack([self.noise_scale, self.noise_weight]),
         }
 
-    @property
-    def likely(self) -> FloatArray:
+    def likely_of(self, weights: FloatArray) -> FloatArray:
         """All members: of many each may have little weight."""
-        return self.weights
+        return weights
 
-    def before_rows(self, log_densities: FloatArray) -> FloatArray:
-        """Those before the first row: the mixture's noise too is that of then."""
-        return np.repeat(self.weights[:, None], log_densities.shape[1], axis=1)
-
-    def updated(self, log_densities: FloatArray, evidences: Sequence[float], errors: Errors | None = None) -> Self:
-        """Weigh by the log densities of new rows, as the rule says; with ``errors`` learn the mixture's noise too."""
-        now = replace(self, recent=np.hstack([self.recent, log_densities])[:, -_WINDOW:])
-        if errors is not None or self.rule == "stacked":
-            now = now._row_by_row(log_densities, errors)
-        if self.rule in ("stacked", "uniform"):
-            return now
-        evidence = now.recent.sum(axis=1) if self.rule == "window" else np.array(evidences)
-        return replace(now, weights=np.exp(evidence - logsumexp(evidence)))
-
-    def _row_by_row(self, log_densities: FloatArray, errors: Errors | None) -> Self:
-        """Move weights and noise towards what each row says of them: online EM for a mixture.
+    def over_rows(
+        self,
+        log_densities: FloatArray,
+        evidences: FloatArray,
+        gains: FloatArray,
+        counts: FloatArray,
+        errors: Errors | None = None,
+    ) -> tuple[RowWeights, Self]:
+        """Move weights and noise towards what each row says of them.
 
         Each member has a share in the density that the mixture gave the row. Stacked weights move towards these shares,
-        the noise towards what the members' errors say of it under these shares.
+        and with ``errors`` the mixture's noise towards what these say of it: online EM for a mixture. Copies of a row
+        move them as often.
         """
         weights, count = self.weights.copy(), self.count
         noise = _MixtureNoise(self.noise_scale.copy(), self.noise_weight.copy())
+        n_rows, n_recent = log_densities.shape[1], self.recent.shape[1]
+        before = RowWeights(np.empty((len(weights), n_rows)), np.empty((n_rows, len(noise.scale))))
+        recent = np.hstack([self.recent, counts * log_densities])
+        totals = evidences[:, None] + np.cumsum(gains, axis=1)
         with np.errstate(divide="ignore"):  # a member may have lost all weight
             for i, row in enumerate(log_densities.T):
+                before.weights[:, i], before.noise_scale[i] = weights, noise.scale
                 own = None if errors is None else _RowErrors(errors[0][:, i], errors[1][:, i], noise.scale)
                 share = np.log(weights) + row + (0.0 if own is None else own.density_changes)
                 share = np.exp(share - share.max())  # as softmax, at a tenth of its time
                 share /= share.sum()
                 if own is not None:
-                    noise.learn(share, own)
+                    noise.learn(share, own, counts[i])
                 if self.rule == "stacked":
-                    count += 1.0
-                    weights += min(_GAIN / count, _LARGEST_STEP) * (share - weights)
-        return replace(self, weights=weights, count=count, noise_scale=noise.scale, noise_weight=noise.weight)
+                    count += counts[i]
+                    weights += (1.0 - (1.0 - min(_GAIN / count, _LARGEST_STEP)) ** counts[i]) * (share - weights)
+                elif self.rule == "window":
+                    last = n_recent + i + 1
+                    weights = softmax(recent[:, max(last - _WINDOW, 0) : last].sum(axis=1))
+                elif self.rule == "evidence":
+                    weights = softmax(totals[:, i])
+        return before, type(self)(self.rule, weights, count, recent[:, -_WINDOW:], noise.scale, noise.weight)
 
     def restarted(self) -> Self:
         """Weigh all members the same: what was known before the pass is known better after it."""

@@ -8,6 +8,7 @@ import pytest
 
 import onepass
 from onepass import BayesianPerceptron, CheckpointError, PerceptronFleet
+from onepass.engine.fleet import AT_LARGEST, AT_PRIOR, AT_SEEN, HEAD
 from tests.helpers.fleets import D, N, same, stream
 
 SETTINGS: list[dict[str, Any]] = [
@@ -37,17 +38,21 @@ def test_a_fleet_is_so_many_perceptrons_row_by_row(options: dict[str, Any], text
     seen = [apart[key].predict_then_learn(x, target) for key, x, target in zip(named, X, y, strict=True)]
     fleet = PerceptronFleet(D, **options)
     found = fleet.predict_then_learn(named, X, y)
+    # Re-weighing makes rounding errors grow: a last bit of the inputs moves predictions of few rows by 1e-12.
+    reweighs = options == {"activation": "linear", "noise": "learn"}
     for part, rows in zip(found, zip(*seen, strict=True), strict=True):
-        np.testing.assert_allclose(part, rows, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(part, rows, rtol=1e-10 if reweighs else 1e-12, atol=1e-14)
     for key, model in apart.items():
         alike(fleet.perceptron(key), model)
     after = fleet.predict(named, X)
     for i, key in enumerate(named):
         for part, other in zip(after, apart[key].predict(X[i]), strict=True):
-            assert part[i] == pytest.approx(other, rel=1e-12, abs=1e-12)
+            assert part[i] == pytest.approx(other, rel=1e-10 if reweighs else 1e-12, abs=1e-12)
     assert len(fleet) == len(apart)
     assert sorted(fleet.keys()) == sorted(apart)
-    assert fleet.nbytes == len(apart) * 8 * (6 + 4 + 10 - 5 * (not options.get("bias", True)))
+    # Running quantities, mean and root, what was set aside, and how rows are re-weighed.
+    belief = 4 + 10 if options.get("bias", True) else 3 + 6
+    assert fleet.nbytes == len(apart) * 8 * (7 + belief + 4 + 11 * reweighs)
 
 
 def test_the_split_of_calls_makes_no_difference_and_one_row_will_do() -> None:
@@ -146,13 +151,16 @@ def test_a_damaged_fleet_is_refused(tmp_path: Path) -> None:
     refused({"records": arrays["records"][:, :-1]}, "records has shape")
     refused({"keys": np.zeros_like(arrays["keys"])}, "keys must all be different")
     for column, value, words in (
-        (3, -1.0, "must not be negative"),
-        (4, 1.0, "prior that is not there"),
-        (9, np.nan, "finite"),
+        (AT_SEEN, -1.0, "must not be negative"),
+        (AT_LARGEST, -1.0, "must not be negative"),
+        (AT_PRIOR, 1.0, "prior that is not there"),
+        (HEAD + 2, np.nan, "finite"),
     ):
         broken = arrays["records"].copy()
         broken[0, column] = value
         refused({"records": broken}, words)
+    refused({"trust": arrays["trust"][:, :-1]}, "trust has shape")
+    refused({"trust": np.full_like(arrays["trust"], -1.0)}, "trust holds numbers that are not finite, or negative")
     texts = PerceptronFleet(D).learn([str(key) for key in keys], X, y).export_state()[1]
     with pytest.raises(ValueError, match="key_ends"):
         PerceptronFleet.from_state(parameters, {**texts, "key_ends": texts["key_ends"][::-1].copy()})
@@ -210,14 +218,3 @@ def test_fleets_are_joined_all_or_none(tmp_path: Path) -> None:
     bounded = PerceptronFleet(1, capacity=2, spill=tmp_path).join(one for one in (joined, of(*range(3, 10))))
     assert sorted(bounded.keys()) == list(range(1, 10))
     assert bounded._store.resident <= 2
-
-
-def test_new_keys_of_an_older_file_learn_their_noise() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(50, D))
-    y = X[:, 0] + 0.3 * rng.normal(size=50)
-    fleet = PerceptronFleet(D, "linear", noise="learn")
-    parameters, arrays = fleet.export_state()
-    arrays["priors"][0, :2] = 1e-12, 1.0  # where a noise to be learned used to start
-    older = PerceptronFleet.from_state(parameters, arrays).learn(["a"] * 50, X, y)
-    assert older.perceptron("a").log_evidence == fleet.learn(["a"] * 50, X, y).perceptron("a").log_evidence

@@ -82,12 +82,13 @@ def test_the_level_is_found_again_after_a_jump_and_not_lost_in_spikes() -> None:
     assert np.abs(plain.predict(np.arange(KEYS), np.zeros((KEYS, D))).mean + 3.0).max() > 3.0
 
 
-def test_memory_is_nine_numbers_more_and_only_with_outliers() -> None:
+def test_memory_is_five_numbers_more_and_only_with_outliers() -> None:
     keys, X, y = stream({"activation": "linear"})
     plain, robust = (PerceptronFleet(D, "linear", noise=1.0, outliers=share).learn(keys, X, y) for share in (0.0, 0.01))
-    assert plain.nbytes == KEYS * 8 * (6 + 3 + 6)
-    assert robust.nbytes == plain.nbytes + KEYS * 8 * 9
-    assert "trust" not in plain.export_state()[1]
+    assert plain.nbytes == KEYS * 8 * (7 + 3 + 6 + 4)
+    assert robust.nbytes == plain.nbytes + KEYS * 8 * (9 - 4)
+    assert plain.export_state()[1]["trust"].shape == (KEYS, 4)
+    assert robust.export_state()[1]["trust"].shape == (KEYS, 9)
     assert plain.outlier_probability(keys, X, y).max() == 0.0
 
 

@@ -68,16 +68,6 @@ def test_networks_of_few_inputs_start_steeper() -> None:
     assert CLASSIFICATION.few_inputs == 1
 
 
-def test_a_network_of_a_version_without_few_inputs_stays_what_it_was() -> None:
-    X, y = sine(50)
-    network = BayesianNetwork(1, (10,), prior=replace(REGRESSION, few_inputs=1), forgetting=0.99).learn(X, y)
-    parameters, arrays = network.export_state()
-    del parameters["prior"]["few_inputs"]
-    restored = BayesianNetwork.from_state(json.loads(json.dumps(parameters)), arrays)
-    assert restored.prior == network.prior
-    np.testing.assert_array_equal(restored.learn(X, y).predict(X), network.learn(X, y).predict(X))
-
-
 @pytest.mark.parametrize(("passes", "most"), [(1, 6.0), (5, 4.5)])
 def test_errors_beyond_the_data_are_a_few_predicted_deviations(passes: int, most: float) -> None:
     far = np.concatenate([np.linspace(-3, -2, 11), np.linspace(2, 3, 11)])
@@ -103,13 +93,9 @@ def test_a_committee_with_its_noise_is_saved_and_restored() -> None:
     X, y = sine(100)
     committee = BayesianCommittee(1, (8,), members=3).learn(X, y)
     parameters, arrays = committee.export_state()
-    noise, scale = committee.member_predictions(X).noise_var, arrays["noise"][0]
-    assert scale[0] != 1.0
+    assert arrays["noise"][0, 0] != 1.0
     restored = BayesianCommittee.from_state(json.loads(json.dumps(parameters)), arrays)
     np.testing.assert_array_equal(restored.predict(X), committee.predict(X))
     np.testing.assert_array_equal(restored.learn(X, y).weights, committee.learn(X, y).weights)
     with pytest.raises(ValueError, match="noise of a committee must be above 0"):
         BayesianCommittee.from_state(parameters, arrays | {"noise": -arrays["noise"]})
-    del arrays["noise"]  # as in files of earlier versions
-    old = BayesianCommittee.from_state(parameters, arrays)
-    np.testing.assert_allclose(scale * old.member_predictions(X).noise_var, noise)

@@ -133,7 +133,7 @@ def test_variances_stay_within_the_prior(options: dict[str, Any]) -> None:
     network = BayesianNetwork(6, (10,), 2, covariance="kronecker", **options)
     for start in range(0, 1_000, 20):
         network.learn(X[start : start + 20], y[start : start + 20])
-        ratio = network._state.belief.marginal_variances() / network._prior.variance
+        ratio = network._state.belief.marginal_variances() / network._state.prior.variance
         assert ratio.mean() < 1.0
         assert ratio.max() < 4.0
 

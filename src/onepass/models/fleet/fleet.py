@@ -16,15 +16,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_floats, as_nonnegative, as_rows, as_share, as_targets
+from onepass._validation import as_count, as_floats, as_nonnegative, as_rows, as_rows_ahead, as_share, as_targets
 from onepass.activations import Activation
 from onepass.beliefs.full import FullGaussian
-from onepass.engine.fleet import distrust_fleet, learn_fleet, project_fleet
+from onepass.engine.fleet import (
+    N_REWEIGHED,
+    OF_REFERENCE,
+    OF_SQUARES,
+    OF_START_WEIGHT,
+    distrust_fleet,
+    learn_fleet,
+    project_fleet,
+)
 from onepass.engine.outliers import TRUST_COUNTS, Trust
 from onepass.engine.rows import RowRule
-from onepass.engine.step import RECORD_SIZE
+from onepass.engine.step import RECORD_SIZE, LearningState
 from onepass.files.state import Arrays, Parameters, as_tally, checked_trusts, sized
-from onepass.models.fleet.keys import Keys, as_keys, decode_keys, encode_keys, parts_of, take_keys
+from onepass.models.ahead import RowsAhead
+from onepass.models.fleet.keys import Keys, Slots, as_keys, decode_keys, encode_keys, parts_of, take_keys
 from onepass.models.fleet.population import fit_population, rebased, widened
 from onepass.models.fleet.records import (
     AT_EVIDENCE,
@@ -38,11 +47,13 @@ from onepass.models.fleet.records import (
     means_of,
     packed_mixtures,
     record_width,
+    reweighed_of,
     roots_of,
+    running_of,
     trusts_of,
 )
 from onepass.models.fleet.store import RecordStore
-from onepass.models.fleet.template import Template, pack, restore_noise, restore_prior
+from onepass.models.fleet.template import Template, fresh_state, pack, restore_prior
 from onepass.models.perceptron import BayesianPerceptron, Prediction, RowScores, row_scores
 
 __all__ = ["PerceptronFleet"]
@@ -130,6 +141,7 @@ class PerceptronFleet:
         self._store = RecordStore(len(record))
         self._set_priors(record[None])
         self._clock = 0  # calls of learn, by which keys are evicted
+        self._n_set_aside = 0
 
     def _set_priors(self, priors: FloatArray) -> None:
         """Set all priors that keys have started from, the current one last."""
@@ -137,8 +149,8 @@ class PerceptronFleet:
         template, forgetting = self._template, self._template.forgetting
         matcher = self._likelihood.compiled(self.activation, template.settings["update"])
         beliefs = priors[:, HEAD : record_width(template.size)]
-        needed = beliefs if forgetting.period or template.outliers else None  # an alarm leads back to them
-        self._rule = RowRule(matcher, self._bias, forgetting.period, forgetting.keep, needed)
+        # Alarms, and many far targets in succession, lead back to them, and rows are re-weighed against them.
+        self._rule = RowRule(matcher, self._bias, forgetting.period, forgetting.keep, beliefs)
 
     def __len__(self) -> int:
         return len(self._store)
@@ -151,6 +163,11 @@ class PerceptronFleet:
 
     def __repr__(self) -> str:
         return f"PerceptronFleet({self.n_features}, {self.activation!r}, keys={len(self)})"
+
+    @property
+    def n_set_aside(self) -> int:
+        """Number of rows of all keys that were counted but not learned, since their target was absurdly far off."""
+        return self._n_set_aside
 
     @property
     def nbytes(self) -> int:
@@ -171,8 +188,10 @@ class PerceptronFleet:
         record = records[slots[0]]
         return self._template.unpack(record, self._priors[int(record[AT_PRIOR])])
 
-    def belief(self, key: Any) -> tuple[FloatArray, FloatArray]:
+    def belief(self, key: Any, *, rows_ahead: int = 0) -> tuple[FloatArray, FloatArray]:
         """Mean ``(p,)`` and covariance ``(p, p)`` of the weights of a key; for an unknown key, of the prior.
+
+        With ``rows_ahead=1`` they are those by which the next row of the key is predicted.
 
         Examples
         --------
@@ -181,10 +200,11 @@ class PerceptronFleet:
         >>> fleet.belief("ann")[0].round(2), fleet.belief("new")[0]
         (array([0.48, 0.48]), array([0., 0.]))
         """
-        slots, records = self._store.find(as_keys([key], 1))
-        record = self._priors[-1:] if slots[0] < 0 else records[slots]
-        root = roots_of(record, self._template.size)[0]
-        return means_of(record, self._template.size)[0].copy(), root.T @ root
+        if key in self:
+            model = self.perceptron(key).ahead(rows_ahead)
+            return model.mean, model.cov
+        root = roots_of(self._priors[-1:], self._template.size)[0]
+        return means_of(self._priors[-1:], self._template.size)[0].copy(), root.T @ root
 
     def bound(self, capacity: int | None, spill: str | PathLike[str] | None) -> None:
         """Keep at most ``capacity`` keys in memory from now on, and the others in a file in the folder ``spill``."""
@@ -303,19 +323,22 @@ class PerceptronFleet:
 
     def _population_record(self, mean: FloatArray, cov: FloatArray, records: FloatArray) -> FloatArray:
         """The record of a new key of a population, with the noise and the trust of these keys, pooled."""
-        noise, weight = self._priors[-1, [AT_NOISE, AT_NOISE_WEIGHT]]
-        if weight > 0.0:
-            noise = np.average(records[:, AT_NOISE], weights=records[:, AT_NOISE_WEIGHT])
-            weight = _POPULATION_NOISE_WEIGHT
-        record = make_record(mean, FullGaussian(mean, cov).to_root(), noise, weight, self._pooled_trust(records))
+        size, window = self._template.size, self._template.noise_window
+        state = LearningState.from_array(running_of(self._priors[-1], size, window))
+        if state.learns_noise:
+            state.noise = np.average(records[:, AT_NOISE], weights=records[:, AT_NOISE_WEIGHT])
+            state.noise_weight = _POPULATION_NOISE_WEIGHT
+        if self._template.outliers:
+            state.trust = self._pooled_trust(records)
+        record = make_record(mean, FullGaussian(mean, cov).to_root(), fresh_state(state))
         record[AT_PRIOR] = len(self._priors)
         return record
 
-    def _pooled_trust(self, records: FloatArray) -> FloatArray:
+    def _pooled_trust(self, records: FloatArray) -> Trust:
         """The trust of a new key, by the shares of all rows of these; it counts as much as before any row."""
         counts = trusts_of(records, self._template.size)[:, :TRUST_COUNTS].sum(axis=0)
         start = Trust.start(self._template.outliers).to_array()[:TRUST_COUNTS]
-        return Trust.after(counts / counts.sum() * start.sum()).to_array() if len(counts) else counts
+        return Trust.after(counts / counts.sum() * start.sum())
 
     # Learning and predicting.
 
@@ -331,13 +354,20 @@ class PerceptronFleet:
         self._learn(keys, X, y, recording=False)
         return self
 
-    def predict(self, keys: Any, X: Any) -> Prediction:
-        """Predict rows, each by the perceptron of its key; unknown keys are predicted by the prior."""
-        rows, single = as_rows(X, self.n_features)
-        slots, records = self._store.find(as_keys(keys, len(rows)))
-        return self._prediction(project_fleet(rows, slots, self._bias, records, self._priors[-1]), single)
+    def predict(self, keys: Any, X: Any, *, rows_ahead: RowsAhead = 1) -> Prediction:
+        """Predict rows, each by the perceptron of its key; unknown keys are predicted by the prior.
 
-    def interval(self, keys: Any, X: Any, level: float = 0.95) -> tuple[Any, Any]:
+        ``rows_ahead`` counts the rows of each key: 1 for its next row, see `BayesianPerceptron.predict`.
+        """
+        rows, single = as_rows(X, self.n_features)
+        return self._prediction(self._projected(keys, rows, rows_ahead), single)
+
+    def _projected(self, keys: Any, rows: FloatArray, rows_ahead: RowsAhead) -> FloatArray:
+        """Mean and variance of the pre-activation, the noise and what it rests on, ``(n, 4)``."""
+        slots, records = self._store.find(as_keys(keys, len(rows)))
+        return project_fleet(rows, slots, _each_row(rows_ahead, rows), self._rule, records, self._priors[-1])
+
+    def interval(self, keys: Any, X: Any, level: float = 0.95, *, rows_ahead: RowsAhead = 1) -> tuple[Any, Any]:
         """Limits that contain a new target with probability ``level``: see `BayesianPerceptron.interval`.
 
         Examples
@@ -350,10 +380,7 @@ class PerceptronFleet:
         """
         as_share(level, "level", open_above=True)
         rows, single = as_rows(X, self.n_features)
-        slots, records = self._store.find(as_keys(keys, len(rows)))
-        pre_mean, pre_var, noise = project_fleet(rows, slots, self._bias, records, self._priors[-1]).T.copy()
-        weight, known = np.full(len(rows), self._priors[-1, AT_NOISE_WEIGHT]), slots >= 0
-        weight[known] = records[slots[known], AT_NOISE_WEIGHT]
+        pre_mean, pre_var, noise, weight = self._projected(keys, rows, rows_ahead)[:, :4].T.copy()
         limits = np.empty((2, len(rows)))
         for own_weight in np.unique(weight):  # a learned noise is as uncertain as the rows that it rests on are few
             own = weight == own_weight
@@ -363,8 +390,8 @@ class PerceptronFleet:
         low, high = (float(limit[0]) if single else limit for limit in limits)
         return low, high
 
-    def outlier_probability(self, keys: Any, X: Any, y: ArrayLike) -> Any:
-        """Probability that each target can't be trusted, by the current belief of its key; 0 with ``outliers=0``.
+    def outlier_probability(self, keys: Any, X: Any, y: ArrayLike, *, rows_ahead: RowsAhead = 1) -> Any:
+        """Probability that each target can't be trusted, before its key learns it; 0 with ``outliers=0``.
 
         For labels it is the probability that the label is wrong. For an unknown key the prior is used.
 
@@ -380,7 +407,8 @@ class PerceptronFleet:
         targets = as_targets(y, len(rows), single)
         self._likelihood.check(targets)
         slots, records = self._store.find(as_keys(keys, len(rows)))
-        found = distrust_fleet(rows, targets, slots, self._rule, records, self._priors[-1])
+        ahead = _each_row(rows_ahead, rows)
+        found = distrust_fleet(rows, targets, slots, ahead, self._rule, records, self._priors[-1])
         return float(found[0]) if single else found
 
     def predict_then_learn(self, keys: Any, X: Any, y: ArrayLike, *, return_outlier_probability: bool = False) -> Any:
@@ -435,6 +463,8 @@ class PerceptronFleet:
         roots, start = roots_of(self._store.records[slots], size), roots_of(self._priors[-1:], size)
         packed = packed_mixtures(roots, np.broadcast_to(start, roots.shape), shares)
         self._store.records[slots, HEAD + size : record_width(size)] = packed
+        if reweighed_of(self._priors, size).size:  # what is left of rows is not theirs alone: they can't be re-weighed
+            self._store.records[slots, record_width(size) + OF_REFERENCE] = 0.0
         return self
 
     @contextmanager
@@ -443,14 +473,14 @@ class PerceptronFleet:
         found = as_keys(keys, np.size(keys))
         slots, records = self._store.find(found)
         known = np.flatnonzero(slots >= 0)
-        before, clock = records[slots[known]].copy(), self._clock
+        before, clock, n_set_aside = records[slots[known]].copy(), self._clock, self._n_set_aside
         try:
             yield
         except BaseException:  # also Ctrl-C
             self._put(take_keys(found, known), before)
             entered = self._store.find(found)[0]
             self._store.release(np.unique(entered[(slots < 0) & (entered >= 0)]))
-            self._clock = clock
+            self._clock, self._n_set_aside = clock, n_set_aside
             raise
 
     def _learn(self, keys: Any, X: Any, y: ArrayLike, *, recording: bool) -> tuple[FloatArray, bool]:
@@ -477,7 +507,12 @@ class PerceptronFleet:
                 f"{np.abs(rows).max():.3g} and {np.abs(targets).max():.3g}; rescale them. Nothing was learned."
             )
         self._clock += 1
+        self._n_set_aside += self._set_aside_in(self._store.records[touched]) - self._set_aside_in(before)
         return record, single
+
+    def _set_aside_in(self, records: FloatArray) -> int:
+        """Number of rows that the keys of these records have set aside."""
+        return 0 if self._template.outliers else int(trusts_of(records, self._template.size)[:, 0].sum())
 
     def _prediction(self, projected: FloatArray, single: bool) -> Prediction:
         pre_mean, pre_var, noise = projected[:, :3].T.copy()
@@ -498,11 +533,10 @@ class PerceptronFleet:
             "window": np.array([self._template.noise_window]),
             **({} if keys is None or not len(keys) else encode_keys(keys)),
         }
-        if self._template.outliers:
-            arrays["trust"], arrays["prior_trust"] = (
-                trusts_of(records, size).copy(),
-                trusts_of(self._priors, size).copy(),
-            )
+        for name, given in (("", records), ("prior_", self._priors)):
+            arrays[f"{name}trust"] = trusts_of(given, size).copy()
+            if reweighed_of(given, size).shape[1]:
+                arrays[f"{name}reweighed"] = reweighed_of(given, size).copy()
         settings = {key: value for key, value in self._template.settings.items() if key != "belief"}
         return {"settings": settings, "clock": self._clock}, arrays
 
@@ -515,11 +549,13 @@ class PerceptronFleet:
         priors = sized(arrays, "priors", (len(arrays["priors"]), width))
         records = sized(arrays, "records", (len(arrays["records"]), width))
         check_records(np.vstack([priors, records]), len(priors))
-        priors = _with_trust(settings, arrays, "prior_trust", priors)
-        records = _with_trust(settings, arrays, "trust", records)
+        priors = _with_rest(settings, arrays, "prior_", priors)
+        records = _with_rest(settings, arrays, "", records)
+        if records.shape[1] != priors.shape[1]:
+            raise ValueError("the numbers by which rows are re-weighed are there for the priors or the keys only")
         fleet = object.__new__(cls)
         fleet._start_from(restore_prior(settings, arrays, priors[0], size))
-        fleet._set_priors(restore_noise(priors))
+        fleet._set_priors(priors)
         fleet._clock = as_tally(parameters["clock"], "clock")
         if len(records):
             fleet._put(decode_keys(arrays, len(records)), records)
@@ -539,7 +575,7 @@ class PerceptronFleet:
         keys = decode_keys(arrays, len(records)) if len(records) else np.empty(0, dtype=np.int64)
         part_of, fleets = parts_of(keys, n_parts), []
         bare = {name: array for name, array in arrays.items() if not name.startswith("key")}
-        bare |= {name: array[:0] for name, array in bare.items() if name in ("records", "trust")}
+        bare |= {name: array[:0] for name, array in bare.items() if name in ("records", "trust", "reweighed")}
         for part in range(n_parts):
             own = np.flatnonzero(part_of == part)
             fleets.append(type(self).from_state(parameters, bare))
@@ -577,10 +613,21 @@ class PerceptronFleet:
         """Add keys with these records."""
         slots, _ = self._store.assign(keys, self._priors[-1])
         self._store.records[slots] = records
+        self._n_set_aside += self._set_aside_in(records)
 
 
-def _with_trust(settings: Parameters, arrays: Arrays, name: str, records: FloatArray) -> FloatArray:
-    """Put the trust in targets, which files have apart, to records; files of fleets that trust all have none."""
-    n = len(records)
-    trusts = checked_trusts(arrays.get(name, np.empty((n, 0))), n, settings.get("outliers", 0.0))
-    return np.hstack([records, trusts]) if trusts.shape[1] else records
+def _each_row(rows_ahead: RowsAhead, rows: FloatArray) -> Slots:
+    """How many rows ahead each row is, ``(n,)``."""
+    return np.full(len(rows), as_rows_ahead(rows_ahead, len(rows)), dtype=np.int64)
+
+
+def _with_rest(settings: Parameters, arrays: Arrays, name: str, records: FloatArray) -> FloatArray:
+    """Put behind records what files have apart, where there is any: how rows are re-weighed, the trust in targets."""
+    n, none = len(records), np.empty((len(records), 0))
+    reweighed = arrays.get(f"{name}reweighed", none)
+    if reweighed.shape[1]:
+        reweighed = sized(arrays, f"{name}reweighed", (n, N_REWEIGHED))
+        if (reweighed[:, [OF_REFERENCE, OF_SQUARES]] < 0.0).any() or (reweighed[:, OF_START_WEIGHT] <= 0.0).any():
+            raise ValueError(f"{name}reweighed holds a noise or squares below 0, or a weight that is not above 0")
+    trusts = checked_trusts(arrays.get(f"{name}trust", none), n, settings["outliers"])
+    return np.hstack([records, reweighed, trusts])

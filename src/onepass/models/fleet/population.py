@@ -9,7 +9,17 @@ they had started from it.
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass.models.fleet.records import AT_NOISE, AT_NOISE_WEIGHT, AT_PRIOR, HEAD, natural_of, record_width
+from onepass.engine.fleet import OF_LOG_START, OF_REFERENCE, OF_SQUARES, OF_START_WEIGHT
+from onepass.models.fleet.records import (
+    AT_NOISE,
+    AT_NOISE_WEIGHT,
+    AT_PRIOR,
+    HEAD,
+    means_of,
+    natural_of,
+    record_width,
+    reweighed_of,
+)
 
 __all__ = ["fit_population", "rebased", "widened"]
 
@@ -35,7 +45,7 @@ def fit_population(
     precisions, precision_means = (after - before for after, before in natural)
     # A key whose likelihood has several modes can have negative precision, and then no Gaussian likelihood of its own.
     sound = np.linalg.eigvalsh(precisions)[:, 0] > -1e-9 * np.abs(precisions).max(axis=(1, 2))
-    return _maximise(precisions[sound], precision_means[sound], mean, cov)
+    return _maximise(precisions[sound], precision_means[sound], mean, cov) if sound.any() else (mean, cov)
 
 
 def _maximise(
@@ -100,4 +110,22 @@ def rebased(records: FloatArray, priors: FloatArray, prior: FloatArray, size: in
     found[:, HEAD + size : record_width(size)] = roots[:, below, across]
     if given:
         found[:, AT_NOISE] = prior[AT_NOISE]
+    numbers, start = reweighed_of(found, size), reweighed_of(prior[None], size)
+    if start.size:
+        numbers[:, OF_SQUARES] += _more_squares(records, priors, found, prior, size)
+        numbers[:, [OF_LOG_START, OF_START_WEIGHT]] = start[:, [OF_LOG_START, OF_START_WEIGHT]]
     return found
+
+
+def _more_squares(
+    records: FloatArray, priors: FloatArray, found: FloatArray, prior: FloatArray, size: int
+) -> FloatArray:
+    """How many more squares are left, see `onepass.engine.noise`, where the mean and the prior have changed."""
+
+    def distance(towards: FloatArray) -> FloatArray:
+        gap = means_of(found, size) - means_of(towards, size)
+        return np.asarray(np.einsum("ni,nij,nj->n", gap, natural_of(towards, size)[0], gap))
+
+    more = distance(records) - distance(priors) + distance(np.broadcast_to(prior, found.shape))
+    numbers = reweighed_of(records, size)
+    return np.asarray(np.maximum(numbers[:, OF_REFERENCE] * more, -numbers[:, OF_SQUARES]))

@@ -2,13 +2,33 @@
 
 A record begins with the running quantities: noise variance and its weight, log evidence, number of rows, which prior it
 started from, and when it last learned. Then come the mean of the weights and, row by row, the lower triangle of the
-covariance's square root. Where not every target is trusted, the numbers of a `onepass.engine.outliers.Trust` follow.
+covariance's square root. The numbers of a `onepass.engine.outliers.Trust` follow.
 """
 
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass.engine.fleet import AT_EVIDENCE, AT_NOISE, AT_NOISE_WEIGHT, AT_PRIOR, AT_SEEN, AT_TOUCHED, HEAD
+from onepass.engine.fleet import (
+    AT_EVIDENCE,
+    AT_LARGEST,
+    AT_NOISE,
+    AT_NOISE_WEIGHT,
+    AT_PRIOR,
+    AT_SEEN,
+    AT_TOUCHED,
+    HEAD,
+    N_REWEIGHED,
+)
+from onepass.engine.step import (
+    LARGEST,
+    LOG_EVIDENCE,
+    N_SEEN,
+    NOISE,
+    NOISE_WEIGHT,
+    NOISE_WINDOW,
+    STATE_SIZE,
+    LearningState,
+)
 
 __all__ = [
     "AT_EVIDENCE",
@@ -24,26 +44,39 @@ __all__ = [
     "natural_of",
     "packed_mixtures",
     "record_width",
+    "reweighed_of",
     "roots_of",
+    "running_of",
     "trusts_of",
 ]
 
 
-_NO_TRUST = np.empty(0)
+# The running quantities that the head has, and where they stand there.
+_RUNNING = [NOISE, NOISE_WEIGHT, LOG_EVIDENCE, N_SEEN, LARGEST]
+_IN_HEAD = [AT_NOISE, AT_NOISE_WEIGHT, AT_EVIDENCE, AT_SEEN, AT_LARGEST]
 
 
 def record_width(size: int) -> int:
-    """Return the length of the record of a perceptron with ``size`` weights, without its trust."""
+    """Return the length of the record of a perceptron with ``size`` weights, without what follows its belief."""
     return HEAD + size + size * (size + 1) // 2
 
 
-def make_record(
-    mean: FloatArray, root: FloatArray, noise: float, noise_weight: float, trust: FloatArray = _NO_TRUST
-) -> FloatArray:
-    """Make the record of a belief that has learned no rows."""
+def make_record(mean: FloatArray, root: FloatArray, state: LearningState) -> FloatArray:
+    """Make the record of a belief and of what runs along with it."""
+    running = state.to_array()
     head = np.zeros(HEAD)
-    head[AT_NOISE], head[AT_NOISE_WEIGHT] = noise, noise_weight
-    return np.concatenate([head, mean, root[np.tril_indices(len(mean))], trust])
+    head[_IN_HEAD] = running[_RUNNING]
+    behind = running[STATE_SIZE - N_REWEIGHED :] if state.reference else running[STATE_SIZE:]
+    return np.concatenate([head, mean, root[np.tril_indices(len(mean))], behind])
+
+
+def running_of(record: FloatArray, size: int, window: float) -> FloatArray:
+    """Return the numbers of a record's `LearningState`, with a noise window and the trust."""
+    running = np.zeros(STATE_SIZE)
+    running[_RUNNING], running[NOISE_WINDOW] = record[_IN_HEAD], window
+    reweighed = reweighed_of(record[None], size)[0]
+    running[STATE_SIZE - len(reweighed) :] = reweighed
+    return np.concatenate([running, trusts_of(record[None], size)[0]])
 
 
 def means_of(records: FloatArray, size: int) -> FloatArray:
@@ -56,7 +89,7 @@ def roots_of(records: FloatArray, size: int) -> FloatArray:
 
     Examples
     --------
-    >>> record = make_record(np.zeros(2), np.array([[1.0, 0.0], [2.0, 3.0]]), 0.1, 0.0)
+    >>> record = make_record(np.zeros(2), np.array([[1.0, 0.0], [2.0, 3.0]]), LearningState(0.1))
     >>> roots_of(record[None], 2)[0]
     array([[1., 0.],
            [2., 3.]])
@@ -87,9 +120,15 @@ def packed_mixtures(first: FloatArray, second: FloatArray, share: FloatArray) ->
     return np.asarray(root[:, below, across])
 
 
+def reweighed_of(records: FloatArray, size: int) -> FloatArray:
+    """Return the numbers by which rows are re-weighed, a view ``(n, 11)``, or ``(n, 0)`` where they are not."""
+    behind = records[:, record_width(size) :]
+    return behind[:, : N_REWEIGHED if behind.shape[1] >= N_REWEIGHED else 0]
+
+
 def trusts_of(records: FloatArray, size: int) -> FloatArray:
-    """Return the numbers of the trust in targets, ``(n, 9)``, or ``(n, 0)`` where all are trusted."""
-    return records[:, record_width(size) :]
+    """Return the numbers of the trust in targets, ``(n, 9)``, or ``(n, 4)`` where no outliers are expected."""
+    return records[:, record_width(size) + reweighed_of(records, size).shape[1] :]
 
 
 def natural_of(records: FloatArray, size: int) -> tuple[FloatArray, FloatArray]:

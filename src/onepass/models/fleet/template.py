@@ -13,22 +13,19 @@ from onepass._typing import FloatArray
 from onepass.beliefs.forgetting import Forgetting
 from onepass.beliefs.full import FullGaussian
 from onepass.engine.outliers import TRUST_COUNTS, Trust
-from onepass.engine.step import LOG_EVIDENCE, N_SEEN, NOISE, NOISE_WEIGHT, NOISE_WINDOW, STATE_SIZE
-from onepass.files.state import Arrays, Parameters, decode_learning_state, encode_activation
+from onepass.engine.step import NOISE, NOISE_WEIGHT, NOISE_WINDOW, LearningState
+from onepass.files.state import Arrays, Parameters, encode_activation
 from onepass.models.fleet.records import (
-    AT_EVIDENCE,
     AT_NOISE,
     AT_NOISE_WEIGHT,
-    AT_PRIOR,
-    AT_SEEN,
     make_record,
     means_of,
     roots_of,
-    trusts_of,
+    running_of,
 )
 from onepass.models.perceptron import BayesianPerceptron
 
-__all__ = ["Template", "pack", "restore_noise", "restore_prior"]
+__all__ = ["Template", "fresh_state", "pack", "restore_prior"]
 
 _SHARED_SETTINGS = ("n_features", "activation", "bias", "observation", "update", "outliers", "forgetting", "drift")
 
@@ -71,13 +68,10 @@ class Template:
 
     def unpack(self, record: FloatArray, prior: FloatArray) -> BayesianPerceptron:
         """Make the perceptron of a record that started as the record ``prior``."""
-        running = np.concatenate([np.zeros(STATE_SIZE), trusts_of(record[None], self.size)[0]])
-        running[NOISE_WINDOW] = self.noise_window
-        running[[NOISE, NOISE_WEIGHT, LOG_EVIDENCE, N_SEEN]] = record[[AT_NOISE, AT_NOISE_WEIGHT, AT_EVIDENCE, AT_SEEN]]
+        running = running_of(record, self.size, self.noise_window)
         belief = {"mean": means_of(record[None], self.size)[0], "root": roots_of(record[None], self.size)[0]}
         belief |= _prior_arrays(prior, self.size)
-        settings = self.settings if record[AT_PRIOR] == 0 else {**self.settings, "start": ""}
-        return BayesianPerceptron.from_state(settings, {**self.arrays, **belief, "running": running})
+        return BayesianPerceptron.from_state(self.settings, {**self.arrays, **belief, "running": running})
 
     def check_prior(self, prior: Any, current: FloatArray) -> None:
         """Raise an error for a prior that can't replace the one in the record ``current``."""
@@ -110,18 +104,21 @@ def pack(model: BayesianPerceptron) -> FloatArray:
     """Make a record with a perceptron's belief, as one that has learned nothing yet."""
     arrays = model.export_state()[1]
     root = arrays["root"] if "root" in arrays else FullGaussian(model.mean, model.cov).to_root()
-    running = arrays["running"]
-    trust = running[STATE_SIZE:]
-    if len(trust):
-        trust = Trust.after(trust[:TRUST_COUNTS]).to_array()
-    return make_record(model.mean, root, running[NOISE], running[NOISE_WEIGHT], trust)
+    return make_record(model.mean, root, fresh_state(LearningState.from_array(arrays["running"])))
+
+
+def fresh_state(state: LearningState) -> LearningState:
+    """The state of a key that has learned nothing yet, with the noise and the shares of outliers of another."""
+    fresh = LearningState(state.noise, state.noise_weight, state.noise_window, largest=state.largest)
+    fresh.trust = Trust.after(state.trust.to_array()[:TRUST_COUNTS]) if state.trust.active else Trust()
+    if state.reference:
+        fresh.start_reweighing()
+    return fresh
 
 
 def restore_prior(settings: Parameters, arrays: Arrays, record: FloatArray, size: int) -> BayesianPerceptron:
     """Make the perceptron that a saved fleet started from."""
-    running = np.concatenate([np.zeros(STATE_SIZE), trusts_of(record[None], size)[0]])
-    running[NOISE_WINDOW] = arrays["window"][0]
-    running[[NOISE, NOISE_WEIGHT]] = record[[AT_NOISE, AT_NOISE_WEIGHT]]
+    running = running_of(record, size, arrays["window"][0])
     numbers = {
         "mean": means_of(record[None], size)[0],
         "root": roots_of(record[None], size)[0],
@@ -130,12 +127,3 @@ def restore_prior(settings: Parameters, arrays: Arrays, record: FloatArray, size
         **_prior_arrays(record, size),
     }
     return BayesianPerceptron.from_state({**settings, "belief": {"form": "full", "fragile": False}}, numbers)
-
-
-def restore_noise(priors: FloatArray) -> FloatArray:
-    """Priors of a saved fleet; in files of older versions a noise to be learned does not start where it does now."""
-    restored = priors.copy()
-    for record in restored:
-        state = decode_learning_state(np.array([*record[[AT_NOISE, AT_NOISE_WEIGHT]], np.inf, 0.0, record[AT_SEEN]]))
-        record[[AT_NOISE, AT_NOISE_WEIGHT]] = state.noise, state.noise_weight
-    return restored

@@ -27,7 +27,7 @@ from onepass.likelihoods.outputs import OutputLikelihood
 from onepass.models.network.propagation import Signals, propagate
 from onepass.models.perceptron import RowScores
 
-__all__ = ["Learner", "Pass", "State"]
+__all__ = ["Learner", "Pass", "State", "output_variances"]
 
 # While rows are new, early ones fade from the noise's estimate: their errors came of the network's own ignorance.
 _FIRST_GAIN, _LATER_GAIN = 3.0, 1.0
@@ -50,8 +50,11 @@ class State:
     rounding from what it would have been had nobody asked.
     """
 
-    def __init__(self, belief: Any, noise: NoiseState, evidence: float, seen: int) -> None:
+    def __init__(
+        self, belief: Any, noise: NoiseState, prior: DiagonalGaussian, evidence: float = 0.0, seen: int = 0
+    ) -> None:
         self._belief = belief
+        self.prior = prior  # what is forgotten towards; replaced, never changed
         self._block: OpenBlock | None = None
         self.noise = noise
         self.evidence: float = evidence
@@ -73,10 +76,10 @@ class State:
 
     def copy(self) -> "State":
         """Make an independent copy."""
-        return State(self.belief.copy(), self.noise.copy(), self.evidence, self.seen)
+        return State(self.belief.copy(), self.noise.copy(), self.prior, self.evidence, self.seen)
 
     def __reduce__(self) -> Any:
-        return State, (self.belief, self.noise, self.evidence, self.seen)
+        return State, (self.belief, self.noise, self.prior, self.evidence, self.seen)
 
 
 @dataclass(frozen=True)
@@ -91,9 +94,9 @@ class Pass:
     sites: Any  # refine="ep": what each row contributed, which is removed before the row is learned again; else None
     densities: FloatArray  # (n,)
     trust: FloatArray  # how far each row was distrusted, and the log odds of a jump after it, (2, n)
-    record: FloatArray | None = None  # what rows were predicted from, (n, 5, K)
+    record: FloatArray | None = None  # what rows were predicted from, (n, 6, K)
     is_scaled: bool = False  # whether the densities are those with the predictive scale
-    weights: FloatArray | None = None  # of the rows, (n,), above 0 and up to 1
+    weights: FloatArray | None = None  # of the rows, (n,), above 0
 
     @property
     def is_new(self) -> bool:
@@ -106,18 +109,18 @@ class Pass:
         return TrainingPass(*given, *self.noise_learning, self.weights)
 
     @property
-    def evidence(self) -> float:
-        """Log density of all rows, each to the power of its weight."""
-        return float(self.densities.sum() if self.weights is None else self.weights @ self.densities)
+    def gains(self) -> FloatArray:
+        """What each row adds to the log evidence: its log density, as often as its weight counts it."""
+        return self.densities if self.weights is None else self.weights * self.densities
 
     @property
     def scores(self) -> RowScores:
         """How well the rows were predicted, by the predictive scale of each moment."""
         outliers = self.trust[0]
-        seen = RowScores(self.densities, outliers, jump_probability(self.trust[1]))
+        seen = RowScores(self.densities, outliers, jump_probability(self.trust[1]), gains=self.gains)
         if self.record is None:
             return seen
-        mean, var, noise, scale, _ = self.record.swapaxes(0, 1)
+        mean, var, noise, scale = self.record.swapaxes(0, 1)[:4]
         observed = ~np.isnan(self.targets)
         with np.errstate(over="ignore"):  # a target may be beyond all bounds, and not trusted
             ratios = np.minimum((self.targets - mean) ** 2 / (scale * (var + noise)), SCALE_CLIP)
@@ -136,6 +139,11 @@ class Pass:
         return (_LATER_GAIN, float(len(self.rows))) if self.number else (_FIRST_GAIN, np.inf)
 
 
+def output_variances(structure: Structure, prior: DiagonalGaussian) -> Any:
+    """Prior variances of the weights of each output, ``(K, n + 1)``, to be changed in place."""
+    return structure.layout.layers(prior.variance)[-1]
+
+
 @dataclass(frozen=True)
 class Learner:
     """The settings of a network's learning, which do not change while it learns."""
@@ -145,13 +153,14 @@ class Learner:
     activation: Activation
     forgetting: Forgetting
     drift: float
-    prior: DiagonalGaussian
     compiled: bool  # or by the readable steps below
 
     def run(self, state: State, work: Pass) -> int:
         """Learn a pass into the state, in place; return the number of rows learned."""
         block = state.open_block(self.structure) if self.compiled and work.is_new and len(work.order) == 1 else None
-        for start, stop in self._segments(state, work):
+        n_rows = len(work.order)
+        before = state.seen + max(work.number - 1, 0) * n_rows  # the first pass is among those seen when others follow
+        for start, stop in self._segments(state, before, n_rows, work.batch):
             learned = start
             while learned < stop:
                 if work.is_new:
@@ -160,33 +169,44 @@ class Learner:
                     more = self._learn_by_reference(state, work, learned, stop)
                 elif block is not None:
                     with threads_for(0):
-                        more = block.learn(work.part(learned, stop), self._rule, state.noise)
+                        more = block.learn(work.part(learned, stop), self._rule_of(state), state.noise)
                 else:
-                    how = (self._rule, work.part(learned, stop), work.batch, work.sites)
+                    how = (self._rule_of(state), work.part(learned, stop), work.batch, work.sites)
                     more = self.structure.learn(state.belief, state.noise, *how)
                 learned += more
                 if more == 0 or (learned < stop and not state.noise.trust.is_alarmed()):
                     return learned
-        return len(work.order)
+        return n_rows
 
-    def _segments(self, state: State, work: Pass) -> Iterator[tuple[int, int]]:
+    def ahead(self, state: State, rows: int) -> State:
+        """The state in which a row so many ahead is predicted: the same, or a copy if something changes before it."""
+        due = self.forgetting.steps(state.seen, rows) or self._drifting.steps(state.seen, rows)
+        if not rows or not (due or self._row_drift or state.noise.trust.is_alarmed()):
+            return state
+        later = state.copy()
+        self._answer_alarm(later)
+        for start, stop in self._segments(later, later.seen, rows, 1):
+            if self._row_drift:
+                with self._many_numbers():
+                    later.belief.drift(1.0 - (1.0 - self._row_drift) ** (stop - start), later.prior)
+        return later
+
+    def _segments(self, state: State, before: int, n_rows: int, batch: int) -> Iterator[tuple[int, int]]:
         """Rows from one number to another, between steps that the whole belief takes: it forgets, and it drifts."""
-        n_rows = len(work.order)
-        before = state.seen + max(work.number - 1, 0) * n_rows  # the first pass is among those seen when others follow
-        for faded in self.forgetting.segments(before, n_rows, work.batch):
+        for faded in self.forgetting.segments(before, n_rows, batch):
             if faded.steps:
                 with self._many_numbers():
-                    state.belief.forget(self.forgetting.keep**faded.steps, self.prior)
-            for moved in self._drifting.segments(before + faded.start, faded.stop - faded.start, work.batch):
+                    state.belief.forget(self.forgetting.keep**faded.steps, state.prior)
+            for moved in self._drifting.segments(before + faded.start, faded.stop - faded.start, batch):
                 if moved.steps:
                     with self._many_numbers():
-                        state.belief.drift(1.0 - self._drifting.keep**moved.steps, self.prior)
+                        state.belief.drift(1.0 - self._drifting.keep**moved.steps, state.prior)
                 yield faded.start + moved.start, faded.start + moved.stop
 
     @contextmanager
     def _many_numbers(self) -> Iterator[None]:
         """For steps that touch all numbers; what is not finite is found by the check of what was learned."""
-        with threads_for(len(self.prior.mean)), np.errstate(over="ignore", invalid="ignore"):
+        with threads_for(self.structure.layout.size), np.errstate(over="ignore", invalid="ignore"):
             yield
 
     @cached_property
@@ -201,10 +221,21 @@ class Learner:
         return 0.0 if self.structure.drifts_in_steps else self.drift
 
     def _answer_alarm(self, state: State) -> None:
-        """Return to the prior's covariance if too many rows in a row were distrusted: the truth has jumped."""
-        if state.noise.trust.is_alarmed():
-            state.belief.drift(1.0, self.prior)
-            state.noise.begin_anew()
+        """Return to the prior's covariance if too many rows in a row were distrusted: the truth has jumped.
+
+        Where no outliers are expected, too many rows were set aside: then the prior of the outputs' weights is widened
+        until it reaches targets of their size.
+        """
+        trust = state.noise.trust
+        if not trust.is_alarmed():
+            return
+        if not trust.active:
+            state.prior = state.prior.copy()
+            outputs = output_variances(self.structure, state.prior)[: self.likelihood.n_outputs]
+            outputs *= max(trust.far_square / float(outputs.sum(axis=1).mean()), 1.0)
+            state.belief.mean[...] = state.prior.mean
+        state.belief.drift(1.0, state.prior)
+        state.noise.begin_anew()
 
     def changes_first(self, state: State) -> bool:
         """Whether the belief changes before the next row is looked at."""
@@ -220,16 +251,16 @@ class Learner:
             return None
         block = state.open_block(self.structure)
         if block is None:
-            return self.structure.look(state.belief, self._rule, row)
+            return self.structure.look(state.belief, self._rule_of(state), row)
         with threads_for(0):
-            return block.look(row, self._rule)
+            return block.look(row, self._rule_of(state))
 
     def _learn_by_reference(self, state: State, work: Pass, start: int, stop: int) -> int:
         with np.errstate(over="ignore", invalid="ignore"):  # answered by the check of what was learned
             for first in range(start, stop, work.batch):
                 taken = work.order[first : min(first + work.batch, stop)]
                 if self._row_drift:
-                    state.belief.drift(1.0 - (1.0 - self._row_drift) ** len(taken), self.prior)
+                    state.belief.drift(1.0 - (1.0 - self._row_drift) ** len(taken), state.prior)
                 if work.batch == 1:
                     self._learn_row(state, work, taken[0])
                 else:
@@ -238,10 +269,17 @@ class Learner:
                     return first + len(taken) - start
         return stop - start
 
+    def _rule_of(self, state: State) -> NetworkRule:
+        """The rule of the kernels, which is made again only where the prior has changed."""
+        if self._rules.get("prior") is not state.prior:
+            activation, likelihood = compiled_activation(self.activation), self.likelihood.compiled
+            rule = NetworkRule(activation, likelihood, self._row_drift, state.prior.variance)
+            self._rules.update(prior=state.prior, rule=rule)
+        return self._rules["rule"]  # type: ignore[no-any-return]
+
     @cached_property
-    def _rule(self) -> NetworkRule:
-        activation, likelihood = compiled_activation(self.activation), self.likelihood.compiled
-        return NetworkRule(activation, likelihood, self._row_drift, self.prior.variance)
+    def _rules(self) -> dict[str, Any]:
+        return {}
 
     def _learn_row(self, state: State, work: Pass, i: int) -> None:
         belief, noise, target = state.belief, state.noise, work.targets[i]

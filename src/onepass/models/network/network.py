@@ -3,6 +3,7 @@
 This module has construction, prediction, saving and loading; `learning` has the update of the belief by a row.
 """
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -25,6 +26,7 @@ from onepass._validation import (
     as_rows,
     as_seed,
     as_share,
+    as_whole,
     one_of,
 )
 from onepass.activations import Activation, Narrowed, as_activation
@@ -45,8 +47,9 @@ from onepass.beliefs.structures import Covariance, Structure, count_numbers, mak
 from onepass.engine.vector_matches import NoiseState, widening
 from onepass.files.state import as_number, as_tally, check_definite, check_network, decode_trust
 from onepass.likelihoods.outputs import OutputLikelihood, choose_outputs, noise_models, output_names
+from onepass.models.ahead import RowsAhead, each_ahead
 from onepass.models.drift import DriftChoice
-from onepass.models.network.learning import Learner, Pass, State
+from onepass.models.network.learning import Learner, Pass, State, output_variances
 from onepass.models.network.priors import (
     NetworkPrior,
     PriorScales,
@@ -61,7 +64,7 @@ from onepass.models.network.propagation import (
     propagate,
     through_weights,
 )
-from onepass.models.perceptron import Prediction, RowScores, renamed_kernel
+from onepass.models.perceptron import Prediction, RowScores, renamed_kernel, set_aside_once
 
 __all__ = ["BayesianNetwork", "OutputMoments"]
 
@@ -250,9 +253,11 @@ class BayesianNetwork(DriftChoice):
         scales = PriorScales(np.asarray(self.prior_scale), self._likelihood.bias_std(self.intercept_scale))
         mean, variance = start_weights(self._structure.layout, self.prior, scales, n_noise, rng)
         belief = self._structure.start(mean.astype(self.dtype), variance.astype(self.dtype))
-        self._prior = DiagonalGaussian(mean.astype(self.dtype), variance.astype(self.dtype))
+        start = DiagonalGaussian(mean.astype(self.dtype), variance.astype(self.dtype))
         fixed = None if learns_noise else float(self.noise)
-        self._state = State(belief, self._likelihood.start_noise(fixed, self.calibrate, self.outliers), 0.0, 0)
+        progress = self._likelihood.start_noise(fixed, self.calibrate, self.outliers)
+        progress.largest[:] = output_variances(self._structure, start)[: self.n_outputs].sum(axis=1)
+        self._state = State(belief, progress, start)
 
     def __repr__(self) -> str:
         activation = self._activation_name or self.activation
@@ -316,7 +321,7 @@ class BayesianNetwork(DriftChoice):
         """
         _ = self._state.belief
 
-    def predict(self, X: ArrayLike) -> Prediction:
+    def predict(self, X: ArrayLike, *, rows_ahead: RowsAhead = 1) -> Prediction:
         """Predictive distribution for one row ``(d,)`` or many ``(n, d)``.
 
         Each field is ``(n,)``, or ``(n, K)`` for several outputs. For classes ``mean`` and ``var`` are those of the
@@ -328,20 +333,44 @@ class BayesianNetwork(DriftChoice):
 
         For counts ``mean`` is the rate. If the variance of the log rate is above 4, as it can be far from the data, it
         is taken as 4: otherwise mean and variances would describe only the tail of the distribution.
-        """
-        return self._predict_with(None, X)
 
-    def _predict_with(self, noise_scale: FloatArray | None, X: ArrayLike) -> Prediction:
+        Parameters
+        ----------
+        X : (d,) or (n, d) array
+        rows_ahead : int or (n,) array
+            Which row is predicted, counted from the last one learned: 1 for the next row. Before each row weights move,
+            as ``drift`` and ``forgetting`` say. 0 predicts with the belief as it is.
+        """
+        return self._predict_with(None, X, rows_ahead)
+
+    def _predict_with(self, noise_scale: FloatArray | None, X: ArrayLike, rows_ahead: RowsAhead) -> Prediction:
         """Predict, with the noise that it has in a mixture: see `_noise_in`."""
-        noise = self._noise_in(noise_scale)
         rows, single = self._rows(X)
-        with np.errstate(over="ignore", invalid="ignore"):
-            means, covs = self._output_moments(rows)
-            record = self._likelihood.compiled.records(means, covs, noise)
-        _check_predicted(rows, means, record[:, 0])
+        (record,) = each_ahead(rows_ahead, (rows,), lambda ahead, own: (self.ahead(ahead)._records(noise_scale, own),))
         return self._prediction(record, single)
 
-    def output_moments(self, X: ArrayLike) -> OutputMoments:
+    def _records(self, noise_scale: FloatArray | None, rows: FloatArray) -> FloatArray:
+        """What rows are predicted from by the belief as it is, ``(n, 6, K)``."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            means, covs = self._output_moments(rows)
+            record = self._likelihood.compiled.records(means, covs, self._noise_in(noise_scale))
+        _check_predicted(rows, means, record[:, 0])
+        return np.asarray(record)
+
+    def ahead(self, rows: int = 1) -> Self:
+        """Return the network as it predicts so many rows ahead: itself, or a copy in which the weights have moved.
+
+        Before each row weights drift and the past fades, so the next row is predicted one row ahead. It is meant for
+        reading the belief behind a prediction; learn with the network itself.
+        """
+        state = self._learner.ahead(self._state, as_whole(rows, "rows"))
+        if state is self._state:
+            return self
+        twin = copy.copy(self)
+        twin._state = state
+        return twin
+
+    def output_moments(self, X: ArrayLike, *, rows_ahead: RowsAhead = 1) -> OutputMoments:
         """Joint mean and covariance of all outputs, for one row ``(d,)`` or many ``(n, d)``.
 
         Mean ``(K,)`` and covariance ``(K, K)`` for one row, ``(n, K)`` and ``(n, K, K)`` for many. The outputs are
@@ -349,6 +378,7 @@ class BayesianNetwork(DriftChoice):
         included, nor are the additional outputs for a noise that depends on the input. Calibration is included, so the
         draws of `sample_output` have this mean and covariance in each row. This is meant for choosing between outputs,
         such as the arms of a bandit; with a covariance by layers, learning the same row next reuses the computation.
+        ``rows_ahead`` is as for `predict`.
 
         Examples
         --------
@@ -363,6 +393,11 @@ class BayesianNetwork(DriftChoice):
         >>> draws = rng.multivariate_normal(outputs.mean, outputs.cov, size=5)
         """
         rows, single = self._rows(X)
+        means, covs = each_ahead(rows_ahead, (rows,), lambda ahead, own: self.ahead(ahead)._calibrated_moments(own))
+        return OutputMoments(means[0], covs[0]) if single else OutputMoments(means, covs)
+
+    def _calibrated_moments(self, rows: FloatArray) -> OutputMoments:
+        """Means and covariances of the outputs by the belief as it is, ``(n, K)`` and ``(n, K, K)``."""
         own = slice(self.n_outputs)
         with np.errstate(over="ignore", invalid="ignore"):
             means, covs = self._output_moments(rows)
@@ -371,12 +406,12 @@ class BayesianNetwork(DriftChoice):
                 root = self._scale_root
                 covs = covs * np.outer(root, root)
         _check_predicted(rows, means, covs)
-        return OutputMoments(means[0], covs[0]) if single else OutputMoments(means, covs)
+        return OutputMoments(means, covs)
 
-    def input_jacobian(self, X: ArrayLike) -> FloatArray:
+    def input_jacobian(self, X: ArrayLike, *, rows_ahead: int = 1) -> FloatArray:
         """Expected derivative of every output by every input, ``(K, d)`` for one row or ``(n, K, d)`` for many.
 
-        Outputs are log odds for labels and classes, and log rates for counts.
+        Outputs are log odds for labels and classes, and log rates for counts. ``rows_ahead`` is as for `predict`.
 
         Examples
         --------
@@ -388,7 +423,7 @@ class BayesianNetwork(DriftChoice):
         (1, 2)
         """
         rows, single = self._rows(X)
-        layout, belief, own = self._structure.layout, self._state.belief, slice(self.n_outputs)
+        layout, belief, own = self._structure.layout, self.ahead(rows_ahead)._state.belief, slice(self.n_outputs)
         found = np.empty((len(rows), self.n_outputs, self.n_features))
         for part in parts_of_rows(self._structure, len(rows)):
             signals = propagate(self._structure, belief, self._units, rows[part])
@@ -432,7 +467,7 @@ class BayesianNetwork(DriftChoice):
             covariance this learns more rows per second, and somewhat less from each. Not for ``"ep"``, nor for a
             diagonal, Kronecker or low-rank covariance.
         sample_weight : number or (n,) array, optional
-            Weights above 0 and up to 1. The Gaussian by which a row multiplies the belief is raised to this power.
+            Weights above 0: a row of weight ``w`` counts as ``w`` copies of it.
         """
         for _ in self._passes(X, y, passes, refine, batch, sample_weight, records=False):
             pass
@@ -454,7 +489,11 @@ class BayesianNetwork(DriftChoice):
         several networks against each other.
         """
         for work in self._passes(X, y, passes, refine, batch, sample_weight, records=self._scores_errors):
-            yield work.scores
+            yield self._scores_in_mixture(work)
+
+    def _scores_in_mixture(self, work: Pass) -> RowScores:
+        """The scores by which a committee weighs the network, and learns the noise where it can."""
+        return (work if self._scores_errors else replace(work, record=None)).scores
 
     def _passes(
         self,
@@ -475,20 +514,24 @@ class BayesianNetwork(DriftChoice):
         self._check_refinement(passes, refine, as_count(batch, "batch"))
         before = None if passes == batch == 1 and self._is_safe(len(rows)) else self._state.copy()
         sites = self._learner.start_sites(len(rows)) if refine == "ep" and passes > 1 else None
+        n_far = 0.0
         for number in range(passes):
             order = np.arange(len(rows))
             if number:
                 order = np.random.default_rng([self.seed, self.n_seen, number]).permutation(len(rows))
                 self._state.noise.restart_calibration()
             densities, trust = np.empty(len(rows)), np.zeros((2, len(rows)))
-            record = np.empty((len(rows), 5, self.n_outputs)) if records else None
+            record = np.empty((len(rows), 6, self.n_outputs)) if records else None
             given = (rows, targets, order, number, batch, sites, densities, trust, record, self.outliers > 0.0)
             work = Pass(*given, weights)
             with self._all_or_none(before):
                 self._check_learned(self._learner.run(self._state, work), before, work)
             if number == 0:
-                self._state.evidence += work.evidence
+                self._state.evidence += float(work.gains.sum())
                 self._state.seen += len(rows)
+                n_far = self._state.noise.trust.n_far
+            elif self._state.noise.trust.n_far > n_far:
+                self._state.noise.trust = set_aside_once(self._state.noise.trust, n_far)
             yield work
 
     def predict_then_learn(
@@ -511,40 +554,53 @@ class BayesianNetwork(DriftChoice):
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> tuple[Prediction, RowScores]:
         """Predict every row just before learning it, and say how well."""
-        prediction, scores = self._predict_score_learn(X, y, self._widening(X), sample_weight)
-        return prediction, scores._replace(log_densities=self._densities_of(prediction, y, scores))
+        work = self._learn_recorded(X, y, sample_weight)
+        return self._predicted(work, alone=True, single=self._rows(X)[1]), self._scores_of(work)
 
-    def _widening(self, X: ArrayLike) -> FloatArray | float:
-        """By how much the scale of rows is widened when they are predicted one after the other."""
-        weight = self._state.noise.scale_weight + np.arange(len(self._rows(X)[0]))[:, None]
-        return widening(weight) if self.calibrate else 1.0
+    def _predict_in_mixture(self, X: ArrayLike, y: ArrayLike, **options: Any) -> tuple[Prediction, RowScores]:
+        work = self._learn_recorded(X, y, **options)
+        return self._predicted(work, alone=False, single=self._rows(X)[1]), self._scores_in_mixture(work)
 
-    def _densities_of(self, prediction: Prediction, y: ArrayLike, scores: RowScores) -> FloatArray:
-        """Log densities ``(n,)`` of targets under what was predicted: of numbers the Gaussian with these moments."""
+    def _learn_recorded(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, batch: int = 1
+    ) -> Pass:
+        """Learn rows, and keep what each was predicted from."""
+        (work,) = self._passes(X, y, 1, "reuse", batch, sample_weight, records=True)
+        return work
+
+    def _predicted(self, work: Pass, *, alone: bool, single: bool = False) -> Prediction:
+        """What rows were predicted to be before they were learned.
+
+        ``alone``, a network widens its scales while they rest on few rows; in a mixture the members' differ instead.
+        """
+        assert work.record is not None
+        record = work.record.copy()
+        if alone:
+            record[:, 3] *= widening(record[:, 5])
+        return self._prediction(record, single)
+
+    def _scores_of(self, work: Pass) -> RowScores:
+        """How well rows were predicted, by the densities of what the network alone predicted."""
+        targets = work.targets[:, 0] if self._one_column else work.targets
+        return replace(work, record=None).scores._replace(
+            log_densities=self._densities_of(self._predicted(work, alone=True), targets, work.densities, work.trust[0])
+        )
+
+    def _densities_of(
+        self, prediction: Prediction, y: ArrayLike, log_densities: FloatArray, set_aside: FloatArray
+    ) -> FloatArray:
+        """Log densities ``(n,)`` of targets under what was predicted: of numbers the Gaussian with these moments.
+
+        Of others, and of rows that were ``set_aside``, they are those that the kernel has found.
+        """
         if self.observation != "gaussian" or self.noise == "heteroscedastic" or self.outliers:
-            return scores.log_densities
+            return log_densities
         targets = np.asarray(y, dtype=np.float64)
         total, error = prediction.var + prediction.noise_var, targets - prediction.mean
-        logs = np.where(np.isnan(targets), 0.0, -0.5 * (np.log(2.0 * np.pi * total) + error**2 / total))
-        return np.asarray(logs if self._one_column else logs.sum(axis=-1)).reshape(-1)
-
-    def _predict_score_learn(
-        self, X: ArrayLike, y: ArrayLike, widened: FloatArray | float, sample_weight: ArrayLike | None = None
-    ) -> tuple[Prediction, RowScores]:
-        """Predict every row just before learning it, its scale ``widened`` by so much, and say how well too."""
-        rows, targets, single = self._pairs(X, y)
-        before = None if self._is_safe(len(rows)) else self._state.copy()
-        densities, trust = np.empty(len(rows)), np.zeros((2, len(rows)))
-        record = np.empty((len(rows), 5, self.n_outputs))
-        order, weights = np.arange(len(rows)), as_row_weights(sample_weight, len(rows))
-        work = Pass(rows, targets, order, 0, 1, None, densities, trust, record, self.outliers > 0.0, weights)
-        with self._all_or_none(before):
-            self._check_learned(self._learner.run(self._state, work), before, work)
-        self._state.evidence += work.evidence
-        self._state.seen += len(rows)
-        scores = work.scores if self._scores_errors else replace(work, record=None).scores
-        record[:, 3] *= widened
-        return self._prediction(record, single), scores
+        with np.errstate(over="ignore"):
+            logs = np.where(np.isnan(targets), 0.0, -0.5 * (np.log(2.0 * np.pi * total) + error**2 / total))
+        logs = np.asarray(logs if self._one_column else logs.sum(axis=-1)).reshape(-1)
+        return np.where(set_aside == 1.0, log_densities, logs)
 
     def with_outputs(self, n_outputs: int, covariance: Covariance | None = None) -> Self:
         """Make a network with more outputs that keeps what this one has learned.
@@ -613,16 +669,16 @@ class BayesianNetwork(DriftChoice):
         own["activation"] = self._activation_name or self.activation
         own["covariance"] = self.covariance if covariance is None else covariance
         network = type(self)(**{**own, "n_features": self.image_shape or self.n_features, **sizes})
-        structure, prior = network._structure, network._prior
+        structure, prior = network._structure, network._state.prior
         positions = structure.layout.positions_of(self._structure.layout)
-        prior.mean[positions], prior.variance[positions] = self._prior.mean, self._prior.variance
+        prior.mean[positions], prior.variance[positions] = self._state.prior.mean, self._state.prior.variance
         if network.covariance == self.covariance:
             structure.take_over(network._state.belief, self._state.belief, positions)
         else:
             mean, variance = prior.mean.copy(), prior.variance.copy()
             mean[positions] = self._state.belief.mean
             variance[positions] = self._state.belief.marginal_variances()
-            network._state = State(structure.start(mean, variance), network._state.noise, 0.0, 0)
+            network._state = State(structure.start(mean, variance), network._state.noise, prior)
         numbers = network._state.noise.to_array()
         numbers[:, : self.n_outputs] = self._state.noise.to_array()
         network._state.noise.assign(numbers)
@@ -630,49 +686,66 @@ class BayesianNetwork(DriftChoice):
         network._state.evidence, network._state.seen = self._state.evidence, self._state.seen
         return network
 
-    def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
+    def interval(self, X: ArrayLike, level: float = 0.95, *, rows_ahead: RowsAhead = 1) -> tuple[Any, Any]:
         """Lower and upper limits that contain a new target with probability ``level``; for labels, their probability.
 
-        For classes the limits are those of the probability of each class, ``(n, K)``.
+        For classes the limits are those of the probability of each class, ``(n, K)``. ``rows_ahead`` is as for
+        `predict`.
         """
         as_share(level, "level", open_above=True)
-        return self._likelihood.interval(self.predict(X), level)
+        return self._likelihood.interval(self.predict(X, rows_ahead=rows_ahead), level)
 
-    def log_predictive(self, X: ArrayLike, y: ArrayLike) -> Any:
-        """Log density (or probability) of each row's target; with several outputs, of those that are not NaN."""
-        return self._scores(X, y)[0]
+    def log_predictive(self, X: ArrayLike, y: ArrayLike, *, rows_ahead: RowsAhead = 1) -> Any:
+        """Log density (or probability) of each row's target; with several outputs, of those that are not NaN.
+
+        ``rows_ahead`` is as for `predict`.
+        """
+        return self._scores(X, y, rows_ahead=rows_ahead)[0]
+
+    @property
+    def n_set_aside(self) -> int:
+        """Number of rows set aside, that is counted but not learned, since their target was absurdly far off."""
+        return int(self._state.noise.trust.n_far)
 
     @property
     def outliers_(self) -> float:
         """Estimated share of the targets that can't be trusted; 0 with ``outliers=0``."""
         return 1.0 - float(self._state.noise.trust.shares[0]) if self.outliers else 0.0
 
-    def outlier_probability(self, X: ArrayLike, y: ArrayLike) -> Any:
-        """Probability that each target can't be trusted, by the current belief; 0 with ``outliers=0``.
+    def outlier_probability(self, X: ArrayLike, y: ArrayLike, *, rows_ahead: RowsAhead = 1) -> Any:
+        """Probability that each target can't be trusted, before it is learned; 0 with ``outliers=0``.
 
-        For labels and classes it is the probability that the label is wrong.
+        For labels and classes it is the probability that the label is wrong. ``rows_ahead`` is as for `predict`.
         """
-        return self._scores(X, y)[1]
+        return self._scores(X, y, rows_ahead=rows_ahead)[1]
 
-    def _scores(self, X: Any, y: ArrayLike, *, noise_scale: FloatArray | None = None) -> tuple[Any, Any]:
+    def _scores(
+        self, X: Any, y: ArrayLike, *, noise_scale: FloatArray | None = None, rows_ahead: RowsAhead = 1
+    ) -> tuple[Any, Any]:
         """Log density of a target and the probability that it is not to be trusted, per row.
 
         With the noise that it has in a mixture: see `_noise_in`.
         """
         rows, targets, single = self._pairs(X, y)
-        scores = self._likelihood.score_rows(*self._output_moments(rows), targets, self._noise_in(noise_scale))
-        return (float(scores[0, 0]), float(scores[1, 0])) if single else (scores[0], scores[1])
+
+        def score(ahead: int, own: FloatArray, own_targets: FloatArray) -> Any:
+            later = self.ahead(ahead)
+            noise = later._noise_in(noise_scale)
+            return self._likelihood.score_rows(*later._output_moments(own), own_targets, noise)
+
+        log_densities, outliers = each_ahead(rows_ahead, (rows, targets), score)
+        return (float(log_densities[0]), float(outliers[0])) if single else (log_densities, outliers)
 
     def _noise_in(self, noise_scale: FloatArray | None) -> NoiseState:
         """The noise multiplied by the scale ``(K,)`` of a mixture, or alone (None), with scales widened by few rows."""
         noise = self._state.noise
         return noise.widened() if noise_scale is None else noise.with_noise_times(noise_scale)
 
-    def sample_weights(self, n: int, rng: np.random.Generator | int) -> FloatArray:
-        """Draw ``n`` vectors of all weights from the posterior, ``(n, p)``."""
-        return np.asarray(self._state.belief.sample(as_count(n, "n"), as_generator(rng)))
+    def sample_weights(self, n: int, rng: np.random.Generator | int, *, rows_ahead: int = 1) -> FloatArray:
+        """Draw ``n`` vectors of all weights from the posterior, ``(n, p)``; ``rows_ahead`` is as for `predict`."""
+        return np.asarray(self.ahead(rows_ahead)._state.belief.sample(as_count(n, "n"), as_generator(rng)))
 
-    def sample_output(self, X: ArrayLike, n: int, rng: np.random.Generator | int) -> FloatArray:
+    def sample_output(self, X: ArrayLike, n: int, rng: np.random.Generator | int, *, rows_ahead: int = 1) -> FloatArray:
         """Draw ``n`` functions from the posterior and return their outputs, without noise; for labels, probabilities.
 
         The shape is ``(n,)`` for one row and ``(n, rows)`` for many, followed by ``K`` for several outputs. All rows of
@@ -680,10 +753,11 @@ class BayesianNetwork(DriftChoice):
         ``mean + J (w - E[w])``. They have the mean and variance of `predict`, calibration included, without the
         uncertainty about a noise that depends on the input; for classes this holds approximately, as their
         probabilities have no closed form. Sending the weights of `sample_weights` through the network itself gives a
-        wider scatter wherever the network is strongly curved in its weights.
+        wider scatter wherever the network is strongly curved in its weights. ``rows_ahead`` is as for `predict`.
         """
         rows, single = self._rows(X)
-        outputs = self._drawn(rows, self.sample_weights(n, rng))
+        later = self.ahead(rows_ahead)
+        outputs = later._drawn(rows, later.sample_weights(n, rng, rows_ahead=0))
         outputs = self._likelihood.response(outputs)
         outputs = outputs[:, 0] if single else outputs
         return np.asarray(outputs[..., 0] if self._one_column else outputs)
@@ -721,12 +795,10 @@ class BayesianNetwork(DriftChoice):
         if not isinstance(self.covariance, str):
             parameters["covariance"] = list(self.covariance)
         arrays = {name: values.copy() for name, values in self._structure.arrays(self._state.belief).items()}
-        if self.forgetting < 1.0 or self.drift > 0.0 or self.outliers > 0.0:
-            arrays |= {"prior_mean": self._prior.mean.copy(), "prior_variances": self._prior.cov}
-        trust = self._state.noise.trust
-        if trust.active:
-            arrays["trust"] = trust.to_array()
-        return parameters, {**arrays, "scales": self._state.noise.to_array()}
+        prior, noise = self._state.prior, self._state.noise
+        if self.forgetting < 1.0 or self.drift > 0.0 or self.outliers > 0.0 or self.n_set_aside:
+            arrays |= {"prior_mean": prior.mean.copy(), "prior_variances": prior.cov}
+        return parameters, {**arrays, "trust": noise.trust.to_array(), "scales": noise.to_array()}
 
     @classmethod
     def from_state(cls, parameters: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
@@ -739,9 +811,9 @@ class BayesianNetwork(DriftChoice):
         for name, values in network._structure.arrays(state.belief).items():
             values[...] = arrays[name]
         state.noise.assign(arrays["scales"])
-        state.noise.trust = decode_trust(arrays.get("trust", np.empty(0)), network.outliers)
-        if "prior_mean" in arrays:  # older files have that of their constructor's arguments
-            network._prior = DiagonalGaussian(arrays["prior_mean"], arrays["prior_variances"])
+        state.noise.trust = decode_trust(arrays["trust"], network.outliers)
+        if "prior_mean" in arrays:  # else it is that of the constructor's arguments
+            state.prior = DiagonalGaussian(arrays["prior_mean"], arrays["prior_variances"])
         network._structure.check(state.belief, check_definite)
         state.evidence, state.seen = as_number(evidence, "log_evidence"), seen
         return network
@@ -754,7 +826,7 @@ class BayesianNetwork(DriftChoice):
     @classmethod
     def _arguments_from(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Arguments of the constructor from parameters that JSON held."""
-        prior = NetworkPrior(**{"few_inputs": 1, **given["prior"]})  # files of versions before this field
+        prior = NetworkPrior(**given["prior"])
         hidden = tuple(decode_layer(layer) for layer in given["hidden"])
         read = {"hidden": hidden, "prior": prior, "kernel": given["engine"]}
         return {name: value for name, value in {**given, **read}.items() if name != "engine"}
@@ -789,7 +861,6 @@ class BayesianNetwork(DriftChoice):
             "activation": self._units,
             "forgetting": Forgetting(self.forgetting, self._structure.widest),
             "drift": self.drift,
-            "prior": self._prior,
         }
 
     def _is_safe(self, n_rows: int) -> bool:
@@ -872,8 +943,8 @@ class BayesianNetwork(DriftChoice):
             raise ValueError(f"refine='ep' removes rows one by one and needs batch=1, got {batch}")
 
     def _prediction(self, record: FloatArray, single: bool) -> Prediction:
-        """Put together what is predicted from the compiled ``records``, ``(n, 5, K)``."""
-        mean, var, noise, scale, unknown_noise = record.swapaxes(0, 1).copy()
+        """Put together what is predicted from the compiled ``records``, ``(n, 6, K)``."""
+        mean, var, noise, scale, unknown_noise, _ = record.swapaxes(0, 1).copy()
         output = self._likelihood.predictive(mean, var + unknown_noise, noise, scale)
         parts = (output.mean, output.var, mean, var, output.rest)
         columns = [part[:, 0] if self._one_column else part for part in parts]

@@ -1,0 +1,1 @@
+NOISE_FLOOR: float

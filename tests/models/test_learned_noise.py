@@ -1,0 +1,159 @@
+"""A learned noise re-weighs the rows of the past: one pass gives the posterior of weights and noise given all rows."""
+
+import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import norm
+
+import onepass
+from onepass import BayesianPerceptron, PerceptronFleet
+from onepass._typing import FloatArray
+
+START = 0.1  # of the noise, whose log starts with a standard deviation of 3
+
+
+class Posterior(NamedTuple):
+    """Of all weights, and of the log noise."""
+
+    mean: FloatArray
+    std: FloatArray
+    log_noise: float
+    log_evidence: float
+
+
+def by_quadrature(X: FloatArray, y: FloatArray, prior_var: float, weights: FloatArray) -> Posterior:
+    """The posterior of the textbook, for each of many noises, and their mixture; nothing here is learned row by row."""
+    d = X.shape[1]
+    logs = np.linspace(-32.0, 14.0, 1841)
+    scores, means, variances = np.empty(len(logs)), np.empty((len(logs), d)), np.empty((len(logs), d))
+    root = np.sqrt(weights)[:, None]
+    left, values, axes = np.linalg.svd(root * X * np.sqrt(prior_var), full_matrices=False)
+    target = left.T @ (root[:, 0] * y)
+    rest = weights @ y**2 - target @ target
+    for i, noise in enumerate(np.exp(logs)):
+        # Along the singular vectors everything is independent.
+        total = values**2 + noise
+        scores[i] = -0.5 * (weights.sum() * np.log(2.0 * np.pi * noise) + np.log(total / noise).sum())
+        scores[i] += -0.5 * (max(rest, 0.0) / noise + (target**2 / total).sum())
+        means[i] = np.sqrt(prior_var) * (values * target / total) @ axes
+        variances[i] = prior_var * (1.0 - (values**2 / total) @ axes**2)
+    scores += norm.logpdf(logs, np.log(START), 3.0)
+    log_evidence = logsumexp(scores) + np.log(logs[1] - logs[0])
+    shares = np.exp(scores - logsumexp(scores))
+    mean = shares @ means
+    return Posterior(
+        mean, np.sqrt(shares @ (variances + (means - mean) ** 2)), float(shares @ logs), float(log_evidence)
+    )
+
+
+def problem(d: int, n: int, noise: float, seed: int = 0) -> tuple[FloatArray, FloatArray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, X @ rng.normal(size=d) + np.sqrt(noise) * rng.normal(size=n)
+
+
+def perceptron(d: int, prior_var: float, **options: Any) -> BayesianPerceptron:
+    return BayesianPerceptron(d, "linear", noise="learn", bias=False, cov=prior_var, noise_start=START, **options)
+
+
+def check(model: BayesianPerceptron, exact: Posterior, close: float = 0.03, ratio: float = 0.03) -> None:
+    found = model.posterior()
+    assert np.max(np.abs(found.mean - exact.mean) / exact.std) < 0.001
+    np.testing.assert_allclose(np.sqrt(np.diag(found.cov)), exact.std, rtol=0.005)
+    assert model.log_evidence == pytest.approx(exact.log_evidence, abs=0.1)
+    # What predictions are made with holds the weights at one noise.
+    assert np.max(np.abs(model.mean - exact.mean) / exact.std) < close
+    np.testing.assert_allclose(np.sqrt(np.diag(model.cov)), exact.std, rtol=ratio)
+    assert np.log(model.noise) == pytest.approx(exact.log_noise, abs=2.0 * ratio)
+
+
+@pytest.mark.parametrize("kernel", ["rows", "blocks", "reference"])
+@pytest.mark.parametrize("prior_var", [1.0, 100.0])
+@pytest.mark.parametrize("noise", [1.0, 1e-3, 1e-6])
+@pytest.mark.parametrize(("d", "n"), [(1, 30), (5, 60), (20, 100)])
+def test_one_pass_gives_the_posterior_of_all_rows(d: int, n: int, noise: float, prior_var: float, kernel: str) -> None:
+    X, y = problem(d, n, noise)
+    check(perceptron(d, prior_var, kernel=kernel).learn(X, y), by_quadrature(X, y, prior_var, np.ones(n)))
+
+
+@pytest.mark.parametrize("weight", [0.3, 2.0, 10.0])
+@pytest.mark.parametrize("noise", [1.0, 1e-3])
+def test_weights_are_copies(weight: float, noise: float) -> None:
+    X, y = problem(5, 80, noise)
+    exact = by_quadrature(X, y, 1.0, np.full(80, weight))
+    check(perceptron(5, 1.0).learn(X, y, sample_weight=np.full(80, weight)), exact, 0.05, 0.06)
+    if weight > 1.0:  # a sensor that holds its value
+        check(perceptron(5, 1.0).learn(np.repeat(X, int(weight), axis=0), np.repeat(y, int(weight))), exact, 0.05, 0.05)
+
+
+def test_the_order_of_the_rows_does_not_matter() -> None:
+    X, y = problem(5, 60, 0.1)
+    exact = by_quadrature(X, y, 1.0, np.ones(60))
+    for order in (np.arange(60), np.arange(60)[::-1], np.argsort(y), np.argsort(np.abs(y)), np.argsort(X[:, 0])):
+        check(perceptron(5, 1.0).learn(X[order], y[order]), exact)
+
+
+def test_as_many_weights_as_rows() -> None:
+    X, y = problem(30, 30, 0.1)
+    exact, model = by_quadrature(X, y, 1.0, np.ones(30)), perceptron(30, 1.0).learn(X, y)
+    assert np.max(np.abs(model.mean - exact.mean) / exact.std) < 0.3
+    assert np.max(np.abs(model.posterior().mean - exact.mean) / exact.std) < 0.001
+    assert model.log_evidence == pytest.approx(exact.log_evidence, abs=0.1)
+
+
+@pytest.mark.parametrize("d", [1, 5, 20])
+def test_row_by_row_the_evidence_is_nearly_that_of_all_rows(d: int) -> None:
+    gaps = []
+    for seed in range(5):
+        X, y = problem(d, 300, 0.09, seed)
+        _, scores = perceptron(d, 1.0)._predict_then_learn(X, y)
+        gaps.append(scores.log_densities.sum() - by_quadrature(X, y, 1.0, np.ones(300)).log_evidence)
+    assert abs(np.mean(gaps)) < 2.0 + d / 10
+
+
+def test_how_calls_divide_the_rows_makes_no_difference_to_the_last_bit() -> None:
+    X, y = problem(4, 120, 0.1)
+    whole, parts, rows = (perceptron(4, 1.0) for _ in range(3))
+    whole.learn(X, y)
+    for own in np.array_split(np.arange(120), 9):
+        parts.learn(X[own], y[own])
+    for x, target in zip(X, y, strict=True):
+        rows.learn(x, target)
+    for other in (parts, rows, pickled(whole)):
+        np.testing.assert_array_equal(other.mean, whole.mean)
+        np.testing.assert_array_equal(other.cov, whole.cov)
+        assert (other.noise, other.log_evidence) == (whole.noise, whole.log_evidence)
+
+
+def pickled(model: BayesianPerceptron) -> BayesianPerceptron:
+    """A copy by way of its exported state."""
+    return BayesianPerceptron.from_state(*copy.deepcopy(model.export_state()))
+
+
+def test_correlated_priors_and_single_precision() -> None:
+    X, y = problem(3, 60, 0.1)
+    cov = np.array([[2.0, 1.0, 0.0], [1.0, 3.0, -1.0], [0.0, -1.0, 1.0]])
+    root = np.linalg.cholesky(cov)
+    exact = by_quadrature(X @ root, y, 1.0, np.ones(60))
+    for dtype in ("float64", "float32"):
+        options = {"noise": "learn", "noise_start": START, "bias": False, "cov": cov, "dtype": dtype}
+        model = BayesianPerceptron(3, "linear", **options).learn(X, y)  # type: ignore[arg-type]
+        np.testing.assert_allclose(np.linalg.solve(root, model.mean), exact.mean, atol=0.03 * exact.std.max())
+        assert model.log_evidence == pytest.approx(exact.log_evidence, abs=0.1)
+
+
+def test_keys_of_a_fleet_learn_their_noises_and_pool_them() -> None:
+    X, y = problem(3, 80, 0.1)
+    fleet = PerceptronFleet(3, "linear", noise="learn", bias=False)
+    fleet.learn(np.zeros(80, dtype=int), X, y)
+    check(fleet.perceptron(0), by_quadrature(X, y, 1.0, np.ones(80)))
+
+
+def test_a_merged_model_goes_on_as_one_that_learned_all_rows() -> None:
+    X, y = problem(4, 200, 0.1)
+    prior = perceptron(4, 1.0)
+    merged = onepass.merge(prior, [copy.deepcopy(prior).learn(X[k:100:4], y[k:100:4]) for k in range(4)])
+    check(merged.learn(X[100:], y[100:]), by_quadrature(X, y, 1.0, np.ones(200)))

@@ -9,6 +9,7 @@ from scipy.special import expit
 from onepass import BayesianNetwork, BayesianPerceptron, Conv2D
 from onepass._typing import FloatArray
 from onepass.decisions import ContextualBandit
+from onepass.engine.step import LearningState
 from onepass.models.drifting import HYPOTHESES
 from onepass.models.fleet import PerceptronFleet
 
@@ -37,8 +38,11 @@ def _perceptron(observation: str = "bernoulli", **options: Any) -> BayesianPerce
     if observation != "gaussian":
         return model
     settings, arrays = model.export_state()
-    arrays["running"][:2] = 0.5, 5.0  # the noise that arms start with, and the rewards it counts as
-    return BayesianPerceptron.from_state(settings, arrays)
+    state = LearningState.from_array(arrays["running"])
+    state.noise, state.noise_weight = 1.0, 30.0  # that arms start with, and the rewards it counts as
+    if state.reference:
+        state.start_reweighing()
+    return BayesianPerceptron.from_state(settings, {**arrays, "running": state.to_array()})
 
 
 def _bandit(observation: str = "bernoulli", arms: Any = ARMS, **options: Any) -> ContextualBandit:
@@ -84,12 +88,12 @@ def test_arms_drift_with_every_reward_whether_played_or_not() -> None:
     bandit = _bandit(prior_scale=2.0, drift=rate)
     belief = {name: (np.zeros(4), prior) for name in ARMS}
     for i, (context, arm, reward) in enumerate(zip(contexts, arms, rewards, strict=True)):
+        belief = {name: (mean, (1.0 - rate) * cov + rate * prior) for name, (mean, cov) in belief.items()}
         found = bandit.predict(context)
         expected = [BayesianPerceptron(3, mean=mean, cov=cov).predict(context) for mean, cov in belief.values()]
         np.testing.assert_allclose(found.mean, [one.pre_mean for one in expected], rtol=1e-7, atol=1e-12)
         np.testing.assert_allclose(found.std**2, [one.pre_var for one in expected], rtol=1e-7)
         np.testing.assert_allclose(found.reward_mean, [one.mean for one in expected], rtol=1e-7)
-        belief = {name: (mean, (1.0 - rate) * cov + rate * prior) for name, (mean, cov) in belief.items()}
         learned = BayesianPerceptron(3, mean=belief[arm][0], cov=belief[arm][1]).learn(context, reward)
         belief[arm] = learned.mean, learned.cov
         bandit.learn(context, arm, reward)

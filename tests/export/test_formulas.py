@@ -48,7 +48,7 @@ def test_moments_are_those_of_quadrature(name: str, mean: float, var: float) -> 
 @pytest.mark.parametrize("var", [0.01, 0.3, 2.0, 40.0])
 def test_labels_are_matched_as_quadrature_does(rule: str, log_likelihood: Any, mean: float, var: float) -> None:
     x = row(3)
-    score, information, _ = call(update_function(rule, False), *(part(x, k, k + 1) for k in range(3)))
+    score, information, _ = call(update_function(rule), *(part(x, k, k + 1) for k in range(3)))
     found = evaluated((score, information), x, [[mean, var, 1.0]])
     truth = quadrature.tilted(log_likelihood, mean, var)
     std = np.sqrt(truth.var)

@@ -157,6 +157,19 @@ def test_a_committee_is_exported_as_the_mixture_that_it_is(tmp_path: Path) -> No
     assert "predict_interval" not in numpy_module(model)
 
 
+@pytest.mark.parametrize("moves", [{"drift": 0.1}, {"forgetting": 0.5}, {"drift": "auto"}], ids=str)
+def test_what_is_exported_is_what_is_predicted_of_the_next_row(moves: dict[str, Any]) -> None:
+    models: list[Any] = [
+        onepass.BayesianPerceptron(4, "linear", noise=0.1, process_noise=0.1, **moves),
+        *(onepass.BayesianNetwork(4, (3,), covariance=form, **moves) for form in ("full", "kronecker", "diagonal")),
+    ]
+    for model in models:
+        model.learn(X[:40], X[:40] @ WEIGHTS)
+        while model.predict(ROWS[0]).var == model.predict(ROWS[0], rows_ahead=0).var:  # until a step falls due
+            model.learn(X[0], X[0] @ WEIGHTS)
+        assert max(difference(numpy_module(model)["predict"](ROWS), expected(model))) < CLOSE
+
+
 def test_hypotheses_of_drift_are_exported_as_the_mixture_that_they_are() -> None:
     model = onepass.BayesianPerceptron(4, "linear", noise=0.1, drift="auto").learn(X, X @ WEIGHTS)
     assert max(difference(numpy_module(model)["predict"](ROWS), expected(model))) < CLOSE

@@ -434,16 +434,24 @@ def test_targets_that_have_their_own_units_are_not_standardised(arguments: Any) 
         PerceptronRegressor(standardize="yes")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("model", MODELS[:-1])
-def test_a_row_of_weight_three_is_a_row_that_comes_three_times(model: Any) -> None:
+@pytest.mark.parametrize(
+    ("model", "close"),
+    [
+        (PerceptronClassifier(), 1e-9),
+        (PerceptronClassifier(outliers=0.1), 1e-9),
+        (PerceptronRegressor(noise=0.1, activation="relu"), 1e-9),
+        (PerceptronRegressor(), 1e-3),  # a learned noise trusts copies less at first
+    ],
+)
+def test_a_row_of_weight_three_is_a_row_that_comes_three_times(model: Any, close: float) -> None:
     weighed, repeated = model.clone(), model.clone()
     for i, (x, y) in enumerate(zip(rows(), SCORE, strict=True)):
         target = bool(y > 0) if isinstance(model, PerceptronClassifier) else float(y)
         weighed.learn_one(x, target, w=i % 4)
         for _ in range(i % 4):
             repeated.learn_one(x, target)
-    assert weighed.weights == pytest.approx(repeated.weights, rel=1e-6, abs=1e-9)
-    assert weighed.n_seen == repeated.n_seen
+    assert weighed.weights == pytest.approx(repeated.weights, rel=1e-6, abs=close)
+    assert weighed.n_seen == sum(i % 4 > 0 for i in range(len(SCORE)))
 
 
 def test_a_row_of_half_a_weight_has_twice_the_noise() -> None:
@@ -459,10 +467,10 @@ def test_a_row_of_half_a_weight_has_twice_the_noise() -> None:
     assert twice.weights == pytest.approx(whole.weights, rel=1e-6)
 
 
-@pytest.mark.parametrize("wrong", [-1.0, math.nan, math.inf, "two", None, 1e9])
+@pytest.mark.parametrize("wrong", [-1.0, math.nan, math.inf, "two", None])
 def test_a_wrong_weight_is_refused(wrong: Any) -> None:
     model = PerceptronRegressor()
-    with pytest.raises(ValueError, match=r"w must be a number from 0 to 10,000, got .*; divide large weights"):
+    with pytest.raises(ValueError, match=r"w must be 0 for a row that is left out, or a finite number above, got "):
         model.learn_one({"x": 1.0}, 1.0, w=wrong)
     model.learn_one({"x": 1.0}, 1.0, w=0)
     assert (model.n_seen, model.weights) == (0, {})

@@ -106,7 +106,7 @@ def test_in_a_network_without_interactions_the_parts_are_the_changes_one_at_a_ti
         def predict(self, X: Any) -> Any:
             return X[:, 0] * X[:, 1] + 2.0 * X[:, 0]
 
-        def sample_y(self, X: Any, n: int, random_state: int) -> Any:
+        def sample_function(self, X: Any, n: int, random_state: int) -> Any:
             return np.outer(self.predict(X), np.linspace(0.9, 1.1, n))
 
     model.estimator = Product()

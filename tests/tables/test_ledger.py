@@ -59,8 +59,8 @@ def test_the_last_run_of_an_earlier_version_is_known_by_its_beginning(tmp_path: 
     file = write_csv(tmp_path / "a.csv", trips(300))
     known = {"name": "a.csv", "size": file.stat().st_size, "digest": head_digest(str(file), HEAD)}
     model, parameters = load_with_parameters(FIXTURE)
-    assert "ledger" not in parameters
-    assert model.ledger == Ledger()
+    del parameters["ledger"]  # which they had not
+    assert type(model).from_state(parameters, model.export_state()[1]).ledger == Ledger()
     old = {**parameters, "last_run": {"files": [known], "passes": 1, "delimiter": None}}
     found = type(model).from_state(old, model.export_state()[1])
     (run,) = found.ledger.runs

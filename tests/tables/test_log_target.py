@@ -157,6 +157,39 @@ def test_a_model_that_knows_nothing_predicts_finite_numbers() -> None:
     assert np.isfinite(target.decode(np.array([1e50, -1e50]))).all()
 
 
+def test_a_mean_is_at_most_twice_the_largest_target_and_quantiles_are_exact() -> None:
+    target = LogTarget("y", 2.0, 1.5, largest=2.5)
+    largest = np.exp(2.0 + 1.5 * 2.5)
+    logs, std, noise = np.linspace(-3.0, 9.0, 50), 0.9, 0.5
+    mean, deviation = target.moments(logs, np.full(50, std), noise)
+    exact: Any = lognorm(std * 1.5, scale=np.exp(2.0 + 1.5 * logs))
+    of_noise: Any = lognorm(np.sqrt(noise) * 1.5, scale=np.exp(2.0 + 1.5 * logs))
+    np.testing.assert_allclose(mean, np.minimum(of_noise.mean(), 2.0 * largest), rtol=1e-9)
+    np.testing.assert_allclose(deviation / mean, exact.std() / of_noise.mean(), rtol=1e-9)
+    for level in (0.025, 0.5, 0.975):
+        np.testing.assert_allclose(target.decode(logs + norm.ppf(level) * std), exact.ppf(level), rtol=1e-9)
+
+
+def test_means_far_from_the_rows_that_were_learned_stay_plausible(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    size = rng.lognormal(0.0, 1.0, 300)
+    rows = [{"size": x, "y": np.exp(20.0 + x + 2.0 * e)} for x, e in zip(size, rng.normal(size=300), strict=True)]
+    model = learned(tmp_path, rows, log_target=True)
+    largest = max(row["y"] for row in rows)
+    found = model.predict([{"size": 40.0}]).to_pylist()[0]
+    assert found["upper"] > 1e6 * largest  # what the model has learned
+    assert found["mean"] == pytest.approx(2.0 * largest)
+    inside = model.predict(rows).column("mean").to_numpy()
+    assert np.median(inside) < 0.1 * largest
+    onepass.save(model, tmp_path / "a.onepass")
+    again = onepass.load(tmp_path / "a.onepass")
+    assert again.predict([{"size": 40.0}]).to_pylist()[0] == found
+    batch = pa.RecordBatch.from_pylist([{"size": 12.0, "y": 100.0 * largest}])
+    y = again.target.encode(batch.column("y"), {})
+    again.learn(Rows(again.encoding.encode(batch).X, y, (), 1))
+    assert again.predict([{"size": 40.0}]).to_pylist()[0]["mean"] == pytest.approx(200.0 * largest)
+
+
 def test_metrics_know_where_a_target_lies_in_its_distribution() -> None:
     rng = np.random.default_rng(4)
     log_mean, log_std = rng.normal(size=20), rng.uniform(0.1, 2.0, 20)

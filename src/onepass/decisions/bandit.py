@@ -242,6 +242,11 @@ class ContextualBandit:
         return tuple(decision.id for decision in self._ledger.made_until(time))
 
     @property
+    def n_set_aside(self) -> int:
+        """Rewards that were counted but not learned, since they were absurdly far from what was expected."""
+        return self._model.n_set_aside
+
+    @property
     def drift_(self) -> dict[float | str, float]:
         """Current probability of each rate of drift; a fixed rate has the probability 1."""
         return self._model.drift_

@@ -10,21 +10,24 @@ predicted first. A subclass says what a target is (`_encoded`), which models lea
 predict; `onepass.estimators.inputs` checks what users give, `onepass.estimators.files` saves and loads.
 """
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count, one_of
 from onepass.beliefs.layout import Layout
 from onepass.beliefs.structures import Covariance, count_numbers
+from onepass.engine.outliers import FAR
 from onepass.estimators.batch import Batch, ModelRows, PredictedRows, as_dense, is_sparse
 from onepass.estimators.files import SavableEstimator
-from onepass.estimators.inputs import SCALES, repeats
+from onepass.estimators.inputs import SCALES
 from onepass.estimators.missing import ColumnMoments
 from onepass.estimators.posterior import joint_belief
 from onepass.estimators.scaling import Scaling, warn_of_scales, zero_for_nan
@@ -45,10 +48,10 @@ _LEARNED = (
     "_waiting",
     "_columns",
     "_n_rows",
-    "_n_repeated",
     "_unscored_rows",
     "_unscored_evidence",
     "_short_weights",
+    "_n_absurd",
 )
 
 
@@ -68,8 +71,7 @@ class OnePassEstimator(SavableEstimator):
         X : (n, d) array, data frame or sparse matrix
         y : (n,) array
         sample_weight : (n,) array, optional
-            A row of whole weight ``w`` is learned ``w`` times in its place; the fractional part of a weight is the
-            power to which the row's likelihood is raised.
+            A row of weight ``w`` counts as ``w`` copies of it; ``w`` need not be whole, and 0 leaves the row out.
         """
         return self._learn(X, y, sample_weight, restart=True, passes=self.passes)
 
@@ -111,7 +113,9 @@ class OnePassEstimator(SavableEstimator):
             self._restart(X)
         if self._n_rows == 0:
             self._warn_of_targets(Batch(X, targets.reshape(len(targets), -1)))
+        before = self._n_set_aside
         self.learn_encoded(X, targets, weights, passes)
+        self._warn_of_set_aside(before)
         return self
 
     def learn_encoded(
@@ -122,27 +126,17 @@ class OnePassEstimator(SavableEstimator):
         Weights ``(n,)`` must not be negative. The estimator must have been fitted before. This saves the checks of
         `partial_fit`, a third of its time.
         """
-        given = self._weighted(Batch(X, targets.reshape(len(targets), -1), sample_weight), passes)
+        given = Batch(X, targets.reshape(len(targets), -1), sample_weight).without_zeros()
         if not len(given):
             return
-        with self._all_or_none(), self._counting_once(sample_weight):
+        with self._all_or_none():
             for batch, times in self._stages(given, passes):
                 options = self._learning_options(times)
                 for part in self._standardized(batch, len(batch) if times > 1 else _CHUNK):
                     for k, own in part.observed_columns():
-                        if own.weights is None:
-                            self._ensembles[k].learn(own.rows, own.targets, **own.options, **options)
-                        else:
-                            self._learn_weighted(k, own.rows, own.targets, own.weights, {**own.options, **options})
+                        self._ensembles[k].learn(own.rows, own.targets, **own.options, **options)
+                    self._note_weights(part)
                 self._n_rows += len(batch)
-
-    @contextmanager
-    def _counting_once(self, weights: FloatArray | None) -> Iterator[None]:
-        """Have `n_seen_` count every row once that has a weight, however many times it is learned for that weight."""
-        before = self._n_rows
-        yield
-        if weights is not None:
-            self._n_repeated += self._n_rows - before - int(np.count_nonzero(weights))
 
     @contextmanager
     def _all_or_none(self) -> Iterator[None]:
@@ -182,7 +176,25 @@ class OnePassEstimator(SavableEstimator):
         weights = self._with_class_weights(weights, targets)
         if restart:
             self._restart(X)
-        return self.predict_then_learn_encoded(X, targets, weights)
+        before = self._n_set_aside
+        found = self.predict_then_learn_encoded(X, targets, weights)
+        self._warn_of_set_aside(before)
+        return found
+
+    @property
+    def _n_set_aside(self) -> int:
+        """Targets that were set aside, over all outputs."""
+        return sum(ensemble.n_set_aside for ensemble in self._ensembles) + int(self._n_absurd.sum())
+
+    def _warn_of_set_aside(self, before: int) -> None:
+        """Warn of targets that were set aside in a call, before which there were so many."""
+        if (n := self._n_set_aside - before) > 0:
+            which = "1 target was set aside, since it is" if n == 1 else f"{n} targets were set aside, since each is"
+            warnings.warn(
+                f"{which} more than {FAR:.0f} standard deviations from its prediction; pass outliers=0.01 if wild "
+                "targets are to be expected",
+                stacklevel=4,
+            )
 
     def predict_then_learn_encoded(
         self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None
@@ -193,17 +205,9 @@ class OnePassEstimator(SavableEstimator):
         either: except for the first, which is not predicted, they are predicted with the scale of earlier rows.
         """
         targets = targets.reshape(len(targets), -1)
-        if sample_weight is None:
-            return self._predict_then_learn_batch(Batch(X, targets))
-        index, powers = repeats(np.where(sample_weight > 0.0, sample_weight, 1.0))
-        targets = np.where(sample_weight[:, None] > 0.0, targets, np.nan)
-        with self._counting_once(sample_weight):
-            predicted = self._predict_then_learn_batch(Batch(X[index], targets[index], powers))
-        return predicted.at(np.flatnonzero(np.diff(index, prepend=-1)))
-
-    def _predict_then_learn_batch(self, batch: Batch) -> PredictedRows:
-        """Predict rows, then learn them; weights are at most 1."""
-        parts = []
+        if sample_weight is not None:  # a row without a target is passed over
+            targets = np.where(sample_weight[:, None] > 0.0, targets, np.nan)
+        batch, parts = Batch(X, targets, sample_weight), []
         while self._is_warming_up and len(batch):
             # As many rows at a time as there were before: all of them together are then learned but twice.
             size = max(1, min(self._n_rows, self.warm_up - self._n_rows))
@@ -231,19 +235,22 @@ class OnePassEstimator(SavableEstimator):
         """Predict rows, then learn them, after the warm-up."""
         parts = []
         for part in self._standardized(batch, _CHUNK):
-            options = part.options if part.weights is None else {**part.options, "sample_weight": part.weights}
             pairs = zip(self._ensembles, part.targets.T, strict=True)
-            seen = [_predict_score_learn(ensemble, part.rows, column, options) for ensemble, column in pairs]
+            seen = [_predict_score_learn(ensemble, part.rows, column, part.options) for ensemble, column in pairs]
             moments = self._predicted([prediction for prediction, _ in seen])
             densities, outliers, changes = (
                 np.array(own) for own in zip(*(scores[:3] for _, scores in seen), strict=True)
             )
             log_density = densities.sum(axis=0) - ~np.isnan(part.targets) @ self._log_scales
             parts.append(PredictedRows(*moments, log_density, outliers.max(axis=0), changes.max(axis=0)))
-            if part.weights is not None:
-                self._short_weights = self._short_weights + (1.0 - part.weights) @ ~np.isnan(part.targets)
-        self._n_rows += len(batch)
+            self._note_weights(part)
+        self._n_rows += batch.n_counted
         return PredictedRows.joined(parts)
+
+    def _note_weights(self, batch: Batch) -> None:
+        """Note as how many rows those count that were learned."""
+        if batch.weights is not None:
+            self._short_weights = self._short_weights + (1.0 - batch.weights) @ ~np.isnan(batch.targets)
 
     def predict_and_score_encoded(self, X: Any, targets: FloatArray) -> PredictedRows:
         """Predict and score rows as `predict_then_learn_encoded`, without learning them; not during the warm-up."""
@@ -349,9 +356,9 @@ class OnePassEstimator(SavableEstimator):
         self._ensembles = [] if self.standardize else self._new_ensembles()
         self._waiting = None
         self._start_counts()
+        self._n_absurd = np.zeros(self._n_targets, dtype=np.int64)
         # Rows that set the scale have no density that was fixed before they came.
         self._unscored_rows, self._unscored_evidence = 0, 0.0
-        self._n_repeated = 0
 
     def _start_counts(self) -> None:
         """Begin anew what is counted beside the models."""
@@ -361,20 +368,24 @@ class OnePassEstimator(SavableEstimator):
     def _with_warm_up(self, batch: Batch) -> Batch:
         """Start again from the statistics of all rows so far; what is to be learned are all of these rows."""
         batch = batch if self._waiting is None else batch.after(self._waiting)
-        first = batch.part(0, self.warm_up)
-        self._input_scaling = self._scaling_of_inputs(first.rows)
-        self._target_scaling = self._scaling_of_targets(first.targets)
-        self._ensembles = self._new_ensembles()
         self._waiting = batch if len(batch) < self.warm_up else None
+        absurd = self._absurd_targets(batch.part(0, self.warm_up))
+        self._n_absurd = np.count_nonzero(absurd, axis=0)
+        batch = batch.without(absurd) if absurd.any() else batch
+        first = batch.part(0, self.warm_up)
+        self._input_scaling = self._scaling_of_inputs(first)
+        self._target_scaling = self._scaling_of_targets(first)
+        self._ensembles = self._new_ensembles()
         self._start_counts()
         return batch
 
-    def _scaling_of_inputs(self, rows: Any) -> Scaling:
+    def _scaling_of_inputs(self, batch: Batch) -> Scaling:
         """Statistics of rows of the warm-up; centring would fill sparse ones that could stay so."""
-        if is_sparse(rows) and self._keeps_sparse:
-            return Scaling.of_entries(rows)
-        columns = self._scaled_columns(as_dense(rows))
-        return Scaling.of_near(columns, self.outliers).repeated(self._n_inputs // columns.shape[1])
+        if is_sparse(batch.rows) and self._keeps_sparse:
+            return Scaling.of_entries(batch.rows, batch.weights)
+        columns = self._scaled_columns(as_dense(batch.rows))
+        weights = None if batch.weights is None else np.repeat(batch.weights, len(columns) // len(batch))
+        return Scaling.of_near(columns, self.outliers, weights).repeated(self._n_inputs // columns.shape[1])
 
     def _new_ensembles(self) -> list[Ensemble]:
         """Models that have learned nothing, an ensemble per number of a target."""
@@ -392,7 +403,7 @@ class OnePassEstimator(SavableEstimator):
             weights = None if batch.weights is None else batch.weights[start:stop]
             variances = None
             if self._columns is not None and not is_sparse(rows):
-                rows, variances, self._columns = self._columns.filled_in_order(rows)
+                rows, variances, self._columns = self._columns.filled_in_order(rows, weights)
             yield Batch(rows, targets[start:stop], weights, variances if self._takes_variances else None)
             start = stop
 
@@ -444,26 +455,17 @@ class OnePassEstimator(SavableEstimator):
         """Mean, variance and noise that the ensembles predicted, in the targets' own units."""
         raise NotImplementedError
 
-    def _weighted(self, batch: Batch, passes: int) -> Batch:
-        """The rows to learn, as often as their weights say; each with a weight above 0 that `_learn_weighted` takes."""
-        if batch.weights is None:
-            return batch
-        index, powers = repeats(batch.weights)
-        return Batch(batch.rows[index], batch.targets[index], powers)
-
-    def _learn_weighted(self, k: int, rows: Any, column: FloatArray, weights: FloatArray, options: Any) -> None:
-        """Let an ensemble learn rows with the weights that `_weighted` has left: of likelihoods to these powers."""
-        self._ensembles[k].learn(rows, column, sample_weight=weights, **options)
-        self._short_weights = self._short_weights.copy()
-        self._short_weights[k] += (1.0 - weights).sum()
-
     def _scaled_columns(self, X: Any) -> Any:
         """The numbers of rows ``(n, d)`` by the scale that they have, a column each."""
         return X
 
-    def _scaling_of_targets(self, targets: FloatArray) -> Scaling:
+    def _scaling_of_targets(self, batch: Batch) -> Scaling:
         """Statistics of the targets in the warm-up, where these are numbers."""
         return self._target_scaling
+
+    def _absurd_targets(self, batch: Batch) -> NDArray[np.bool_]:
+        """Which targets ``(n, q)`` of the warm-up are set aside, since the others have shown what can't be."""
+        return np.zeros(batch.targets.shape, dtype=bool)
 
     def _warn_of_targets(self, batch: Batch) -> None:
         """Warn of first targets that the prior can't explain."""
@@ -489,19 +491,19 @@ class OnePassEstimator(SavableEstimator):
         return Prediction(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
 
     def linear_belief(self) -> tuple[FloatArray, FloatArray]:
-        """Mean ``(1 + d,)`` and covariance of a perceptron's intercept and weights, as its model has them.
+        """Mean ``(1 + d,)`` and covariance of the intercept and weights by which a perceptron predicts its next row.
 
         If inputs and targets are standardised, mean and covariance are in standardised units. With
         ``covariance="diagonal"`` the diagonal is returned, ``(1 + d,)``.
         """
         check_is_fitted(self)
-        return joint_belief(self._ensembles[0])
+        return joint_belief(self._ensembles[0], rows_ahead=1)
 
     @property
     def n_seen_(self) -> int:
         """Rows learned, each counted once whatever its weight, and none of weight 0; `weight_sum_` sums the weights."""
         check_is_fitted(self)
-        return int(self._n_rows - self._n_repeated)
+        return self._n_rows
 
     @property
     def covariance_(self) -> Covariance:
@@ -523,6 +525,13 @@ class OnePassEstimator(SavableEstimator):
         check_is_fitted(self)
         shares = [ensemble.outliers_ for ensemble in self._ensembles]
         return shares[0] if len(shares) == 1 else np.array(shares)
+
+    @property
+    def n_set_aside_(self) -> Any:
+        """Targets that were counted but not learned, since they were absurdly far off; ``(q,)`` for several outputs."""
+        check_is_fitted(self)
+        counts = [int(n) + ensemble.n_set_aside for n, ensemble in zip(self._n_absurd, self._ensembles, strict=True)]
+        return counts[0] if len(counts) == 1 else np.array(counts)
 
     @property
     def drift_(self) -> Any:
@@ -560,7 +569,7 @@ class OnePassEstimator(SavableEstimator):
 
     @property
     def _n_observed(self) -> FloatArray:
-        """In how many rows each number of the targets was observed, ``(q,)``; those of small weight count less."""
+        """In how many rows each number of the targets was observed, ``(q,)``, by their weights."""
         seen = np.array([ensemble.members[0].n_seen for ensemble in self._ensembles], dtype=np.float64)
         return seen - self._short_weights
 

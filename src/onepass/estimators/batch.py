@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse, vstack
 
 from onepass._typing import FloatArray
@@ -27,6 +28,19 @@ class Batch:
     def __len__(self) -> int:
         return int(self.rows.shape[0])
 
+    def without_zeros(self) -> "Batch":
+        """The rows that count, in which weights that are all 1 are left out."""
+        if self.weights is None:
+            return self
+        kept = self.weights > 0.0
+        weights = self.weights[kept]
+        return Batch(self.rows[kept], self.targets[kept], None if (weights == 1.0).all() else weights)
+
+    @property
+    def n_counted(self) -> int:
+        """Number of rows that count: those whose weight is not 0."""
+        return len(self) if self.weights is None else int(np.count_nonzero(self.weights))
+
     @property
     def full_weights(self) -> FloatArray:
         """The weights, written out, ``(n,)``."""
@@ -37,9 +51,8 @@ class Batch:
 
         A column that was not observed at all is left out.
         """
-        q = self.targets.shape[1]
-        if q == 1 or not np.isnan(self.targets).any():  # users are told where the only number of a target is NaN
-            for k in range(q):
+        if not np.isnan(self.targets).any():
+            for k in range(self.targets.shape[1]):
                 yield k, Batch(self.rows, self.targets[:, k], self.weights, self.variances)
             return
         for k, column in enumerate(self.targets.T):
@@ -51,13 +64,20 @@ class Batch:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What models are told beside rows and targets, but for the weights."""
-        return {} if self.variances is None else {"X_var": self.variances}
+        """What models are given besides rows and targets."""
+        given = {"X_var": self.variances, "sample_weight": self.weights}
+        return {name: values for name, values in given.items() if values is not None}
 
     def part(self, start: int, stop: int) -> "Batch":
         """Some of the rows."""
         weights = None if self.weights is None else self.weights[start:stop]
         return Batch(self.rows[start:stop], self.targets[start:stop], weights)
+
+    def without(self, left_out: NDArray[np.bool_]) -> "Batch":
+        """The same rows, of whose first some targets were not observed, ``(m, q)``."""
+        targets = self.targets.copy()
+        targets[: len(left_out)][left_out] = np.nan
+        return Batch(self.rows, targets, self.weights)
 
     def after(self, earlier: "Batch") -> "Batch":
         """Join rows that came before with these."""
@@ -92,7 +112,7 @@ class PredictedRows(NamedTuple):
     log_density: FloatArray
     """Log density (or probability) of each target, ``(n,)``."""
     outlier_probability: FloatArray
-    """With ``outliers`` the probability that the target is not to be trusted, ``(n,)``; else 0."""
+    """With ``outliers`` the probability that the target is not to be trusted, ``(n,)``; else 1 if it was set aside."""
     change_probability: FloatArray
     """With ``outliers`` or ``drift="auto"`` the probability that the truth has just changed, ``(n,)``; else 0."""
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
@@ -18,7 +19,7 @@ from onepass.beliefs.structures import Covariance
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.batch import PredictedRows
 from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS
-from onepass.estimators.posterior import contrast_belief, draw_functions, linear_coefficients
+from onepass.estimators.posterior import contrast_belief, draw_functions, draw_labels, linear_coefficients
 from onepass.files.state import Arrays, Parameters
 from onepass.likelihoods.mixtures import mixture_moments, mixture_quantile
 from onepass.models.network import BayesianNetwork
@@ -60,8 +61,8 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         X : (n, d) array, data frame or sparse matrix
         y : (n,) array
         sample_weight : (n,) array, optional
-            A row of whole weight ``w`` is learned ``w`` times in its place; the fractional part of a weight is the
-            power to which the row's likelihood is raised. It is multiplied by ``class_weight``.
+            A row of weight ``w`` counts as ``w`` copies of it; ``w`` need not be whole, and 0 leaves the row out. It is
+            multiplied by ``class_weight``.
         """
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             labels, counts = np.unique(column_or_1d(y), return_counts=True)
@@ -79,8 +80,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         classes : array, optional
             All classes that can ever occur. By default these are the classes in the first call.
         sample_weight : (n,) array, optional
-            A row of whole weight ``w`` is learned ``w`` times in its place; the fractional part of a weight is the
-            power to which the row's likelihood is raised.
+            A row of weight ``w`` counts as ``w`` copies of it; ``w`` need not be whole, and 0 leaves the row out.
         """
         self._check_balance()
         return self._learn(X, y, sample_weight, restart=False, classes=classes)
@@ -147,13 +147,31 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         low, high = (link(mixture_quantile(weights, means, stds, 0.5 + side * level / 2)) for side in (-1, 1))
         return low, high
 
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
-        """Draw functions from the posterior: probabilities of the second class, ``(n, n_samples)``, not labels.
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Any:
+        """Draw labels of new rows, ``(n, n_samples)``.
+
+        Labels of the same draw belong to one function (see `sample_function`), so a class that is uncertain in one row
+        is wrong in similar rows of the same draw. A ``random_state`` makes the draws repeatable.
+
+        Examples
+        --------
+        >>> from onepass import BayesianPerceptronClassifier
+        >>> model = BayesianPerceptronClassifier().fit([[-1.0], [1.0]], ["no", "yes"])
+        >>> model.sample_y([[3.0]], 5, random_state=0)
+        array([['no', 'yes', 'yes', 'yes', 'yes']], dtype='<U3')
+        """
+        random = check_random_state(random_state)
+        drawn = draw_functions(self._ensembles[0], list(self._rows(X)), n_samples, random).outputs
+        return self.classes_[draw_labels(drawn, random).T]
+
+    def sample_function(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
+        """Draw functions from the posterior: probabilities of the second class, ``(n, n_samples)``.
 
         For more than two classes the probabilities of all, ``(n, K, n_samples)``. All rows of a draw share its weights,
         as Thompson sampling needs.
         """
-        (drawn,) = draw_functions(self._ensembles, list(self._rows(X)), n_samples, random_state)
+        random = check_random_state(random_state)
+        drawn = draw_functions(self._ensembles[0], list(self._rows(X)), n_samples, random).outputs
         return np.asarray(np.moveaxis(drawn, 0, -1))
 
     def _check_balance(self) -> None:
@@ -331,7 +349,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     class_weight : dict or "balanced", optional
         Weight of the rows of each class, 1 for classes left out. ``"balanced"`` makes all classes count the same: the
         weight is the number of rows, divided by the number of classes and by the rows of the class; only ``fit`` can do
-        that, as it needs all rows. A weight above 1 learns a row several times, a fraction learns it in part.
+        that, as it needs all rows. A row of weight ``w`` counts as ``w`` copies.
 
     Attributes
     ----------

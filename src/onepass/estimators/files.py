@@ -3,6 +3,7 @@
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
@@ -56,10 +57,10 @@ class SavableEstimator(CheckedInputs):
     _ensembles: list[Ensemble]  # one per number of a target
     _waiting: Batch | None  # rows of a warm-up that is not over
     _n_rows: int
-    _n_repeated: int  # how many of them came but once, and were learned again for their weight
     _unscored_rows: int
     _unscored_evidence: float
-    _short_weights: FloatArray  # by how much the weights of rows fall short of 1, per number of a target
+    _short_weights: FloatArray  # by how much all weights of rows together fall short of 1 each, per number of a target
+    _n_absurd: NDArray[np.int64]  # targets that the warm-up has set aside, likewise
 
     def export_state(self) -> tuple[Parameters, Arrays]:
         """Return the whole state of the estimator, as parameters for JSON and arrays: see `onepass.save`."""
@@ -68,10 +69,10 @@ class SavableEstimator(CheckedInputs):
             "arguments": {name: _plain(name, value) for name, value in self.get_params(deep=False).items()},
             "n_features": self.n_features_in_,
             "n_rows": self._n_rows,
-            "n_repeated": self._n_repeated,
             "unscored_rows": self._unscored_rows,
             "unscored_evidence": self._unscored_evidence,
             "short_weights": self._short_weights.tolist(),
+            "n_absurd": self._n_absurd.tolist(),
             "committees": [],
         }
         if self._categories is not None:
@@ -111,7 +112,6 @@ class SavableEstimator(CheckedInputs):
         if "columns/count" in arrays:
             estimator._columns = ColumnMoments.from_arrays(under("columns", arrays), estimator._n_inputs)
         estimator._n_rows = as_tally(parameters["n_rows"], "n_rows")
-        estimator._n_repeated = as_tally(parameters.get("n_repeated", 0), "n_repeated")
         # Older files scored all rows.
         estimator._unscored_rows = as_tally(parameters.get("unscored_rows", 0), "unscored_rows")
         estimator._unscored_evidence = as_number(parameters.get("unscored_evidence", 0.0), "unscored_evidence")
@@ -119,6 +119,8 @@ class SavableEstimator(CheckedInputs):
         estimator._target_scaling = Scaling.from_arrays(under("targets", arrays), len(arrays["targets/centre"]))
         short = parameters.get("short_weights", [0.0] * len(parameters["committees"]))  # which older files don't have
         estimator._short_weights = np.array([as_number(value, "short_weights") for value in short])
+        absurd = parameters.get("n_absurd", [0] * len(parameters["committees"]))
+        estimator._n_absurd = np.array([as_tally(value, "n_absurd") for value in absurd], dtype=np.int64)
         estimator._ensembles = [
             estimator._restored_ensemble(i, estimator._restored_members(i, entries, arrays), arrays)
             for i, entries in enumerate(parameters["committees"])
@@ -129,6 +131,8 @@ class SavableEstimator(CheckedInputs):
             estimator._waiting = estimator._restored_batch(under("waiting", arrays), form)
         else:
             estimator._waiting = None
+        # Files of earlier versions counted a row as often as its whole weight.
+        estimator._n_rows -= as_tally(parameters.get("n_repeated", 0), "n_repeated")
         return estimator
 
     def _restore(self, parameters: Parameters, arrays: Arrays) -> None:

@@ -192,8 +192,11 @@ class FleetEstimator:
     # What was learned.
 
     def linear_belief(self, key: str) -> tuple[FloatArray, FloatArray]:
-        """Mean ``(1 + d,)`` and covariance of the intercept and weights of a key; for an unknown key, of the prior."""
-        return self._fleet.belief(key)
+        """Mean ``(1 + d,)`` and covariance of the intercept and weights by which the next row of a key is predicted.
+
+        For an unknown key they are the prior's.
+        """
+        return self._fleet.belief(key, rows_ahead=1)
 
     @property
     def n_keys(self) -> int:
@@ -204,6 +207,11 @@ class FleetEstimator:
     def n_seen_(self) -> int:
         """Rows learned."""
         return self._n_rows
+
+    @property
+    def n_set_aside_(self) -> int:
+        """Rows of all keys that were counted but not learned, since their target was absurdly far off."""
+        return self._fleet.n_set_aside
 
     def n_seen_of(self, key: str) -> int:
         """Rows learned of a key."""

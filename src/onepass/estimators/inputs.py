@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_array,
     check_is_fitted,
     check_X_y,
@@ -16,10 +15,10 @@ from sklearn.utils.validation import (
 )
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_flag, as_outliers, as_positive, one_of
+from onepass._validation import as_count, as_flag, as_outliers, as_positive, as_row_weights, one_of
 from onepass.estimators.categories import Categories, text_column
 
-__all__ = ["INTERCEPT_SCALE", "OUTLIERS", "SCALES", "WIDE_SCALES", "CheckedInputs", "repeats"]
+__all__ = ["INTERCEPT_SCALE", "OUTLIERS", "SCALES", "WIDE_SCALES", "CheckedInputs"]
 
 SCALES = (0.3, 1.0, 3.0, 10.0)  # of the priors that prior_scale="auto" weighs against each other
 WIDE_SCALES = (1e2, 1e5, 1e8)  # and of those for targets whose units nobody has seen to
@@ -31,13 +30,12 @@ standardised, it costs one to two nats in all.
 """
 OUTLIERS = 0.0
 """Share of the targets that are not to be trusted, if nothing else is said: all are."""
-_MOST_REPEATED = 10_000_000  # rows that whole weights may stand for
 
 
 class CheckedInputs(BaseEstimator):  # type: ignore[misc]
     """Checks of what comes in; a subclass says what its models can take."""
 
-    prior_scale: Any  # a number, one per feature, or "auto"
+    prior_scale: Any  # a number, one per feature, "auto", or None where an estimator chooses it
     intercept_scale: Any  # a number, None for that of a weight, or "auto" where an estimator has several defaults
     covariance: Any  # a name, or the form of each layer of a network
     outliers: float
@@ -49,6 +47,7 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
     _auto_scales: tuple[float, ...] = SCALES
     _wide_scales: tuple[float, ...] = ()  # more of them, for targets in units of their own
     _target_checks: dict[str, Any] = {}  # noqa: RUF012 (what scikit-learn is told of the targets)
+    _chooses_scale = False  # whether a prior_scale of None is allowed
     _sparse_models = True  # whether the models can take sparse rows
 
     def expect_scaled_targets(self) -> None:
@@ -59,9 +58,11 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
         scale = self.prior_scale
         numbers = (scale,) if isinstance(scale, str) or not np.iterable(scale) else tuple(scale)
         known = [isinstance(one, Real) and not isinstance(one, bool) and 0.0 < float(one) < np.inf for one in numbers]
-        if not (known and all(known)) and not (isinstance(scale, str) and scale == "auto"):
+        named = (isinstance(scale, str) and scale == "auto") or (scale is None and self._chooses_scale)
+        if not (known and all(known)) and not named:
+            others = "'auto' or None" if self._chooses_scale else "or 'auto'"
             raise ValueError(
-                f"prior_scale must be a positive number, an array with one per feature, or 'auto', got {scale!r}"
+                f"prior_scale must be a positive number, an array with one per feature, {others}, got {scale!r}"
             )
         if self._own_intercept_scale is not None:
             as_positive(self._own_intercept_scale, "intercept_scale", "or None for the prior of a weight")
@@ -171,32 +172,9 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
     def _checked_weights(self, sample_weight: Any, X: Any) -> FloatArray | None:
         if sample_weight is None:
             return None
-        weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
-        if not np.isfinite(weights).all():
-            raise ValueError("sample_weight must be finite")
-        if not weights.any():  # scikit-learn checks this from 1.9 on
+        if isinstance(sample_weight, Real):  # one weight for all rows, as scikit-learn allows
+            sample_weight = np.full(X.shape[0], sample_weight)
+        weights = as_row_weights(sample_weight, X.shape[0], zero_allowed=True)
+        if weights is not None and not weights.any():
             raise ValueError("sample_weight must contain at least one number above 0, got only zeros")
         return weights
-
-
-def repeats(weights: FloatArray) -> tuple[Any, FloatArray | None]:
-    """Which rows to learn, one after the other, and with what weights up to 1, for weights of any size.
-
-    A weight of 2.5 is the row learned twice, and then half of it; None stands for weights that are all 1.
-
-    Examples
-    --------
-    >>> repeats(np.array([1.0, 0.0, 2.5]))
-    (array([0, 2, 2, 2]), array([1. , 1. , 1. , 0.5]))
-    """
-    times = np.ceil(weights)
-    total = times.sum()
-    if total > max(_MOST_REPEATED, 100 * len(weights)):
-        raise ValueError(
-            f"sample_weight sums to {total:.3g}, and a row of weight w is learned w times; the sum may be at most "
-            f"{_MOST_REPEATED:.0e}, or 100 per row on average: divide the weights by a constant"
-        )
-    index = np.repeat(np.arange(len(weights)), times.astype(int))
-    last = np.diff(index, append=-1) != 0
-    powers = np.where(last, (weights - times + 1.0)[index], 1.0)
-    return index, None if (powers == 1.0).all() else powers

@@ -16,7 +16,7 @@ __all__ = ["ColumnMoments"]
 
 @dataclass(frozen=True)
 class ColumnMoments:
-    """How many values every column had so far, their mean, and the sum of their squared distances from it."""
+    """Number of values in every column so far, their mean, and the sum of squared distances from it, all by weight."""
 
     count: FloatArray  # (d,)
     mean: FloatArray  # (d,)
@@ -58,19 +58,23 @@ class ColumnMoments:
             return rows, None
         return np.where(unknown, self.mean, rows), np.where(unknown, self.variance, 0.0)
 
-    def filled_in_order(self, rows: FloatArray) -> tuple[FloatArray, FloatArray | None, "ColumnMoments"]:
-        """The same with the moments before each row, and the moments after the last."""
+    def filled_in_order(
+        self, rows: FloatArray, weights: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray | None, "ColumnMoments"]:
+        """The same with the moments before each row, and the moments after the last; weights ``(n,)`` count rows."""
         known = ~np.isnan(rows)
+        count = known if weights is None else known * weights[:, None]
         gaps = np.where(known, rows - self.mean, 0.0)
-        counts, sums, squares = (np.cumsum(part, axis=0) for part in (known, gaps, gaps**2))
+        own = (count, count * gaps, count * gaps**2)
+        counts, sums, squares = (np.cumsum(part, axis=0) for part in own)
         after = self._moved(counts[-1], sums[-1], squares[-1])
         if known.all():
             return rows, None, after
-        before = self._moved(counts - known, sums - gaps, squares - gaps**2)
+        before = self._moved(counts - own[0], sums - own[1], squares - own[2])
         return np.where(known, rows, before.mean), np.where(known, 0.0, before.variance), after
 
     def _moved(self, counts: FloatArray, sums: FloatArray, squares: FloatArray) -> "ColumnMoments":
         """The moments with more values, of which count, sum and sum of squares around the mean so far are given."""
         count = self.count + counts
-        move = sums / np.maximum(count, 1.0)
+        move = np.divide(sums, count, out=np.zeros_like(sums), where=count > 0.0)
         return ColumnMoments(count, self.mean + move, np.maximum(self.square + squares - count * move**2, 0.0))

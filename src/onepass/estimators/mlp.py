@@ -146,8 +146,7 @@ class _Networks(OnePassEstimator):
     def _restored_ensemble(self, number: int, members: list[Any], arrays: Arrays) -> Ensemble:
         if self.members == 1:
             return super()._restored_ensemble(number, members, arrays)
-        names = ("weights", "count", "recent", "noise")  # the last one not in files of earlier versions
-        own = {name: arrays[f"{name}/{number}"] for name in names if f"{name}/{number}" in arrays}
+        own = {name: arrays[f"{name}/{number}"] for name in ("weights", "count", "recent", "noise")}
         sizes = (len(members), members[0].n_outputs)
         return BayesianCommittee.of(members, RuleWeights.from_arrays("stacked", *sizes, own))
 
@@ -212,7 +211,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
     class_weight : dict or "balanced", optional
         Weight of the rows of each class, 1 for classes left out. ``"balanced"`` makes all classes count the same: the
         weight is the number of rows, divided by the number of classes and by the rows of the class; only ``fit`` can do
-        that, as it needs all rows. A weight above 1 learns a row several times, a fraction learns it in part.
+        that, as it needs all rows. A row of weight ``w`` counts as ``w`` copies.
     random_state : int
         Seed of the random means of the weights before the first row.
 
@@ -375,6 +374,9 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         ``warm_up`` rows are left out, so compare only models with the same ``standardize`` and ``warm_up``.
     outliers_ : float or (q,) array
         Estimated share of the targets that can't be trusted.
+    n_set_aside_ : int or (q,) array
+        Rows that were set aside, that is counted and not learned. With ``outliers=0`` that happens to an absurd target:
+        more than 30 standard deviations from its prediction, and ten times as far as any before.
     feature_importances_ : (d,) array
         How much the outputs change with each input, as shares that sum to 1.
     covariance_ : str or tuple of str

@@ -1,17 +1,30 @@
-"""What ensembles have learned, in the units of the data: coefficients with their covariance, and random functions."""
+"""What ensembles have learned: coefficients with their covariance, and random functions and targets."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import check_random_state
+from numpy.random import RandomState
+from numpy.typing import NDArray
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count
+from onepass.estimators.batch import ModelRows
 from onepass.estimators.scaling import Scaling
+from onepass.likelihoods.counts import LARGEST
 from onepass.likelihoods.mixtures import mixture_moments
 from onepass.models.ensemble import Ensemble
 
-__all__ = ["Coefficients", "contrast_belief", "draw_functions", "joint_belief", "linear_coefficients"]
+__all__ = [
+    "Coefficients",
+    "Draws",
+    "add_noise",
+    "contrast_belief",
+    "draw_counts",
+    "draw_functions",
+    "draw_labels",
+    "joint_belief",
+    "linear_coefficients",
+]
 
 
 class Coefficients(NamedTuple):
@@ -36,10 +49,10 @@ def linear_coefficients(
     return Coefficients(coef, intercept, cov[bias:, bias:] * np.outer(factor, factor))
 
 
-def joint_belief(ensemble: Ensemble) -> tuple[FloatArray, FloatArray]:
+def joint_belief(ensemble: Ensemble, rows_ahead: int = 0) -> tuple[FloatArray, FloatArray]:
     """Mean and covariance, or variances, of the weights of an ensemble of perceptrons, the bias first."""
-    weights = ensemble.weights
-    means, covs = (np.array(own) for own in zip(*map(_bias_first, ensemble.members), strict=True))
+    weights, members = ensemble.weights, [member.ahead(rows_ahead) for member in ensemble.members]
+    means, covs = (np.array(own) for own in zip(*map(_bias_first, members), strict=True))
     mean = weights @ means
     gaps = means - mean
     if covs.ndim == 2:
@@ -79,18 +92,53 @@ def _contrast_variances(model: Any) -> FloatArray:
     return np.asarray(np.maximum(variances - 2.0 * with_mean + with_mean.mean(axis=0), 0.0))
 
 
-def draw_functions(ensembles: list[Ensemble], chunks: list[Any], n_samples: int, random_state: Any) -> list[FloatArray]:
-    """Outputs of functions drawn from the posterior for rows in chunks, ``(n_samples, n, ...)`` for each ensemble."""
-    as_count(n_samples, "n_samples")
-    random = check_random_state(random_state)
-    drawn = []
-    for ensemble in ensembles:
-        counts = random.multinomial(n_samples, ensemble.weights)
-        seeds = random.randint(2**31 - 1, size=len(counts))
-        parts = [
-            np.concatenate([member.sample_output(rows.X, int(count), int(seed)) for rows in chunks], axis=1)
-            for member, count, seed in zip(ensemble.members, counts, seeds, strict=True)
-            if count
-        ]
-        drawn.append(random.permutation(np.concatenate(parts)))
-    return drawn
+class Draws(NamedTuple):
+    """Functions drawn from the posterior."""
+
+    outputs: FloatArray
+    """Their outputs for all rows, ``(n_samples, n, ...)``."""
+    components: NDArray[np.intp]
+    """From which of an ensemble's components each was drawn, ``(n_samples,)``."""
+
+
+def draw_functions(ensemble: Ensemble, chunks: list[ModelRows], n_samples: int, random: RandomState) -> Draws:
+    """Draw functions from the posterior, for rows in chunks: a component by its weight each time, then its weights."""
+    shares = ensemble.component_weights
+    counts = random.multinomial(as_count(n_samples, "n_samples"), shares / shares.sum())
+    seeds = random.randint(2**31 - 1, size=len(counts))
+    parts = [
+        np.concatenate([part.sample_output(rows.X, int(count), int(seed)) for rows in chunks], axis=1)
+        for (_, part), count, seed in zip(ensemble.components, counts, seeds, strict=True)
+        if count
+    ]
+    order = random.permutation(n_samples)
+    return Draws(np.concatenate(parts)[order], np.repeat(np.arange(len(counts)), counts)[order])
+
+
+def add_noise(draws: Draws, noise_var: FloatArray, log_noise_var: FloatArray, random: RandomState) -> FloatArray:
+    """Numbers around drawn functions, ``(n_samples, n)``.
+
+    The variance of the noise is that of the component a function was drawn from, ``(components, n)``. Where its log is
+    uncertain, with a variance ``(components,)``, each draw has a noise of its own for all rows.
+    """
+    stds = np.sqrt(noise_var[draws.components])
+    factors = np.exp(0.5 * np.sqrt(log_noise_var[draws.components]) * random.normal(size=len(stds)))
+    return np.asarray(draws.outputs + stds * factors[:, None] * random.normal(size=stds.shape))
+
+
+def draw_counts(draws: Draws, dispersion: FloatArray, random: RandomState) -> FloatArray:
+    """Counts whose rates are drawn functions, ``(n_samples, n)``, with the components' dispersion ``(components, n)``.
+
+    A gamma factor of that squared deviation makes a Poisson count negative binomial.
+    """
+    shape = 1.0 / np.maximum(dispersion[draws.components], 1e-9)
+    return np.asarray(random.poisson(np.minimum(draws.outputs * random.gamma(shape) / shape, LARGEST)), np.float64)
+
+
+def draw_labels(probabilities: FloatArray, random: RandomState) -> NDArray[np.intp]:
+    """Numbers of classes with these probabilities, ``(n_samples, n)``; of two classes that of the second is given."""
+    if probabilities.ndim == 2:
+        return (random.uniform(size=probabilities.shape) < probabilities).astype(np.intp)
+    edges = np.cumsum(probabilities, axis=-1)
+    chosen = random.uniform(size=(*edges.shape[:-1], 1)) * edges[..., -1:] >= edges
+    return np.asarray(np.minimum(chosen.sum(axis=-1), edges.shape[-1] - 1))

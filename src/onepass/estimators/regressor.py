@@ -1,10 +1,13 @@
 """Regression: one perceptron for each number of a target, all on the same inputs."""
 
+from math import sqrt
 from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
 from onepass._typing import FloatArray
@@ -13,16 +16,25 @@ from onepass.activations import Exponential, as_activation
 from onepass.beliefs.layout import Layout
 from onepass.beliefs.prior import prior_variances
 from onepass.estimators.base import OnePassEstimator
-from onepass.estimators.batch import Batch, PredictedRows
+from onepass.estimators.batch import Batch, ModelRows, PredictedRows, is_sparse
 from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS, WIDE_SCALES
-from onepass.estimators.posterior import Coefficients, draw_functions, linear_coefficients
-from onepass.estimators.scaling import Scaling, near, warn_of_constant, warn_of_targets, warn_of_unseen, zero_for_nan
+from onepass.estimators.posterior import Coefficients, add_noise, draw_counts, draw_functions, linear_coefficients
+from onepass.estimators.scaling import (
+    Scaling,
+    absurd,
+    near,
+    warn_of_constant,
+    warn_of_targets,
+    warn_of_unseen,
+    zero_for_nan,
+)
 from onepass.files.state import Arrays, Parameters
 from onepass.likelihoods import NegativeBinomial, Poisson
 from onepass.likelihoods.counts import (
     COUNT_NAMES,
     check_counts,
     count_interval,
+    dispersion_of,
     log_normal,
 )
 from onepass.likelihoods.mixtures import mixture_moments, mixture_quantile, noise_mixture
@@ -30,6 +42,9 @@ from onepass.models.ensemble import Ensemble
 from onepass.models.perceptron import BayesianPerceptron, Prediction
 
 __all__ = ["BayesianPerceptronRegressor", "OnePassRegressor"]
+
+_EXPLAINED = 3.0  # times the targets' variance: what all features together explain before the first row
+_NOISE_START = 0.1  # times the targets' variance
 
 
 class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
@@ -71,9 +86,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         y : (n,) or (n, q) array
             With several outputs, NaN marks those that were not observed in a row; they are not learned from it.
         sample_weight : (n,) array, optional
-            A row of weight 2 is learned twice; the fractional part of a weight is the power to which the row's
-            likelihood is raised. With a fixed Gaussian noise the same is done in one step: a row of weight ``w`` has
-            the noise variance ``noise / w``.
+            A row of weight ``w`` counts as ``w`` copies of it; ``w`` need not be whole, and 0 leaves the row out.
         """
         return self._learn(X, y, sample_weight, restart=False)
 
@@ -86,9 +99,10 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         return self._predict_then_learn(X, y, sample_weight)
 
     def outlier_probability(self, X: Any, y: Any) -> FloatArray:
-        """Probability that each target can't be trusted, by the current belief, ``(n,)``; 0 with ``outliers=0``.
+        """Probability that each target can't be trusted, by the current belief, ``(n,)``.
 
-        With several outputs it is the probability for the least trusted one.
+        With ``outliers=0`` it is 1 for targets that would be set aside, and 0 for all others. Of several outputs it is
+        that of the least trusted one.
         """
         return self._outlier_probability(X, y)
 
@@ -138,13 +152,52 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         return parts
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
+        """Draw new targets, noise included: ``(n, n_samples)``, or ``(n, q, n_samples)``.
+
+        Targets of the same draw belong to one function (see `sample_function`), each with noise of its own; counts are
+        drawn as counts. A ``random_state`` makes the draws repeatable.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onepass import BayesianPerceptronRegressor
+        >>> X = np.linspace(-1.0, 1.0, 200)[:, None]
+        >>> model = BayesianPerceptronRegressor().fit(X, 3.0 * X[:, 0] + np.random.default_rng(0).normal(size=200))
+        >>> drawn = model.sample_y(X[:1], 10_000, random_state=0)
+        >>> mean, std = model.predict(X[:1], return_std=True)
+        >>> drawn.shape, bool(abs(drawn.std() / std[0] - 1.0) < 0.03)
+        ((1, 10000), True)
+        """
+        random, rows = check_random_state(random_state), list(self._rows(X))
+        drawn = [self._drawn_targets(ensemble, rows, n_samples, random) for ensemble in self._ensembles]
+        return self._as_samples(drawn)
+
+    def sample_function(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
         """Draw functions from the posterior: ``(n, n_samples)``, or ``(n, q, n_samples)``.
 
-        The values are expected targets, without noise; for a new target add noise of variance ``noise_``, unless the
-        noise depends on the input. All rows of a draw share its weights, as Thompson sampling needs.
+        The values are expected targets, without noise. All rows of a draw share its weights, as Thompson sampling
+        needs.
         """
-        drawn = draw_functions(self._ensembles, list(self._rows(X)), n_samples, random_state)
-        outputs = self._target_scaling.undo(np.stack(drawn, axis=-1))  # (n_samples, n, q)
+        random, rows = check_random_state(random_state), list(self._rows(X))
+        return self._as_samples([draw_functions(one, rows, n_samples, random).outputs for one in self._ensembles])
+
+    def _drawn_targets(
+        self, ensemble: Ensemble, rows: list[ModelRows], n_samples: int, random: np.random.RandomState
+    ) -> FloatArray:
+        """New targets as the models have them, ``(n_samples, n)``."""
+        draws, parts = draw_functions(ensemble, rows, n_samples, random), self._member_predictions(ensemble, rows)
+        if self._learns_counts:
+            return draw_counts(draws, dispersion_of(parts.mean, parts.var, parts.noise_var), random)
+        noise_var = parts.noise_var
+        if any(row.options for row in rows):  # functions are drawn for the means of uncertain inputs
+            certain = self._member_predictions(ensemble, [ModelRows(row.X, {}) for row in rows])
+            noise_var = noise_var + np.maximum(parts.var - certain.var, 0.0)
+        log_noise_var = np.array([self._log_noise_var(part) for _, part in ensemble.components])
+        return add_noise(draws, noise_var, log_noise_var, random)
+
+    def _as_samples(self, drawn: list[FloatArray]) -> FloatArray:
+        """Draws of each output, ``(n_samples, n)``, in the targets' own units and in scikit-learn's order."""
+        outputs = self._target_scaling.undo(np.stack(drawn, axis=-1))
         return np.asarray(np.moveaxis(outputs if self._many else outputs[..., 0], 0, -1))
 
     @property
@@ -161,6 +214,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = True
+        tags.target_tags.positive_only = self._learns_counts
         return tags
 
     _target_checks = {"multi_output": True, "y_numeric": True}  # noqa: RUF012
@@ -209,13 +263,21 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         """Variance of the noise that a model has learned or was given."""
         raise NotImplementedError
 
-    def _scaling_of_targets(self, targets: FloatArray) -> Scaling:
+    def _scaling_of_targets(self, batch: Batch) -> Scaling:
         if self._learns_counts:
             return self._target_scaling
-        if len(targets) == self.warm_up:
-            warn_of_unseen(targets)
-            warn_of_constant(targets, self.outliers)
-        return Scaling.of_targets(targets, self.outliers)
+        if len(batch) == self.warm_up:
+            warn_of_unseen(batch.targets)
+            warn_of_constant(batch.targets, self.outliers)
+        return Scaling.of_targets(batch.targets, self.outliers, batch.weights)
+
+    def _absurd_targets(self, batch: Batch) -> NDArray[np.bool_]:
+        if self.outliers or self._learns_counts or not self._scales_targets:
+            return super()._absurd_targets(batch)
+        found = absurd(batch.targets)
+        if found.any() and not is_sparse(batch.rows):  # inputs that are as far off may well explain a target
+            found &= ~absurd(batch.rows).any(axis=1, keepdims=True)
+        return found
 
     @property
     def _scales_targets(self) -> bool:
@@ -284,12 +346,15 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         Variance of the targets' noise, or the dispersion of negative binomial counts; by default it is estimated from
         the rows.
     noise_start : float, optional
-        First estimate of a learned variance; by default a tenth of the weights' prior variance.
-    prior_scale : float, (d,) array or "auto"
+        First estimate of a learned variance; by default a tenth of the weights' prior variance, or with the default
+        ``prior_scale`` of the targets' variance, where these are standardised.
+    prior_scale : float, (d,) array, "auto" or None
         Standard deviation of the weights before the first row: one number for all, or one per feature. ``"auto"``
         learns with several scales side by side, weighted by how well each predicted the last rows; it needs
         ``passes=1``. If targets are not standardised, the scales go up to 10⁸, for the intercept too, so targets may
-        be in any unit.
+        be in any unit. None is 1; but with ``standardize`` and a linear activation it is 1 for up to three features,
+        then ``sqrt(3 / d)``, so that all features together explain about three times the targets' variance before the
+        first row. (Of sparse rows that stay sparse, the entries of a row count instead of ``d``.)
     intercept_scale : float, "auto" or None
         Standard deviation of the intercept before the first row, independent of ``prior_scale``; in the units of the
         targets, standardised if they are. None gives the intercept the prior of a weight. ``"auto"`` is 4, except 1 for
@@ -349,6 +414,9 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         ``warm_up`` rows are left out, so compare only models with the same ``standardize`` and ``warm_up``.
     outliers_ : float or (q,) array
         Estimated share of the targets that can't be trusted.
+    n_set_aside_ : int or (q,) array
+        Rows that were set aside, that is counted and not learned. With ``outliers=0`` that happens to an absurd target:
+        more than 30 standard deviations from its prediction, and ten times as far as any before.
     drift_ : dict
         Current probability of each rate of drift; for several outputs a list of such dictionaries.
     n_seen_ : int
@@ -361,14 +429,16 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = BayesianPerceptronRegressor(standardize=True).fit(X[:300], y[:300])
     >>> print(f"{model.score(X[300:], y[300:]):.2f}")
-    0.51
+    0.50
     >>> mean, std = model.predict(X[300:], return_std=True)
     >>> low, high = model.predict_interval(X[300:], level=0.9)
     >>> print(f"{((low < y[300:]) & (y[300:] < high)).mean():.2f}")
-    0.93
+    0.91
     """
 
     _wide_scales = WIDE_SCALES
+    _chooses_scale = True
+    _n_entries: float | None = None  # of a sparse row, in the mean over the warm-up
 
     def __init__(
         self,
@@ -377,7 +447,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         observation: str = "auto",
         noise: Any = "learn",
         noise_start: float | None = None,
-        prior_scale: Any = 1.0,
+        prior_scale: Any = None,
         intercept_scale: float | str | None = "auto",
         fit_intercept: bool = True,
         covariance: str = "full",
@@ -439,6 +509,9 @@ class BayesianPerceptronRegressor(OnePassRegressor):
             noise = None
         elif not isinstance(noise, str):
             noise = as_nonnegative(noise, "noise") / target_scale**2
+        noise_start = _NOISE_START if self._chosen_for_targets else None
+        if self.noise_start is not None:
+            noise_start = as_positive(self.noise_start, "noise_start") / target_scale**2
         return BayesianPerceptron(
             self._n_inputs,
             self.activation,
@@ -446,14 +519,32 @@ class BayesianPerceptronRegressor(OnePassRegressor):
             cov=prior_variances(self._n_inputs, int(self.fit_intercept), scale, self._intercept_scale_of(scale)),
             observation=self._observation,
             noise=noise,
-            noise_start=None
-            if self.noise_start is None
-            else as_positive(self.noise_start, "noise_start") / target_scale**2,
+            noise_start=noise_start,
             covariance=self.covariance,
             outliers=self.outliers,
             forgetting=self.forgetting,
             drift=self.drift,
         )
+
+    @property
+    def _scales(self) -> tuple[Any, ...]:
+        if self.prior_scale is not None:
+            return super()._scales
+        if not self._chosen_for_targets:
+            return (1.0,)
+        n_features = self._n_inputs if self._n_entries is None else self._n_entries
+        return (min(1.0, sqrt(_EXPLAINED / max(n_features, 1.0))),)
+
+    @property
+    def _chosen_for_targets(self) -> bool:
+        """Whether the prior scale is left to the estimator, and targets of variance 1 tell what it may be."""
+        linear = self._activation_is("linear") and not self._learns_counts
+        return self.prior_scale is None and linear and self._scales_targets
+
+    def _scaling_of_inputs(self, batch: Batch) -> Scaling:
+        sparse = is_sparse(batch.rows) and self._keeps_sparse
+        self._n_entries = batch.rows.count_nonzero() / len(batch) if sparse else None
+        return super()._scaling_of_inputs(batch)
 
     def _intercept_scale_of(self, scale: float) -> float | None:
         """The intercept's scale; beside weights so wide that the targets' units must be unknown, as wide as these."""
@@ -488,12 +579,12 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         pre_mean, pre_var = log_normal(parts.mean, parts.var)
         return parts._replace(pre_mean=pre_mean, pre_var=pre_var)
 
-    def _scaling_of_targets(self, targets: FloatArray) -> Scaling:
+    def _scaling_of_targets(self, batch: Batch) -> Scaling:
         # Shifted targets would leave the range of any other activation, and scaled ones that of most.
         if self._activation_is("linear") or self._learns_counts:
-            return super()._scaling_of_targets(targets)
+            return super()._scaling_of_targets(batch)
         if self._activation_is("relu", "leaky_relu"):
-            return Scaling.of_size(targets, self.outliers)
+            return Scaling.of_size(batch.targets, self.outliers, batch.weights)
         return self._target_scaling
 
     def _activation_is(self, *names: str) -> bool:
@@ -513,37 +604,6 @@ class BayesianPerceptronRegressor(OnePassRegressor):
 
     _takes_variances = True
 
-    @property
-    def _noise_is_fixed(self) -> bool:
-        return not isinstance(self.noise, str) and not self._learns_counts
-
-    def _weighted(self, batch: Batch, passes: int) -> Batch:
-        if batch.weights is None or passes > 1 or not self._noise_is_fixed:
-            return super()._weighted(batch, passes)
-        kept = batch.weights > 0.0
-        return Batch(batch.rows[kept], batch.targets[kept], batch.weights[kept])
-
-    def _learn_weighted(self, k: int, rows: Any, column: FloatArray, weights: FloatArray, options: Any) -> None:
-        """Learn each row with the noise divided by its weight, where the noise is fixed: any weight in one step."""
-        if "passes" in options or not self._noise_is_fixed:
-            super()._learn_weighted(k, rows, column, weights, options)
-            return
-        ensemble, noise = self._ensembles[k], self.noise / self._target_scaling.scale[k] ** 2
-        try:
-            for start, end in _runs(weights):
-                _set_noise(ensemble, noise / weights[start])
-                own = {name: values[start:end] for name, values in options.items()}
-                ensemble.learn(rows[start:end], column[start:end], **own)
-        finally:
-            _set_noise(ensemble, noise)
-        self._short_weights = self._short_weights.copy()
-        self._short_weights[k] += (1.0 - weights).sum()
-        if noise > 0.0:
-            # The power N(y | f, noise)^w of a likelihood is N(y | f, noise / w) times this, whatever f is.
-            self._unscored_evidence -= 0.5 * float(
-                ((1.0 - weights) * np.log(2.0 * np.pi * noise) - np.log(weights)).sum()
-            )
-
     def _stacked(self, part: str) -> Any:
         """A part of the coefficients, for all outputs."""
         parts = [getattr(coefficients, part) for coefficients in self._coefficients()]
@@ -562,14 +622,3 @@ def _has_columns(y: Any) -> bool:
     """Whether targets have several numbers each."""
     shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
     return len(shape) == 2 and shape[1] > 1
-
-
-def _runs(weights: FloatArray) -> list[tuple[int, int]]:
-    """Where runs of equal weights begin and end."""
-    edges = np.flatnonzero(np.diff(weights)) + 1
-    return list(zip([0, *edges.tolist()], [*edges.tolist(), len(weights)], strict=True))
-
-
-def _set_noise(ensemble: Ensemble, noise: float) -> None:
-    for member in ensemble.members:
-        member.noise = noise

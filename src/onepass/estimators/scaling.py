@@ -15,6 +15,7 @@ from onepass.files.state import Arrays, sized
 
 __all__ = [
     "Scaling",
+    "absurd",
     "near",
     "warn_of_constant",
     "warn_of_scales",
@@ -26,6 +27,9 @@ __all__ = [
 _LARGEST_RATIO = 1e3
 _LARGEST_SURPRISE = 10.0  # in standard deviations that the prior gives targets
 _FARTHEST = 10.0  # standard deviations from the median, as the nearest values have them, that a target may be away
+_MOST_ABSURD = 0.02  # of the targets
+_ABSURD = 100.0  # times as far from the median as all but these
+_FEWEST = 10  # targets by which it can be told
 
 
 @dataclass(frozen=True)
@@ -36,10 +40,11 @@ class Scaling:
     scale: FloatArray  # (d,), positive
 
     @classmethod
-    def of(cls, rows: FloatArray) -> "Scaling":
+    def of(cls, rows: FloatArray, weights: FloatArray | None = None) -> "Scaling":
         """Take the mean and standard deviation of every column; a constant column is only centred.
 
-        Of a single row nothing is known to be constant: what is larger than 1 has its size as its scale.
+        Of a single row nothing is known to be constant: what is larger than 1 has its size as its scale. Rows count as
+        often as their weights ``(n,)`` say.
         """
         if len(rows) == 0:
             return cls.none(rows.shape[1])
@@ -47,49 +52,55 @@ class Scaling:
         # Squares of very large or small numbers leave float64, so columns are brought to 1 first.
         unit = np.where(largest > 0.0, largest, 1.0)
         scaled = rows / unit
-        std = scaled.std(axis=0)
+        mean = np.average(scaled, axis=0, weights=weights)
+        std = np.sqrt(np.average(np.square(scaled - mean), axis=0, weights=weights))
         constant = std <= 1e-12  # what rounding leaves of a constant column is not its standard deviation
         scale = np.maximum(std * unit, np.finfo(np.float64).tiny)
         unknown = np.maximum(largest, 1.0) if len(rows) == 1 else 1.0
-        return cls(scaled.mean(axis=0) * unit, np.where(constant, unknown, scale))
+        return cls(mean * unit, np.where(constant, unknown, scale))
 
     @classmethod
-    def of_near(cls, rows: FloatArray, outliers: float) -> "Scaling":
+    def of_near(cls, rows: FloatArray, outliers: float, weights: FloatArray | None = None) -> "Scaling":
         """Take the statistics of every column from those of its values that are not wild: see `near`.
 
         NaN does not count; a column that has nothing else stays as it is.
         """
-        plain, kept = cls.of(rows), near(rows, outliers)
+        plain, kept = cls.of(rows, weights), near(rows, outliers)
         for k in np.flatnonzero(~kept.all(axis=0)):
-            part = cls.of(rows[kept[:, k], k, None])
+            own = kept[:, k]
+            part = cls.of(rows[own, k, None], None if weights is None else weights[own])
             plain.centre[k], plain.scale[k] = part.centre[0], part.scale[0]
         return plain
 
     @classmethod
-    def of_targets(cls, targets: FloatArray, outliers: float) -> "Scaling":
+    def of_targets(cls, targets: FloatArray, outliers: float, weights: FloatArray | None = None) -> "Scaling":
         """Take the statistics of `of_near`; the scale of numbers that are all equal is their size, or 1 of zeros.
 
         How much targets vary can't be told from one of them: of a price of 200,000 the next may be away by its size,
         and hardly by 1.
         """
-        found = cls.of_near(targets, outliers)
+        found = cls.of_near(targets, outliers, weights)
         equal = constant_columns(targets, outliers) & (found.centre != 0.0)
         return cls(found.centre, np.where(equal, np.abs(found.centre), found.scale))
 
     @classmethod
-    def of_entries(cls, rows: Any) -> "Scaling":
+    def of_entries(cls, rows: Any, weights: FloatArray | None = None) -> "Scaling":
         """Take the size of every column of sparse rows, the root mean square of its entries, and centre nothing.
 
         So zeros stay zeros, and a column that is rarely more than 0 is not made larger for it.
         """
-        scale = _entry_sizes(rows)
+        scale = _entry_sizes(rows, weights)
         return cls(np.zeros(rows.shape[1]), np.where(scale > 0.0, scale, 1.0))
 
     @classmethod
-    def of_size(cls, rows: FloatArray, outliers: float) -> "Scaling":
+    def of_size(cls, rows: FloatArray, outliers: float, weights: FloatArray | None = None) -> "Scaling":
         """Take the root mean square of every column, of its values that are not wild nor NaN, and centre nothing."""
         kept = near(rows, outliers)
-        columns = [_sizes(column[own, None])[0] for column, own in zip(rows.T, kept.T, strict=True) if own.any()]
+        columns = [
+            _sizes(column[own, None], None if weights is None else weights[own])[0]
+            for column, own in zip(rows.T, kept.T, strict=True)
+            if own.any()
+        ]
         scale = np.ones(rows.shape[1])
         scale[kept.any(axis=0)] = columns
         return cls(np.zeros(rows.shape[1]), np.where(scale > 0.0, scale, 1.0))
@@ -185,6 +196,33 @@ def near(values: FloatArray, outliers: float) -> NDArray[np.bool_]:
     return np.asarray((distances / _FARTHEST <= std) | (std == 0.0))
 
 
+def absurd(values: FloatArray) -> NDArray[np.bool_]:
+    """Which values of each column are so far off, in whatever distribution, that one alone would be its scale.
+
+    A value is absurd if it is more than a hundred times as far from the median as 98 % of the values are, or all but
+    one of fewer than 50. It takes ten values to tell, and none is absurd if the others are equal. NaN does not count
+    and is not absurd.
+
+    Parameters
+    ----------
+    values : (n, q) array
+
+    Examples
+    --------
+    >>> absurd(np.append(np.arange(20.0), 1e9)[:, None])[:, 0].nonzero()
+    (array([20]),)
+    """
+    found = np.zeros(values.shape, dtype=bool)
+    for column, own in zip(values.T, found.T, strict=True):
+        known = ~np.isnan(column)
+        if np.count_nonzero(known) >= _FEWEST:
+            half = column[known] / 2.0  # the difference of two numbers near the largest there are is finite
+            distances = np.abs(half - np.median(half))
+            usual = np.quantile(distances, 1.0 - _MOST_ABSURD, method="lower")
+            own[known] = (distances / _ABSURD > usual) & (usual > 0.0)
+    return found
+
+
 def warn_of_scales(rows: Any, names: Any = None) -> None:
     """Warn if some columns are more than a thousand times as large as others: one prior can't suit both.
 
@@ -252,16 +290,17 @@ def zero_for_nan(rows: Any) -> Any:
     return rows if issparse(rows) or not np.isnan(rows).any() else np.nan_to_num(rows, posinf=np.inf, neginf=-np.inf)
 
 
-def _entry_sizes(rows: Any) -> FloatArray:
+def _entry_sizes(rows: Any, weights: FloatArray | None = None) -> FloatArray:
     """Root mean square of the entries of every column of sparse rows; 0 where there are none."""
     entries = rows.tocoo()
     unit = np.abs(entries.data).max(initial=0.0) or 1.0
-    squares = np.bincount(entries.col, np.square(entries.data / unit), minlength=rows.shape[1])
-    counts = np.bincount(entries.col[entries.data != 0.0], minlength=rows.shape[1])
-    return np.asarray(np.sqrt(squares / np.maximum(counts, 1)) * unit)
+    counted = (entries.data != 0.0) * (1.0 if weights is None else weights[entries.row])
+    squares = np.bincount(entries.col, counted * np.square(entries.data / unit), minlength=rows.shape[1])
+    counts = np.bincount(entries.col, counted, minlength=rows.shape[1])
+    return np.asarray(np.sqrt(squares / np.where(counts > 0.0, counts, 1.0)) * unit)
 
 
-def _sizes(rows: Any) -> FloatArray:
+def _sizes(rows: Any, weights: FloatArray | None = None) -> FloatArray:
     """Root mean square of every column, by columns brought to 1: squares of huge numbers would overflow."""
     if bool(issparse(rows)):
         entries = rows.tocoo()
@@ -270,4 +309,4 @@ def _sizes(rows: Any) -> FloatArray:
         return np.asarray(np.sqrt(squares / rows.shape[0]) * unit)
     units = np.abs(rows).max(axis=0, initial=0.0)
     units = np.where(units > 0.0, units, 1.0)
-    return np.asarray(np.sqrt(np.square(rows / units).mean(axis=0)) * units)
+    return np.asarray(np.sqrt(np.average(np.square(rows / units), axis=0, weights=weights)) * units)

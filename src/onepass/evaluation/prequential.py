@@ -80,6 +80,7 @@ class Trial:
         """Scores of the rows whose target is believed; others, which may be of any size, say little."""
         self.worst: WorstRow = WorstRow(LogLoss if self.task == "classes" else RootMeanSquaredError)
         self.n_outliers: int = 0
+        self._set_aside_before = model.n_set_aside
         self.baselines: list[tuple[TunedBaseline, Scores]] = []
         if compare:
             found = installed_baselines(len(model.labels), tuple(getattr(model.estimator, "hidden_layer_sizes", ())))
@@ -91,6 +92,11 @@ class Trial:
     def passes(self) -> int:
         """How often the rows have to come: with a test split a second time, to be tested."""
         return 1 if self.split is None else 2
+
+    @property
+    def n_set_aside(self) -> int:
+        """Rows that the model has counted but not learned, since their target was absurdly far off."""
+        return max(self.model.n_set_aside - self._set_aside_before, 0)
 
     def add(self, rows: Rows, file: str = "", turn: int = 0) -> None:
         """Predict rows of a file, score the predictions, learn the rows.

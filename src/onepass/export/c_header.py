@@ -315,7 +315,7 @@ class _Header:
 
     def _learn(self, learning: Learning) -> str:
         name, p = self.name, len(learning.mean)
-        function = update_function(learning.rule, learning.noise_weight > 0.0)
+        function = update_function(learning.rule)
         printer = _CPrinter(name, self.tables, self.functions, stateful=True)
         for taken in ("gain", "coords", "var", "pre_mean", "step", "shrink", "target"):
             printer.fresh(taken)
@@ -330,7 +330,6 @@ class _Header:
             number if is_label else f"({number} - {_number(learning.target_centre)}) / {_number(learning.target_scale)}"
         )
         arguments = "pre_mean, var, target" + ("" if is_label else ", model->noise")
-        arguments += ", model->noise_weight" if learning.noise_weight > 0.0 else ""
         count = len(function.results)
         lines = [
             f"static inline int {name}_learn(struct {name}_model *model, const {name}_real *x, {name}_real y) {{",
@@ -361,12 +360,6 @@ class _Header:
             "        }",
             "    }",
         ]
-        if learning.noise_weight > 0.0:
-            lines.append(f"    model->noise = ({name}_real)step[3];")
-            window = (
-                "step[4]" if np.isinf(learning.noise_window) else f"fmin(step[4], {_number(learning.noise_window)})"
-            )
-            lines.append(f"    model->noise_weight = ({name}_real){window};")
         return "\n".join([_comment(_LEARN_WORDS[is_label]), *lines, "    return 1;", "}"])
 
     def _types(self) -> str:
@@ -382,20 +375,18 @@ class _Header:
         p = len(learning.mean)
         lines += [
             "",
-            "/* All that learning changes: mean of the weights, a root R of the covariance R'R (by columns), noise. */",
+            "/* What learning changes: mean of the weights, root R of the covariance R'R (by columns); the noise. */",
             f"struct {name}_model {{",
             f"    {name}_real mean[{p}];",
             f"    {name}_real root[{p * p}];",
             f"    {name}_real noise;",
-            f"    {name}_real noise_weight;",
             "};",
             "",
             "/* What was learned before: copy it to go on from there. */",
             f"static const struct {name}_model {name}_learned = {{",
             f"    {_initialiser(learning.mean)},",
             f"    {_initialiser(learning.root.T)},",
-            f"    {_number(learning.noise)},",
-            f"    {_number(learning.noise_weight)}",
+            f"    {_number(learning.noise)}",
             "};",
         ]
         return "\n".join(lines)
@@ -441,7 +432,7 @@ class _Header:
 
 _LEARN_WORDS = {
     False: [
-        "Learn that x has the target y: the exact step of the Bayesian perceptron, and of a noise that is learned.",
+        "Learn that x has the target y: the exact step of the Bayesian perceptron. The noise stays as it is.",
         "Returns 1, or 0 if the numbers are not finite; nothing is learned then.",
     ],
     True: [

@@ -293,7 +293,7 @@ def _estimator_learning(estimator: Any, z: Expression, centre: float, scale: flo
 
 def _learning_of(model: BayesianPerceptron, z: Expression, centre: float = 0.0, scale: float = 1.0) -> Learning | str:
     """What learning on a device needs of a perceptron, or why there is none."""
-    progress, belief = model._state.progress, model._state.belief
+    belief = model._state.belief
     if not isinstance(belief, FullGaussian):
         return "its covariance is diagonal, and the step is written for a full one"
     if model.forgetting < 1.0 or model.drift or model.outliers or model.process_noise.any():
@@ -304,8 +304,7 @@ def _learning_of(model: BayesianPerceptron, z: Expression, centre: float = 0.0, 
             "the step is written for linear outputs with Gaussian noise and for labels around sigmoid, probit or step"
         )
     mean, root = (np.asarray(own, dtype=np.float64) for own in (belief.mean, belief.to_root()))
-    noise = (float(progress.noise), float(progress.noise_weight), float(progress.noise_window))
-    return Learning(rule, perceptron_row(model, z), mean, root, centre, scale, False, *noise)
+    return Learning(rule, perceptron_row(model, z), mean, root, centre, scale, False, float(model.noise))
 
 
 def _rule(model: BayesianPerceptron) -> str | None:

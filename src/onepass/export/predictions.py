@@ -68,7 +68,8 @@ def perceptron_row(model: BayesianPerceptron, z: Expression) -> Expression:
 
 
 def perceptron_parts(model: BayesianPerceptron, z: Expression, z_var: Expression | None = None) -> Parts:
-    """The forward pass of a perceptron, for inputs with these variances."""
+    """The forward pass of a perceptron for its next row, for inputs with these variances."""
+    model = model.ahead()
     belief, likelihood = model._state.belief, model.observation
     row = perceptron_row(model, z)
     mean = np.asarray(belief.mean, dtype=np.float64)
@@ -103,7 +104,10 @@ def perceptron_parts(model: BayesianPerceptron, z: Expression, z_var: Expression
 
 
 def network_parts(model: BayesianNetwork, z: Expression, noise_scale: FloatArray | None) -> Parts:
-    """The forward pass of a network; ``noise_scale`` multiplies its noise in a mixture, None where it is alone."""
+    """The forward pass of a network for its next row.
+
+    ``noise_scale`` multiplies its noise in a mixture; it is None where the network is alone.
+    """
     if type(model) is not BayesianNetwork:
         raise NotExportableError(
             f"a {type(model).__name__} can't be exported: learn the rows with a BayesianNetwork, which can be"
@@ -112,6 +116,7 @@ def network_parts(model: BayesianNetwork, z: Expression, noise_scale: FloatArray
         raise NotExportableError(
             "convolutions can't be exported, only dense layers can: learn the images with dense hidden layers"
         )
+    model = model.ahead()
     means, covs = _outputs(model, z)
     n, likelihood, noise = model.n_outputs, model._likelihood, model._noise_in(noise_scale)
     own = part(means, 0, n)

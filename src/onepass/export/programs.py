@@ -45,8 +45,6 @@ class Learning:
     target_scale: float
     is_log: bool
     noise: float
-    noise_weight: float  # 0 where the noise is fixed
-    noise_window: float
 
 
 @dataclass(frozen=True)

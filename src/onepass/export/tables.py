@@ -167,8 +167,9 @@ def _moments(target: NumberTarget, found: Numbers) -> tuple[Expression, Expressi
         return _decoded(target, found.mean), found.std * target.scale
     log_mean = (found.mean * target.scale + target.centre).called("log_mean")
     noise, total = (minimum(var, 1.0) * target.scale**2 for var in (found.noise_var, found.std * found.std))
-    log_std = log_mean + total + 0.5 * log(-expm1(-maximum(total, 1e-300)))
-    return exp(minimum(log_mean + noise / 2.0, _LARGEST_LOG)), exp(minimum(log_std, _LARGEST_LOG))
+    bounded = minimum(log_mean, target.largest_mean - noise / 2.0)
+    log_std = bounded + total + 0.5 * log(-expm1(-maximum(total, 1e-300)))
+    return exp(minimum(bounded + noise / 2.0, _LARGEST_LOG)), exp(minimum(log_std, _LARGEST_LOG))
 
 
 def _in_units(learning: Learning | str, target: NumberTarget) -> Learning | str:

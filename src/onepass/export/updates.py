@@ -1,18 +1,15 @@
 """How a perceptron learns a target, as graphs: score, information and variance ratio of the belief's step.
 
-These are `onepass.engine.matches` and, for a noise that is learned, `onepass.engine.step`, without the log evidence:
-for learning on a device. The ratio is that of the variance after the row to the variance before it.
+These are `onepass.engine.matches` without the log evidence, for learning on a device. The ratio is that of the variance
+after the row to the variance before it.
 """
 
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 
-from onepass._typing import FloatArray
 from onepass.engine.moments import SCALES, WEIGHTS
-from onepass.engine.step import NOISE_FLOOR
 from onepass.export.expressions import (
     Expression,
     Function,
@@ -33,21 +30,14 @@ from onepass.export.formulas import density, ndtr
 __all__ = ["update_function"]
 
 _SQRT_2_OVER_PI = 0.7978845608028654
-_LOG_2PI = 1.8378770664093453
 _FLOOR = 1e-120
 _SMALLEST = 2.2250738585072014e-308
-_LOWEST, _HIGHEST = float(np.log(NOISE_FLOOR)), 600.0  # of the log noise
-_CAUTION = 1.4  # deviations above its mean of the log noise that weights are learned with
-_KNOWN, _FAMILIAR, _VAGUE = 0.15, 0.6, 1.0  # deviations of the log noise that choose its nodes
 
 
-def update_function(rule: str, learns_noise: bool) -> Function:
-    """The update by a target ``y`` of a pre-activation ``N(mean, var)``, and of the noise where it is learned."""
+def update_function(rule: str) -> Function:
+    """The update by a target ``y`` of a pre-activation ``N(mean, var)``."""
     if rule == "linear":
-        both = ("mean", "var", "y", "noise")
-        if learns_noise:
-            return Function.of(_number_and_noise, "update", (*both, "noise_weight"))
-        return Function.of(_number, "update", both)
+        return Function.of(_number, "update", ("mean", "var", "y", "noise"))
     return Function.of(partial(_label, rule), "update", ("mean", "var", "y"))
 
 
@@ -59,77 +49,6 @@ def _number(mean: Expression, var: Expression, y: Expression, noise: Expression)
     noise, var = maximum(noise, _FLOOR), maximum(var, maximum(1e-30 * mean * mean, _FLOOR))
     total = noise + var
     return (y - mean) / total, 1.0 / total, noise / total
-
-
-def _log_density(mean: Expression, var: Expression, y: Expression, noise: Expression) -> Expression:
-    total = maximum(noise, _FLOOR) + maximum(var, maximum(1e-30 * mean * mean, _FLOOR))
-    residual = y - mean
-    return -0.5 * (minimum(residual * (residual / total), 1e300) + log(total) + _LOG_2PI)
-
-
-def _noise_nodes() -> tuple[tuple[FloatArray, FloatArray], ...]:
-    """Nodes of the log noise in standard deviations and their weights: while it is vague, rough, familiar and known."""
-    even = [np.linspace(-5.5, 5.5, 61), np.linspace(-5.0, 5.0, 15)]
-    rules = [(nodes, np.exp(-0.5 * nodes**2)) for nodes in even] + [hermegauss(7), hermegauss(2)]
-    return tuple((nodes, weights / weights.sum()) for nodes, weights in rules)
-
-
-def _number_and_noise(
-    mean: Expression, var: Expression, y: Expression, noise: Expression, noise_weight: Expression
-) -> tuple[Expression, ...]:
-    """The same, and the noise with the rows it rests on after the target."""
-    log_noise, std = log(noise), sqrt(2.0 / noise_weight)
-
-    def noise_at(node: Expression | float) -> Expression:
-        return exp(minimum(maximum(log_noise + std * node, _LOWEST), _HIGHEST))
-
-    means, weights = [], []
-    for nodes, shares in _noise_nodes():
-        move, mass, spread = _moved_noise(mean, var, y, noise_at, nodes, np.log(shares))
-        means.append(move)
-        weights.append(minimum(noise_weight * mass / maximum(spread, 1e-3), noise_weight + 2.0))
-    known, familiar, rough = std < _KNOWN, std < _FAMILIAR, std < _VAGUE
-    score, information, ratio = _number(mean, var, y, noise_at(where(known, 1.0, _CAUTION)))
-    share = minimum(maximum(ratio, 0.0), 1.0)
-    weights[3] = noise_weight + share * share  # two nodes have no variance to speak of: what is to be expected
-
-    def chosen(values: list[Expression]) -> Expression:
-        return where(known, values[3], where(familiar, values[2], where(rough, values[1], values[0])))
-
-    return score, information, ratio, noise_at(chosen(means)), chosen(weights)
-
-
-def _moved_noise(
-    mean: Expression,
-    var: Expression,
-    y: Expression,
-    noise_at: Callable[[Expression], Expression],
-    nodes: FloatArray,
-    log_shares: FloatArray,
-) -> tuple[Expression, Expression, Expression]:
-    """Mean of the nodes given the target, in standard deviations, their mass, and its product with their variance."""
-
-    def log_share(node: Expression, log_weight: Expression) -> Expression:
-        return log_weight + _log_density(mean, var, y, noise_at(node))
-
-    def highest(top: Expression, node: Expression, log_weight: Expression) -> tuple[Expression, ...]:
-        return (maximum(top, log_share(node, log_weight)),)
-
-    (top,) = loop(highest, (-1e308,), (nodes, log_shares))
-
-    def first(mass: Expression, total: Expression, node: Expression, log_weight: Expression) -> tuple[Expression, ...]:
-        share = exp(log_share(node, log_weight) - top)
-        return mass + share, total + share * node
-
-    mass, total = loop(first, (0.0, 0.0), (nodes, log_shares))
-    move = total / mass
-
-    def second(spread: Expression, node: Expression, log_weight: Expression) -> tuple[Expression, ...]:
-        gap = node - move
-        return (spread + exp(log_share(node, log_weight) - top) * gap * gap,)
-
-    (spread,) = loop(second, (0.0,), (nodes, log_shares))
-    return move, mass, spread
 
 
 # Labels.

@@ -11,7 +11,7 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.tables.model import TabularModel
 from onepass.tables.rows import Rows
-from onepass.tables.targets import ClassTarget
+from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget
 
 __all__ = ["CHANGE", "OUTLIER", "Alarm", "Watch", "can_watch"]
 
@@ -34,8 +34,9 @@ class Alarm(NamedTuple):
 
 
 def can_watch(model: TabularModel) -> bool:
-    """Whether a model can tell of anything: whether it takes targets, or the pace of changes, for uncertain."""
-    return bool(model.estimator.outliers) or model.estimator.drift == "auto"
+    """Whether a model can tell of anything: that it doubts a target, sets an absurd number aside, or sees a change."""
+    judges = isinstance(model.target, NumberTarget) and not isinstance(model.target, CountTarget)
+    return judges or bool(model.estimator.outliers) or model.estimator.drift == "auto"
 
 
 class Watch:

@@ -165,7 +165,7 @@ def _by_switching(model: "TabularModel", X: FloatArray) -> tuple[FloatArray, ...
     flat = rows.reshape(-1, X.shape[1])
     which = _explained_class(model, X)
     mean = _in_own_units(model, _predicted(model, flat).reshape(*rows.shape[:2], -1), which)
-    drawn = model.estimator.sample_y(flat, _DRAWS, random_state=0)
+    drawn = model.estimator.sample_function(flat, _DRAWS, random_state=0)
     drawn = drawn[:, None] if drawn.ndim == 2 else drawn  # (rows, K, draws)
     drawn = np.moveaxis(drawn, -1, 0).reshape(_DRAWS, *rows.shape[:2], -1)
     functions = _in_own_units(model, drawn, which)

@@ -90,7 +90,9 @@ def log_target(
 def _as_logarithm(target: NumberTarget, values: FloatArray, outliers: float, why: str) -> LogTarget:
     logs = np.log(values[values > 0.0])
     wild = 0 if outliers else n_wild(logs)
-    return LogTarget(target.name, *centre_and_scale(logs, outliers), target.written, n_wild=wild, why=why)
+    centre, scale = centre_and_scale(logs, outliers)
+    largest = float((logs.max() - centre) / scale)
+    return LogTarget(target.name, centre, scale, target.written, n_wild=wild, why=why, largest=largest)
 
 
 def _check_positive(values: FloatArray, name: str) -> None:

@@ -30,7 +30,7 @@ from onepass.tables.readers.batches import RowBatch
 from onepass.tables.row_cost import LONGEST_ROW, RowCost
 from onepass.tables.rows import Rows, record_text, rejects_of
 from onepass.tables.settings import Settings, make_estimator
-from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target, target_from_state
+from onepass.tables.targets import ClassTarget, CountTarget, LogTarget, NumberTarget, Target, target_from_state
 from onepass.tables.weights import Weight, feature_weights
 
 __all__ = ["TabularModel"]
@@ -243,6 +243,8 @@ class TabularModel:
     def _count(self, rows: Rows) -> None:
         self.n_rows += len(rows.y)
         self.n_rejected += len(rows.rejects)
+        if isinstance(self.target, LogTarget):
+            self.target = self.target.having_seen(rows.y)
 
     @property
     def prediction_names(self) -> tuple[str, ...]:
@@ -332,6 +334,11 @@ class TabularModel:
     def numbers(self) -> dict[str, dict[str, Any]]:
         """Numbers of facts, for programs, by the name of the fact."""
         return description.numbers(self)
+
+    @property
+    def n_set_aside(self) -> int:
+        """Rows that were counted but not learned, since their target was absurdly far from what was predicted."""
+        return int(self.estimator.n_set_aside_) if self.n_rows else 0
 
     @property
     def verdict(self) -> str:

@@ -4,7 +4,7 @@ An estimator learns numbers in units of their standard deviation, or the logarit
 them into what it learns, and its predictions back into the target's own units.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +22,8 @@ from onepass.tables.columns.wording import listed, number_text
 __all__ = ["ClassTarget", "CountTarget", "LogTarget", "NumberTarget", "Target", "target_from_state"]
 
 _LARGEST_LOG = 700.0  # whose exponential is finite
+_UNSEEN = 3.0  # standard deviations above the centre that the largest target is expected at before any came
+_BEYOND = float(np.log(2.0))  # how far above the largest target the log of a mean may be
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,8 @@ class LogTarget(NumberTarget):
     New targets are log-normal: half of them are below ``exp`` of the logarithm's mean, and their mean is larger, by
     half the variance of the noise. What is not yet known of the weights is left out there, and no variance counts for
     more than that of the first rows: before a model has learned something, the mean of all that it holds for possible
-    is larger than any target.
+    is larger than any target. Nor is a mean more than twice the largest target so far: a logarithm that is extrapolated
+    by a little more is a target many times as large. Quantiles, among them the median, have no such bound.
 
     Examples
     --------
@@ -91,6 +94,8 @@ class LogTarget(NumberTarget):
 
     why: str = ""
     """The reason for the logarithm, as a clause."""
+    largest: float = field(default=_UNSEEN, compare=False)
+    """The largest target so far, as the estimator learns it."""
     kind: ClassVar[str] = "log"
 
     def encode(self, array: Any, bad: Bad) -> FloatArray:
@@ -114,13 +119,24 @@ class LogTarget(NumberTarget):
         """Targets and quantiles of the estimator in the target's own units."""
         return np.exp(np.minimum(super().decode(scaled), _LARGEST_LOG))
 
+    @property
+    def largest_mean(self) -> float:
+        """Log of the largest mean that is predicted."""
+        return min(self.largest * self.scale + self.centre + _BEYOND, _LARGEST_LOG)
+
+    def having_seen(self, scaled: FloatArray) -> "LogTarget":
+        """The same after more targets, as the estimator learns them."""
+        largest = float(scaled.max(initial=self.largest))
+        return replace(self, largest=largest) if largest > self.largest else self
+
     def moments(self, mean: FloatArray, std: FloatArray, noise_var: Any) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation of new targets."""
+        """Mean and standard deviation of new targets; where the mean is bounded, their ratio stays."""
         log_mean = super().decode(mean)
         noise, total = (np.minimum(var, 1.0) * self.scale**2 for var in (noise_var, std**2))
+        bounded = np.minimum(log_mean, self.largest_mean - noise / 2.0)
         # The variance of a log-normal variable is its squared mean times exp(v) - 1, or exp(v) (1 - exp(-v)).
-        log_std = log_mean + total + 0.5 * np.log(-np.expm1(-np.maximum(total, 1e-300)))
-        mean, std = (np.exp(np.minimum(log, _LARGEST_LOG)) for log in (log_mean + noise / 2.0, log_std))
+        log_std = bounded + total + 0.5 * np.log(-np.expm1(-np.maximum(total, 1e-300)))
+        mean, std = (np.exp(np.minimum(log, _LARGEST_LOG)) for log in (bounded + noise / 2.0, log_std))
         return mean, std
 
     def log_density(self, scaled: FloatArray, log_density: FloatArray) -> FloatArray:
@@ -129,7 +145,8 @@ class LogTarget(NumberTarget):
 
     def state(self) -> Parameters:
         """All of it as data that JSON can hold."""
-        return {**super().state(), "why": self.why}
+        largest = {"largest": self.largest} if np.isfinite(self.largest) else {}
+        return {**super().state(), "why": self.why, **largest}
 
 
 @dataclass(frozen=True)
@@ -222,7 +239,9 @@ def target_from_state(state: Any) -> Target:
     if kind == "log":
         centre = as_number(given["centre"], "centre")
         scale, written = scale_from_state(given, "the target"), NumberFormat.from_state(given)
-        return LogTarget(str(given["name"]), centre, scale, written, why=str(given["why"]))
+        # Files of earlier versions don't say which target was the largest, so that there is no bound.
+        largest = as_number(given["largest"], "largest") if "largest" in given else np.inf
+        return LogTarget(str(given["name"]), centre, scale, written, why=str(given["why"]), largest=largest)
     if kind == "count":
         return CountTarget(str(given["name"]), written=NumberFormat.from_state(given))
     if kind != "class":

@@ -8,14 +8,12 @@ brought up to date.
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import inf
 from pathlib import Path
 
 from onepass.files.checkpoint import to_bytes
 from onepass.files.state import Parameters
 from onepass.files.versions import ChangedError, VersionedFile
 from onepass.tables.alarms import Watch
-from onepass.tables.far_targets import without_far_targets
 from onepass.tables.inputs import ContentLog, Inputs, Position, Step, steps
 from onepass.tables.ledger import LearnedFile, LearnedRun, now
 from onepass.tables.model import TabularModel
@@ -50,8 +48,6 @@ class TrainingRun:
     """Of the run that is resumed."""
     watch: Watch | None = None
     """What learns the rows in the model's place when they come for the first time, to tell of some."""
-    max_deviations: float = inf
-    """Predicted standard deviations from which on a target is rejected: see `onepass.tables.far_targets`."""
 
     def start(self) -> RunStart:
         """What the run starts from, or did before it was interrupted."""
@@ -106,7 +102,6 @@ def train(
     log = None if inputs.is_stream else ContentLog(inputs, run.sources, checkpointer.learned)
     start = None if run.progress is None else run.progress.position
     for step in steps(model, inputs, run.sources, start, log=log, meanwhile=look_up):
-        step = step._replace(rows=without_far_targets(model, step.rows, run.max_deviations))
         if step.position.turn:
             model.decide_contest()
         if run.watch is not None and step.position.turn == 0:

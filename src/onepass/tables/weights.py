@@ -90,7 +90,7 @@ def _effects(model: "TabularModel", features: Any) -> tuple[FloatArray, FloatArr
     """Mean and deviation, ``(K, k)``, of what features do in functions drawn from the belief."""
     means, stds = [], []
     for band in model.encoding.contrasts(features):
-        change = _change(model, band, lambda rows: model.estimator.sample_y(rows, _DRAWS, random_state=0))
+        change = _change(model, band, lambda rows: model.estimator.sample_function(rows, _DRAWS, random_state=0))
         change = change[:, None] if change.ndim == 2 else change
         means.append(change.mean(axis=-1).T)
         stds.append(change.std(axis=-1).T)

@@ -51,6 +51,10 @@ class ArmModel(Protocol):
     def drift_(self) -> dict[float | str, float]:
         """The probability of each rate of drift now."""
 
+    @property
+    def n_set_aside(self) -> int:
+        """Rewards that were counted but not learned, since they were absurdly far off."""
+
     def scores(self, contexts: FloatArray, arms: Sequence[Arm]) -> ArmScores:
         """What is believed about arms in contexts ``(n, d)``: scores ``(n, K)``."""
 

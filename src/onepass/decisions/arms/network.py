@@ -42,6 +42,11 @@ class NetworkModel:
         """The probability of each rate of drift now."""
         return self.network.drift_
 
+    @property
+    def n_set_aside(self) -> int:
+        """Rewards that were counted but not learned, since they were absurdly far off."""
+        return self.network.n_set_aside
+
     def close_block(self) -> None:
         """Close the blocks of all that learns."""
         self.network.close_block()

@@ -13,7 +13,7 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.decisions.arms.base import OBSERVATIONS, Arm, ModelSettings, as_scores
 from onepass.decisions.policies import ArmScores
-from onepass.engine.step import NOISE, NOISE_WEIGHT
+from onepass.engine.step import LearningState
 from onepass.files.state import Arrays, Parameters, as_number, as_tally, nested, sized, under
 from onepass.models.drift import check_nothing_fades
 from onepass.models.drifting import HYPOTHESES, Hypotheses
@@ -25,7 +25,7 @@ __all__ = ["SeparateArms"]
 
 # Variance of the noise, in units of half the range of rewards, and the rewards that this counts as. Chosen with prices
 # and linear rewards that are not reported: without it the best price is given up in some runs.
-_NOISE, _NOISE_ROWS = 0.5, 5.0
+_NOISE, _NOISE_ROWS = 1.0, 30.0
 _FIRST_POPULATION = 64  # rewards after which arms are compared for the first time; then whenever these have doubled
 
 
@@ -49,13 +49,13 @@ class _MovingFleet:
             raise
 
     def predict(self, contexts: FloatArray, numbers: FloatArray, now: int) -> Prediction:
-        """What is predicted of these arms, ``(n, K)``, with what they have drifted until now."""
+        """What is predicted of these arms, ``(n, K)``, with what they drift before the next reward is learned."""
         n, n_arms = len(contexts), len(numbers)
         rows = np.repeat(contexts, n_arms, axis=0)
         found = self.fleet.predict(np.tile(numbers, n), rows)
         if not self.rate:
             return Prediction(*(part.reshape(n, n_arms) for part in found))
-        moved = np.tile(self._moved(numbers, now), n)
+        moved = np.tile(self._moved(numbers, now + 1), n)
         start = np.repeat(self.fleet.predict(np.full(n, -1), contexts).pre_var, n_arms)  # of a key that no arm has
         pre_var = (1.0 - moved) * found.pre_var + moved * start
         output = self._likelihood.output_moments(self.fleet.activation, found.pre_mean, pre_var)
@@ -126,6 +126,11 @@ class SeparateArms:
         if self._hypotheses is None:
             return {self._fleets[0].rate: 1.0}
         return dict(zip(HYPOTHESES, self._hypotheses.weights.tolist(), strict=True))
+
+    @property
+    def n_set_aside(self) -> int:
+        """Rewards that were counted but not learned under any rate, since they were absurdly far off."""
+        return min(moving.fleet.n_set_aside for moving in self._fleets)
 
     def scores(self, contexts: FloatArray, arms: Sequence[Arm]) -> ArmScores:
         """What each arm's perceptron believes; of several rates of drift the moments of their mixture."""
@@ -199,8 +204,11 @@ def _noisy(prior: BayesianPerceptron) -> BayesianPerceptron:
     An arm whose first rewards happen to be equal, such as none bought, would be known for certain and given up.
     """
     settings, arrays = prior.export_state()
-    arrays["running"][[NOISE, NOISE_WEIGHT]] = _NOISE, _NOISE_ROWS
-    return BayesianPerceptron.from_state(settings, arrays)
+    state = LearningState.from_array(arrays["running"])
+    state.noise, state.noise_weight = _NOISE, _NOISE_ROWS
+    if state.reference:
+        state.start_reweighing()
+    return BayesianPerceptron.from_state(settings, {**arrays, "running": state.to_array()})
 
 
 def _numbers(arms: Sequence[Arm]) -> Any:

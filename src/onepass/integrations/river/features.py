@@ -25,12 +25,10 @@ __all__ = [
     "gaussian",
     "name_from_plain",
     "plain_name",
-    "repeated",
 ]
 
 _LARGEST = 1e150  # its square is finite
 _FILL = "leave it out, or fill gaps first (preprocessing.StatImputer, or fillna in a frame)"
-_MOST_WEIGHT = 10_000
 NO_TARGET = "learn a row once its target is known, and leave out rows that have none"
 
 
@@ -136,18 +134,9 @@ def as_weight(w: Any) -> float:
         number = float(w)
     except (TypeError, ValueError):
         number = -1.0
-    if not 0.0 <= number <= _MOST_WEIGHT:
-        raise ValueError(
-            f"w must be a number from 0 to {_MOST_WEIGHT:,}, got {w!r}; divide large weights by their mean"
-        )
+    if not 0.0 <= number < np.inf:
+        raise ValueError(f"w must be 0 for a row that is left out, or a finite number above, got {w!r}")
     return number
-
-
-def repeated(row: FloatArray, target: float, weight: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """A row as often as its weight says, the last time by the fraction left: rows, targets and weights."""
-    whole = int(weight)
-    weights = np.append(np.ones(whole), [weight - whole] if weight > whole else [])
-    return np.tile(row, (len(weights), 1)), np.full(len(weights), target), weights
 
 
 def gaussian(seen: Prediction) -> Any:

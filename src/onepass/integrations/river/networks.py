@@ -20,7 +20,7 @@ from onepass._typing import FloatArray
 from onepass._validation import as_count, one_of
 from onepass.beliefs.structures import Covariance
 from onepass.files.state import Arrays, Parameters, nested, under
-from onepass.integrations.river.features import NO_TARGET, Columns, as_target, as_weight, gaussian, repeated
+from onepass.integrations.river.features import NO_TARGET, Columns, as_target, as_weight, gaussian
 from onepass.integrations.river.targets import StandardizedTargets
 from onepass.likelihoods.counts import COUNT_NAMES
 from onepass.models.drift import as_drift
@@ -72,6 +72,11 @@ class _NamedInputs:
         return self._started().outliers_
 
     @property
+    def n_set_aside(self) -> int:
+        """Rows that were not learned because their target was absurdly far off."""
+        return 0 if self._network is None else self._network.n_set_aside
+
+    @property
     def features(self) -> tuple[Any, ...]:
         """Names of the features that the network has inputs for."""
         return tuple(self._columns)
@@ -114,11 +119,7 @@ class _NamedInputs:
             if n_new or self._network is None:
                 self._grow(x)
                 row = self._columns.load(x, self._started().n_features)[0]
-            if weight == 1.0:
-                self._started().learn(row, target)
-            else:
-                rows, targets, weights = repeated(row, target, weight)
-                self._started().learn(rows, targets, sample_weight=weights)
+            self._started().learn(row, target, sample_weight=None if weight == 1.0 else weight)
         except BaseException:  # a row that can't be learned leaves no inputs behind
             self._columns, self._network = before
             raise

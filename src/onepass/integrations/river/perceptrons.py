@@ -16,7 +16,7 @@ from onepass._validation import as_nonnegative, as_outliers, as_positive, one_of
 from onepass.activations import Exponential, as_activation
 from onepass.beliefs.prior import prior_variances
 from onepass.files.state import Arrays, Parameters, nested, under
-from onepass.integrations.river.features import Columns, as_label, as_target, as_weight, gaussian, repeated
+from onepass.integrations.river.features import Columns, as_label, as_target, as_weight, gaussian
 from onepass.integrations.river.targets import StandardizedTargets
 from onepass.likelihoods import NegativeBinomial, Poisson
 from onepass.likelihoods.counts import COUNT_NAMES
@@ -63,6 +63,11 @@ class _NamedFeatures:
         return self._perceptron.drift_
 
     @property
+    def n_set_aside(self) -> int:
+        """Rows that were not learned because their target was absurdly far off."""
+        return self._perceptron.n_set_aside
+
+    @property
     def outliers_(self) -> float:
         """Estimated share of the targets that can't be trusted."""
         return self._perceptron.outliers_
@@ -91,9 +96,8 @@ class _NamedFeatures:
             row = self._columns.load(x, self._perceptron.n_features)[0]
         if weight == 1.0:
             self._perceptron.learn(row, y)
-            return
-        rows, targets, weights = repeated(row, y, weight)
-        self._perceptron.learn(rows, targets, sample_weight=weights)
+        else:
+            self._perceptron.learn(row, y, sample_weight=weight)
 
     def _learn_rows(self, X: Any, y: Any) -> None:
         frame = dataframe.into_frame(X)
@@ -333,7 +337,7 @@ class PerceptronRegressor(StandardizedTargets, _NamedFeatures, base.MiniBatchReg
     >>> from river import datasets, evaluate, metrics, preprocessing
     >>> model = preprocessing.StandardScaler() | PerceptronRegressor(standardize=True)
     >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
-    MAE: 0.670634
+    MAE: 0.586546
     """
 
     _former_arguments: ClassVar[Parameters] = {"observation": "gaussian"}

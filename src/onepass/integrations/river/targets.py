@@ -18,6 +18,8 @@ from onepass.models.perceptron import Prediction
 
 __all__ = ["StandardizedTargets", "Units"]
 
+_WILD = 10.0  # standard deviations from the mean of all targets so far
+
 
 @dataclass(frozen=True)
 class Units:
@@ -57,6 +59,7 @@ class StandardizedTargets:
     """A regressor that may learn its targets in `Units`; a model over named features is to be its base too."""
 
     _learn_row: Callable[[Mapping[Any, Any], float, float], None]
+    n_set_aside: int
 
     def _start_units(self, standardize: bool) -> None:
         if not isinstance(standardize, (bool, np.bool_)):
@@ -75,8 +78,12 @@ class StandardizedTargets:
             self._learn_row(x, target, weight)
             return
         units = self._units.centred_with(target) if self._centres_targets else self._units.scaled_with(target)
-        self._learn_row(x, units.standardized(target), weight)
-        self._units = units  # only now: a row that can't be learned leaves nothing behind
+        # A target that is set aside must not change the units, in which it would not even be far.
+        is_wild = abs(self._units.standardized(target)) > _WILD and self._units.n_seen > 0
+        before = self.n_set_aside
+        self._learn_row(x, (self._units if is_wild else units).standardized(target), weight)
+        if self.n_set_aside == before:
+            self._units = units  # only now: a row that can't be learned leaves nothing behind
 
     # Files: what `export_state` adds.
 

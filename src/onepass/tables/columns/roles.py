@@ -9,42 +9,28 @@ from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.values import Bad, as_numbers, as_texts
 from onepass.tables.columns.wording import number_text
 
-__all__ = ["HEAVIEST", "check_weights", "read_keys", "read_weights"]
-
-HEAVIEST = 1000.0
-"""The largest weight that is taken: such a row takes the time of that many."""
-_HEAVY = 100.0  # on average
+__all__ = ["check_weights", "read_keys", "read_weights"]
 
 
 def read_weights(array: Any, name: str, bad: Bad) -> FloatArray:
     """How often each row counts, ``(n,)``: 0 leaves it out; what is no weight is noted in ``bad``."""
     values = as_numbers(array, name, bad)
-    if not ((values >= 0.0) & (values <= HEAVIEST)).all():
-        for row in np.flatnonzero(~((values >= 0.0) & (values <= HEAVIEST))).tolist():
-            bad.setdefault(row, _complaint(float(values[row]), name))
+    for row in np.flatnonzero(~((values >= 0.0) & np.isfinite(values))).tolist():
+        bad.setdefault(row, _complaint(float(values[row]), name))
     return values
 
 
 def _complaint(value: float, name: str) -> str:
     if np.isnan(value):
         return f"the weight {name} is missing"
-    wrong = "negative" if value < 0.0 else f"above {HEAVIEST:g}"
-    return f"the weight {name} is {number_text(value)}, which is {wrong}"
+    return f"the weight {name} is {number_text(value)}, which is {'negative' if value < 0.0 else 'infinite'}"
 
 
 def check_weights(array: Any, name: str) -> None:
     """Refuse a column that can't be the weights of rows, by its values in the first rows."""
     bad: Bad = {}
     weights = read_weights(array, name, bad)
-    sound = weights[(weights > 0.0) & (weights <= HEAVIEST)]
-    numbers = weights[np.isfinite(weights)]
-    if len(numbers) and numbers.mean() > _HEAVY:
-        raise SchemaError(
-            f"the weights in {name!r} are {numbers.mean():,.4g} on average, but at most {_HEAVY:g} is allowed: a row "
-            "of weight 2 counts as two rows; divide the weights by a constant",
-            setting="weight",
-        )
-    if not len(sound):
+    if not ((weights > 0.0) & np.isfinite(weights)).any():
         raise SchemaError(
             f"no row would count: {next(iter(bad.values()), f'the weights in {name!r} are all 0')}", setting="weight"
         )

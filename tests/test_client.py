@@ -111,9 +111,8 @@ def test_labels_that_can_not_be_stored_now_are_sent_again(
     bad = {"title": "bad value", "status": 422, "detail": "line 3: y is not a number", "line": 3}
     halves = ([learned, away, bad], [learned, {**learned, "id": "b"}, bad])
     client, script, pauses = told(*[httpx.Response(200, text="\n".join(map(json.dumps, one))) for one in halves])
-    first, second, third = client.model("price").label_many({"a": 1.0, "b": 2.0, "c": "far"}, accept=True)
+    first, second, third = client.model("price").label_many({"a": 1.0, "b": 2.0, "c": "far"})
     assert [one.status for one in (first, second, third)] == ["learned", "learned", 422]
-    assert script.requests[0].url.query == b"accept=true"
     assert script.requests[0].content == script.requests[1].content
     assert len(pauses) == 1
 

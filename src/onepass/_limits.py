@@ -6,18 +6,11 @@ from typing import Literal, TypeAlias, get_args
 
 __all__ = [
     "LOOPBACK",
-    "MAX_DEVIATIONS",
-    "ROWS_BEFORE_JUDGING",
     "SCOPES",
     "ConnectionLimits",
     "Network",
     "ScopeName",
 ]
-
-MAX_DEVIATIONS = 10_000.0
-"""Predicted standard deviations by which a target may differ from the predicted mean, unless something else is said."""
-ROWS_BEFORE_JUDGING = 10
-"""Rows that a model, or the model of a key, learns before it judges targets: the first ones set the noise."""
 
 ScopeName: TypeAlias = Literal["read", "learn", "admin"]
 SCOPES: tuple[ScopeName, ...] = get_args(ScopeName)

@@ -248,20 +248,37 @@ def test_the_file_of_another_run_is_not_cut(run: Any, tmp_path: Path, monkeypatc
     assert "is not the file that the interrupted run wrote" in err
 
 
-def test_a_model_that_trusts_everything_has_no_alarms(run: Any, data: Path, tmp_path: Path) -> None:
-    model, found = tmp_path / "m", tmp_path / "alarms.csv"
+def test_a_model_of_labels_that_trusts_everything_has_no_alarms(run: Any, tmp_path: Path) -> None:
+    model, found, file = tmp_path / "m", tmp_path / "alarms.csv", tmp_path / "labels.csv"
+    file.write_text("x,kind\n" + "1.5,good\n-1.5,bad\n" * 200)
     for options in ((), ("--drift", "0.01")):
-        code, _, err = run("fit", data / "calm.csv", "--target", "level", *options, "--model", model, "--alarms", found)
+        code, _, err = run("fit", file, "--target", "kind", *options, "--model", model, "--alarms", found)
         assert code == 2
         assert "--outliers" in err
         assert "--drift auto" in err
         assert not model.exists()
         assert not found.exists()
-    run("fit", data / "calm.csv", "--target", "level", "--model", model, "-q")
-    code, _, err = run("learn", model, data / "busy.csv", "--alarms", found)
+    run("fit", file, "--target", "kind", "--model", model, "-q")
+    code, _, err = run("learn", model, file, "--again", "--alarms", found)
     assert code == 2
-    assert "--alarms needs a model that was made with --outliers" in err
+    assert "--alarms needs a model of numbers" in err
     assert not found.exists()
+
+
+def test_numbers_that_are_set_aside_are_listed(run: Any, data: Path, tmp_path: Path) -> None:
+    model, found, file = tmp_path / "m", tmp_path / "alarms.csv", tmp_path / "absurd.csv"
+    assert run("fit", data / "calm.csv", "--target", "level", "--model", model, "-q")[0] == 0
+    header, *rows = (data / "calm.csv").read_text().splitlines()
+    place = header.split(",").index("level")
+    fields = rows[7].split(",")
+    fields[place] = "1e12"
+    file.write_text("\n".join([header, *rows[:7], ",".join(fields), *rows[8:40], ""]))
+    code, out, _ = run("learn", model, file, "--alarms", found)
+    assert code == 0
+    assert "1 row was set aside" in out
+    assert "alarms: 1 outlier and 0 changes" in out
+    _, line = found.read_text().splitlines()
+    assert line.startswith(f"{file},9,outlier,1.0000,1e+12,")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import onepass
@@ -221,42 +222,27 @@ def test_output_that_is_closed_or_full_is_no_traceback(
         assert words in capfd.readouterr().err
 
 
-def test_a_row_with_an_absurd_target_is_rejected_with_its_text(run: Run, tmp_path: Path) -> None:
+def test_a_row_with_an_absurd_target_is_set_aside_and_told(run: Run, tmp_path: Path) -> None:
     rows = [dict(row) for row in ROWS]
     known, new = write_csv(tmp_path / "known.csv", rows[:500]), tmp_path / "new.csv"
     rows[700]["price"] = 1e12
     write_csv(new, rows[500:])
     model, log = tmp_path / "m", tmp_path / "rejects.csv"
     assert run("fit", known, "--model", model, *FIT).code == 0
+    before = onepass.load(model).predict(ROWS[:20])
     done = run("learn", model, new, "--out", tmp_path / "kept", "--rejects", log)
-    assert done.code == 3
-    assert onepass.load(tmp_path / "kept").n_rows == 999
-    header, line = log.read_text().splitlines()
-    assert header == "file,line,reason,text"
-    assert 'new.csv,202,"the target price is 1000000000000, ' in line
-    assert "standard deviations from the predicted" in line
-    assert "at most 10,000 are accepted" in line
-    assert "1000000000000" in line.split("accepted")[1]  # the row, to be corrected and learned
-    done = run("learn", model, new, "--out", tmp_path / "all", "--max-deviations", "inf")
+    words = "1 row was set aside: its target is absurdly far from what was predicted"
     assert done.code == 0
-    assert onepass.load(tmp_path / "all").n_rows == 1000
-    usual = run("learn", model, new, "--out", tmp_path / "few", "--max-deviations", "1", "--max-rejects", "100%")
-    assert usual.code == 3
-
-
-def test_a_run_without_absurd_targets_learns_the_same_with_and_without_a_limit(run: Run, tmp_path: Path) -> None:
-    known, new = write_csv(tmp_path / "known.csv", ROWS[:500]), write_csv(tmp_path / "new.csv", ROWS[500:])
-    model = tmp_path / "m"
-    run("fit", known, "--model", model, *FIT)
-    files = []
-    for limit in ("10000", "inf"):
-        assert run("learn", model, new, "--out", tmp_path / limit, "--max-deviations", limit).code == 0
-        files.append(onepass.load(tmp_path / limit).predict(ROWS[:20]))
-    assert files[0].equals(files[1])
-
-
-@pytest.mark.parametrize("given", ["0", "-1", "nan", "many"])
-def test_deviations_that_are_no_number_above_zero_are_refused(run: Run, tmp_path: Path, given: str) -> None:
-    done = run("learn", tmp_path / "m", tmp_path / "a.csv", "--max-deviations", given)
-    assert done.code == 2
-    assert f"{given!r} is not a number above 0 such as 10000, or inf" in done.err
+    assert words in done.out
+    kept = onepass.load(tmp_path / "kept")
+    assert (kept.n_rows, kept.n_set_aside, kept.n_rejected) == (1000, 1, 0)
+    moved = np.abs(np.subtract(kept.predict(ROWS[:20])["mean"], before["mean"]))
+    assert moved.max() < np.min(before["std"])
+    assert not log.exists() or log.read_text().count("\n") <= 1
+    rows[600]["price"] = -1e12
+    write_csv(new, rows[500:])
+    done = run("evaluate", new, "--model", model)
+    assert "2 rows were set aside: their targets are absurdly far from what was predicted" in done.out
+    assert run("evaluate", new, "--model", model, "--json").events[-1]["set_aside"] == 2
+    assert run("learn", model, new, "--out", tmp_path / "both", "--json").events[-1]["set_aside"] == 2
+    assert words not in run("learn", model, write_csv(tmp_path / "calm.csv", ROWS[500:])).out

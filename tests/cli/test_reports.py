@@ -87,11 +87,11 @@ def a_trial(folder: Path) -> Trial:
 
 def test_a_contender_off_the_scale_is_named(tmp_path: Path) -> None:
     trial = a_trial(tmp_path)
-    assert "Off the scale" not in model_report._learning_caption(trial, ("rmse", "log_likelihood"))
     baseline, scores = trial.baselines[0]
+    assert baseline.name not in model_report._learning_caption(trial, ("rmse", "log_likelihood"))
     scores.update(NumberPredictions(np.full(400, 1e6), np.zeros(400)))
     caption = model_report._learning_caption(trial, ("rmse", "log_likelihood"))
-    assert f"Off the scale: {baseline.name} (7.071e+05 at the end)." in caption
+    assert f"Off the scale: {baseline.name} (7.071e+05 at the end)" in caption
 
 
 def test_no_legend_covers_a_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -498,7 +498,7 @@ def test_what_the_command_takes_reaches_the_service(run: Run, tmp_path: Path, mo
     file = tmp_path / "price.onepass"
     file.write_bytes(b"")
     given = "--queue 7 --deadline 2s --max-body 99 --keep-pending 1h --keep-events 2d --rate-limit 5 --follow --port 1 "
-    given += "--events postgresql://host/events --expire-overdue --max-deviations inf "
+    given += "--events postgresql://host/events --expire-overdue "
     given += "--max-header 999 --header-timeout 1s --body-timeout 2s --idle-timeout 3s "
     given += "--max-connections 50 --max-connections-per-peer 5 --proxy 10.0.0.5 --proxy fd00::/8"
     run("serve", "--data", tmp_path, "--model", f"price={file}", "--allow-host", "a", "--no-auth", *given.split())
@@ -515,7 +515,6 @@ def test_what_the_command_takes_reaches_the_service(run: Run, tmp_path: Path, mo
         expire_overdue=True,
         keep_events=172800.0,
         rate_limit=5.0,
-        max_deviations=float("inf"),
     )
     limits = ConnectionLimits(
         max_header=999,

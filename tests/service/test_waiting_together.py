@@ -34,7 +34,7 @@ def answered(folder: Path, model: str, operations: list[Operation]) -> tuple[lis
     learner, begin = journal.recover()
     tickets = [Ticket(one, float("inf"), None) for one in operations]
     nothing: Any = lambda *given: None  # noqa: E731
-    writer = Writer(journal, learner, nothing, nothing, nothing, queue=100, begin=begin, max_deviations=1e4)
+    writer = Writer(journal, learner, nothing, nothing, nothing, queue=100, begin=begin)
     for ticket in tickets:
         writer.submit(ticket)
     writer.end()

@@ -35,8 +35,9 @@ class Alarms(WithTable):
         known = notes or {}
         if path is not None and not can_watch(model):
             raise click.UsageError(
-                "--alarms needs a model that was made with --outliers above 0, which detects targets that it does not "
-                "believe, or with --drift auto, which detects changes."
+                "--alarms needs a model of numbers, which sets absurd targets aside, or one that was made with "
+                "--outliers above 0, which detects targets that it does not believe, or with --drift auto, which "
+                "detects changes."
             )
         self._path = path
         self._counts = {OUTLIER: noted_tally(known, "outliers"), CHANGE: noted_tally(known, "changes")}

@@ -155,8 +155,11 @@ def _check_split(split: "TestSplit | None", inputs: "Inputs", compare: bool, by:
 
 
 def _print_scores(console: Console, trial: "Trial", log: Rejects, html: Path | None) -> None:
+    from onepass.cli.training_run import set_aside_words
+
     table = trial.table()
     facts: dict[str, Any] = {"rows": trial.rows, "rejected": log.count, "seconds": round(console.seconds, 3)}
+    facts["set_aside"] = trial.n_set_aside
     if trial.model.estimator.outliers:
         facts["outliers"] = trial.n_outliers
     if trial.model.verdict:
@@ -170,6 +173,7 @@ def _print_scores(console: Console, trial: "Trial", log: Rejects, html: Path | N
         + ("" if trial.split is None else f"; learned from {counted(trial.model.n_rows, 'other row')}"),
         *_columns(table),
         *filter(None, (trial.coverage_words(), _worst(trial))),
+        *set_aside_words(trial.n_set_aside),
         *([f"answers: {trial.model.verdict}"] if trial.model.verdict else []),
         *([f"{counted(trial.n_outliers, 'target')} not believed"] if "outliers" in facts else []),
         *(f"best setting of {name}: {setting}" for name, setting in trial.settings().items()),

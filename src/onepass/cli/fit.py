@@ -249,7 +249,7 @@ def _fit_on_dask(
     rounds: int,
 ) -> int:
     from onepass.cli.left_out import tell_left_out
-    from onepass.cli.training_run import report
+    from onepass.cli.training_run import Tally, report
     from onepass.files.checkpoint import to_bytes
     from onepass.tables.ledger import LearnedRun, now
 
@@ -273,7 +273,7 @@ def _fit_on_dask(
     model.ledger = model.ledger.with_run(LearnedRun(now(), model.n_rows, model.n_rejected, 1, files))
     written.write(to_bytes(model))
     tell_left_out(console, inputs.reading.where, found)
-    return report(model, written.path, logs, console, 0)
+    return report(model, written.path, logs, console, Tally(0, 0))
 
 
 def _whole(file: str, part: str) -> "LearnedFile":

@@ -35,7 +35,6 @@ __all__ = ["learn"]
 @click.option(
     "--passes", type=click.IntRange(min=1), default=1, show_default=True, help="How often to learn the whole input."
 )
-@options.max_deviations
 @options.learning
 @options.alarming
 @options.rejecting
@@ -46,7 +45,6 @@ def learn(
     files: tuple[str, ...],
     out: Path | None,
     passes: int,
-    max_deviations: float,
     every: tuple[str, float],
     resume: bool,
     again: bool,
@@ -69,10 +67,11 @@ def learn(
     model; see --wait.
 
     --alarms lists the rows whose target the model does not believe, and those at which the relation has changed, each
-    judged by what was learned before it. It needs a model made with --outliers or --drift auto.
+    judged by what was learned before it. Without --outliers, only absurd numbers are not believed; changes need
+    --outliers or --drift auto.
 
-    A row whose target is absurdly far from what the model predicts, see --max-deviations, is rejected: learned, it
-    would change every prediction.
+    A row whose target is absurdly far from what the model predicts is set aside: it is counted, also in the summary,
+    but not learned. --alarms lists it.
 
     From standard input (-) rows are learned as they come, and MODEL itself is updated at every checkpoint.
     """
@@ -126,5 +125,5 @@ def learn(
             progress = None if resumed is None else resumed.progress
             notes = None if progress is None else progress.notes
             with Alarms(alarms, learned, notes) as watched, Rejects(rejecting, notes) as log:
-                training = TrainingRun(learned, target, inputs, sources, base, progress, watched.watch, max_deviations)
+                training = TrainingRun(learned, target, inputs, sources, base, progress, watched.watch)
                 return run(training, checkpoint_policy(every), Logs(log, watched), console, asked={})

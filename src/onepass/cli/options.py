@@ -11,7 +11,6 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from onepass._limits import MAX_DEVIATIONS, ROWS_BEFORE_JUDGING
 from onepass.cli.config import config_option, with_model
 from onepass.cli.rejects import RejectLimit, RejectOptions
 from onepass.tables.readers.options import ReadOptions
@@ -27,7 +26,6 @@ __all__ = [
     "files",
     "learning",
     "level",
-    "max_deviations",
     "model_argument",
     "names",
     "numbers",
@@ -128,17 +126,6 @@ def duration(value: Any) -> float:
     if not 0.0 <= seconds < float("inf"):
         raise click.BadParameter(f"{value!r} is not a time such as 30s, 5m, 12h or 7d.")
     return seconds
-
-
-def deviations(value: Any) -> float:
-    """A number of standard deviations."""
-    try:
-        found = float(value)
-    except ValueError:
-        found = 0.0
-    if not found > 0.0:
-        raise click.BadParameter(f"{value!r} is not a number above 0 such as {MAX_DEVIATIONS:.0f}, or inf.")
-    return found
 
 
 def widths(value: Any) -> tuple[int, ...]:
@@ -566,8 +553,8 @@ alarming = click.option(
     type=_TablePath(),
     metavar="FILE",
     help="Write rows whose target the model does not believe, and rows at which the relation changed, to this CSV file "
-    "as they are found: file, line, kind, probability, target, predicted. Needs a model with --outliers or --drift "
-    "auto; the very first rows can hardly be judged.",
+    "as they are found: file, line, kind, probability, target, predicted. Without --outliers these are only numbers "
+    "that were set aside, without --drift auto no slow changes; the very first rows can hardly be judged.",
 )
 
 
@@ -600,17 +587,6 @@ rejecting = _gathered(
         "rejected rows on, or a count; 100% is no limit. By default 5%; for predict, which leaves rejected rows empty, "
         "100%.",
     ),
-)
-
-max_deviations = click.option(
-    "--max-deviations",
-    type=deviations,
-    default=f"{MAX_DEVIATIONS:.0f}",
-    show_default=True,
-    metavar="N",
-    help="Do not learn a row whose target is more than N predicted standard deviations from its predicted mean; inf "
-    f"learns all rows. The first {ROWS_BEFORE_JUDGING} rows of a model are always learned, and so is a target within N "
-    "hundredths of the targets' own standard deviation of their mean. Features are not judged.",
 )
 
 reporting = _all(

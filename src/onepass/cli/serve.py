@@ -250,7 +250,6 @@ def _checked_place(value: Any) -> Path | str:
     metavar="N",
     help="Most requests per second for each token; no limit by default.",
 )
-@options.max_deviations
 @click.option(
     "--no-auth", is_flag=True, help="Require no token; only for a service that can be reached from this machine only."
 )

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Logs",
+    "Tally",
     "check_passes",
     "check_stream",
     "checkpoint_policy",
@@ -37,6 +38,7 @@ __all__ = [
     "report",
     "resume_run",
     "run",
+    "set_aside_words",
     "stoppable",
     "without_known",
 ]
@@ -54,6 +56,26 @@ class Logs(NamedTuple):
     def note(self) -> dict[str, Any]:
         """What has to be kept with a run's progress, so that nothing is written down twice."""
         return {**self.rejects.note(), **self.alarms.note()}
+
+
+class Tally(NamedTuple):
+    """What a model has counted."""
+
+    rows: int
+    set_aside: int
+
+    @classmethod
+    def of(cls, model: "TabularModel") -> "Tally":
+        """What it has counted until now."""
+        return cls(model.n_rows, model.n_set_aside)
+
+
+def set_aside_words(n: int) -> list[str]:
+    """That rows were counted but not learned; nothing if there were none."""
+    if n <= 0:
+        return []
+    rows, whose = ("1 row was", "its target is") if n == 1 else (f"{n:,} rows were", "their targets are")
+    return [f"{rows} set aside: {whose} absurdly far from what was predicted"]
 
 
 def check_passes(passes: int, drift: float | str) -> None:
@@ -182,9 +204,9 @@ def run(
     from onepass.tables.progress import partial_path
     from onepass.tables.training import Interrupted, train
 
-    before = training.model.n_rows
+    before = Tally.of(training.model)
     if training.progress is not None:
-        console.aside(f"continuing after {counted(before, 'row')}")
+        console.aside(f"continuing after {counted(before.rows, 'row')}")
 
     def listen(step: "Step") -> None:
         logs.rejects.add(step.file, step.rows.rejects)
@@ -219,15 +241,16 @@ def run(
     return report(training.model, training.target.path, logs, console, before)
 
 
-def report(model: "TabularModel", path: Path, logs: Logs, console: Console, before: int) -> int:
+def report(model: "TabularModel", path: Path, logs: Logs, console: Console, before: "Tally") -> int:
     """Say how a run ended that began with so many rows, and give the exit code."""
     rejects, alarms = logs
     rejects.tell(console)
-    learned = model.n_rows - before
+    learned, set_aside = (now - then for now, then in zip(Tally.of(model), before, strict=True))
     facts = {
         "model": str(path),
         "rows": learned,
         "rejected": rejects.count,
+        "set_aside": max(set_aside, 0),
         **alarms.facts(),
         **({"answers": model.verdict} if model.verdict else {}),
         "rows_in_all": model.n_rows,
@@ -238,6 +261,7 @@ def report(model: "TabularModel", path: Path, logs: Logs, console: Console, befo
         facts,
         f"learned {counted(learned, 'row')} in {console.seconds:.1f} s ({facts['rows_per_second']:,} rows/s), "
         f"{rejects.count:,} rejected; the model has seen {model.n_rows:,}",
+        *set_aside_words(set_aside),
         *alarms.words(),
         *([f"answers: {model.verdict}"] if model.verdict else []),
         f"model: {path}",

@@ -287,31 +287,27 @@ class Model:
         found |= self._post("predict", {name: value for name, value in body.items() if value is not None})
         return Prediction(**found)
 
-    def learn(self, x: Any, y: Any, *, id: str | None = None, key: str | None = None, accept: bool = False) -> Learned:
-        """Learn a row; on return it is stored durably, and the model has learned it.
-
-        With ``accept`` also if the target is absurdly far from what is predicted.
-        """
-        body = {"x": x, "y": y, "id": id or uuid4().hex, "accept": accept} | ({} if key is None else {"key": key})
+    def learn(self, x: Any, y: Any, *, id: str | None = None, key: str | None = None) -> Learned:
+        """Learn a row; on return it is stored durably, and the model has learned it."""
+        body = {"x": x, "y": y, "id": id or uuid4().hex} | ({} if key is None else {"key": key})
         return Learned(**self._post("learn", body))
 
-    def label(self, id: str, y: Any, *, accept: bool = False) -> Learned:
-        """Give the target of an earlier prediction; with ``accept`` also one absurdly far from it."""
-        return Learned(**self._post("label", {"id": id, "y": y, "accept": accept}))
+    def label(self, id: str, y: Any) -> Learned:
+        """Give the target of an earlier prediction."""
+        return Learned(**self._post("label", {"id": id, "y": y}))
 
-    def label_many(self, pairs: Any, *, accept: bool = False) -> list[Learned | ServiceError]:
+    def label_many(self, pairs: Any) -> list[Learned | ServiceError]:
         """Give the targets of many predictions; returns, for each, whether it was learned or why it was refused.
 
         Parameters
         ----------
         pairs : ids of predictions, each with its target: a mapping, a pandas Series with the ids as its index, or pairs
-        accept : learn also targets that are absurdly far from what was predicted
         """
         items = pairs.items() if hasattr(pairs, "items") else pairs
         content = json_lines({"id": id, "y": y} for id, y in items)
         deadline = time.monotonic() + self._client._timeout
         while True:
-            answer = self._client._send("POST", f"{self._path}/label{'?accept=true' * accept}", content, _LINES)
+            answer = self._client._send("POST", f"{self._path}/label", content, _LINES)
             lines = [json.loads(line) for line in answer.text.splitlines()]
             is_busy = any(line.get("status") in _AGAIN for line in lines)
             if not is_busy or time.monotonic() + _LONGEST_PAUSE > deadline:
@@ -349,20 +345,19 @@ class Model:
         """What each column adds to the prediction of a row."""
         return self._post("explain", {"x": x})
 
-    def learn_rows(self, rows: Any, *, id: str | None = None, accept: bool = False) -> Learned:
+    def learn_rows(self, rows: Any, *, id: str | None = None) -> Learned:
         """Learn many rows at once: all of them or, if one is bad, none.
 
         Parameters
         ----------
         rows : a data frame, an Arrow table or a list of mappings with the target among the columns; or ``(x, y)`` pairs
         id : id of this batch; by default a new random one
-        accept : learn also targets that are absurdly far from what is predicted for them
         """
         if is_pairs(rows) and rows:
             content, kind = json_lines({"x": x, "y": y} for x, y in rows), _LINES
         else:
             content, kind = arrow_stream(table_of(rows, None)), _ARROW
-        query = urlencode({"id": id or uuid4().hex, "accept": str(accept).lower()})
+        query = urlencode({"id": id or uuid4().hex})
         answer = self._client._send("POST", f"{self._path}/learn?{query}", content, kind)
         return Learned(**answer.json())
 

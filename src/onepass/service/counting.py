@@ -41,6 +41,7 @@ class Counts:
         """Add what has changed since the last look; by the one who changes the learner, after each group."""
         champion, scores, shadow = learner.champion, learner.scores, learner.candidate_scores
         numbers = {"learned": champion.n_seen, "refused": learner.n_refused, **scores.sums()}
+        numbers["set_aside"] = champion.n_set_aside
         if isinstance(champion, BanditModel):
             numbers["decisions"] = champion.model.n_decisions
         self._model.look(scores, numbers)

@@ -106,7 +106,6 @@ class HostedModel:
             self._keep_house,
             queue=settings.queue,
             begin=begin,
-            max_deviations=settings.max_deviations,
         )
         self._writer.keep_bandit()
         self._next_look = time.monotonic()
@@ -175,6 +174,7 @@ class HostedModel:
             "name": self.name,
             "kind": model.kind,
             "n_seen": model.n_seen,
+            "n_set_aside": model.n_set_aside,
             "version": self.published.version,
             "pending": self.n_pending,
             "waiting": len(self.journal.waiting),
@@ -190,7 +190,9 @@ class HostedModel:
     def metrics(self) -> dict[str, Any]:
         """How well rows were predicted before they were learned, or how a bandit fares; the candidate's beside."""
         learner = self._learner
-        report = {"version": learner.version, "n_seen": learner.champion.n_seen, **learner.scores.report()}
+        champion = learner.champion
+        counts = {"n_seen": champion.n_seen, "n_set_aside": champion.n_set_aside}
+        report = {"version": learner.version, **counts, **learner.scores.report()}
         if learner.candidate_scores is not None:
             report["shadow"] = learner.candidate_scores.report()
         return report
@@ -250,9 +252,9 @@ class HostedModel:
         found: Learned = await self._ask(Learn(request))
         return found
 
-    async def learn_rows(self, rows: Rows, id: str | None = None, *, accept: bool = False) -> Learned:
-        """Learn several rows: all of them or, with a problem, none; ``accept`` also targets that are absurdly far."""
-        found: Learned = await self._ask(LearnRows(rows, id, accept=accept))
+    async def learn_rows(self, rows: Rows, id: str | None = None) -> Learned:
+        """Learn several rows: all of them or, with a problem, none."""
+        found: Learned = await self._ask(LearnRows(rows, id))
         return found
 
     async def label(self, request: LabelRequest) -> Learned:

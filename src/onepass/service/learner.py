@@ -23,7 +23,7 @@ from onepass.files.checkpoint import from_bytes
 from onepass.files.events import Event
 from onepass.service.errors import ProblemError
 from onepass.service.rewards import RewardScores
-from onepass.service.scores import Scores
+from onepass.service.scores import AlarmKind, Scores
 from onepass.service.served import BanditModel, RowModel, RowNumbers, Served, serve
 from onepass.service.served.bandit import CHANGES
 from onepass.service.served.values import raise_first
@@ -200,7 +200,8 @@ class Learner:
         finally:
             model.close_block()
         scores.update(model.scored(ready.y, predicted))
-        scores.watch(predicted, events, lambda row: model.target_text(float(ready.y[row])))
+        kind: AlarmKind = "outlier" if model.expects_outliers else "set aside"
+        scores.watch(predicted, events, lambda row: model.target_text(float(ready.y[row])), kind)
 
     def _models(self) -> list[tuple[RowModel, Scores]]:
         pairs = ((self.champion, self.scores), (self.candidate, self.candidate_scores))

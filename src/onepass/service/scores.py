@@ -6,7 +6,7 @@ rows there were, and goes into snapshots, so that it survives the service.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from scipy.special import ndtr
@@ -29,7 +29,10 @@ from onepass.evaluation.metrics import (
 )
 from onepass.files.events import Event
 
-__all__ = ["Scores"]
+__all__ = ["AlarmKind", "Scores"]
+
+AlarmKind: TypeAlias = Literal["outlier", "set aside"]
+"""Why the target of a row was not learned: it is doubted, or absurdly far from what was predicted."""
 
 _NUMBERS = ("log_likelihood", "mse", "mae", "coverage_95", "std")
 _CLASSES = ("log_loss", "accuracy", "brier", "confidence")
@@ -54,6 +57,7 @@ class Scores:
         self.curve: Curve = Curve(len(self.names))
         self._bins = np.zeros((_BINS, 3))  # rows, sum of what was predicted, sum of what was observed
         self.outliers: int = 0
+        self.set_aside: int = 0
         self.changes: int = 0
         self.alarms: deque[dict[str, Any]] = deque(maxlen=_ALARMS)
         self._changing = False
@@ -73,7 +77,13 @@ class Scores:
         place = np.minimum((predicted * _BINS).astype(int), _BINS - 1)
         np.add.at(self._bins, place, np.column_stack([np.ones(len(place)), predicted, observed]))
 
-    def watch(self, predicted: PredictedRows, events: Sequence[Event], target: Callable[[int], str]) -> None:
+    def watch(
+        self,
+        predicted: PredictedRows,
+        events: Sequence[Event],
+        target: Callable[[int], str],
+        kind: AlarmKind = "outlier",
+    ) -> None:
         """Note rows whose target is not believed, and those at which the truth has changed.
 
         Parameters
@@ -81,11 +91,15 @@ class Scores:
         predicted : of the rows, just before they were learned
         events : one for each row, or one for all of them
         target : the target of a row, as people write it
+        kind : what a target that is not believed is to the model
         """
         outliers, changes = predicted.outlier_probability, predicted.change_probability
         for row in np.flatnonzero(outliers > _SURE).tolist():
-            self.outliers += 1
-            self._alarm("outlier", float(outliers[row]), events[row % len(events)], target(row))
+            if kind == "outlier":
+                self.outliers += 1
+            else:
+                self.set_aside += 1
+            self._alarm(kind, float(outliers[row]), events[row % len(events)], target(row))
         for row in np.flatnonzero((changes > _SURE) | (changes < _CALM)).tolist() if self._may_change(changes) else ():
             begins = bool(changes[row] > _SURE)
             if begins and not self._changing:
@@ -109,8 +123,8 @@ class Scores:
 
     @property
     def n_alarms(self) -> int:
-        """Alarms of both kinds."""
-        return self.outliers + self.changes
+        """Alarms of all kinds."""
+        return self.outliers + self.set_aside + self.changes
 
     def sums(self) -> dict[str, float]:
         """What has been added up so far, for those who count changes."""
@@ -162,7 +176,12 @@ class Scores:
             "recent": self.recent(),
             "over_time": over_time,
             "calibration": self.calibration(),
-            "alarms": {"outliers": self.outliers, "changes": self.changes, "last": list(self.alarms)},
+            "alarms": {
+                "outliers": self.outliers,
+                "set_aside": self.set_aside,
+                "changes": self.changes,
+                "last": list(self.alarms),
+            },
         }
 
     def calibration(self) -> dict[str, Any]:
@@ -188,6 +207,7 @@ class Scores:
             "curve": self.curve.state(),
             "bins": self._bins.tolist(),
             "outliers": self.outliers,
+            "set_aside": self.set_aside,
             "changes": self.changes,
             "alarms": list(self.alarms),
             "changing": self._changing,
@@ -199,7 +219,8 @@ class Scores:
         scores = cls(task)
         scores.curve = Curve.from_state(state["curve"], len(scores.names))
         scores._bins[:] = state["bins"]
-        scores.outliers, scores.changes = int(state["outliers"]), int(state["changes"])
+        scores.outliers, scores.set_aside = int(state["outliers"]), int(state["set_aside"])
+        scores.changes = int(state["changes"])
         scores.alarms.extend(state["alarms"])
         scores._changing = bool(state["changing"])
         return scores

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from onepass._limits import MAX_DEVIATIONS
-
 __all__ = ["SERVICE", "ServiceSettings"]
 
 SERVICE = "service"
@@ -30,7 +28,6 @@ class ServiceSettings:
     keep_events : seconds for which learned events keep their content; None for ever
     rate_limit : most requests per second for each token; None for no limit
     max_models : how many models there may be, because each needs open files; None for no limit
-    max_deviations : predicted standard deviations by which a target may differ from its prediction; inf for no limit
     """
 
     data: Path
@@ -45,7 +42,6 @@ class ServiceSettings:
     keep_events: float | None = None
     rate_limit: float | None = None
     max_models: int | None = None
-    max_deviations: float = MAX_DEVIATIONS
 
     @property
     def shortest_keep(self) -> float:

@@ -90,8 +90,6 @@ class LearnRequest(Struct, forbid_unknown_fields=True):
     y: Scalar
     id: Id | None = None
     key: Key | None = None
-    accept: bool = False
-    """Learn it also if the target is absurdly far from what is predicted."""
 
 
 class LabelRequest(Struct, forbid_unknown_fields=True):
@@ -99,8 +97,6 @@ class LabelRequest(Struct, forbid_unknown_fields=True):
 
     id: Id
     y: Scalar
-    accept: bool = False
-    """Learn it also if the target is absurdly far from what is predicted."""
 
 
 class Learned(Struct):
@@ -111,7 +107,7 @@ class Learned(Struct):
     """``learned``; or ``waiting`` if the prediction that a label belongs to has not come yet."""
     version: int
     n_seen: int
-    """Rows that the model has learned, including this one."""
+    """Rows that the model has learned, including this one, and also those that it has set aside."""
 
 
 class DecideRequest(Struct, forbid_unknown_fields=True):

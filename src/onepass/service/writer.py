@@ -74,14 +74,12 @@ class Writer(threading.Thread):
         *,
         queue: int,
         begin: int,
-        max_deviations: float,
     ) -> None:
         super().__init__(name=f"writer of {journal.name}", daemon=True)
         self.journal = journal
         self.learner: Learner = learner
         self._publish, self._answer, self._housekeeping = publish, answer, housekeeping
         self._limit = queue
-        self.max_deviations = max_deviations
         self._queue: deque[Ticket] = deque()
         self._ready = threading.Condition()
         self._ends = self._deleted = False
@@ -204,7 +202,7 @@ class Writer(threading.Thread):
 
     def _write(self, tickets: list[Ticket]) -> None:
         with _reading(tickets[0].operation.undone):  # one that reads the past is alone in its group
-            prepare([ticket.operation for ticket in tickets], self.learner, self.journal, self.max_deviations)
+            prepare([ticket.operation for ticket in tickets], self.learner, self.journal)
         sound = [ticket for ticket in tickets if ticket.operation.problem is None]
         if not sound:
             return

@@ -58,6 +58,7 @@ class ModelDouble:
             "writable": 1.0,
             "rows": 103.0,
             "outlier_alarms": 1.0,
+            "set_aside": 2.0,
             "change_alarms": 0.0,
         }
         self.durations = {"label_lag": Durations((10.0, 100.0)), "commit": Durations((0.1,))}
@@ -97,8 +98,8 @@ class ModelDouble:
         self._note(request)
         return Learned(request.id or "made", "learned", 4, 4)
 
-    async def learn_rows(self, rows: Rows, id: str | None = None, *, accept: bool = False) -> Learned:
-        self._note((rows, id, accept) if accept else (rows, id))
+    async def learn_rows(self, rows: Rows, id: str | None = None) -> Learned:
+        self._note((rows, id))
         return Learned(id or "made", "learned", 4, 3 + len(rows))
 
     async def label(self, request: LabelRequest) -> Learned:

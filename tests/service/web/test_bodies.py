@@ -94,7 +94,7 @@ def test_what_is_wrong_is_told_in_words() -> None:
         (lines, b'{"x": {}}\n\n{}', "line 3: x is missing"),
         (lines, b"{}", "line 1: x is missing"),
         (partial(from_text, kind=ModelName, field="name"), "a b", "letter or digit, got 'a b'"),
-        (partial(from_text, kind=bool, field="accept"), "perhaps", "accept must be true or false"),
+        (partial(from_text, kind=bool, field="sure"), "perhaps", "sure must be true or false"),
     ]
     for decode, content, words in expected:
         problem = problem_of(partial(decode, content))

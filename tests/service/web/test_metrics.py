@@ -39,6 +39,7 @@ def samples(served: Served) -> dict[tuple[str, tuple[tuple[str, str], ...]], flo
         ("onepass_label_lag_seconds_count", 3.0),
         ("onepass_commit_seconds_count", 0.0),
         ("onepass_outlier_alarms_total", 1.0),
+        ("onepass_set_aside_rows_total", 2.0),
         ("onepass_drift_alarms_total", 0.0),
     ],
 )

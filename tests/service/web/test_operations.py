@@ -117,13 +117,6 @@ def test_labels_decisions_rewards_and_explanations_arrive(served: Served) -> Non
     assert decided == DecideRequest([1.0], n=2)
 
 
-def test_far_targets_of_all_lines_of_labels_are_accepted_together(served: Served) -> None:
-    lines = '{"id": "a", "y": 1e12}\n{"id": "b", "y": 2}\n'
-    answer = served.ask("POST", "/v1/models/price/label?accept=true", content=lines, headers={"Content-Type": LINES})
-    assert answer.status_code == 200
-    assert [one.accept for one in served.model.asked[0]] == [True, True]
-
-
 def test_lines_of_labels_have_an_answer_each(served: Served) -> None:
     lines = '{"id": "a", "y": 1}\n{"id": "b", "y": 2}'
     answer = served.ask("POST", "/v1/models/price/label", content=lines, headers={"Content-Type": LINES})
@@ -141,16 +134,6 @@ def test_models_are_made_of_descriptions_and_of_files(served: Served) -> None:
     assert [one["name"] for one in served.ask("GET", "/v1/models", "read").json()["models"]] == ["cars", "price"]
     assert served.ask("DELETE", "/v1/models/cars").status_code == 204
     assert served.ask("GET", "/v1/models/cars").status_code == 404
-
-
-def test_a_batch_is_accepted_as_a_whole(served: Served) -> None:
-    line, lines = '{"x": {"km": 1}, "y": 2}', {"Content-Type": LINES}
-    assert served.ask("POST", "/v1/models/price/learn?accept=true", content=line, headers=lines).status_code == 200
-    assert served.state.model("price").asked[-1][1:] == (None, True)
-    one = f'{line}\n{{"x": {{"km": 1}}, "y": 2, "accept": true}}'
-    refused = served.ask("POST", "/v1/models/price/learn", content=one, headers=lines).json()
-    assert (refused["field"], refused["line"]) == ("accept", 2)
-    assert "?accept=true" in refused["detail"]
 
 
 def test_a_list_of_models_is_cut_as_asked(served: Served) -> None:

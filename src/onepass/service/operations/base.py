@@ -40,8 +40,6 @@ class Desk(Protocol):
     """Where operations write: the journal inside a transaction, and the model before it."""
 
     learner: Learner
-    max_deviations: float
-    """See `onepass.tables.far_targets`."""
 
     def find(self, kind: str, key: str) -> Event | None:
         """An event, also one of this transaction."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 import msgspec
@@ -18,8 +18,6 @@ from onepass.service.served.values import raise_first
 from onepass.service.wire import Key, LabelRequest, Learned, LearnRequest, Prediction, PredictRequest
 
 __all__ = ["Label", "Learn", "LearnRows", "Predict", "prepare"]
-
-_AGAIN = 'send it again with "accept": true'  # how a far target is accepted, in a request with one row
 
 
 class RowOperation(Operation):
@@ -79,9 +77,6 @@ class Predict(RowOperation):
                 raise bad[0]
             assert self.rows is not None
             prepared = Prepared(_rows_of(desk), self.rows, y)
-            if not label.payload["accept"]:
-                how = 'learn the row with it, under another id and with "accept": true'
-                _refuse_far(prepared, desk, how, _Blamed(f"the label that came first for {self.id!r}", "id"))
         payload["answer"] = msgspec.to_builtins(answer)
         desk.write("prediction", self.id, payload, self.blob(), prepared)
         return answer
@@ -90,12 +85,9 @@ class Predict(RowOperation):
 class Learn(RowOperation):
     """Learn a row with its target."""
 
-    far: ProblemError | None = None
-    """Why its target is not learned, unless it was learned before."""
-
     def __init__(self, request: LearnRequest) -> None:
         super().__init__(request.x, request.key)
-        self.given_y, self.id, self.accept = request.y, request.id, request.accept
+        self.given_y, self.id = request.y, request.id
 
     @property
     def target(self) -> Any:
@@ -111,8 +103,6 @@ class Learn(RowOperation):
             if event is not None:
                 return msgspec.convert(earlier_answer(event, request, desk.learner), Learned)
             check_free(desk, self.id, "prediction", "label", "rows")
-        if self.far is not None:
-            raise self.far
         answer = Learned(self.id or uuid4().hex, "learned", desk.next_number(), desk.n_seen(1))
         payload = {"y": self.given_y, "request": request, "answer": msgspec.to_builtins(answer)}
         assert self.rows is not None
@@ -124,14 +114,11 @@ class Learn(RowOperation):
 class LearnRows(Operation):
     """Learn several rows as one event: all of them, or none."""
 
-    far: ProblemError | None = None
-    """Why the first row with a far target is not learned, unless all were learned before."""
-
-    def __init__(self, rows: Rows, id: str | None, *, accept: bool) -> None:
-        self.rows, self.id, self.accept = rows, id, accept
+    def __init__(self, rows: Rows, id: str | None) -> None:
+        self.rows, self.id = rows, id
         self.prepared: Prepared | None = None
 
-    def prepare(self, model: RowModel, max_deviations: float) -> None:
+    def prepare(self, model: RowModel) -> None:
         """Read all rows; the first bad one is the answer."""
         if not len(self.rows):
             raise ProblemError(422, "bad value", "there are no rows")
@@ -144,9 +131,6 @@ class LearnRows(Operation):
             y, bad_targets = model.read_targets([one.get("y") for one in records])
             raise_first({**bad_targets, **bad})
         self.prepared = Prepared(model, numbers, y)
-        if not self.accept:
-            found = _far_problems(self.prepared, max_deviations, "send it again with the parameter ?accept=true")
-            self.far = next((problem.at("row", row + 1) for row, problem in sorted(found.items())), None)
 
     def write(self, desk: Desk) -> Learned:
         """Write the rows."""
@@ -158,8 +142,6 @@ class LearnRows(Operation):
             if event is not None:
                 return msgspec.convert(earlier_answer(event, request, desk.learner), Learned)
             check_free(desk, self.id, "learn", "prediction", "label")
-        if self.far is not None:
-            raise self.far
         answer = Learned(self.id or uuid4().hex, "learned", desk.next_number(), desk.n_seen(len(self.rows)))
         payload = {
             "format": form,
@@ -175,7 +157,7 @@ class Label(Operation):
     """Learn the target of an earlier prediction, or keep it until the prediction comes."""
 
     def __init__(self, request: LabelRequest) -> None:
-        self.id, self.given_y, self.accept = request.id, request.y, request.accept
+        self.id, self.given_y = request.id, request.y
         self.y: FloatArray | None = None
 
     @property
@@ -206,16 +188,14 @@ class Label(Operation):
                 raise bad[0]
             assert self.y is not None
             prepared = Prepared(_rows_of(desk), rows, self.y)
-            if not self.accept:
-                _refuse_far(prepared, desk, _AGAIN)
         status, more = ("waiting", 0) if prepared is None else ("learned", 1)
         answer = Learned(self.id, status, desk.next_number(), desk.n_seen(more))
-        payload = {"request": request, "answer": msgspec.to_builtins(answer), "accept": self.accept}
+        payload = {"request": request, "answer": msgspec.to_builtins(answer)}
         desk.write("label", self.id, payload, encode(self.given_y), prepared)
         return answer
 
 
-def prepare(operations: Sequence[Operation], learner: Learner, history: History, max_deviations: float) -> None:
+def prepare(operations: Sequence[Operation], learner: Learner, history: History) -> None:
     """Read and predict the rows of all operations at once; what is wrong with one is its own problem."""
     for one in operations:
         try:
@@ -239,52 +219,11 @@ def prepare(operations: Sequence[Operation], learner: Learner, history: History,
         y, bad = model.read_targets([one.target for one in targeted])
         for i, one in enumerate(targeted):
             one.y, one.problem = y[i : i + 1], one.problem or bad.get(i)
-        _note_far([one for one in targeted if isinstance(one, Learn)], model, max_deviations)
     for batch in batches:
         try:
-            batch.prepare(model, max_deviations)
+            batch.prepare(model)
         except ProblemError as problem:
             batch.problem = problem
-
-
-def _note_far(learned: list[Learn], model: RowModel, max_deviations: float) -> None:
-    """Note which targets are absurdly far from what is predicted for them."""
-    judged = [one for one in learned if one.problem is None and not one.accept]
-    ready = [Prepared(model, one.rows, one.y) for one in judged if one.rows is not None and one.y is not None]
-    if ready:
-        for i, problem in _far_problems(Prepared.joined(ready), max_deviations, _AGAIN).items():
-            judged[i].far = problem
-
-
-class _Blamed(NamedTuple):
-    """What a target is called in a refusal, and the field of the request that led to it."""
-
-    words: str
-    field: str
-
-
-_Y = _Blamed("y", "y")
-
-
-def _refuse_far(ready: Prepared, desk: Desk, how: str, blamed: _Blamed = _Y) -> None:
-    """Refuse a row whose target is absurdly far from what is predicted for it."""
-    for problem in _far_problems(ready, desk.max_deviations, how, blamed).values():
-        raise problem
-
-
-def _far_problems(ready: Prepared, max_deviations: float, how: str, blamed: _Blamed = _Y) -> dict[int, ProblemError]:
-    """The refusal of each row whose target is absurdly far from its prediction, by the row's place."""
-    found = ready.reader.far_targets(ready.rows, ready.y, max_deviations)
-    return {
-        row: ProblemError(
-            422,
-            "far target",
-            f"{blamed.words} is {far.words}; if it is right, {how}",
-            field=blamed.field,
-            more={"mean": far.mean, "std": far.std, "deviations": far.deviations, "max_deviations": far.limit},
-        )
-        for row, far in found.items()
-    }
 
 
 def _predict(wanted: list[Predict], model: RowModel) -> None:

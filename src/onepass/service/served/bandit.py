@@ -37,6 +37,11 @@ class BanditModel(Served):
         return self.model.n_rewards
 
     @property
+    def n_set_aside(self) -> int:
+        """Rewards counted but not learned, since they were absurdly far off."""
+        return self.model.n_set_aside
+
+    @property
     def n_pending(self) -> int:
         """Decisions that wait for a reward."""
         return self.model.n_pending

@@ -14,7 +14,6 @@ from onepass.evaluation.metrics import ClassPredictions, NumberPredictions, Task
 from onepass.files.checkpoint import to_bytes
 from onepass.service.errors import ProblemError
 from onepass.service.wire import Inputs, Key, Scalar
-from onepass.tables.far_targets import FarTarget
 
 __all__ = ["RowModel", "RowNumbers", "Served", "not_for"]
 
@@ -72,6 +71,11 @@ class Served(ABC):
     def n_seen(self) -> int:
         """Rows, or rewards, that were learned."""
 
+    @property
+    @abstractmethod
+    def n_set_aside(self) -> int:
+        """Of these, those that were counted but not learned, since their target was absurdly far off."""
+
     @abstractmethod
     def schema(self) -> dict[str, Any]:
         """What requests to it must look like, for people and for programs."""
@@ -86,6 +90,8 @@ class RowModel(Served):
 
     task: Task
     labels: tuple[str, ...] = ()
+    expects_outliers: bool
+    """Whether it doubts every target; one that does not sets absurd targets aside."""
 
     @abstractmethod
     def read(self, rows: Sequence[Inputs], keys: Sequence[Key | None]) -> tuple[RowNumbers, Bad]:
@@ -106,10 +112,6 @@ class RowModel(Served):
     @abstractmethod
     def predict(self, rows: RowNumbers, level: float) -> dict[str, Any]:
         """Columns of answers: mean, std, lower and upper, or label and one for each class."""
-
-    @abstractmethod
-    def far_targets(self, rows: RowNumbers, y: FloatArray, limit: float) -> dict[int, FarTarget]:
-        """The rows whose target is further from its prediction than so many standard deviations."""
 
     @abstractmethod
     def learn(self, rows: RowNumbers, y: FloatArray) -> PredictedRows:

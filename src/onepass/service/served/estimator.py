@@ -27,7 +27,6 @@ from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.number import FARTHEST, Number
 from onepass.tables.columns.values import describe_type, is_numeric, plain
 from onepass.tables.explanation import Explanation, explain
-from onepass.tables.far_targets import Units
 from onepass.tables.model import TabularModel
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
 
@@ -62,6 +61,11 @@ class EstimatorRows(TableRows):
     def n_seen(self) -> int:
         """Rows learned."""
         return int(self.model.n_seen_)
+
+    @property
+    def n_set_aside(self) -> int:
+        """Rows counted but not learned, since their target was absurdly far off."""
+        return int(self.model.n_set_aside_)
 
     def read(self, rows: Sequence[Inputs], keys: Sequence[Key | None]) -> tuple[RowNumbers, Bad]:
         """Rows as numbers."""
@@ -113,11 +117,6 @@ class EstimatorRows(TableRows):
         predicted: PredictedRows = self.model.predict_then_learn_encoded(rows.X, y)
         self._table.n_rows = self.n_seen
         return predicted
-
-    @property
-    def _target_units(self) -> Units:
-        scaling = self.model._target_scaling
-        return Units(float(scaling.centre[0]), float(scaling.scale[0]))
 
     def explain(self, rows: RowNumbers) -> tuple[str, Explanation]:
         """What each number adds to the prediction of an average row.
@@ -178,8 +177,8 @@ class _Scaled:
     def predict_proba(self, X: FloatArray) -> Any:
         return self._estimator.predict_proba(self._own(X))
 
-    def sample_y(self, X: FloatArray, n_samples: int, random_state: int) -> Any:
-        return self._estimator.sample_y(self._own(X), n_samples, random_state=random_state)
+    def sample_function(self, X: FloatArray, n_samples: int, random_state: int) -> Any:
+        return self._estimator.sample_function(self._own(X), n_samples, random_state=random_state)
 
     def linear_belief(self) -> tuple[FloatArray, FloatArray]:
         """Mean and covariance of intercept and weights, for the target in its own units."""

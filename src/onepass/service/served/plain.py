@@ -25,7 +25,6 @@ from onepass.service.served.values import check_columns, raise_first
 from onepass.service.wire import Inputs, Key
 from onepass.tables.columns.values import as_texts
 from onepass.tables.explanation import Explanation
-from onepass.tables.far_targets import OWN, Units
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
 
 __all__ = ["FleetRows", "PlainRows"]
@@ -49,6 +48,10 @@ class _Face:
     @property
     def n_seen_(self) -> int:
         return int(self._model.n_seen)
+
+    @property
+    def n_set_aside_(self) -> int:
+        return int(self._model.n_set_aside)
 
     def predict(self, X: FloatArray, return_std: bool = True, **keys: Any) -> tuple[FloatArray, FloatArray]:
         seen = self._seen(X, **keys)
@@ -149,8 +152,9 @@ class PlainRows(EstimatorRows):
         return int(self._face.n_seen_)
 
     @property
-    def _target_units(self) -> Units:
-        return OWN  # nobody knows the scale of its numbers
+    def n_set_aside(self) -> int:
+        """Rows counted but not learned, since their target was absurdly far off."""
+        return int(self._face.n_set_aside_)
 
     def learn(self, rows: RowNumbers, y: FloatArray) -> PredictedRows:
         """Learn rows in their order."""

@@ -23,7 +23,6 @@ from onepass.tables.columns.number_format import PLAIN, NumberFormat
 from onepass.tables.columns.roles import read_keys, read_weights
 from onepass.tables.columns.wording import listed
 from onepass.tables.explanation import Explanation, explain
-from onepass.tables.far_targets import OWN, FarTarget, Units, far_targets
 from onepass.tables.model import TabularModel
 from onepass.tables.rows import Rows
 from onepass.tables.targets import ClassTarget, CountTarget, LogTarget, NumberTarget
@@ -43,13 +42,9 @@ class TableRows(RowModel):
         self._table: TabularModel = model
         self._begin(self._table)
 
-    @property
-    def _target_units(self) -> Units:
-        """Where targets lie, as the estimator takes them."""
-        return OWN
-
     def _begin(self, table: TabularModel) -> None:
         self._table, self.task, self.labels = table, task_of(table), table.labels
+        self.expects_outliers = bool(table.estimator.outliers)
         columns = table.encoding.columns
         self._names = [column.name for column in columns]
         self._written = {column.name: column.written for column in columns if isinstance(column, Number)}
@@ -65,6 +60,11 @@ class TableRows(RowModel):
     def n_seen(self) -> int:
         """Rows learned."""
         return self._table.n_rows
+
+    @property
+    def n_set_aside(self) -> int:
+        """Rows counted but not learned, since their target was absurdly far off."""
+        return self._table.n_set_aside
 
     def schema(self) -> dict[str, Any]:
         """Columns and target, each with what it may hold."""
@@ -209,10 +209,6 @@ class TableRows(RowModel):
     def predict(self, rows: RowNumbers, level: float) -> dict[str, Any]:
         """Columns of answers; before the first row they are those of the prior."""
         return self._table.predictions(rows.X, level, rows.keys)
-
-    def far_targets(self, rows: RowNumbers, y: FloatArray, limit: float) -> dict[int, FarTarget]:
-        """The rows whose target is absurdly far from its prediction."""
-        return far_targets(self._table, _ready(rows, y), self.n_seen, limit, self._target_units)
 
     def learn(self, rows: RowNumbers, y: FloatArray) -> PredictedRows:
         """Learn rows in their order."""

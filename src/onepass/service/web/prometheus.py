@@ -48,6 +48,11 @@ _COUNTERS = (
     _Series("onepass_learned_rows", f"Rows, or rewards of bandits, learned {_SINCE}.", "learned"),
     _Series("onepass_predicted_rows", f"Rows answered with a prediction {_SINCE}.", "predicted"),
     _Series("onepass_refused_rows", f"Sound rows that could not be learned, e.g. by overflow, {_SINCE}.", "refused"),
+    _Series(
+        "onepass_set_aside_rows",
+        f"Rows, or rewards of bandits, counted but not learned, as their target was absurdly far off, {_SINCE}.",
+        "set_aside",
+    ),
     *(_Series(f"onepass_{name}", words.format(_SINCE), key) for name, words, key in _SCORES),
     *(
         _Series(f"onepass_shadow_{name}", f"Of the candidate: {words.format(_SINCE)}", f"shadow_{key}")

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec.structs import replace
-
 from onepass.service.errors import ProblemError
 from onepass.service.rows import Rows
 from onepass.service.served import RowModel
@@ -74,10 +72,6 @@ async def learn_lines(call: Call) -> Any:
     if named is not None:
         words = "rows of a batch can't have ids: they are one request; give its id as the parameter ?id="
         raise lines.refused(ProblemError(422, "bad value", words, field="id"), named)
-    accepted = next((i for i, one in enumerate(lines) if one.accept), None)
-    if accepted is not None:
-        words = "rows of a batch are accepted together: they are one request; give the parameter ?accept=true"
-        raise lines.refused(ProblemError(422, "bad value", words, field="accept"), accepted)
     try:
         return await call.model.learn_rows(Rows(records=records), **call.query)
     except ProblemError as problem:
@@ -113,8 +107,7 @@ async def label(call: Call) -> Any:
 
 async def label_lines(call: Call) -> list[Any]:
     """A line for each line: what became of the label, or what is wrong with it."""
-    labels = [replace(one, accept=True) for one in call.body] if call.query.get("accept") else call.body
-    return _answers(call.body, await call.model.label_many(labels))
+    return _answers(call.body, await call.model.label_many(call.body))
 
 
 async def decide(call: Call) -> Any:

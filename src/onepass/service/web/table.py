@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from onepass._limits import MAX_DEVIATIONS
 from onepass.service import description, listing, wire
 from onepass.service.web import access, models, probes, rows
 from onepass.service.web.bodies import ARROW, BYTES, JSON, LINES
@@ -40,7 +39,6 @@ _TOKEN = {"name": "shop", "scope": "learn", "models": ["price"], "expires": "203
 
 _LEVEL = Parameter("level", wire.Level, "Probability of the intervals; 0.95 if not given.")
 _BATCH_ID = Parameter("id", wire.Id, "Id of the batch: if it is sent again with the same id, it is not learned again.")
-_ACCEPT = Parameter("accept", bool, "Learn also targets that are absurdly far from what is predicted for them.")
 _LISTED = (
     Parameter("search", str, "Words that the name or kind of a model must contain."),
     Parameter(
@@ -109,16 +107,16 @@ OPERATIONS: tuple[Operation, ...] = (
                 wire.LearnRequest,
                 JSON,
                 wire.Learned,
-                (_BATCH_ID, _ACCEPT),
+                (_BATCH_ID,),
                 [{"x": _X, "y": 15900}],
                 _LEARNED,
             ),
-            Form(rows.learn_arrow, ARROW, None, JSON, wire.Learned, (_BATCH_ID, _ACCEPT), example_answer=_LEARNED),
+            Form(rows.learn_arrow, ARROW, None, JSON, wire.Learned, (_BATCH_ID,), example_answer=_LEARNED),
         ),
         group="rows",
         description="The answer comes when the event is on the disk. The rows of one request are one event: either all "
-        f"are learned or none. A target that is more than {MAX_DEVIATIONS:,.0f} predicted standard deviations from its "
-        "predicted mean (see --max-deviations) is refused (422, far target) unless accept is true.",
+        "are learned or none. A row whose target is absurdly far from what was predicted is set aside: it counts as "
+        "learned, but changes no prediction. The model's n_set_aside counts such rows, and its alarms list them.",
     ),
     Operation(
         "POST",
@@ -128,7 +126,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "learn",
         (
             _json(rows.label, wire.LabelRequest, wire.Learned, {"id": "sale-1", "y": 15900}, _LEARNED),
-            _lines(rows.label_lines, wire.LabelRequest, wire.Learned, {"id": "sale-1", "y": 15900}, _LEARNED, _ACCEPT),
+            _lines(rows.label_lines, wire.LabelRequest, wire.Learned, {"id": "sale-1", "y": 15900}, _LEARNED),
         ),
         group="rows",
         description="A label that comes before its prediction is stored until the prediction comes; the answer then "

@@ -7,7 +7,6 @@ export class Problem extends Error {
     this.status = status;
     this.title = body.title || "";
     this.field = body.field || null;
-    this.more = body; // the members that some kinds of problems have besides these
   }
 }
 

@@ -4,7 +4,7 @@ import { ask, modelPath, post } from "./api.js";
 import { command, count, h, plural, renew } from "./dom.js";
 
 /** Ask whether somebody means it. */
-export function confirmed(title, words, yes) {
+function confirmed(title, words, yes) {
   const dialog = document.getElementById("confirm");
   dialog.querySelector("h2").textContent = title;
   dialog.querySelector("p").textContent = words;

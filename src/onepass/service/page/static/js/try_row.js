@@ -1,9 +1,8 @@
 // Try a prediction: a form made from the schema, the prediction and why, and the truth to learn.
 
-import { modelPath, post } from "./api.js";
+import { get, modelPath, post } from "./api.js";
 import { h, number, plural } from "./dom.js";
 import { field } from "./fields.js";
-import { confirmed } from "./manage.js";
 import { drawExplanation, drawPrediction, predictionWords } from "./prediction.js";
 
 const PAUSE = 200; // milliseconds after the last key
@@ -110,26 +109,16 @@ export class TryRow {
     }
     const before = this.found;
     try {
-      const done = await this.#sent({ ...this.#row(), y });
-      if (!done) return;
+      const done = await post(modelPath(this.status.name, "learn"), { ...this.#row(), y });
+      const { alarms } = await get(modelPath(this.status.name, "metrics"));
+      const far = alarms?.last.some((one) => one.kind === "set aside" && one.version === done.version);
       await this.#predict({ before });
       this.truth.input.value = "";
-      this.learned.textContent = `Learned, as version ${done.version}. The model has learned ${plural(done.n_seen, "row")} now; above you see how the prediction for this row has changed.`;
+      this.learned.textContent = far
+        ? `Counted, as version ${done.version}, but set aside: ${number(y)} is absurdly far from what was predicted. One such value changes no prediction; if many come in succession, the model starts over with them.`
+        : `Learned, as version ${done.version}. The model has learned ${plural(done.n_seen, "row")} now; above you see how the prediction for this row has changed.`;
     } catch (problem) {
       this.#complain(problem);
-    }
-  }
-
-  /** Have a row learned; a target that is absurdly far is meant if somebody says so. */
-  async #sent(row) {
-    const path = modelPath(this.status.name, "learn");
-    try {
-      return await post(path, row);
-    } catch (problem) {
-      if (problem.title !== "far target") throw problem;
-      const { mean, std } = problem.more;
-      const words = `The model predicts ${number(mean)} ± ${number(std, 2)} here. A value this far away would change all its predictions.`;
-      return (await confirmed(`Learn ${number(row.y)}?`, words, "Learn it anyway")) ? post(path, { ...row, accept: true }) : null;
     }
   }
 

@@ -116,12 +116,12 @@ class Weights {
   }
 }
 
-function alarms({ outliers, changes, last }, status) {
-  const sum = `${plural(outliers, "row")} whose target was not believed, ${plural(changes, "change")} of the relation.`;
+function alarms({ outliers, set_aside: aside, changes, last }, status) {
+  const sum = `${plural(outliers, "row")} whose target was not believed, ${aside ? `${count(aside)} set aside as absurdly far off, ` : ""}${plural(changes, "change")} of the relation.`;
   if (!last.length) {
-    return [h("p", { class: "muted" }, outliers + changes ? sum : "None. Rows that can't be believed and changes of the truth are told here, by models that look out for them (options outliers and drift).")];
+    return [h("p", { class: "muted" }, outliers + aside + changes ? sum : "None. Targets that are absurdly far off are told here; rows that can't be believed and changes of the truth too, by models that look out for them (options outliers and drift).")];
   }
-  const words = { outlier: "outlier", change: "change" };
+  const words = { outlier: "outlier", "set aside": "set aside", change: "change" };
   const base = `#/models/${encodeURIComponent(status.name)}/manage`;
   const rows = [...last].reverse().map((one) => [words[one.kind] ?? one.kind, number(Number(one.target)) === "–" ? one.target : number(Number(one.target)),
     percent(one.probability), moment(one.time), h("a", { href: base, title: "Go back to the version before it", onclick: () => sessionStorage.setItem("rollback", one.version - 1) }, count(one.version))]);

@@ -65,6 +65,7 @@ bench: $(BUILT) $(VENV)/.bench  ## time the engine, compare with others, and mea
 	$(BIN)/python -m benchmarks.tables
 	$(BIN)/python -m benchmarks.shipped
 	$(BIN)/python -m benchmarks.trust
+	$(BIN)/python -m benchmarks.exactness
 	$(BIN)/python -m benchmarks.misbehaving
 	$(BIN)/python -m benchmarks.wide
 	$(BIN)/python -m benchmarks.river

@@ -196,17 +196,10 @@ class Interleaving(RuleBasedStateMachine):
     def let_coroutines_end(self) -> None:
         """Let coroutines end that were cancelled."""
 
-<<<<<<< HEAD
-        async def all_ended() -> None:  # outside a coroutine, gathering nothing would open a loop of its own
-            await asyncio.gather(*self.waiting, return_exceptions=True)
-
-        self.running.ask(all_ended())
-=======
         async def ended() -> None:
             await asyncio.gather(*self.waiting, return_exceptions=True)
 
         self.running.ask(ended())
->>>>>>> rw
 
     def start_again(self) -> None:
         """Start a service where another one has ended."""

@@ -26,7 +26,7 @@ cdef class Trust:
     cdef void note_near(self) noexcept nogil
     cdef void note_far(self, double error) noexcept nogil
     cdef void count_far(self) noexcept nogil
-    cdef double largest_square(self, double largest, double square) noexcept nogil
+    cdef double largest_square(self, double largest, double square, double var) noexcept nogil
     cdef void learn(self) noexcept nogil
     cdef double far_off(self) noexcept nogil
     cpdef bint is_alarmed(self) noexcept nogil

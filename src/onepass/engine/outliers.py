@@ -173,9 +173,12 @@ class Trust:
         self.distrust = 1.0
         self.last[0] = error * error if fabs(error) < 1e150 else 1e300
 
-    def largest_square(self, largest, square):
-        """The square of the largest error so far, after one more."""
-        return max(largest, min(square, 1e300))
+    def largest_square(self, largest, square, var):
+        """The square of the largest error so far, after one more that was predicted with a variance.
+
+        The error of an input far outside, of which a large one was to be expected, counts as much less.
+        """
+        return max(largest, min(square, 1e300) * (largest / var if var > largest else 1.0))
 
     def learn(self):
         """Count the row that was noted, and watch how fast those that are distrusted come."""

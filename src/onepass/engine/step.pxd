@@ -26,7 +26,7 @@ cdef class LearningState:
     cdef public Py_ssize_t n_weighted  # rows of these that have been learned
     cdef bint pending  # whether the noise is still to be learned from the last row, of which these are kept
     cdef double error, var, input_var, pending_weight
-    cdef double square  # of the last row's error
+    cdef double square, total_var  # of the last row's error, and what was predicted for it
     cdef double row_weight(self) noexcept nogil
     cdef void count_row(self) noexcept nogil
     cpdef void assign(self, LearningState other) noexcept nogil

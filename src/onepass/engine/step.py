@@ -141,7 +141,7 @@ class LearningState:
         self.copies, self.trusted_copies = copies, trusted_copies
         self.log_start, self.start_weight = log_start, start_weight
         self.last_log_noise, self.last_seen, self.last_exact, self.total = last_log_noise, last_seen, last_exact, total
-        self.largest, self.square = largest, 0.0
+        self.largest, self.square, self.total_var = largest, 0.0, 0.0
         self.log_density = self.row_evidence = 0.0
         self.pending = False
         self.trust = Trust() if trust is None else trust
@@ -181,7 +181,7 @@ class LearningState:
         """Count a row that was learned for what is far, and for what is not to be trusted."""
         self.trust.learn()
         if not self.trust.active:
-            self.largest = self.trust.largest_square(self.largest, self.square)
+            self.largest = self.trust.largest_square(self.largest, self.square, self.total_var)
 
     def weigh(self, weights):
         """Take weights ``(n,)`` of the next rows, in their order; None for rows that count once."""
@@ -386,6 +386,7 @@ def learn_scalar(likelihood, state, mean, var, input_var, y):
             return _set_aside(state, error, total, row_weight)
         state.trust.note_near()
         state.square = error * error
+        state.total_var = total
     if state.reference > 0.0:
         score, information, ratio = _linear_step(mean, var, input_var, y, state.reference, row_weight)
         square = row_weight * (y - mean) * (y - mean)
@@ -495,6 +496,8 @@ def learn_noise(state, shrinkage, pull):
     e = state.error
     v = state.var
     s = state.reference
+    state.square = e * e
+    state.total_var = v + state.input_var + state.noise
     log_noise = log(state.noise)
     std = sqrt(2.0 / state.noise_weight)
     k = min(max(shrinkage, 0.0), 1.0)

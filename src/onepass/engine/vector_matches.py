@@ -720,7 +720,7 @@ class NoisyNumbers(VectorLikelihood):
             if state.trust.active:  # next to nothing of what is far off may still be much
                 square = min(square, _FARTHEST_NEAR * total)
             else:
-                state.largest_of[k] = state.trust.largest_square(state.largest_of[k], square)
+                state.largest_of[k] = state.trust.largest_square(state.largest_of[k], square, total)
             if state.noise_weight_of[k] > 0.0:
                 information, change = self.noise_change(expected, square, total, state, k)
                 weight = min(state.noise_weight_of[k] + near * information, bound)
@@ -943,6 +943,25 @@ class HeteroscedasticOutputs(NoisyNumbers):
                     out.information[i * size + j] += first * through[2 * j] + second * through[2 * j + 1]
         fill_site(size, cov, out)
         return log_density
+
+    def match_copies(self, mean, cov, target, state, out):
+        """Only the first copy tells of the noise; the others are about ``f`` alone, at the noise that is expected."""
+        size = self.size
+        i: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        log_z = self.match_once(mean, cov, target, state, out)
+        for i in range(size):
+            out.copy_shift[i] = out.shift[i]
+        for i in range(size * size):
+            out.copy_precision[i] = out.precision[i]
+        more = (state.row_weight - 1.0) * (1.0 - state.trust.distrust)
+        for k in range(self.n_outputs):
+            if not isnan(target[k]):
+                noise = self.expected_noise(mean, cov, state, k)
+                out.copy_precision[k * size + k] += more / noise
+                out.copy_shift[k] += more * (target[k] - mean[k]) / noise
+        self.step_of_copies(cov, out)
+        return log_z
 
     def expected_noise(self, mean, cov, state, k):
         """``E[e^a]`` of the output that is the log noise."""

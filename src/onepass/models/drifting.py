@@ -45,7 +45,7 @@ from onepass.models.mixing import (
 )
 from onepass.models.network import BayesianNetwork
 from onepass.models.network.network import OutputMoments
-from onepass.models.perceptron import BayesianPerceptron, Inputs, Prediction, RowScores, row_scores
+from onepass.models.perceptron import BayesianPerceptron, Inputs, Posterior, Prediction, RowScores, row_scores
 
 __all__ = ["HYPOTHESES", "Drifting", "DriftingNetwork", "DriftingPerceptron", "Hypotheses"]
 
@@ -387,6 +387,10 @@ class DriftingPerceptron(Drifting, BayesianPerceptron):
         spread = np.square if members[0].cov.ndim == 1 else _outer
         pairs = zip(weights, members, strict=True)
         return np.asarray(sum(weight * (one.cov + spread(one.mean - mean)) for weight, one in pairs if weight))
+
+    def posterior(self) -> Posterior:
+        """Return mean and covariance of the mixture of all hypotheses."""
+        return Posterior(self.mean, self.cov)
 
     @property
     def covariance(self) -> str:

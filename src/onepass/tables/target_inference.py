@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from onepass.estimators.scaling import near
+from onepass.estimators.scaling import absurd, near
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.inference import WRONG, FirstValues
 from onepass.tables.columns.missing import without_words
@@ -96,7 +96,8 @@ def _number_target(first: FirstValues, outliers: float) -> NumberTarget:
             "is it the right column?"
         )
     wild = 0 if outliers else n_wild(values)
-    return NumberTarget(first.name, *centre_and_scale(values, outliers), first.as_numbers[0], n_wild=wild)
+    usual = values[~absurd(values[:, None])[:, 0]]  # models set the others aside
+    return NumberTarget(first.name, *centre_and_scale(usual, outliers), first.as_numbers[0], n_wild=wild)
 
 
 def n_wild(values: Any) -> int:

@@ -503,7 +503,7 @@ def _orthogonalise(p, matrix, norms):
                 product = 0.0
                 for k in range(p):
                     product += first[k] * second[k]
-                if product * product <= 1e-16 * norms[i] * norms[j]:
+                if product * product <= 1e-22 * norms[i] * norms[j]:
                     continue
                 rotated = True
                 half = 0.5 * (norms[j] - norms[i]) / product

@@ -218,6 +218,7 @@ class TabularModel:
         """Show the estimator its first rows and classes."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "features differ in scale")  # the encoding has seen to that
+            warnings.filterwarnings("ignore", ".* set aside")  # counted here, and told by the commands
             return getattr(self.estimator, method)(rows.X, rows.y, **self._classes, **rows.options)
 
     @property

@@ -236,6 +236,8 @@ def test_a_row_with_an_absurd_target_is_set_aside_and_told(run: Run, tmp_path: P
     assert words in done.out
     kept = onepass.load(tmp_path / "kept")
     assert (kept.n_rows, kept.n_set_aside, kept.n_rejected) == (1000, 1, 0)
+    assert "rows set aside:" not in run("show", model).out
+    assert "rows set aside: 1, with targets absurdly far" in " ".join(run("show", tmp_path / "kept").out.split())
     moved = np.abs(np.subtract(kept.predict(ROWS[:20])["mean"], before["mean"]))
     assert moved.max() < np.min(before["std"])
     assert not log.exists() or log.read_text().count("\n") <= 1

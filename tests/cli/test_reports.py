@@ -50,6 +50,13 @@ def test_no_row_is_blamed_where_none_is_to_blame() -> None:
     )
 
 
+def test_the_score_without_an_absurd_row_does_not_cancel() -> None:
+    worst = WorstRow(RootMeanSquaredError)
+    for target in (2.0, 1e12, 2.0):
+        worst.update(NumberPredictions(np.array([target, *[2.0] * 29]), np.zeros(30)), "a.csv", lambda: range(2, 32))
+    assert worst.words().endswith("makes 100 % of the RMSE's sum over all rows; without it the RMSE is 2.0000")
+
+
 def test_quarters_are_means_over_a_quarter_of_the_rows_each() -> None:
     over_time = OverTime([RootMeanSquaredError])
     errors = np.repeat([1.0, 2.0, 3.0, 4.0], 256)

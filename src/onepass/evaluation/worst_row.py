@@ -26,27 +26,29 @@ class WorstRow:
     def __init__(self, metric: type[RowMean[Any]]) -> None:
         self.metric = metric
         self.file, self.line = "", 0
-        self._n, self._total, self._most = 0, 0.0, -1.0
+        # The others are summed by themselves: next to an absurd row, their sum would cancel in a difference.
+        self._n, self._others, self._most = 0, 0.0, 0.0
 
     def update(self, rows: Any, file: str, lines: Callable[[], Sequence[int]]) -> None:
         """Look at more rows of a file; ``lines`` gives the line of each."""
         losses = self.metric.per_row(rows)
         worst = int(losses.argmax())
-        if losses[worst] > self._most:
-            self._most, self.file, self.line = float(losses[worst]), file, lines()[worst]
+        most = float(losses[worst])
+        self._others += float(losses[:worst].sum() + losses[worst + 1 :].sum()) + min(most, self._most)
+        if most > self._most:
+            self._most, self.file, self.line = most, file, lines()[worst]
         self._n += len(losses)
-        self._total += float(losses.sum())
 
     @property
     def share(self) -> float:
         """Share of the sum over all rows that this row is."""
-        return self._most / self._total if self._total > 0.0 else 0.0
+        return self._most / (self._most + self._others) if self._most > 0.0 else 0.0
 
     def words(self) -> str:
         """Say which row it was if it is a large part of the whole; else nothing."""
         if self._n < _FEWEST or not self.share > _RUINED:
             return ""
-        without = self.metric.of_mean((self._total - self._most) / (self._n - 1))
+        without = self.metric.of_mean(self._others / (self._n - 1))
         title, part = self.metric.title, f"{100.0 * self.share:.0f} %"
         return (
             f"one row, {self.file}, line {self.line}, makes {part} of the {title}'s sum over all rows; without it the "

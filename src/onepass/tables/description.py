@@ -37,6 +37,8 @@ def facts(model: "TabularModel") -> Iterator[tuple[str, str]]:
     """Names and words of what the model has learned so far."""
     yield "rows learned", f"{model.n_rows:,}"
     yield "rows rejected", f"{model.n_rejected:,}"
+    if model.n_set_aside:
+        yield "rows set aside", f"{model.n_set_aside:,}, with targets absurdly far from their predictions"
     if model.by is not None:
         yield "keys now", f"{model.estimator.n_keys:,} values of {model.by}, each with a model of its own"
     if model.noise is not None:
@@ -65,6 +67,8 @@ def facts(model: "TabularModel") -> Iterator[tuple[str, str]]:
 def numbers(model: "TabularModel") -> dict[str, dict[str, Any]]:
     """Numbers of facts that programs may want, under names of their own, by the name of the fact."""
     found: dict[str, dict[str, Any]] = {}
+    if model.n_set_aside:
+        found["rows set aside"] = {"set_aside": model.n_set_aside}
     if model.by is not None:
         found["keys now"] = {"keys": model.estimator.n_keys}
     if model.estimator.outliers:

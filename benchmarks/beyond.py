@@ -12,7 +12,7 @@ Three measurements, the first two on functions with a known truth:
   of random networks;
 - a gap: ``sin(3x)``, 200 rows with ``0.7 < |x| < 1.5``. Errors at ``2 < |x| < 3`` in predicted standard deviations, and
   the standard deviation at ``|x| < 0.5`` over that of a Gaussian process with a fitted kernel;
-- regions left out of real data, for which FOLDER has the sets of `onepass bench uci`: the middle third or the outer
+- regions left out of real data, for which FOLDER has the sets of `benchmarks.uci`: the middle third or the outer
   sixths of the rows along each input in turn.
 """
 
@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cells import Cell
+from benchmarks.uci.splits import Split, evaluate_on, find_datasets
 from onepass import BayesianCommittee, BayesianNetwork
 from onepass._typing import FloatArray
-from onepass.evaluation.uci import Split, evaluate_on, find_datasets
 
 __all__ = ["HeldOut", "cells", "few_rows", "gap", "held_out", "regions"]
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.choices FOLDER
 
-FOLDER is as for ``onepass bench uci``; its targets are cut at their median. To these come pairs of digits that look
+FOLDER is as for ``benchmarks.uci``; its targets are cut at their median. To these come pairs of digits that look
 alike, two sets of three classes and some made by formula, up to 1,000 rows of each. Five splits 70/30, a network of 50
 units per split with a seed of its own, every training row seen once. A Markdown table comes out: the log-loss on the
 test parts as a factor of that of the defaults, the geometric mean over all sets, and on how many it is lower.
@@ -19,9 +19,9 @@ from sklearn.datasets import load_digits, load_iris, load_wine, make_circles, ma
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.uci.splits import find_datasets, load_split
 from onepass import BayesianNetwork
 from onepass.evaluation.metrics import ClassPredictions, LogLoss
-from onepass.evaluation.uci import find_datasets, load_split
 from onepass.models.network.priors import CLASSIFICATION
 
 SPLITS = 5

@@ -8,7 +8,7 @@ file, reversed, and sorted by target, by the target's magnitude and by the first
 
     python -m benchmarks.exactness [--data FOLDER] [--only PART,PART] [--write]
 
-FOLDER has the sets of `onepass bench uci` in ``uci``; without it the data are synthetic. ``--only`` measures these
+FOLDER has the sets of `benchmarks.uci` in ``uci``; without it the data are synthetic. ``--only`` measures these
 parts alone. ``--write`` keeps the results in benchmarks/exactness.json, next to those of other parts, and writes
 docs/evidence/exactness.md.
 """
@@ -30,10 +30,10 @@ from sklearn.linear_model import BayesianRidge
 
 import onepass
 from benchmarks.trust import explanation
+from benchmarks.uci.splits import find_datasets
 from benchmarks.wide.study import Figure, Findings, Table, figure_lines, number, read, table_lines, write
 from onepass import BayesianMLPRegressor, BayesianPerceptron, BayesianPerceptronRegressor
 from onepass._typing import FloatArray
-from onepass.evaluation.uci import find_datasets
 from onepass.river import MLPRegressor, PerceptronRegressor
 
 __all__ = ["PARTS", "Fit", "Posterior", "Problem", "exact_posterior", "gap", "page"]

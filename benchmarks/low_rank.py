@@ -2,7 +2,7 @@
 
     python -m benchmarks.low_rank FOLDER [SET ...]
 
-FOLDER is as for ``onepass bench uci``. Two Markdown tables come out: the RMSE of one network with 50 or 200 ReLU units
+FOLDER is as for ``benchmarks.uci``. Two Markdown tables come out: the RMSE of one network with 50 or 200 ReLU units
 after one pass, the mean over splits 0 to 9 (the rank was chosen on splits 10 to 19 and on random functions), and rows
 per second of networks of 500, 2,000 and 8,000 weights, which take turns.
 """
@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.timing import race
+from benchmarks.uci.splits import evaluate_on, find_datasets, load_split
 from onepass import BayesianNetwork
-from onepass.evaluation.uci import evaluate_on, find_datasets, load_split
 
 __all__ = ["FORMS"]
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.networks FOLDER [SET ...]
 
-FOLDER is as for ``onepass bench uci``. The choices were made on splits 10 to 19, and this looks at the first of them.
+FOLDER is as for ``benchmarks.uci``. The choices were made on splits 10 to 19, and this looks at the first of them.
 A Markdown table comes out: RMSE / log-likelihood / coverage of the 95 % interval.
 """
 
@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.uci.splits import Score, Split, evaluate_on, find_datasets, load_split
 from onepass import BayesianCommittee, BayesianNetwork
-from onepass.evaluation.uci import Score, Split, evaluate_on, find_datasets, load_split
-from onepass.kbnn import KalmanNetwork
 from onepass.models.network.priors import REGRESSION
+from onepass.paper.kalman_network import KalmanNetwork
 
 __all__ = ["VARIANTS"]
 

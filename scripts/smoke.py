@@ -79,7 +79,6 @@ def other_commands(folder: Path) -> None:
         "onepass show price.onepass --html what.html",
         "onepass completion bash",
         "onepass reproduce sigmoid --out reproduction",
-        "onepass bench --help",
     ):
         run(line, folder)
 

@@ -74,7 +74,7 @@ for name in onepass.__all__:
     getattr(onepass, name)
 bandit = ContextualBandit(["left", "right"], n_features=3)
 bandit.reward(bandit.choose(X[0]).id, 1.0)
-import onepass.kbnn
+import onepass.paper.kalman_network
 print("done", *sorted({name.partition(".")[0] for name in sys.modules} & set(%r)))
 """
 

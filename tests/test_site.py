@@ -30,7 +30,7 @@ MODULES = (
     "onepass.distributed",
     "onepass.export",
     "onepass.files.events",
-    "onepass.kbnn",
+    "onepass.paper.kalman_network",
     "onepass.likelihoods",
     "onepass.merging",
     "onepass.river",

@@ -19,9 +19,9 @@ import numpy as np
 from sklearn.datasets import make_friedman1
 
 from benchmarks.misbehaving.study import Outcome, Study
+from benchmarks.uci.splits import find_datasets
 from onepass import BayesianNetwork
 from onepass._typing import FloatArray
-from onepass.evaluation.uci import find_datasets
 
 __all__ = ["Errors", "Run", "one_step_errors", "outcomes", "published_run"]
 

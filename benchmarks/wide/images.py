@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from onepass.decisions.benchmark.tasks import read_images, read_labels
 from sklearn.datasets import load_digits
 
 from benchmarks.wide.study import Study
 from onepass._typing import FloatArray
-from onepass.decisions.benchmark.tasks import read_images, read_labels
 from onepass.evaluation.metrics import Accuracy, ClassPredictions, LogLoss
 
 __all__ = ["CLASSES", "Images", "Progress", "Scores", "load", "one_pass", "score"]

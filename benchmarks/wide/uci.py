@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import numpy as np
 from sklearn.datasets import make_friedman1
 
+from benchmarks.uci.splits import Split, evaluate_on, load_split
 from benchmarks.wide.study import Figure, Findings, Study, Table
 from onepass import BayesianNetwork
 from onepass.beliefs.structures import STRUCTURES, Covariance
-from onepass.evaluation.uci import Split, evaluate_on, load_split
 
 __all__ = ["findings", "forms"]
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.published import TABLE
-from benchmarks.uci import NAMES, Results, page
+from benchmarks.uci.page import NAMES, Results, page
 
 
 @pytest.fixture

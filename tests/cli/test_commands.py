@@ -40,7 +40,6 @@ def test_help_and_version_are_light() -> None:
     for arguments in (
         ["--help"],
         ["reproduce", "--help"],
-        ["bench", "uci", "--help"],
         ["decide", "--help"],
         ["--version"],
     ):

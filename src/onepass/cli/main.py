@@ -34,7 +34,6 @@ COMMANDS = {
     "serve": "onepass.cli.serve:serve",
     "playground": "onepass.cli.playground:playground",
     "completion": "onepass.cli.completion:completion",
-    "bench": "onepass.cli.bench:bench",
     "reproduce": "onepass.cli.reproduce:reproduce",
 }
 """Every command, in the order of the help: its name, and the module and attribute that hold it."""

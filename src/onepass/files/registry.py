@@ -23,7 +23,7 @@ _MODULES = {
     "DriftingNetwork": "onepass.models.drifting",
     "DriftingPerceptron": "onepass.models.drifting",
     "FleetEstimator": "onepass.estimators",
-    "KalmanNetwork": "onepass.models.kalman_network",
+    "KalmanNetwork": "onepass.paper.kalman_network",
     "MLPClassifier": "onepass.integrations.river",
     "MLPRegressor": "onepass.integrations.river",
     "PerceptronClassifier": "onepass.integrations.river",

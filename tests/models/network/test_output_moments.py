@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from onepass import BayesianNetwork
-from onepass.kbnn import KalmanNetwork
 from onepass.likelihoods.mixtures import likely_weights
+from onepass.paper.kalman_network import KalmanNetwork
 
 HEADS: list[dict[str, Any]] = [
     {"observation": "gaussian", "noise": 0.3, "n_outputs": 3},

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from onepass import BayesianCommittee, BayesianNetwork, load, merging, save
-from onepass.kbnn import KalmanNetwork
+from onepass.paper.kalman_network import KalmanNetwork
 
 NAN = np.nan
 KINDS = (

@@ -14,7 +14,7 @@ from onepass.estimators import FleetEstimator
 from onepass.estimators.batch import as_dense
 from onepass.evaluation.metrics import ClassPredictions
 from onepass.files.checkpoint import from_bytes, to_bytes
-from onepass.kbnn import KalmanNetwork
+from onepass.paper.kalman_network import KalmanNetwork
 from onepass.river import PerceptronRegressor
 from onepass.service.declared import declared_content
 from onepass.service.errors import ProblemError

@@ -2,7 +2,7 @@
 
 A metric has three methods: `update` takes predictions with their targets, `get` returns the value so far, and `merge`
 adds the rows of another metric of its class, scored elsewhere. The same objects score the command ``evaluate``,
-evaluation on Dask, ``onepass bench`` and the benchmarks.
+evaluation on Dask, and the benchmarks.
 
 To add a metric, write a subclass of `Metric`, or of `RowMean` if it is a mean over rows, and register it; the commands
 and reports then show it.

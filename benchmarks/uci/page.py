@@ -1,15 +1,4 @@
-"""Our figures on the standard regression sets beside those of others, written to docs/evidence/uci.md with a figure.
-
-    onepass bench uci --data FOLDER --splits 10 --passes 1 --json benchmarks/uci-1.json
-    onepass bench uci --data FOLDER --splits 10 --passes 10 --json benchmarks/uci-10.json
-    onepass bench uci --data FOLDER --splits 10 --passes 1 --members 1 --json benchmarks/uci-1-single.json
-    onepass bench uci --data FOLDER --splits 10 --passes 10 --members 1 --json benchmarks/uci-10-single.json
-    python -m benchmarks.uci
-
-The first four measure, on the first ten splits of every set in the folder: on two cores about two minutes, twenty-five,
-half a minute and five. The last only writes down what they found. The defaults were chosen on splits 10 to 19, so that
-the figures to quote are those of splits 0 to 9.
-"""
+"""Our figures on the standard regression sets next to those of others: docs/evidence/uci.md and its figure."""
 
 import json
 from pathlib import Path
@@ -20,9 +9,9 @@ import numpy as np
 from benchmarks.published import RERUN, TABLE, Pair, Row
 from onepass.reports.plots import BASELINE, EXACT, GREY, PAPER, house_style, new_figure, render
 
-__all__ = ["Results", "Scores", "figure", "page"]
+__all__ = ["Results", "Scores", "figure", "page", "write"]
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 DOCS = HERE.parent / "docs"
 OURS = "onepass"
 NAMES = {
@@ -38,8 +27,7 @@ UNTOUCHED = 10  # the first so many splits, on which nothing was chosen
 PASSES = {ONE: "one pass", TEN: "ten passes"}
 INTRODUCTION = """\
 Networks after one and ten passes over six standard regression sets, beside other Bayesian networks. Written by
-`python -m benchmarks.uci` from the results of `onepass bench uci`; that module lists the commands, and
-[evidence](index.md) has the date and the machine.
+`python -m benchmarks.uci`, whose help lists the commands; [evidence](index.md) has the date and the machine.
 
 Ours have one hidden layer of 50 ReLU units, standardised data, and the same defaults for all sets: a committee of five
 networks, and its first member alone. The sets come with 20 published splits into training and test rows. The defaults
@@ -230,13 +218,9 @@ def figure(results: Results) -> bytes:
         return render(drawing, "png")
 
 
-def main() -> None:
+def write() -> None:
     """Write the page and the figure."""
     results = Results(HERE)
     (DOCS / "images" / "uci.png").write_bytes(figure(results))
     (DOCS / "evidence" / "uci.md").write_text(page(results))
     print(page(results))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Running tasks from several seeds, as many at a time as there are cores, and what comes out of it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.bandits.catalogue import ENTRIES
+from benchmarks.bandits.run import Played, play
 from onepass._cores import available_cores
 from onepass._typing import FloatArray
-from onepass.decisions.benchmark.catalogue import ENTRIES
-from onepass.decisions.benchmark.run import Played, play
 
 __all__ = ["Outcome", "measure"]
 
@@ -49,21 +49,15 @@ class Outcome:
         return asdict(self)
 
 
-def measure(
-    folder: Path | None, names: list[str], seeds: int | None, steps: int | None, tick: Callable[[], None]
-) -> Iterator[Outcome]:
-    """Let all players play these tasks; ``tick`` is called after each run."""
+def measure(folder: Path | None, names: list[str], seeds: int | None, steps: int | None) -> Iterator[Outcome]:
+    """Let all players play these tasks."""
     environ["OPENBLAS_NUM_THREADS"] = environ["OMP_NUM_THREADS"] = "1"  # for the processes that do the work
     with ProcessPoolExecutor(available_cores(), mp_context=get_context("spawn")) as pool:
         for name in names:
             for player in ENTRIES[name].players:
                 n_seeds = seeds or ENTRIES[name].seeds
                 jobs = [pool.submit(_run, name, player, folder or Path(), steps, seed) for seed in range(n_seeds)]
-                runs = []
-                for job in jobs:
-                    runs.append(job.result())
-                    tick()
-                yield _outcome(name, player, runs)
+                yield _outcome(name, player, [job.result() for job in jobs])
 
 
 def _run(name: str, player: str, folder: Path, steps: int | None, seed: int) -> Played:

@@ -5,8 +5,8 @@ A set is a folder with ``data.txt``, ``index_features.txt``, ``index_target.txt`
 part's mean and standard deviation; errors and log-likelihoods are in the target's own units.
 """
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from os import environ
@@ -149,21 +149,15 @@ def _test_predictions(split: Split, model: BayesianCommittee | BayesianNetwork) 
     )
 
 
-def bench(
-    folder: Path, datasets: list[str], splits: int | None, setting: Setting, tick: Callable[[], None]
-) -> Iterator[Result]:
-    """Score all splits of all sets, as many at a time as there are cores; ``tick`` is called after each."""
+def bench(folder: Path, datasets: list[str], splits: int | None, setting: Setting) -> Iterator[Result]:
+    """Score all splits of all sets, as many at a time as there are cores."""
     environ["OPENBLAS_NUM_THREADS"] = environ["OMP_NUM_THREADS"] = "1"  # for the processes that do the work
     with ProcessPoolExecutor(available_cores(), mp_context=get_context("spawn")) as pool:
         for name in datasets:
             available = count_splits(folder / name)
             numbers = range(available if splits is None else min(splits, available))
-            jobs = {pool.submit(_score_split, folder / name, number, setting): number for number in numbers}
-            scores: dict[int, Score] = {}
-            for job in as_completed(jobs):
-                scores[jobs[job]] = job.result()
-                tick()
-            yield _summary(name, setting.passes, [scores[number] for number in numbers])
+            jobs = [pool.submit(_score_split, folder / name, number, setting) for number in numbers]
+            yield _summary(name, setting.passes, [job.result() for job in jobs])
 
 
 def _score_split(folder: Path, number: int, setting: Setting) -> Score:

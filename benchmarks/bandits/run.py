@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.bandits.baselines import Player
+from benchmarks.bandits.tasks import Task
 from onepass._typing import FloatArray
 from onepass.decisions.bandit import ContextualBandit
-from onepass.decisions.benchmark.baselines import Player
-from onepass.decisions.benchmark.tasks import Task
 
 __all__ = ["BanditPlayer", "Played", "play"]
 

@@ -1,10 +1,4 @@
-"""The table and the figure of docs/evidence/bandits.md, from what ``onepass bench bandits`` measured.
-
-    onepass bench bandits --data FOLDER --json benchmarks/bandits.json
-    python -m benchmarks.bandits
-
-The first takes half an hour; the second writes docs/images/bandits.png and the table between the marks in the page.
-"""
+"""The table and the figure of docs/evidence/bandits.md, from stored results."""
 
 import json
 from pathlib import Path
@@ -12,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass.decisions.benchmark.catalogue import ENTRIES
+from benchmarks.bandits.catalogue import ENTRIES
 from onepass.files.atomic import write_atomically
 from onepass.reports.plots import (
     BASELINE,
@@ -27,9 +21,9 @@ from onepass.reports.plots import (
     without_markers,
 )
 
-__all__ = ["figure", "table"]
+__all__ = ["figure", "table", "write"]
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 STORED = ROOT / "benchmarks" / "bandits.json"
 PAGE = ROOT / "docs" / "evidence" / "bandits.md"
 FIGURE = ROOT / "docs" / "images" / "bandits.png"
@@ -89,14 +83,10 @@ def figure(found: list[dict[str, Any]]) -> bytes:
         return render(sheet, "png")
 
 
-def main() -> None:
+def write() -> None:
     """Write both."""
     found = json.loads(STORED.read_text())
     write_atomically(FIGURE, figure(found))
     page = PAGE.read_text()
     before, rest = page.split(BEGIN)
     write_atomically(PAGE, (before + BEGIN + "\n" + table(found) + "\n" + END + rest.split(END)[1]).encode())
-
-
-if __name__ == "__main__":
-    main()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from onepass.kbnn import KalmanNetwork
 from onepass.models.network.priors import REGRESSION
+from onepass.paper.kalman_network import KalmanNetwork
 
 Neurons = list[list[Any]]
 

@@ -39,7 +39,7 @@ class KalmanNetwork(BayesianNetwork):
     Examples
     --------
     >>> import numpy as np
-    >>> from onepass.kbnn import KalmanNetwork
+    >>> from onepass.paper.kalman_network import KalmanNetwork
     >>> X = np.linspace(-1, 1, 50)[:, None]
     >>> network = KalmanNetwork(1, (10,)).learn(X, np.abs(X[:, 0]))
     >>> network.predict(X).mean.shape

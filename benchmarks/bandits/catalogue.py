@@ -8,14 +8,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from benchmarks.bandits.baselines import LinTS, LinUCB, Player, UniformPlay
+from benchmarks.bandits.run import BanditPlayer
+from benchmarks.bandits.tasks import Task, drifting_arms, labelled, linear_gaussian, read_mnist
 from onepass.beliefs.layout import Conv2D
 from onepass.decisions.bandit import ContextualBandit
-from onepass.decisions.benchmark.baselines import LinTS, LinUCB, Player, UniformPlay
-from onepass.decisions.benchmark.run import BanditPlayer
-from onepass.decisions.benchmark.tasks import Task, drifting_arms, labelled, linear_gaussian, read_mnist
 from onepass.decisions.policies import Thompson
 
-__all__ = ["ENTRIES", "Entry", "entries_for"]
+__all__ = ["ENTRIES", "Entry"]
 
 _NOISE_STD = 0.5  # of the linear task
 
@@ -169,11 +169,3 @@ ENTRIES = {
         3,
     ),
 }
-
-
-def entries_for(names: list[str]) -> list[str]:
-    """Check names of tasks; none are all."""
-    unknown = [name for name in names if name not in ENTRIES]
-    if unknown:
-        raise ValueError(f"there is no task {', '.join(unknown)}; there are {', '.join(ENTRIES)}")
-    return names or list(ENTRIES)

@@ -1,0 +1,1 @@
+"""Networks on the standard regression sets; see `benchmarks.uci.__main__`."""

@@ -211,6 +211,20 @@ def test_a_row_further_ahead_is_one_ahead_of_a_model_that_has_learned_nothing_si
     assert pickle.dumps(model) == before
 
 
+def test_a_past_that_fades_has_faded_by_so_many_steps() -> None:
+    """The precision of 40 rows ahead, step by step in natural parameters."""
+    X, y = np.random.default_rng(0).normal(size=(2, 30, 3)), np.arange(30.0)
+    model = BayesianPerceptron(3, "linear", noise=0.5, forgetting=0.95).learn(X[0], y)
+    keep, period = model._forgetting.keep, model._forgetting.period
+    precision, prior = np.linalg.inv(model.cov), np.eye(4)
+    for seen in range(30, 70):
+        if seen % period == 0:
+            precision = keep * precision + (1.0 - keep) * prior
+    inputs = np.column_stack([np.ones(30), X[1]])
+    expected = np.einsum("ij,jk,ik->i", inputs, np.linalg.inv(precision), inputs)
+    np.testing.assert_allclose(model.predict(X[1], rows_ahead=40).pre_var, expected, rtol=1e-10)
+
+
 @pytest.mark.parametrize("kind", ["full", "diagonal"])
 def test_variances_are_those_of_drift_row_by_row(kind: str) -> None:
     drift, walk = 0.07, np.array([0.3, 0.0, 0.1, 0.2])

@@ -451,11 +451,14 @@ class BayesianPerceptron(DriftChoice):
             state = state.copy()
             self._answer_alarm(state)
             plan = replace(plan, prior=state.prior)
+            if not plan.drifts:  # with nothing between them, all steps of forgetting are one
+                if steps:
+                    state.belief.forget(self._forgetting.keep**steps, state.prior)
+                return state
             for start, stop, faded in self._forgetting.segments(int(state.progress.n_seen), rows):
                 if faded:
                     state.belief.forget(self._forgetting.keep**faded, state.prior)
-                if plan.drifts:
-                    state.belief = MovedGaussian.after(state.belief, plan, stop - start).to_belief()
+                state.belief = MovedGaussian.after(state.belief, plan, stop - start).to_belief()
             return state
         if not (rows and plan.drifts):
             return state

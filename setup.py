@@ -23,37 +23,23 @@ from build_backend import has_compiler
 # Nobody reads errno or floating-point traps. Not -ffast-math: NaN and infinity keep their meaning, since rows that
 # overflow are found by them.
 FLAGS = ["-g0", "-fno-math-errno", "-fno-trapping-math"]
-# In loops over rows and weights sums may be reordered and fused, so that they vectorise. Formulas are written in the
-# order in which nothing cancels, and stay in it.
-LOOPS = ["-O3", "-fno-signed-zeros", "-fassociative-math", "-freciprocal-math", "-ffp-contract=fast"]
-FORMULAS = {
-    "_cyutility",
-    "cpu",
-    "special",
-    "moments",
-    "outliers",
-    "matches",
-    "vector_matches",
-    "class_matches",
-    "count_matches",
-    "step",
-    "noise",
-    "switching",
-    "named_rows",
-}
-NEWER = "x86_64_v3"
-IS_X86_64 = platform.machine().lower() in ("x86_64", "amd64")
-WORTH_A_SECOND_BUILD = {
-    "rows",
+# Sums in loops over rows and weights may be reordered and fused, so that they vectorise. Only in the modules listed:
+# formulas are written in the order in which nothing cancels, and must stay in it.
+REORDERED = ["-O3", "-fno-signed-zeros", "-fassociative-math", "-freciprocal-math", "-ffp-contract=fast"]
+LOOPS = {
     "blocks",
+    "fleet",
+    "gumbel",
     "network",
     "network_batch",
     "network_diagonal",
     "network_layers",
-    "separate_outputs",
     "network_low_rank",
-    "gumbel",
+    "rows",
+    "separate_outputs",
 }
+NEWER = "x86_64_v3"
+IS_X86_64 = platform.machine().lower() in ("x86_64", "amd64")
 SHARED = "onepass.engine._cyutility"  # what Cython's memoryviews need, once for all modules
 DIRECTIVES = {
     "language_level": 3,
@@ -98,8 +84,7 @@ class BuildExtensions(build_ext):
 
 
 def _flags(extension: Any) -> list[str]:
-    kind = ["-O2"] if _name(extension) in FORMULAS else LOOPS
-    return [*FLAGS, *kind]
+    return [*FLAGS, *(REORDERED if _name(extension) in LOOPS else ["-O2"])]
 
 
 def _name(extension: Any) -> str:
@@ -107,7 +92,7 @@ def _name(extension: Any) -> str:
 
 
 def extensions() -> list[Any]:
-    """One extension for each Cython source, and a second one for newer processors where that pays."""
+    """One extension for each Cython source, and a second one for newer processors if it is one of the `LOOPS`."""
     sources = sorted(Path("src/onepass/engine").glob("*.py"))
     compiled = [source for source in sources if "\nimport cython\n" in source.read_text(encoding="utf-8")]
     libraries = [] if sys.platform in ("win32", "darwin") else ["m"]
@@ -127,7 +112,7 @@ def extensions() -> list[Any]:
     )
     if not IS_X86_64:
         return built
-    return built + [_for_newer(extension, libraries) for extension in built if _name(extension) in WORTH_A_SECOND_BUILD]
+    return built + [_for_newer(extension, libraries) for extension in built if _name(extension) in LOOPS]
 
 
 def _for_newer(extension: Any, libraries: list[str]) -> Any:

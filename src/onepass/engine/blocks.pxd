@@ -12,5 +12,5 @@ cpdef Py_ssize_t block_scalars(
     double[::1, :] mixing, double[:, ::1] noted, double[:, ::1] out, double[:, ::1] sites
 )
 cpdef Py_ssize_t block_noise(
-    LearningState state, Py_ssize_t size, const double[:, ::1] noted, const double[::1] shrinkage, const double[::1] pull, double[:, ::1] out
+    LearningState state, Py_ssize_t size, const double[:, ::1] noted, const double[:, :, ::1] responses, double[:, ::1] out
 )

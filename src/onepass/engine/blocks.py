@@ -9,7 +9,8 @@ once for a symmetric rank-b update of its lower triangle.
 import cython
 import numpy as np
 from cython.cimports.libc.math import isfinite
-from cython.cimports.onepass.engine.step import learn_noise, learn_scalar, learn_site
+from cython.cimports.onepass.engine.noise import Response
+from cython.cimports.onepass.engine.step import _read_response, learn_noise, learn_scalar, learn_site
 from scipy.linalg.blas import dsymm, dsyrk, dtrsm, ssymm, ssyrk, strsm
 
 __all__ = ["ALARMED", "CANCELLED", "DIGITS_LOST", "NOT_FINITE", "block_size", "learn_block"]
@@ -93,10 +94,11 @@ def block_scalars(
     return learned
 
 
-def block_noise(state, size, noted, shrinkage, pull, out):
+def block_noise(state, size, noted, responses, out):
     """Learn the noise from the rows of a block whose steps are known, up to the one after which it is re-weighed."""
     i: cython.Py_ssize_t
     learned: cython.Py_ssize_t = noted.shape[1]
+    response: Response
     with cython.nogil:
         for i in range(noted.shape[1]):
             state.pending = True
@@ -106,7 +108,8 @@ def block_noise(state, size, noted, shrinkage, pull, out):
             state.pending_weight = noted[2, i]
             if out.shape[0]:
                 out[i, 2] = state.noise
-            learn_noise(state, shrinkage[i], pull[i])
+            _read_response(responses[i], cython.address(response))
+            learn_noise(state, cython.address(response))
             if out.shape[0]:
                 out[i, 3] = state.log_density
                 out[i, 6] = state.row_evidence
@@ -159,8 +162,7 @@ def learn_block(rows, y, rule, state, kept, added, mean, cov, out, sites):
     steps = trsm(1.0, mixing.astype(cov.dtype, order="F"), gains, side=1, lower=1, trans_a=1, diag=1, overwrite_b=1)
     if state.reference:
         first = progress.n_weighted - b
-        shrinkage, pull = shares_of_noise(steps, mean, rule, growth, scores, noted[1])
-        b = block_noise(progress, len(mean), noted, shrinkage, pull, out)
+        b = block_noise(progress, len(mean), noted, noise_responses(steps, mean, rule, scores, noted[1]), out)
         progress.n_weighted = first + b
         steps, scores, informations = steps[:, :b], scores[:b], informations[:b]
     state.assign(progress)
@@ -178,13 +180,13 @@ def learn_block(rows, y, rule, state, kept, added, mean, cov, out, sites):
     return b
 
 
-def shares_of_noise(steps, mean, rule, growth, scores, variances):
-    """Shrinkage and pull of each row of a block: see `step.learn_noise`."""
+def noise_responses(steps, mean, rule, scores, variances):
+    """The first step of each row's response to the noise, ``(b, 3, 1)``: see `noise`. Weights don't drift then."""
     precisions = np.asarray(rule.precisions)
     if not len(precisions):
-        return np.zeros(len(scores)), np.zeros(len(scores))
+        return np.empty((len(scores), 3, 0))
     weighted = steps * precisions[:, None]
     products = np.asarray(steps.T @ weighted, dtype=np.float64)
-    own = growth**2 * np.diag(products)
-    shrinkage = 1.0 - np.divide(own, variances, out=np.ones_like(own), where=variances > 0.0)
-    return shrinkage, growth * ((mean - np.asarray(rule.centre)) @ weighted + np.tril(products, -1) @ scores)
+    own = np.divide(np.diag(products), variances, out=np.ones_like(scores), where=variances > 0.0)
+    pull = (mean - np.asarray(rule.centre)) @ weighted + np.tril(products, -1) @ scores
+    return np.stack([np.minimum(own, 1.0), np.zeros_like(own), pull], axis=1)[:, :, None]

@@ -352,5 +352,5 @@ def test_a_key_starts_over_as_a_perceptron_does(noise: Any) -> None:
     alone = BayesianPerceptron(D, "linear", noise=noise).learn(X, targets)
     assert fleet.perceptron(0).n_set_aside == alone.n_set_aside == 12
     # A key's rows are not re-weighed after that, so that with a learned noise the two are only close.
-    rtol = 0.05 if noise == "learn" else 1e-9
+    rtol = 0.06 if noise == "learn" else 1e-9
     np.testing.assert_allclose(fleet.perceptron(0).mean, alone.mean, rtol=rtol)

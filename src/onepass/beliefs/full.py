@@ -363,28 +363,22 @@ class FullGaussian:
             image = _whitened(vector @ root, prior)
         return found
 
-    def _all_rows(
-        self, prior: "FullGaussian | DiagonalGaussian"
-    ) -> tuple[FloatArray, FloatArray, float, float, float]:
+    def _all_rows(self, prior: "FullGaussian | DiagonalGaussian") -> tuple[FloatArray, FloatArray, float, float, float]:
         """What all rows say about their noise: the numbers of `onepass.engine.noise.AllRows`."""
-        gap, whole = _whitened(self._mean - prior.mean, prior), _prior_root(prior)
+        root = self.to_root().astype(np.float64)
         if self._dense is not None and isinstance(prior, DiagonalGaussian):
-            inverse = lowered(whole)
-            omega = inverse[:, None] * self._dense * inverse
-            diagonal = np.diag(np.linalg.cholesky(np.tril(omega) + np.tril(omega, -1).T))
+            inverse = lowered(_prior_root(prior))
+            omega, diagonal = inverse[:, None] * self._dense * inverse, np.diag(root) * inverse
         else:
-            root = self.to_root().astype(np.float64)
             ratio = _unwhitened(root, prior)
-            omega = ratio.T @ ratio
-            diagonal = np.diag(ratio)
-        known = np.abs(diagonal) > 0.0
-        bordered = np.zeros((len(gap) + 1, len(gap) + 1), order="F")
-        bordered[1:, 0], bordered[1:, 1:] = gap, omega
+            omega, diagonal = ratio.T @ ratio, np.diag(ratio)
+        bordered = np.zeros((len(root) + 1, len(root) + 1), order="F")
+        bordered[1:, 0], bordered[1:, 1:] = _whitened(self._mean - prior.mean, prior), omega
         room, _ = dsytrd_lwork(len(bordered), lower=1)
         _, main, below, _, _ = dsytrd(bordered, lower=1, lwork=int(room), overwrite_a=1)
-        log_det = 2.0 * float(np.log(np.abs(diagonal[known])).sum())
-        square = float(below[0] ** 2)
-        return np.minimum(main[1:], 1.0), np.append(below[1:], 0.0), square, log_det, float(known.sum())
+        known = np.abs(diagonal[diagonal != 0.0])
+        log_det, square = 2.0 * float(np.log(known).sum()), float(below[0] ** 2)
+        return np.minimum(main[1:], 1.0), np.append(below[1:], 0.0), square, log_det, float(len(known))
 
     def _axes(self, prior: "FullGaussian | DiagonalGaussian") -> tuple[FloatArray, FloatArray, FloatArray]:
         """Axes ``(k, p)`` along which covariance and prior are diagonal; the ratios there, and the mean's coordinates.

@@ -24,7 +24,7 @@ m0)``. A few steps of Lanczos's method from ``r`` are enough, see `Response`; on
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import INFINITY, exp, fabs, log, sqrt
+from cython.cimports.libc.math import INFINITY, exp, log, sqrt
 
 __all__ = ["NOISE_FLOOR"]
 

@@ -186,7 +186,8 @@ def noise_responses(steps, mean, rule, scores, variances):
     if not len(precisions):
         return np.empty((len(scores), 3, 0))
     weighted = steps * precisions[:, None]
-    products = np.asarray(steps.T @ weighted, dtype=np.float64)
-    own = np.divide(np.diag(products), variances, out=np.ones_like(scores), where=variances > 0.0)
-    pull = (mean - np.asarray(rule.centre)) @ weighted + np.tril(products, -1) @ scores
+    squares = np.einsum("ij,ij->j", steps, weighted, dtype=np.float64)
+    own = np.divide(squares, variances, out=np.ones_like(scores), where=variances > 0.0)
+    gaps = np.cumsum(np.column_stack([mean - np.asarray(rule.centre), steps[:, :-1] * scores[:-1]]), axis=1)
+    pull = np.einsum("ij,ij->j", gaps, weighted, dtype=np.float64)
     return np.stack([np.minimum(own, 1.0), np.zeros_like(own), pull], axis=1)[:, :, None]

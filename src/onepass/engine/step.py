@@ -47,8 +47,8 @@ _LOG_2PI = cython.declare(cython.double, 1.8378770664093453)
 # So many standard deviations above its mean is the log noise with which weights are learned that are not re-weighed;
 # one, once it is known: with too small a noise they would stay wrong for good.
 _CAUTION = cython.declare(cython.double, 1.4)
-# Rows are re-weighed when the belief about the log noise has moved, in its own units, by a square of so much per weight,
-# as the work grows with the weights; by so much of the log at least.
+# Rows are re-weighed when the belief about the log noise has moved, in its own units, by a square of so much per
+# weight, as the work grows with the weights; by so much of the log at least.
 _MOVED_PER_WEIGHT = cython.declare(cython.double, 0.01)
 _MOVED = cython.declare(cython.double, 0.04)
 _SURPRISE = cython.declare(cython.double, 2.5)  # standard deviations by which one row would move the log noise
@@ -62,7 +62,7 @@ _MOST_COPIES = cython.declare(cython.double, 1000.0)  # that are learned one aft
 # Rows that a learned noise rests on after a jump of the truth: what was known of it may not hold any more.
 _WEIGHT_AFTER_JUMP = cython.declare(cython.double, 1.0)
 _KNOWN = cython.declare(cython.double, 0.15)  # a standard deviation of the log noise that is small
-_VAGUE = cython.declare(cython.double, 0.3)  # one from which on a single step of `noise.Response` is not enough
+_VAGUE = cython.declare(cython.double, 0.5)  # one from which on a single step of `noise.Response` is not enough
 # The most information about the log noise that a row may have: twice that of known weights.
 _MOST_INFORMATION = cython.declare(cython.double, 1.0)
 # A site is removed only if at least this share of the precision remains; else it stays.

@@ -10,7 +10,8 @@ import cython
 import numpy as np
 from cython.cimports.libc.math import isfinite
 from cython.cimports.onepass.engine.noise import Response
-from cython.cimports.onepass.engine.step import _read_response, learn_noise, learn_scalar, learn_site
+from cython.cimports.onepass.engine.rows import _respond_once
+from cython.cimports.onepass.engine.step import learn_noise, learn_scalar, learn_site
 from scipy.linalg.blas import dsymm, dsyrk, dtrsm, ssymm, ssyrk, strsm
 
 __all__ = ["ALARMED", "CANCELLED", "DIGITS_LOST", "NOT_FINITE", "block_size", "learn_block"]
@@ -94,9 +95,14 @@ def block_scalars(
     return learned
 
 
-def block_noise(state, size, noted, responses, out):
-    """Learn the noise from the rows of a block whose steps are known, up to the one after which it is re-weighed."""
+def block_noise(state, rule, noted, gains, scores, mean, out):
+    """Learn the noise from the rows of a block whose steps are known, up to the one after which it is re-weighed.
+
+    ``gains``, ``(p, b)``, are ``c`` of each row; ``mean`` is moved along with them.
+    """
     i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    p: cython.Py_ssize_t = mean.shape[0]
     learned: cython.Py_ssize_t = noted.shape[1]
     response: Response
     with cython.nogil:
@@ -108,12 +114,15 @@ def block_noise(state, size, noted, responses, out):
             state.pending_weight = noted[2, i]
             if out.shape[0]:
                 out[i, 2] = state.noise
-            _read_response(responses[i], cython.address(response))
+            gain = cython.address(gains[0, i])
+            _respond_once(p, noted[1, i], gain, cython.address(mean[0]), rule, cython.NULL, cython.address(response))
             learn_noise(state, cython.address(response))
+            for j in range(p):
+                mean[j] += scores[i] * gain[j]
             if out.shape[0]:
                 out[i, 3] = state.log_density
                 out[i, 6] = state.row_evidence
-            if state.is_due(size):
+            if state.is_due(p):
                 learned = i + 1
                 break
     return learned
@@ -162,7 +171,8 @@ def learn_block(rows, y, rule, state, kept, added, mean, cov, out, sites):
     steps = trsm(1.0, mixing.astype(cov.dtype, order="F"), gains, side=1, lower=1, trans_a=1, diag=1, overwrite_b=1)
     if state.reference:
         first = progress.n_weighted - b
-        b = block_noise(progress, len(mean), noted, noise_responses(steps, mean, rule, scores, noted[1]), out)
+        gains = np.asfortranarray(steps, dtype=np.float64)
+        b = block_noise(progress, rule, noted, gains, scores, mean.astype(np.float64), out)
         progress.n_weighted = first + b
         steps, scores, informations = steps[:, :b], scores[:b], informations[:b]
     state.assign(progress)
@@ -178,16 +188,3 @@ def learn_block(rows, y, rule, state, kept, added, mean, cov, out, sites):
         if kept != 1.0:
             cov *= growth[b - 1]
     return b
-
-
-def noise_responses(steps, mean, rule, scores, variances):
-    """The first step of each row's response to the noise, ``(b, 3, 1)``: see `noise`. Weights don't drift then."""
-    precisions = np.asarray(rule.precisions)
-    if not len(precisions):
-        return np.empty((len(scores), 3, 0))
-    weighted = steps * precisions[:, None]
-    squares = np.einsum("ij,ij->j", steps, weighted, dtype=np.float64)
-    own = np.divide(squares, variances, out=np.ones_like(scores), where=variances > 0.0)
-    gaps = np.cumsum(np.column_stack([mean - np.asarray(rule.centre), steps[:, :-1] * scores[:-1]]), axis=1)
-    pull = np.einsum("ij,ij->j", gaps, weighted, dtype=np.float64)
-    return np.stack([np.minimum(own, 1.0), np.zeros_like(own), pull], axis=1)[:, :, None]

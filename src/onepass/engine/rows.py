@@ -9,7 +9,7 @@ the log odds of a jump after it. ``sites``, if they are not empty, are what each
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import expm1, fmod, isfinite, log, log1p, sqrt
+from cython.cimports.libc.math import expm1, fabs, fmod, isfinite, log, log1p, sqrt
 from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memcpy
 from cython.cimports.onepass.engine.noise import AllRows, Response, tridiagonalise
@@ -532,7 +532,7 @@ def _ask_root(p, coupled, prior, mean, root, packed, memory):
         r = root + (i * (i + 1) // 2 if packed else i * p)
         prior_row = prior + p + i * (i + 1) // 2
         if prior_row[i] != 0.0 and r[i] != 0.0:
-            log_det += 2.0 * log(r[i] / prior_row[i])
+            log_det += 2.0 * log(fabs(r[i] / prior_row[i]))
             n_directions += 1.0
         for k in range(i + 1):
             s[k] = r[k]

@@ -52,9 +52,7 @@ _CAUTION = cython.declare(cython.double, 1.4)
 _MOVED_PER_WEIGHT = cython.declare(cython.double, 0.01)
 _MOVED = cython.declare(cython.double, 0.04)
 _SURPRISE = cython.declare(cython.double, 2.5)  # standard deviations by which one row would move the log noise
-_WEIGHTS_PER_ROW = cython.declare(
-    cython.double, 32.0
-)  # that a row pays for; one, if they are many
+_WEIGHTS_PER_ROW = cython.declare(cython.double, 32.0)  # that a row pays for; one, if they are many
 _LARGE = cython.declare(cython.Py_ssize_t, 150)
 _RAMP = cython.declare(cython.double, 10.0)  # rows over which the copies of rows begin to tell of the noise
 _SAME = cython.declare(cython.double, 0.01)  # a relative change of the reference that is not worth a re-weighing
